@@ -1,0 +1,42 @@
+# Everything runs inside .venv, which these targets make themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: demo test nightly bench lint clean
+
+demo: $(VENV)/demo  ## the paper's comparison, small: a table and a plot in under two minutes
+	$(BIN)/driftbandit simulate --family all --systems 20 --runs 4 --rounds 500 --plot demo.png
+
+test: $(VENV)/test lint  ## lint, types and tests
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+nightly: $(VENV)/test  ## the long numerical runs
+	$(BIN)/python -m pytest -n $(WORKERS) -m nightly
+
+bench: $(VENV)/bench  ## speed ratios against rivals measured in the same run
+	$(BIN)/python benchmarks/engine.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/test: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+$(VENV)/bench: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis demo.png

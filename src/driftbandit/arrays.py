@@ -1,0 +1,25 @@
+"""The array library behind an array: NumPy for single decisions, JAX for studies.
+
+Layer 1 is written for one system and one run against the Python array API, without in-place
+writes. ``namespace(x)`` is the only place that asks which library is at work.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Array", "namespace", "put"]
+
+Array = Any
+"""A NumPy or JAX array (or a JAX tracer)."""
+
+
+def namespace(array: Array) -> Any:
+    """Return the array API module (numpy or jax.numpy) that ``array`` belongs to."""
+    return array.__array_namespace__()
+
+
+def put(array: Array, index: Array, value: Array) -> Array:
+    """Return a copy of a vector with ``value`` at ``index``; the array API has no scatter."""
+    xp = namespace(array)
+    return xp.where(xp.arange(array.shape[0]) == index, value, array)

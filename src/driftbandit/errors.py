@@ -1,0 +1,146 @@
+"""The errors users see, and the checks that raise them before any work is done.
+
+Every check names the argument, shows the value and says what would be right.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "InvalidInput",
+    "NotDetectable",
+    "arm_index",
+    "closest",
+    "covariance",
+    "matrix",
+    "number",
+    "whole_number",
+]
+
+SYMMETRY_TOLERANCE = 1e-10
+"""Largest asymmetry, or negative eigenvalue, relative to the largest entry of a covariance."""
+
+
+class InvalidInput(ValueError):
+    """An argument is wrong: the message names it, its value and the remedy."""
+
+    def __init__(self, argument: str, problem: str, remedy: str) -> None:
+        super().__init__(f"{argument}: {problem}; {remedy}")
+        self.argument = argument
+
+
+class NotDetectable(ValueError):
+    """The asked-for steady state does not exist: an unstable mode is never seen."""
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def matrix(value: Any, argument: str, *, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Return ``value`` as a fresh finite float64 array of ``shape`` (None: any length ≥ 1)."""
+    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            argument, f"{_shown(value)} is not an array of real numbers", f"give shape {wanted}"
+        ) from None
+    if array.ndim != len(shape) or any(
+        n is not None and n != m for n, m in zip(shape, array.shape, strict=True)
+    ):
+        raise InvalidInput(argument, f"has shape {array.shape}", f"give shape {wanted}")
+    if array.size == 0:
+        raise InvalidInput(argument, f"is empty, shape {array.shape}", "give at least one entry")
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise InvalidInput(
+            argument,
+            f"entry {list(where)} is {array[where]}",
+            "every entry must be a finite number",
+        )
+    return array
+
+
+def covariance(value: Any, argument: str, *, size: int) -> np.ndarray:
+    """Return ``value`` as a symmetric positive semidefinite ``size`` × ``size`` array."""
+    cov = matrix(value, argument, shape=(size, size))
+    scale = max(float(np.abs(cov).max()), np.finfo(float).tiny)
+    gap = float(np.abs(cov - cov.T).max())
+    if gap > SYMMETRY_TOLERANCE * scale:
+        i, j = (int(n) for n in np.unravel_index(np.abs(cov - cov.T).argmax(), cov.shape))
+        raise InvalidInput(
+            argument,
+            f"is not symmetric: entry [{i}, {j}] is {cov[i, j]:g} but [{j}, {i}] is {cov[j, i]:g}",
+            "a covariance equals its transpose; (M + M.T) / 2 makes it so",
+        )
+    cov = (cov + cov.T) / 2
+    smallest = float(np.linalg.eigvalsh(cov / scale)[0]) * scale
+    if smallest < -SYMMETRY_TOLERANCE * scale:
+        raise InvalidInput(
+            argument,
+            f"is indefinite: smallest eigenvalue {smallest:g}",
+            "a covariance has no negative eigenvalue; R @ R.T never does",
+        )
+    return cov
+
+
+def number(
+    value: Any,
+    argument: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    strict: bool = False,
+) -> float:
+    """Return ``value`` as a finite float in [low, high], or (low, high) when ``strict``."""
+    ends = "()" if strict else "[]"
+    wanted = f"give a number in {ends[0]}{low:g}, {high:g}{ends[1]}"
+    if math.isinf(high):
+        wanted = f"give a finite number {'>' if strict else '≥'} {low:g}"
+    if math.isinf(low) and math.isinf(high):
+        wanted = "give a finite number"
+    try:
+        if isinstance(value, str | bytes | bool):
+            raise TypeError
+        result = float(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(argument, f"{_shown(value)} is not a real number", wanted) from None
+    inside = low < result < high if strict else low <= result <= high
+    if not math.isfinite(result) or not inside:
+        raise InvalidInput(argument, f"is {result:g}", wanted)
+    return result
+
+
+def whole_number(value: Any, argument: str, *, low: int, high: int | None = None) -> int:
+    """Return ``value`` as an int in low..high."""
+    wanted = f"give a whole number ≥ {low}" if high is None else f"give one of {low}..{high}"
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InvalidInput(argument, f"{_shown(value)} is not a whole number", wanted)
+    if value < low or (high is not None and value > high):
+        raise InvalidInput(argument, f"is {int(value)}", wanted)
+    return int(value)
+
+
+def arm_index(value: Any, argument: str, *, arms: int) -> int:
+    """Return ``value`` as the index of one of ``arms`` arms."""
+    return whole_number(value, argument, low=0, high=arms - 1)
+
+
+def closest(value: Any, argument: str, valid: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``valid``; otherwise say which valid name is nearest."""
+    names = sorted(valid)
+    if value in names:
+        return str(value)
+    near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    raise InvalidInput(
+        argument, f"unknown name {_shown(value)}", f"{hint}valid: {', '.join(names)}"
+    )

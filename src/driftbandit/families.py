@@ -1,0 +1,121 @@
+"""The five families of random systems of Table I (P20).
+
+Every entry of T, R, r and the arms is drawn i.i.d. from one law; Γ = 0.9 T/ρ(T), Q = RRᵀ, σ = |r|.
+Draws that make no bandit are redrawn and counted: ρ(T) = 0, and arms that are zero vectors
+(Bernoulli makes both). σ = 0 stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import overload
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.model import LGDS, unit_rows
+
+__all__ = ["FAMILIES", "Systems", "sample"]
+
+Law = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+FAMILIES: dict[str, Law] = {
+    "gaussian": lambda rng, shape: rng.standard_normal(shape),
+    "cauchy": lambda rng, shape: rng.standard_normal(shape) / rng.standard_normal(shape),
+    "uniform": lambda rng, shape: rng.random(shape),
+    "bernoulli": lambda rng, shape: rng.integers(0, 2, shape).astype(float),
+    "exponential": lambda rng, shape: rng.standard_exponential(shape),
+}
+"""Name of each family and the law of its entries, in the order of Table II."""
+
+SPECTRAL_RADIUS = 0.9
+
+
+class Systems(Sequence[tuple[LGDS, np.ndarray]]):
+    """Random systems of one family: a sequence of (model, arms)."""
+
+    def __init__(self, family: str, systems: list[tuple[LGDS, np.ndarray]], redraws: int) -> None:
+        self.family = family
+        self.redraws = redraws
+        """How many draws were thrown away because they made no bandit."""
+        self._systems = systems
+
+    def __len__(self) -> int:
+        return len(self._systems)
+
+    def __iter__(self) -> Iterator[tuple[LGDS, np.ndarray]]:
+        return iter(self._systems)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[LGDS, np.ndarray]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[LGDS, np.ndarray]]: ...
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        """One (model, arms), or a list of them."""
+        return self._systems[index]
+
+    def __repr__(self) -> str:
+        return f"Systems({self.family!r}, {len(self)} systems, {self.redraws} redraws)"
+
+
+def sample(
+    family: str,
+    systems: int = 1,
+    states: int = 10,
+    arms: int = 10,
+    seed: int = 0,
+    unit_arms: bool = False,
+    first: int = 0,
+) -> Systems:
+    """Draw random systems of one of Table I's families (P20).
+
+    System i depends on (seed, family, i) alone, however many are drawn beside it.
+
+    Args:
+        family: gaussian, cauchy, uniform, bernoulli or exponential.
+        systems: how many.
+        states: d.
+        arms: k.
+        seed: any whole number ≥ 0.
+        unit_arms: scale arms to length one (Assumption 1); the table uses them as drawn.
+        first: number of the first system.
+
+    Example:
+        >>> model, arms = sample("gaussian", states=3, arms=5)[0]
+        >>> round(model.spectral_radius, 6), arms.shape
+        (0.9, (5, 3))
+    """
+    family = errors.closest(family, "family", FAMILIES)
+    systems = errors.whole_number(systems, "systems", low=1)
+    states = errors.whole_number(states, "states", low=1)
+    arms = errors.whole_number(arms, "arms", low=1)
+    seed = errors.whole_number(seed, "seed", low=0)
+    first = errors.whole_number(first, "first", low=0)
+    place = list(FAMILIES).index(family)
+    drawn, redraws = [], 0
+    for number in range(first, first + systems):
+        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, place, number])))
+        model, rows, thrown = _draw(FAMILIES[family], rng, states, arms)
+        drawn.append((model, unit_rows(rows) if unit_arms else rows))
+        redraws += thrown
+    return Systems(family, drawn, redraws)
+
+
+def _draw(
+    law: Law, rng: np.random.Generator, states: int, arms: int
+) -> tuple[LGDS, np.ndarray, int]:
+    redraws = 0
+    while True:
+        raw = law(rng, (states, states))
+        radius = float(np.abs(np.linalg.eigvals(raw)).max())
+        # A nilpotent T has radius zero on paper; rounding leaves about ε^(1/d) of its size.
+        if radius > 0 and np.linalg.matrix_power(raw / np.abs(raw).max(), states).any():
+            break
+        redraws += 1
+    root = law(rng, (states, states))
+    reward_std = abs(float(law(rng, ())))
+    rows = law(rng, (arms, states))
+    while (silent := ~rows.any(axis=1)).any():
+        rows[silent] = law(rng, (int(silent.sum()), states))
+        redraws += int(silent.sum())
+    return LGDS(SPECTRAL_RADIUS / radius * raw, root @ root.T, reward_std), rows, redraws

@@ -1,0 +1,174 @@
+"""The linear Gaussian dynamical system that drives the rewards (P1–P3).
+
+    z(t+1) = Γ z(t) + ξ(t),   ξ ~ N(0, Q)        hidden state, d numbers
+    X(t)   = ⟨a, z(t)⟩ + η(t), η ~ N(0, σ²)      reward of arm a
+
+Arms are rows: a set of k arms is a k × d array.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from driftbandit import errors
+
+__all__ = ["LGDS", "checked_arms", "factor", "unit_rows"]
+
+RANK_TOLERANCE = 1e-10
+"""Singular values below this share of the largest count as zero in rank decisions."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LGDS:
+    """A known linear Gaussian dynamical system, checked when it is made (P1).
+
+    Args:
+        transition: Γ, d × d.
+        process_cov: Q, d × d, symmetric positive semidefinite; may be singular.
+        reward_std: σ ≥ 0; zero means rewards without noise.
+        initial_cov: Σ0, the covariance of z(0); None means the stationary covariance, which
+            exists only if ρ(Γ) < 1.
+
+    Example:
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=1.0)
+        >>> float(model.stationary_cov()[0, 0])
+        4.0
+    """
+
+    transition: np.ndarray
+    process_cov: np.ndarray
+    reward_std: Any
+    initial_cov: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        transition = errors.matrix(self.transition, "transition", shape=(None, None))
+        d, columns = transition.shape
+        if d != columns:
+            raise errors.InvalidInput(
+                "transition", f"has shape {transition.shape}", "give a square matrix"
+            )
+        checked = {
+            "transition": transition,
+            "process_cov": errors.covariance(self.process_cov, "process_cov", size=d),
+            "reward_std": np.float64(errors.number(self.reward_std, "reward_std", low=0)),
+            "initial_cov": None
+            if self.initial_cov is None
+            else errors.covariance(self.initial_cov, "initial_cov", size=d),
+        }
+        for name, value in checked.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    @property
+    def states(self) -> int:
+        """d, the number of hidden states."""
+        return int(self.transition.shape[0])
+
+    @functools.cached_property
+    def spectral_radius(self) -> float:
+        """ρ(Γ), the largest modulus of Γ's eigenvalues."""
+        return float(np.abs(np.linalg.eigvals(self.transition)).max())
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether ρ(Γ) < 1, so that a stationary covariance exists."""
+        return self.spectral_radius < 1
+
+    @functools.cached_property
+    def _stationary_cov(self) -> np.ndarray:
+        if not self.is_stable:
+            raise errors.InvalidInput(
+                "transition",
+                f"has spectral radius {self.spectral_radius:.6g}, so there is no stationary state",
+                "give initial_cov, or a transition with spectral radius below 1",
+            )
+        cov = scipy.linalg.solve_discrete_lyapunov(self.transition, self.process_cov)
+        cov = (cov + cov.T) / 2
+        cov.setflags(write=False)
+        return cov
+
+    def stationary_cov(self) -> np.ndarray:
+        """Z = Γ Z Γᵀ + Q, the covariance the state settles at (P3); needs ρ(Γ) < 1."""
+        return self._stationary_cov
+
+    def start_cov(self) -> np.ndarray:
+        """Covariance of z(0): Σ0 where given, otherwise the stationary Z."""
+        return self.stationary_cov() if self.initial_cov is None else self.initial_cov
+
+    def state_cov(self, rounds: int) -> np.ndarray:
+        """Z(t) after ``rounds`` steps of Z(t+1) = Γ Z(t) Γᵀ + Q from z(0)'s covariance (P3).
+
+        Computed by repeated squaring, so that 10⁶ rounds cost twenty products.
+        """
+        rounds = errors.whole_number(rounds, "rounds", low=0)
+        if self.initial_cov is None:
+            return self.stationary_cov()
+        # (A, C) stands for the map Z ↦ A Z Aᵀ + C; maps compose as
+        # (A2, C2) ∘ (A1, C1) = (A2 A1, A2 C1 A2ᵀ + C2).
+        power, noise = self.transition, self.process_cov
+        cov = self.initial_cov
+        while rounds:
+            if rounds & 1:
+                cov = power @ cov @ power.T + noise
+            noise = power @ noise @ power.T + noise
+            power = power @ power
+            rounds >>= 1
+            if not np.isfinite(cov).all():
+                break
+        return (cov + cov.T) / 2
+
+    def settled_cov(self, rounds: int) -> np.ndarray:
+        """The state's own spread that tuning constants come from: Z if stable, else Z(rounds)."""
+        return self.stationary_cov() if self.is_stable else self.state_cov(rounds)
+
+    def is_controllable(self) -> bool:
+        """Whether (Γ, Q^½) is controllable: the noise reaches every state (P3, Assumption 2)."""
+        blocks = [factor(self.process_cov)]
+        scale = max(self.spectral_radius, np.finfo(float).tiny)  # keeps Γ^i Q^½ comparable
+        for _ in range(self.states - 1):
+            blocks.append(self.transition @ blocks[-1] / scale)
+        values = np.linalg.svd(np.hstack(blocks), compute_uv=False)
+        return bool(values[-1] > RANK_TOLERANCE * values[0])
+
+    def observability_gramian(self, played: Any) -> np.ndarray:
+        """O = Σ_τ (Γᵀ)^τ a_τ a_τᵀ Γ^τ of an arm sequence (P3); positive definite: observable.
+
+        Args:
+            played: n × d, the arms in the order they are played, τ = 0 … n−1.
+        """
+        played = checked_arms(played, self, "played")
+        gramian = np.zeros_like(self.transition)
+        for arm in played[::-1]:
+            gramian = self.transition.T @ gramian @ self.transition + np.outer(arm, arm)
+        return gramian
+
+
+def checked_arms(arms: Any, model: LGDS, argument: str = "arms") -> np.ndarray:
+    """Return ``arms`` as a k × d array of finite, non-zero rows that fit ``model`` (P2)."""
+    rows = errors.matrix(arms, argument, shape=(None, model.states))
+    silent = np.flatnonzero(~rows.any(axis=1))
+    if silent.size:
+        raise errors.InvalidInput(
+            argument,
+            f"row {int(silent[0])} is the zero vector",
+            "an arm needs at least one non-zero entry",
+        )
+    rows.setflags(write=False)
+    return rows
+
+
+def unit_rows(arms: np.ndarray) -> np.ndarray:
+    """Scale every arm to length one (P2, Assumption 1)."""
+    return arms / np.linalg.norm(arms, axis=-1, keepdims=True)
+
+
+def factor(cov: np.ndarray) -> np.ndarray:
+    """Return F with F Fᵀ = cov, for any positive semidefinite ``cov``, singular ones included."""
+    values, vectors = np.linalg.eigh(cov)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))

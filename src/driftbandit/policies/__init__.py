@@ -1,0 +1,89 @@
+"""Every policy, by name: one short file each, one list of them.
+
+``available()`` names them, ``make("kalman_ucb", width=2)`` or ``make("kalman_ucb(width=2)")``
+builds one, and ``driftbandit.policies.idea.bonus`` is a Kalman policy's bonus itself. Your own
+policy needs no entry here: `simulate` and `Agent` take `Policy` objects beside names.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from types import ModuleType
+from typing import Any
+
+from driftbandit import errors
+from driftbandit.policies import (
+    idea,
+    kalman_oracle,
+    kalman_ucb,
+    kode,
+    oful,
+    random,
+    rexp3,
+    sliding_window_ucb,
+    ucb,
+)
+from driftbandit.policies.base import Noise, Policy, Problem
+from driftbandit.policies.optimistic import optimistic
+
+__all__ = ["Noise", "Policy", "Problem", "available", "make", "optimistic"]
+
+_MODULES: dict[str, ModuleType] = {
+    "idea": idea,
+    "kode": kode,
+    "kalman_ucb": kalman_ucb,
+    "kalman_oracle": kalman_oracle,
+    "ucb": ucb,
+    "sliding_window_ucb": sliding_window_ucb,
+    "rexp3": rexp3,
+    "oful": oful,
+    "random": random,
+}
+
+
+def available() -> tuple[str, ...]:
+    """Names of all registered policies, in the order of tables."""
+    return tuple(_MODULES)
+
+
+def make(policy: str | Policy, **parameters: Any) -> Policy:
+    """Build a policy from its name, from text like ``kalman_ucb(width=2)``, or pass one through.
+
+    Example:
+        >>> make("kalman_ucb(width=2)").parameters
+        {'width': 2.0}
+    """
+    if isinstance(policy, Policy):
+        return policy
+    match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", str(policy), re.ASCII)
+    if match is None:
+        raise errors.InvalidInput(
+            "policy", f"cannot read {policy!r}", "write a name, or name(parameter=number, …)"
+        )
+    name = errors.closest(match[1].replace("-", "_"), "policy", _MODULES)
+    for part in filter(str.strip, (match[2] or "").split(",")):
+        key, equals, text = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise errors.InvalidInput(
+                "policy", f"cannot read {part.strip()!r} in {policy!r}", "write parameter=number"
+            )
+        parameters[key] = _number(text, f"{name}({key}=…)")
+    build = _MODULES[name].policy
+    valid = list(inspect.signature(build).parameters)
+    for key in parameters:
+        if key not in valid:
+            raise errors.InvalidInput(
+                f"{name}({key}=…)",
+                "is no parameter of this policy",
+                f"valid: {', '.join(valid) or 'none'}",
+            )
+    made: Policy = build(**parameters)
+    return made
+
+
+def _number(text: str, argument: str) -> float | int:
+    try:
+        return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
+    except ValueError:
+        raise errors.InvalidInput(argument, f"{text!r} is not a number", "give a number") from None

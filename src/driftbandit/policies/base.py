@@ -1,0 +1,65 @@
+"""What a policy is: three pure functions and the noise they ask for.
+
+    prepare(model, arms, rounds) -> (constants, state)   once per system, plain NumPy
+    choose(state, problem, noise) -> arm index           every round
+    update(state, problem, arm, reward) -> state         every round
+
+``choose`` and ``update`` are written for one system and one run against the array API
+(`driftbandit.arrays.namespace`), without in-place writes and without branching on values, so that
+the same lines decide one at a time under NumPy and by the million under JAX. A state is a
+NamedTuple of arrays; constants are any dictionary of numbers and arrays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from driftbandit.arrays import Array
+from driftbandit.model import LGDS
+
+__all__ = ["Noise", "Policy", "Problem"]
+
+
+class Problem(NamedTuple):
+    """What a policy knows besides its state."""
+
+    model: LGDS
+    arms: Array
+    """k × d."""
+    constants: Mapping[str, Any]
+    """What ``prepare`` computed."""
+
+
+class Noise(NamedTuple):
+    """The random numbers a policy asks for, fresh every round; the engine draws them."""
+
+    law: Literal["uniform", "normal"]
+    """Uniform on [0, 1) or standard normal."""
+    size: Literal["one", "states", "arms"]
+    """One number (shape ()), one per state (d,), or one per arm (k,)."""
+
+    def shape(self, states: int, arms: int) -> tuple[int, ...]:
+        """The shape of one round's draw."""
+        return {"one": (), "states": (states,), "arms": (arms,)}[self.size]
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """A named decision rule; see the module's first lines for the contract.
+
+    Two policies with the same ``choose`` and ``update`` share one compiled program, whatever
+    their constants: put tuning parameters into the constants, not into closures.
+    """
+
+    name: str
+    prepare: Callable[[LGDS, Array, int], tuple[Mapping[str, Any], NamedTuple]]
+    choose: Callable[[Any, Problem, Array], Array]
+    update: Callable[[Any, Problem, Array, Array], Any]
+    noise: Noise | None = None
+    """Random numbers handed to ``choose``; None: it gets None."""
+    sees_all_rewards: bool = False
+    """Whether ``update`` gets the rewards of all k arms instead of the played one's."""
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """The tuning parameters the policy was made with, for labels and stored state."""

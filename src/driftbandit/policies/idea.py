@@ -1,0 +1,47 @@
+"""IDEA, Information filter Directed Exploration for Action-selection, Algorithm 3 (P15).
+
+    u(a | P) = ‖Γ P a‖ / √(aᵀPa + σ²)
+
+By how much the reward of arm a moves the prediction of the next state, in standard deviations of
+that reward: an arm earns its bonus by what it teaches about every arm.
+"""
+
+import math
+
+from driftbandit.arrays import Array, namespace
+from driftbandit.model import LGDS
+from driftbandit.policies.base import Policy
+from driftbandit.policies.optimistic import arm_variances, optimistic
+
+__all__ = ["bonus", "policy"]
+
+
+def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
+    """u(a | P) = ‖Γ P a‖ / √(aᵀPa + σ²); zero for an arm whose reward is known.
+
+    Args:
+        cov: P(t|t−1), d × d.
+        model: Γ, Q, σ.
+        arms: k × d.
+
+    Returns:
+        k bonuses.
+
+    Example:
+        >>> import numpy as np
+        >>> from driftbandit.model import LGDS
+        >>> model = LGDS(0.5 * np.eye(2), np.eye(2), reward_std=0.0)
+        >>> bonus(np.eye(2), model, np.array([[3.0, 4.0], [0.0, 1.0]])).tolist()
+        [0.5, 0.5]
+    """
+    xp = namespace(cov)
+    cross, variances = arm_variances(cov, arms)
+    moved = cross @ model.transition.T  # rows (Γ P a)ᵀ
+    variances = variances + model.reward_std**2
+    scale = xp.where(variances > 0, variances, math.inf)
+    return xp.sqrt(xp.vecdot(moved, moved) / scale)
+
+
+def policy() -> Policy:
+    """IDEA has no parameters."""
+    return optimistic("idea", bonus)

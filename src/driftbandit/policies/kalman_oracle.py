@@ -1,0 +1,50 @@
+"""Kalman Oracle: sees every arm's reward, plays the highest prediction; Algorithm 1 (P9, P10).
+
+    z̃ ← Γ z̃ + Γ K (X − C z̃),   K = P_A Cᵀ (C P_A Cᵀ + σ² I)⁻¹
+
+Not playable in a bandit: the yardstick that regret is divided by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import steady_state
+from driftbandit.arrays import Array, namespace
+from driftbandit.model import LGDS
+from driftbandit.policies.base import Policy, Problem
+
+__all__ = ["OracleState", "policy"]
+
+
+class OracleState(NamedTuple):
+    """The oracle's prediction; its covariance is P_A from the start."""
+
+    mean: Array
+    """z̃, d numbers."""
+
+
+def prepare(model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], OracleState]:
+    """Γ K from the steady state."""
+    gain = model.transition @ steady_state.oracle_gain(model, arms)
+    return {"gain": gain}, OracleState(np.zeros(model.states))
+
+
+def choose(state: OracleState, problem: Problem, noise: Array) -> Array:
+    """Argmax ⟨a, z̃⟩."""
+    return namespace(state.mean).argmax(problem.arms @ state.mean)
+
+
+def update(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> OracleState:
+    """z̃ ← Γ z̃ + Γ K (X − C z̃)."""
+    surprise = rewards - problem.arms @ state.mean
+    mean = problem.model.transition @ state.mean + problem.constants["gain"] @ surprise
+    return OracleState(mean)
+
+
+def policy() -> Policy:
+    """The Kalman Oracle has no parameters."""
+    return Policy("kalman_oracle", prepare, choose, update, sees_all_rewards=True)

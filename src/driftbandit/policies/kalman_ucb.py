@@ -1,0 +1,38 @@
+"""Kalman-UCB: optimism about each arm's own reward, Algorithm 2 (P13).
+
+u(a | P) = w √(aᵀPa),   w = √log(1/δ)
+"""
+
+from driftbandit import errors
+from driftbandit.arrays import Array, namespace
+from driftbandit.model import LGDS
+from driftbandit.policies.base import Policy
+from driftbandit.policies.optimistic import arm_variances, optimistic
+
+__all__ = ["bonus", "policy"]
+
+
+def bonus(cov: Array, model: LGDS, arms: Array, width: float = 1.0) -> Array:
+    """u(a | P) = w √(aᵀPa), the predicted reward's standard deviation times w.
+
+    Args:
+        cov: P(t|t−1), d × d.
+        model: Γ, Q, σ (not used: σ is the same for every arm).
+        arms: k × d.
+        width: w.
+
+    Returns:
+        k bonuses.
+
+    Example:
+        >>> import numpy as np
+        >>> bonus(np.eye(2), None, np.array([[3.0, 4.0], [0.0, 1.0]])).tolist()
+        [5.0, 1.0]
+    """
+    _, variances = arm_variances(cov, arms)
+    return width * namespace(cov).sqrt(variances)
+
+
+def policy(width: float = 1.0) -> Policy:
+    """Kalman-UCB with ``width`` w; 1 is the algorithm box's value, √log(1/δ) the text's."""
+    return optimistic("kalman_ucb", bonus, width=errors.number(width, "width", low=0))

@@ -1,0 +1,30 @@
+"""KODE, Kalman filter Observer Dependent Exploration: play the highest prediction (P19).
+
+u(a | P) = 0
+"""
+
+from driftbandit.arrays import Array, namespace
+from driftbandit.model import LGDS
+from driftbandit.policies.base import Policy
+from driftbandit.policies.optimistic import optimistic
+
+__all__ = ["bonus", "policy"]
+
+
+def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
+    """u(a | P) = 0.
+
+    Args:
+        cov: P(t|t−1), d × d.
+        model: Γ, Q, σ.
+        arms: k × d.
+
+    Returns:
+        k zeros.
+    """
+    return namespace(arms).zeros(arms.shape[0], dtype=cov.dtype)
+
+
+def policy() -> Policy:
+    """KODE: no bonus, no parameters."""
+    return optimistic("kode", bonus)

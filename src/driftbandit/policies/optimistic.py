@@ -1,0 +1,71 @@
+"""The general form of a Kalman policy: a = argmax ⟨a, ẑ⟩ + u(a | P) (P12).
+
+A Kalman policy *is* its bonus u, a pure function ``bonus(cov, model, arms) -> (k,)``. The same
+function serves the policy, the bounds, the metric and the schedule.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from driftbandit import kalman
+from driftbandit.arrays import Array, namespace
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS
+from driftbandit.policies.base import Policy, Problem
+
+__all__ = ["Bonus", "arm_variances", "optimistic"]
+
+Bonus = Callable[..., Array]
+"""``bonus(cov, model, arms, **parameters) -> (k,)``"""
+
+
+def optimistic(name: str, bonus: Bonus, **parameters: float) -> Policy:
+    """Make the Kalman policy that plays argmax ⟨a, ẑ⟩ + u(a | P) and filters its reward (P12).
+
+    Args:
+        name: how tables and logs call it.
+        bonus: u, ``bonus(cov, model, arms, **parameters) -> (k,)``.
+        **parameters: passed on to ``bonus`` every round.
+
+    Example:
+        >>> greedy = optimistic("greedy", lambda cov, model, arms: 0 * arms[:, 0])
+        >>> greedy.name
+        'greedy'
+    """
+    return Policy(
+        name,
+        functools.partial(_prepare, parameters),
+        _chooser(bonus),
+        _update,
+        parameters=parameters,
+    )
+
+
+def _prepare(
+    parameters: Mapping[str, float], model: LGDS, arms: Array, rounds: int
+) -> tuple[Mapping[str, Any], Belief]:
+    return parameters, kalman.prior(model)
+
+
+@functools.lru_cache(maxsize=256)  # the same bonus gives the same function, so it compiles once
+def _chooser(bonus: Bonus) -> Callable[[Belief, Problem, Array], Array]:
+    def choose(belief: Belief, problem: Problem, noise: Array) -> Array:
+        model, arms, parameters = problem
+        score = arms @ belief.mean + bonus(belief.cov, model, arms, **parameters)
+        return namespace(score).argmax(score)
+
+    return choose
+
+
+def _update(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Belief:
+    return kalman.step(belief, problem.model, problem.arms[arm], reward)
+
+
+def arm_variances(cov: Array, arms: Array) -> tuple[Array, Array]:
+    """Return the rows (P a)ᵀ, k × d, and aᵀPa, k, never below zero."""
+    xp = namespace(cov)
+    cross = arms @ cov
+    return cross, xp.maximum(xp.vecdot(cross, arms), xp.zeros((), dtype=cov.dtype))

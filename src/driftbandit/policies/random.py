@@ -1,0 +1,38 @@
+"""Random: every arm with the same chance (P19)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from driftbandit.arrays import Array, namespace
+from driftbandit.model import LGDS
+from driftbandit.policies.base import Noise, Policy, Problem
+
+__all__ = ["policy"]
+
+
+class Nothing(NamedTuple):
+    """Nothing to remember."""
+
+
+def prepare(model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], Nothing]:
+    """No constants."""
+    return {}, Nothing()
+
+
+def choose(state: Nothing, problem: Problem, noise: Array) -> Array:
+    """⌊u k⌋; the minimum guards against u k rounding up to k."""
+    xp = namespace(noise)
+    k = problem.arms.shape[0]
+    return xp.minimum(xp.astype(noise * k, xp.int32), xp.asarray(k - 1, dtype=xp.int32))
+
+
+def update(state: Nothing, problem: Problem, arm: Array, reward: Array) -> Nothing:
+    """Learn nothing."""
+    return state
+
+
+def policy() -> Policy:
+    """Uniformly random play has no parameters."""
+    return Policy("random", prepare, choose, update, noise=Noise("uniform", "one"))

@@ -1,0 +1,30 @@
+"""Tuning constants that the model-free policies take from the model."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.arrays import Array
+from driftbandit.model import LGDS
+
+__all__ = ["reward_scale"]
+
+
+def reward_scale(model: LGDS, arms: Array, rounds: int) -> float:
+    """R = √(max_a aᵀZa + σ²): the largest standard deviation a reward has (P18).
+
+    Z is the stationary covariance, or Z(rounds) when ρ(Γ) ≥ 1.
+    """
+    cov = model.settled_cov(rounds)
+    variance = float(np.einsum("kd,de,ke->k", arms, cov, arms).max() + model.reward_std**2)
+    if not math.isfinite(variance):
+        raise errors.InvalidInput(
+            "rounds",
+            f"is {rounds}, by when a state with spectral radius {model.spectral_radius:g} "
+            "exceeds the largest number",
+            "play fewer rounds",
+        )
+    return math.sqrt(max(variance, 0.0))

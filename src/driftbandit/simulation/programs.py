@@ -1,0 +1,179 @@
+"""The two compiled programs: the environment, and one policy playing it, for a span of rounds.
+
+Each is written for one run and mapped over runs (which share their system) and systems. Axes are
+always (rounds, systems, runs, …). A policy's program is its own, so its results do not depend on
+which other policies are compiled beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from driftbandit.arrays import Array
+from driftbandit.model import LGDS
+from driftbandit.policies import Noise, Policy, Problem
+from driftbandit.simulation import draws
+from driftbandit.simulation.draws import Key
+
+__all__ = ["Environment", "Rule", "environment_program", "numerics", "policy_program", "start"]
+
+
+def _flatten(model: LGDS) -> tuple[tuple[Any, ...], None]:
+    return tuple(getattr(model, field.name) for field in dataclasses.fields(LGDS)), None
+
+
+def _unflatten(_: None, leaves: tuple[Any, ...]) -> LGDS:
+    model = object.__new__(LGDS)  # leaves may be tracers: no validation here
+    for field, leaf in zip(dataclasses.fields(LGDS), leaves, strict=True):
+        object.__setattr__(model, field.name, leaf)
+    return model
+
+
+jax.tree_util.register_pytree_node(LGDS, _flatten, _unflatten)
+
+
+@contextlib.contextmanager
+def numerics(dtype: Any) -> Iterator[None]:
+    """JAX settings of a simulation, for this thread and this block of code only."""
+    with (
+        jax.enable_x64(np.dtype(dtype) == np.float64),
+        jax.default_matmul_precision("highest"),
+    ):
+        yield
+
+
+class Environment(NamedTuple):
+    """The true system, as arrays."""
+
+    model: LGDS
+    arms: Array
+    """k × d."""
+    process_factor: Array
+    """F with F Fᵀ = Q."""
+    start_factor: Array
+    """F with F Fᵀ = covariance of z(0)."""
+
+
+class Rule(NamedTuple):
+    """The part of a policy that is compiled; equal rules share one program."""
+
+    choose: Callable[..., Array]
+    update: Callable[..., Any]
+    noise: Noise | None
+    sees_all_rewards: bool
+
+    @classmethod
+    def of(cls, policy: Policy) -> Rule:
+        """The rule of a policy: all of it but its name and constants."""
+        return cls(policy.choose, policy.update, policy.noise, policy.sees_all_rewards)
+
+
+def _over_runs_and_systems(function: Callable, inside: tuple, outside: Any = 0) -> Callable:
+    """Map a one-run function over runs, then systems; ``inside`` says what differs by run.
+
+    ``None`` there: the same for all runs of a system; ``...``: the same for all systems too.
+    """
+    runs = tuple(None if axis is ... else axis for axis in inside)
+    systems = tuple(None if axis is ... else 0 if axis is None else axis for axis in inside)
+    return jax.vmap(jax.vmap(function, runs, outside), systems, outside)
+
+
+@jax.jit
+def run_keys(role: Key, systems: Array, runs: Array) -> Key:
+    """A role's key for every (system, run)."""
+    over_runs = jax.vmap(draws.run_key, (None, None, 0))
+    return jax.vmap(over_runs, (None, 0, None))(role, systems, runs)
+
+
+@jax.jit
+def start(keys: Key, environment: Environment) -> Array:
+    """z(0) ~ N(0, Σ0) for every run."""
+
+    def one_run(key: Key, environment: Environment) -> Array:
+        factor = environment.start_factor
+        states = jnp.arange(factor.shape[0])
+        return factor @ draws.normal(key, 0, states, factor.dtype)
+
+    return _over_runs_and_systems(one_run, (0, None))(keys, environment)
+
+
+@functools.lru_cache(maxsize=64)
+def environment_program(span: int) -> Callable[..., Any]:
+    """``(keys, z, first, environment) -> z, values`` for rounds first … first + span − 1.
+
+    ``values`` are ⟨a, z⟩ of every arm, rounds × systems × runs × k.
+    """
+
+    def one_run(key: Key, z: Array, first: Array, environment: Environment) -> Any:
+        model, arms = environment.model, environment.arms
+        rounds = first + jnp.arange(span, dtype=jnp.uint32)
+        shocks = draws.normal(key, rounds[:, None], jnp.arange(z.shape[0]), z.dtype)
+
+        def move(z: Array, shock: Array) -> tuple[Array, Array]:
+            return model.transition @ z + shock, z
+
+        z, path = jax.lax.scan(move, z, shocks @ environment.process_factor.T)
+        return z, path @ arms.T
+
+    return jax.jit(_over_runs_and_systems(one_run, (0, 0, ..., None), (0, 1)))
+
+
+@functools.lru_cache(maxsize=256)
+def policy_program(rule: Rule, span: int) -> Callable[..., Any]:
+    """Play ``span`` rounds from round ``first``; gives the state after them, and the regret.
+
+    ``marks`` is checkpoints × span of zeros and ones: which rounds of this span come before each
+    checkpoint; ``regret`` has one row per checkpoint, to be added up over spans.
+    """
+
+    def one_round(
+        reward_key: Key,
+        policy_key: Key,
+        state: Any,
+        round_: Array,
+        values: Array,
+        problem: Problem,
+        noise_std: Array,
+    ) -> tuple[Any, Array]:
+        k, d = problem.arms.shape
+        noise = None
+        if rule.noise:
+            law = draws.uniform if rule.noise.law == "uniform" else draws.normal
+            size = rule.noise.shape(d, k)
+            index = jnp.arange(size[0]) if size else 0
+            noise = law(policy_key, round_, index, values.dtype)
+        arm = rule.choose(state, problem, noise)
+        seen = jnp.arange(k) if rule.sees_all_rewards else arm
+        rewards = values[seen] + noise_std * draws.normal(reward_key, round_, seen, values.dtype)
+        after = rule.update(state, problem, arm, rewards)
+        after = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
+        return after, jnp.max(values) - values[arm]
+
+    everywhere = _over_runs_and_systems(one_round, (0, 0, 0, ..., 0, None, None))
+
+    def program(
+        reward_keys: Key,
+        policy_keys: Key,
+        state: Any,
+        first: Array,
+        values: Array,
+        problem: Problem,
+        noise_std: Array,
+        marks: Array,
+    ) -> Any:
+        def play(state: Any, now: tuple[Array, Array]) -> Any:
+            return everywhere(reward_keys, policy_keys, state, *now, problem, noise_std)
+
+        rounds = first + jnp.arange(span, dtype=jnp.uint32)
+        state, regret = jax.lax.scan(play, state, (rounds, values))
+        return state, jnp.tensordot(marks, regret, axes=1)
+
+    return jax.jit(program)

@@ -1,0 +1,421 @@
+"""Slow textbook loops that every fast path of the library is checked against.
+
+Pure NumPy in float64: explicit inverses, explicit loops, no batching, nothing imported from the
+library. P1, P5, ... are the project's ids for the paper's items. Notation: transition G (d, d),
+process_cov Q (d, d), reward_std sigma, initial_cov Sigma0 (d, d) or None, arms C (k, d), one arm
+per row; `mean` and `cov` describe z(t) given the rewards before round t.
+"""
+
+import math
+
+import numpy as np
+
+
+def stationary_cov(transition, process_cov):
+    """P3: Z = G Z G' + Q, as the linear system (I - G kron G) vec(Z) = vec(Q)."""
+    d = len(transition)
+    system = np.eye(d * d) - np.kron(transition, transition)
+    return np.linalg.solve(system, process_cov.reshape(d * d)).reshape(d, d)
+
+
+def state_cov(transition, process_cov, initial_cov, rounds):
+    """P3: Z(t+1) = G Z(t) G' + Q, applied `rounds` times from Z(0) = Sigma0."""
+    cov = np.array(initial_cov, dtype=float)
+    for _ in range(rounds):
+        cov = transition @ cov @ transition.T + process_cov
+    return cov
+
+
+def prior_cov(transition, process_cov, initial_cov):
+    """P1: covariance of z(0): Sigma0 if given, else the stationary covariance."""
+    if initial_cov is not None:
+        return np.array(initial_cov, dtype=float)
+    return stationary_cov(transition, process_cov)
+
+
+def observability_gramian(transition, arms_played):
+    """P3: sum over tau = 0..n-1 of (G')^tau a_tau a_tau' G^tau."""
+    d = len(transition)
+    gramian = np.zeros((d, d))
+    for tau in range(len(arms_played)):
+        power = np.linalg.matrix_power(transition, tau)
+        gramian = gramian + power.T @ np.outer(arms_played[tau], arms_played[tau]) @ power
+    return gramian
+
+
+def kalman_step(mean, cov, transition, process_cov, reward_std, arm, reward):
+    """P5, the long way: S = a'Pa + sigma^2, K = P a S^-1; correct, then predict.
+
+    z(t|t) = z + K (X - a'z), P(t|t) = P - K a'P; z+ = G z(t|t), P+ = G P(t|t) G' + Q.
+    S = 0 means that the reward was known before: K = 0.
+    """
+    row = arm.reshape(1, -1)
+    s = row @ cov @ row.T + reward_std**2
+    gain = np.zeros((len(mean), 1))
+    if s[0, 0] > 0.0:
+        gain = cov @ row.T @ np.linalg.inv(s)
+    filtered_mean = mean + gain[:, 0] * (reward - arm @ mean)
+    filtered_cov = cov - gain @ row @ cov
+    return transition @ filtered_mean, transition @ filtered_cov @ transition.T + process_cov
+
+
+def riccati_step(cov, transition, process_cov, reward_std, arm):
+    """P5: g(P, a) = G P G' + Q - G P a a' P G' / (a'Pa + sigma^2)."""
+    s = arm @ cov @ arm + reward_std**2
+    predicted = transition @ cov @ transition.T + process_cov
+    if s <= 0.0:
+        return predicted
+    direction = transition @ cov @ arm
+    return predicted - np.outer(direction, direction) / s
+
+
+def log_likelihood(mean, cov, transition, process_cov, reward_std, arms_played, rewards):
+    """P5: sum over t of log N(X_t; a_t'z(t|t-1), a_t'P(t|t-1)a_t + sigma^2).
+
+    A reward of variance 0 has no density; it adds nothing.
+    """
+    total = 0.0
+    for t in range(len(rewards)):
+        arm = arms_played[t]
+        s = arm @ cov @ arm + reward_std**2
+        innovation = rewards[t] - arm @ mean
+        if s > 0.0:
+            total += -0.5 * (math.log(2.0 * math.pi * s) + innovation**2 / s)
+        mean, cov = kalman_step(mean, cov, transition, process_cov, reward_std, arm, rewards[t])
+    return total
+
+
+def _joint_states(mean, cov, transition, process_cov, rounds):
+    """P1: E z_t = G^t mean, and Cov(z_s, z_t) = Cov(z_s) (G')^(t-s) for s <= t, as two lists."""
+    means = [np.linalg.matrix_power(transition, t) @ mean for t in range(rounds)]
+    covs = [[None] * rounds for _ in range(rounds)]
+    for s in range(rounds):
+        own = state_cov(transition, process_cov, cov, s)
+        for t in range(s, rounds):
+            covs[s][t] = own @ np.linalg.matrix_power(transition, t - s).T
+            covs[t][s] = covs[s][t].T
+    return means, covs
+
+
+def joint_log_likelihood(mean, cov, transition, process_cov, reward_std, arms_played, rewards):
+    """P1, P5: log N(X; mu, W), W_st = a_s'Cov(z_s, z_t)a_t + sigma^2 [s = t], no recursion."""
+    n = len(rewards)
+    means, covs = _joint_states(mean, cov, transition, process_cov, n)
+    residual = np.zeros(n)
+    joint = np.zeros((n, n))
+    for s in range(n):
+        residual[s] = rewards[s] - arms_played[s] @ means[s]
+        for t in range(n):
+            joint[s, t] = arms_played[s] @ covs[s][t] @ arms_played[t]
+        joint[s, s] += reward_std**2
+    _, log_det = np.linalg.slogdet(joint)
+    squares = residual @ np.linalg.inv(joint) @ residual
+    return -0.5 * (n * math.log(2.0 * math.pi) + log_det + squares)
+
+
+def smooth(mean, cov, transition, process_cov, reward_std, arms_played, rewards):
+    """P1, P5: law of every z_t given ALL rewards, by conditioning one big Gaussian.
+
+    z = all states stacked, X = H z + noise; W = H Cov(z) H' + sigma^2 I;
+    E[z|X] = Ez + Cov(z) H' W^-1 (X - H Ez), Cov(z|X) = Cov(z) - Cov(z) H' W^-1 H Cov(z).
+    """
+    n, d = arms_played.shape
+    means, covs = _joint_states(mean, cov, transition, process_cov, n)
+    prior_mean = np.concatenate(means)
+    prior = np.block(covs)
+    read_out = np.zeros((n, n * d))
+    for t in range(n):
+        read_out[t, t * d : (t + 1) * d] = arms_played[t]
+    joint = read_out @ prior @ read_out.T + reward_std**2 * np.eye(n)
+    gain = prior @ read_out.T @ np.linalg.inv(joint)
+    posterior_mean = prior_mean + gain @ (rewards - read_out @ prior_mean)
+    posterior = prior - gain @ read_out @ prior
+    smoothed_means = np.zeros((n, d))
+    smoothed_covs = np.zeros((n, d, d))
+    for t in range(n):
+        block = slice(t * d, (t + 1) * d)
+        smoothed_means[t] = posterior_mean[block]
+        smoothed_covs[t] = posterior[block, block]
+    return smoothed_means, smoothed_covs
+
+
+def riccati_fixed_point(transition, process_cov, reward_std, arms_seen, iterations=5000):
+    """P9, P17: P = G P G' + Q - G P C'(C P C' + sigma^2 I)^-1 C P G', iterated from Q + I.
+
+    One row in `arms_seen` gives P_a, all arms give P_A.
+    """
+    P = process_cov + np.eye(len(transition))
+    for _ in range(iterations):
+        gain = oracle_gain(P, arms_seen, reward_std)
+        P = transition @ (P - gain @ arms_seen @ P) @ transition.T + process_cov
+    return P
+
+
+def oracle_gain(P, arms, reward_std):
+    """P9: K = P C'(C P C' + sigma^2 I)^-1, a pseudo-inverse since sigma may be 0."""
+    inner = arms @ P @ arms.T + reward_std**2 * np.eye(len(arms))
+    return P @ arms.T @ np.linalg.pinv(inner)
+
+
+# Bonuses u(a | P) of the general form (P12).
+
+
+def bonus_kode(cov, transition, process_cov, reward_std, arms):
+    """P19: u = 0."""
+    return np.zeros(len(arms))
+
+
+def bonus_kalman_ucb(cov, transition, process_cov, reward_std, arms, width=1.0):
+    """P13: u = width sqrt(a'Pa)."""
+    bonus = np.zeros(len(arms))
+    for i in range(len(arms)):
+        bonus[i] = width * math.sqrt(max(arms[i] @ cov @ arms[i], 0.0))
+    return bonus
+
+
+def bonus_idea(cov, transition, process_cov, reward_std, arms):
+    """P15: u = sqrt(trace(G P a a' P G' / (a'Pa + sigma^2))), 0 if the denominator is 0."""
+    bonus = np.zeros(len(arms))
+    for i in range(len(arms)):
+        s = arms[i] @ cov @ arms[i] + reward_std**2
+        if s > 0.0:
+            gained = transition @ cov @ np.outer(arms[i], arms[i]) @ cov @ transition.T / s
+            bonus[i] = math.sqrt(np.trace(gained))
+    return bonus
+
+
+# Policies: each takes model = (G, Q, sigma, Sigma0), arms (k, d), rewards (n, k), uniforms (n,)
+# and the horizon it is told, and returns the n arms it plays. Ties go to the lowest index.
+
+
+def _typical_cov(transition, process_cov, initial_cov, rounds):
+    """P3: Z, the stationary covariance if rho(G) < 1, else Z(rounds)."""
+    if np.max(np.abs(np.linalg.eigvals(transition))) < 1.0:
+        return stationary_cov(transition, process_cov)
+    return state_cov(transition, process_cov, initial_cov, rounds)
+
+
+def reward_scale(transition, process_cov, reward_std, initial_cov, arms, rounds):
+    """P18: R = sqrt(max_a a'Za + sigma^2)."""
+    Z = _typical_cov(transition, process_cov, initial_cov, rounds)
+    return math.sqrt(max(a @ Z @ a for a in arms) + reward_std**2)
+
+
+def _scale(model, arms, rounds):
+    transition, process_cov, reward_std, initial_cov = model
+    return reward_scale(transition, process_cov, reward_std, initial_cov, arms, rounds)
+
+
+def _play_optimistic(bonus, model, arms, rewards, parameters):
+    """P12: a_t = argmax <a, z(t|t-1)> + u(a | P(t|t-1)), then the Kalman step of P5."""
+    transition, process_cov, reward_std, initial_cov = model
+    mean = np.zeros(len(transition))
+    cov = prior_cov(transition, process_cov, initial_cov)
+    played = []
+    for t in range(len(rewards)):
+        u = bonus(cov, transition, process_cov, reward_std, arms, **parameters)
+        arm = int(np.argmax([arms[i] @ mean + u[i] for i in range(len(arms))]))
+        played.append(arm)
+        mean, cov = kalman_step(
+            mean, cov, transition, process_cov, reward_std, arms[arm], rewards[t, arm]
+        )
+    return played
+
+
+def _play_kode(model, arms, rewards, uniforms, rounds):
+    """P19: the general form with u = 0."""
+    return _play_optimistic(bonus_kode, model, arms, rewards, {})
+
+
+def _play_kalman_ucb(model, arms, rewards, uniforms, rounds, width=1.0):
+    """P13: the general form with u = width sqrt(a'Pa)."""
+    return _play_optimistic(bonus_kalman_ucb, model, arms, rewards, {"width": width})
+
+
+def _play_idea(model, arms, rewards, uniforms, rounds):
+    """P15: the general form with u = |G P a| / sqrt(a'Pa + sigma^2)."""
+    return _play_optimistic(bonus_idea, model, arms, rewards, {})
+
+
+def _play_kalman_oracle(model, arms, rewards, uniforms, rounds):
+    """P9: a_t = argmax <a, z~>; z~ <- G z~ + G K (X_t - C z~), X_t all k rewards."""
+    transition, process_cov, reward_std, _ = model
+    P = riccati_fixed_point(transition, process_cov, reward_std, arms)
+    gain = oracle_gain(P, arms, reward_std)
+    estimate = np.zeros(len(transition))
+    played = []
+    for t in range(len(rewards)):
+        played.append(int(np.argmax([a @ estimate for a in arms])))
+        innovation = rewards[t] - arms @ estimate
+        estimate = transition @ estimate + transition @ gain @ innovation
+    return played
+
+
+def _play_sliding_window_ucb(model, arms, rewards, uniforms, rounds, window=None, delta=0.1):
+    """P18: argmax mean_a + sqrt(2 R^2 log(1/delta) / N_a) over rounds t-window..t-1.
+
+    Arms without a play in the window come first. Default window:
+    min(N, ceil(2 sqrt(N log N))), at least 1.
+    """
+    R = _scale(model, arms, rounds)
+    if window is None:
+        window = max(1, min(rounds, math.ceil(2.0 * math.sqrt(rounds * math.log(rounds)))))
+    played = []
+    for t in range(len(rewards)):
+        index = np.zeros(len(arms))
+        for i in range(len(arms)):
+            seen = [rewards[s, i] for s in range(max(0, t - window), t) if played[s] == i]
+            if len(seen) == 0:
+                index[i] = np.inf
+            else:
+                width = math.sqrt(2.0 * R**2 * math.log(1.0 / delta) / len(seen))
+                index[i] = sum(seen) / len(seen) + width
+        played.append(int(np.argmax(index)))
+    return played
+
+
+def _play_ucb(model, arms, rewards, uniforms, rounds, delta=0.1):
+    """P18: argmax mean_a + sqrt(2 R^2 log(1/delta) / N_a); arms never played come first."""
+    R = _scale(model, arms, rounds)
+    counts = np.zeros(len(arms))
+    sums = np.zeros(len(arms))
+    played = []
+    for t in range(len(rewards)):
+        index = np.zeros(len(arms))
+        for i in range(len(arms)):
+            if counts[i] == 0:
+                index[i] = np.inf
+            else:
+                width = math.sqrt(2.0 * R**2 * math.log(1.0 / delta) / counts[i])
+                index[i] = sums[i] / counts[i] + width
+        arm = int(np.argmax(index))
+        counts[arm] += 1
+        sums[arm] += rewards[t, arm]
+        played.append(arm)
+    return played
+
+
+def _play_rexp3(model, arms, rewards, uniforms, rounds, batch=None, gamma=None):
+    """P19: Exp3 restarted every `batch` rounds, on x = clip(1/2 + X/(6R), 0, 1).
+
+    p_a = (1-gamma) w_a / sum w + gamma/k; w_arm *= exp(gamma (x / p_arm) / k).
+    D = (G-I) Z (G-I)' + Q, V = N max_a sqrt(a'Da) / (6R),
+    batch = ceil((k log k)^(1/3) (N/V)^(2/3)) in [1, N] (N if V = 0),
+    gamma = min(1, sqrt(k log k / ((e-1) batch))).
+    """
+    transition, process_cov, _, initial_cov = model
+    k = len(arms)
+    R = _scale(model, arms, rounds)
+    if batch is None:
+        Z = _typical_cov(transition, process_cov, initial_cov, rounds)
+        move = transition - np.eye(len(transition))
+        D = move @ Z @ move.T + process_cov
+        V = rounds * max(math.sqrt(max(a @ D @ a, 0.0)) for a in arms) / (6.0 * R)
+        batch = rounds
+        if V > 0.0:
+            length = (k * math.log(k)) ** (1.0 / 3.0) * (rounds / V) ** (2.0 / 3.0)
+            batch = max(1, min(rounds, math.ceil(length)))
+    if gamma is None:
+        gamma = min(1.0, math.sqrt(k * math.log(k) / ((math.e - 1.0) * batch)))
+    played = []
+    for t in range(len(rewards)):
+        if t % batch == 0:
+            weights = np.ones(k)
+        p = (1.0 - gamma) * weights / np.sum(weights) + gamma / k
+        arm = k - 1
+        cumulative = 0.0
+        for i in range(k):
+            cumulative += p[i]
+            if cumulative > uniforms[t]:
+                arm = i
+                break
+        x = min(1.0, max(0.0, 0.5 + rewards[t, arm] / (6.0 * R)))
+        weights[arm] *= math.exp(gamma * (x / p[arm]) / k)
+        played.append(arm)
+    return played
+
+
+def _play_oful(model, arms, rewards, uniforms, rounds, delta=0.1, ridge=None, bound=None):
+    """P19: argmax a'theta + radius sqrt(a' V^-1 a), theta = V^-1 b.
+
+    V = ridge I + sum a a', b = sum a X,
+    radius = R sqrt(2 log(sqrt(det V / ridge^d) / delta)) + sqrt(ridge) bound.
+    Defaults: ridge = max_a |a|^2, bound = sqrt(trace Z).
+    """
+    transition, process_cov, _, initial_cov = model
+    d = len(transition)
+    R = _scale(model, arms, rounds)
+    if ridge is None:
+        ridge = max(a @ a for a in arms)
+    if bound is None:
+        bound = math.sqrt(np.trace(_typical_cov(transition, process_cov, initial_cov, rounds)))
+    V = ridge * np.eye(d)
+    b = np.zeros(d)
+    played = []
+    for t in range(len(rewards)):
+        V_inv = np.linalg.inv(V)
+        theta = V_inv @ b
+        growth = math.sqrt(np.linalg.det(V / ridge))  # det V / ridge^d without overflow
+        radius = R * math.sqrt(2.0 * math.log(growth / delta)) + math.sqrt(ridge) * bound
+        arm = int(np.argmax([a @ theta + radius * math.sqrt(a @ V_inv @ a) for a in arms]))
+        V = V + np.outer(arms[arm], arms[arm])
+        b = b + arms[arm] * rewards[t, arm]
+        played.append(arm)
+    return played
+
+
+def _play_random(model, arms, rewards, uniforms, rounds):
+    """P19: arm = floor(u_t k)."""
+    return [math.floor(uniforms[t] * len(arms)) for t in range(len(rewards))]
+
+
+POLICIES = {
+    "kode": _play_kode,
+    "kalman_ucb": _play_kalman_ucb,
+    "idea": _play_idea,
+    "kalman_oracle": _play_kalman_oracle,
+    "ucb": _play_ucb,
+    "sliding_window_ucb": _play_sliding_window_ucb,
+    "rexp3": _play_rexp3,
+    "oful": _play_oful,
+    "random": _play_random,
+}
+
+
+def play(
+    policy,
+    transition,
+    process_cov,
+    reward_std,
+    initial_cov,
+    arms,
+    rewards,
+    uniforms,
+    rounds=None,
+    **parameters,
+):
+    """P9-P19: the arms a policy plays, by name.
+
+    rewards[t, i] is what arm i would pay at round t: bandit policies look only at the arm they
+    played, the oracle at the whole row. `rounds` is the horizon the policy is told (default n).
+    """
+    model = (transition, process_cov, reward_std, initial_cov)
+    if rounds is None:
+        rounds = len(rewards)
+    return POLICIES[policy](model, arms, rewards, uniforms, rounds, **parameters)
+
+
+def regret_path(arms, states, played):
+    """P4: cumulative sums over rounds of max_a a'z_t - a_t'z_t (noise-free)."""
+    total = 0.0
+    path = np.zeros(len(played))
+    for t in range(len(played)):
+        best = max(a @ states[t] for a in arms)
+        total += best - arms[played[t]] @ states[t]
+        path[t] = total
+    return path
+
+
+def regret(arms, states, played):
+    """P4: R_n, the last value of the regret path."""
+    return float(regret_path(arms, states, played)[-1])
