@@ -61,8 +61,6 @@ class Agent:
         rounds: int = 1000,
         seed: int = 0,
     ) -> None:
-        if not isinstance(model, LGDS):
-            raise errors.InvalidInput("model", f"is a {type(model).__name__}", "give an LGDS")
         self.policy = make(policy)
         self.rounds = errors.whole_number(rounds, "rounds", low=1)
         self.seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
@@ -87,7 +85,7 @@ class Agent:
             decision: what `ask` returned last.
             reward: a finite number; for the Kalman Oracle the rewards of all k arms.
         """
-        if decision != self._pending:
+        if not isinstance(decision, Decision) or decision != self.ask():
             raise errors.InvalidInput(
                 "decision",
                 f"is {decision!r}, but the open one is {self._pending!r}",
@@ -127,7 +125,8 @@ class Agent:
                 "state": {
                     name: np.asarray(value).tolist() for name, value in self.state._asdict().items()
                 },
-            }
+            },
+            default=lambda number: number.item(),  # NumPy numbers among an own policy's parameters
         )
 
     @classmethod
@@ -140,7 +139,7 @@ class Agent:
         """
         try:
             stored = json.loads(text)
-        except (json.JSONDecodeError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise errors.InvalidInput("text", f"is not JSON ({error})", _REMEDY) from None
         if not isinstance(stored, dict) or "driftbandit_agent" not in stored:
             raise errors.InvalidInput("text", "is not a stored agent", _REMEDY)
@@ -153,9 +152,16 @@ class Agent:
         try:
             model, arms = model_file.from_document(stored["model"])
             if policy is None:
-                policy = make(stored["policy"], **stored["parameters"])
+                parameters = _object(stored["parameters"], "parameters")
+                policy = make(stored["policy"], **parameters)
+            elif policy.name != stored["policy"]:
+                raise errors.InvalidInput(
+                    "policy",
+                    f"is {policy.name!r}, not {stored['policy']!r}",
+                    "give the stored one",
+                )
             agent = cls(model, arms, policy, rounds=stored["rounds"], seed=stored["seed"])
-            agent.state = _restored(stored["state"], agent.state)
+            agent.state = _restored(_object(stored["state"], "state"), agent.state)
             agent.round = errors.whole_number(stored["round"], "round", low=0)
         except KeyError as error:
             raise errors.InvalidInput("text", f"lacks {error}", _REMEDY) from None
@@ -163,6 +169,12 @@ class Agent:
 
 
 _REMEDY = "give what Agent.to_json returned"
+
+
+def _object(value: Any, argument: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise errors.InvalidInput("text", f"its {argument} is {value!r}", _REMEDY)
+    return value
 
 
 def _restored(stored: dict[str, Any], fresh: Any) -> Any:

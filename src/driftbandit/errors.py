@@ -23,6 +23,8 @@ __all__ = [
     "whole_number",
 ]
 
+LARGEST = 1e150
+"""Largest size of an entry: its square must still be a number."""
 SYMMETRY_TOLERANCE = 1e-10
 """Largest asymmetry, or negative eigenvalue, relative to the largest entry of a covariance."""
 
@@ -40,15 +42,19 @@ class NotDetectable(ValueError):
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def matrix(value: Any, argument: str, *, shape: tuple[int | None, ...]) -> np.ndarray:
     """Return ``value`` as a fresh finite float64 array of ``shape`` (None: any length ≥ 1)."""
-    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ",)"
+    wanted = wanted.replace(",)", ")") if len(shape) != 1 else wanted
     try:
-        array = np.array(value, dtype=np.float64)
+        array = np.array(value)
+        if array.dtype.kind not in "biuf":  # text, complex, ragged, None, or beyond any float
+            raise TypeError
+        array = array.astype(np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(
             argument, f"{_shown(value)} is not an array of real numbers", f"give shape {wanted}"
@@ -65,6 +71,10 @@ def matrix(value: Any, argument: str, *, shape: tuple[int | None, ...]) -> np.nd
             argument,
             f"entry {list(where)} is {array[where]}",
             "every entry must be a finite number",
+        )
+    if np.abs(array).max() > LARGEST:
+        raise InvalidInput(
+            argument, f"has an entry of size {np.abs(array).max():g}", f"{LARGEST:g} is the most"
         )
     return array
 
@@ -108,14 +118,16 @@ def number(
     if math.isinf(low) and math.isinf(high):
         wanted = "give a finite number"
     try:
-        if isinstance(value, str | bytes | bool):
+        if isinstance(value, str | bytes | bool | np.bool):
             raise TypeError
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(argument, f"{_shown(value)} is not a real number", wanted) from None
     inside = low < result < high if strict else low <= result <= high
     if not math.isfinite(result) or not inside:
         raise InvalidInput(argument, f"is {result:g}", wanted)
+    if abs(result) > LARGEST:
+        raise InvalidInput(argument, f"is {result:g}", f"{LARGEST:g} is the most")
     return result
 
 
@@ -137,10 +149,14 @@ def arm_index(value: Any, argument: str, *, arms: int) -> int:
 def closest(value: Any, argument: str, valid: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``valid``; otherwise say which valid name is nearest."""
     names = sorted(valid)
+    if not isinstance(value, str):
+        raise InvalidInput(
+            argument, f"{_shown(value)} is not a name", f"valid: {', '.join(names) or 'none'}"
+        )
     if value in names:
-        return str(value)
-    near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+        return value
+    near = difflib.get_close_matches(value, names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? " if near else ""
     raise InvalidInput(
-        argument, f"unknown name {_shown(value)}", f"{hint}valid: {', '.join(names)}"
+        argument, f"unknown name {_shown(value)}", f"{hint}valid: {', '.join(names) or 'none'}"
     )

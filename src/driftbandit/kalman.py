@@ -7,7 +7,7 @@ Numerics. Rounding can push a covariance slightly outside the positive semidefin
 therefore rounds *up*: the diagonal grows by 4 d ε of itself, which covers the rounding error of
 the subtraction P − wwᵀ (entrywise at most ε √(P_ii P_jj), so at most d ε diag P as a matrix) and
 of the two products that follow. The belief errs on the modest side by a few parts in 10¹⁴ and
-stays semidefinite for ever; ``tests/test_numerics.py`` measures it against the plain and the
+stays semidefinite forever; ``tests/test_numerics.py`` measures it against the plain and the
 Joseph form.
 """
 

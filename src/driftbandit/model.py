@@ -104,7 +104,8 @@ class LGDS:
     def state_cov(self, rounds: int) -> np.ndarray:
         """Z(t) after ``rounds`` steps of Z(t+1) = Γ Z(t) Γᵀ + Q from z(0)'s covariance (P3).
 
-        Computed by repeated squaring, so that 10⁶ rounds cost twenty products.
+        Computed by repeated squaring, so that 10⁶ rounds cost twenty products. Not finite where
+        an unstable state outgrows the largest number.
         """
         rounds = errors.whole_number(rounds, "rounds", low=0)
         if self.initial_cov is None:
@@ -113,14 +114,13 @@ class LGDS:
         # (A2, C2) ∘ (A1, C1) = (A2 A1, A2 C1 A2ᵀ + C2).
         power, noise = self.transition, self.process_cov
         cov = self.initial_cov
-        while rounds:
-            if rounds & 1:
-                cov = power @ cov @ power.T + noise
-            noise = power @ noise @ power.T + noise
-            power = power @ power
-            rounds >>= 1
-            if not np.isfinite(cov).all():
-                break
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN
+            while rounds:
+                if rounds & 1:
+                    cov = power @ cov @ power.T + noise
+                noise = power @ noise @ power.T + noise
+                power = power @ power
+                rounds >>= 1
         return (cov + cov.T) / 2
 
     def settled_cov(self, rounds: int) -> np.ndarray:
@@ -151,6 +151,8 @@ class LGDS:
 
 def checked_arms(arms: Any, model: LGDS, argument: str = "arms") -> np.ndarray:
     """Return ``arms`` as a k × d array of finite, non-zero rows that fit ``model`` (P2)."""
+    if not isinstance(model, LGDS):
+        raise errors.InvalidInput("model", f"has type {type(model).__name__}", "give an LGDS")
     rows = errors.matrix(arms, argument, shape=(None, model.states))
     silent = np.flatnonzero(~rows.any(axis=1))
     if silent.size:

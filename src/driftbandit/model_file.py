@@ -58,20 +58,22 @@ def from_document(document: Any) -> tuple[LGDS, np.ndarray]:
 
 def read(path: str | Path) -> tuple[LGDS, np.ndarray]:
     """Read a model file."""
-    path = Path(path)
     try:
+        path = Path(path)
         size = path.stat().st_size
         if size > LARGEST:
             raise errors.InvalidInput(
                 "model file", f"{path} has {size} bytes", f"{LARGEST} is the most that is read"
             )
         document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
+    except (OSError, TypeError) as error:
         raise errors.InvalidInput(
-            "model file", f"cannot read {path} ({error.strerror})", "give the path of a JSON file"
+            "model file", f"cannot read {path!s} ({error})", "give the path of a JSON file"
         ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except errors.InvalidInput:
+        raise
+    except (ValueError, RecursionError) as error:
         raise errors.InvalidInput(
-            "model file", f"{path} is not JSON ({error})", "mend it"
+            "model file", f"{path} is not JSON ({error})", "write one JSON object"
         ) from None
     return from_document(document)

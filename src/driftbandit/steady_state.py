@@ -1,4 +1,4 @@
-"""Where the error covariance settles: P_a when one arm is played for ever, P_A when all are seen.
+"""Where the error covariance settles: P_a when one arm is played forever, P_A when all are seen.
 
     P = Γ P Γᵀ + Q − Γ P Cᵀ (C P Cᵀ + σ² I)⁻¹ C P Γᵀ,   C the arms that are seen (P9)
 
@@ -59,7 +59,7 @@ def _sees_growth(model: LGDS, seen: np.ndarray) -> bool:
 
 
 def prediction_cov(model: LGDS, arm: Any) -> np.ndarray:
-    """P_a = g(P_a, a): the error covariance when ``arm`` alone is played for ever (P9, P14).
+    """P_a = g(P_a, a): the error covariance when ``arm`` alone is played forever (P9, P14).
 
     Raises:
         NotDetectable: the arm does not show a mode that does not die out by itself.
@@ -109,8 +109,8 @@ def _settle(model: LGDS, seen: np.ndarray, argument: str) -> tuple[np.ndarray, n
     if not _sees_growth(model, seen):
         raise errors.NotDetectable(
             f"{argument}: a mode of the transition that does not die out (spectral radius "
-            f"{model.spectral_radius:.6g}) never shows in the rewards, so the error grows for "
-            "ever; play an arm, or a set of arms, that reads it"
+            f"{model.spectral_radius:.6g}) never shows in the rewards, so the error grows "
+            "forever; play an arm, or a set of arms, that reads it"
         )
     for limit in (model, _nearly_noiseless(model, seen)):
         for solve in (_by_scipy, _by_doubling, _by_recursion):

@@ -56,7 +56,9 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
     """
     if isinstance(policy, Policy):
         return policy
-    match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", str(policy), re.ASCII)
+    if not isinstance(policy, str):
+        raise errors.InvalidInput("policy", f"is {policy!r}", "give a name or a Policy")
+    match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", policy, re.ASCII)
     if match is None:
         raise errors.InvalidInput(
             "policy", f"cannot read {policy!r}", "write a name, or name(parameter=number, …)"
@@ -68,16 +70,13 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
             raise errors.InvalidInput(
                 "policy", f"cannot read {part.strip()!r} in {policy!r}", "write parameter=number"
             )
+        if key in parameters:
+            raise errors.InvalidInput("policy", f"{key!r} is twice in {policy!r}", "give it once")
         parameters[key] = _number(text, f"{name}({key}=…)")
     build = _MODULES[name].policy
     valid = list(inspect.signature(build).parameters)
     for key in parameters:
-        if key not in valid:
-            raise errors.InvalidInput(
-                f"{name}({key}=…)",
-                "is no parameter of this policy",
-                f"valid: {', '.join(valid) or 'none'}",
-            )
+        errors.closest(key, f"{name}({key}=…)", valid)
     made: Policy = build(**parameters)
     return made
 

@@ -90,7 +90,7 @@ def policy(batch: int | None = None, gamma: float | None = None) -> Policy:
         gamma: share of uniform play; None: min(1, √(k log k / ((e − 1) Δ))).
     """
     if batch is not None:
-        batch = errors.whole_number(batch, "batch", low=1)
+        batch = errors.whole_number(batch, "batch", low=1, high=2**31 - 1)
     if gamma is not None:
         gamma = errors.number(gamma, "gamma", low=0, high=1)
     return Policy(

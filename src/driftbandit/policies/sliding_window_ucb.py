@@ -77,7 +77,7 @@ def policy(window: int | None = None, delta: float = 0.1) -> Policy:
     """
     delta = errors.number(delta, "delta", low=0, high=1, strict=True)
     if window is not None:
-        window = errors.whole_number(window, "window", low=1)
+        window = errors.whole_number(window, "window", low=1, high=10**7)
     return Policy(
         "sliding_window_ucb",
         functools.partial(prepare, delta, window),

@@ -21,7 +21,7 @@ import numpy as np
 
 from driftbandit.arrays import Array
 
-__all__ = ["Key", "normal", "role_key", "run_key", "threefry", "uniform"]
+__all__ = ["Key", "inside", "normal", "role_key", "run_key", "threefry", "uniform"]
 
 START, PROCESS, REWARD = "start", "process", "reward"
 """Roles of the environment's streams; a policy's role is ``policy:`` and its name."""
@@ -64,13 +64,21 @@ def run_key(key: Key, system: Array, run: Array) -> Key:
     return threefry(key, jnp.asarray(system, jnp.uint32), jnp.asarray(run, jnp.uint32))
 
 
+def inside(word: Key, dtype: Any) -> Array:
+    """Map 64 bits to the middle of one of 2⁵² (float32: 2²³) equal cells of (0, 1).
+
+    One bit less than the type holds: with it the last middle would round to 1.
+    """
+    if np.dtype(dtype) == np.float32:
+        return ((word.low >> np.uint32(9)).astype(jnp.float32) + 0.5) * np.float32(2**-23)
+    cell = (word.low >> np.uint32(6)).astype(jnp.float64) * 2.0**26 + (word.high >> np.uint32(6))
+    return (cell + 0.5) * 2.0**-52
+
+
 def uniform(key: Key, round_: Array, index: Array, dtype: Any) -> Array:
-    """A number in (0, 1), from the middle of one of 2⁵³ (float32: 2²³) equal cells."""
-    high, low = threefry(key, jnp.asarray(round_, jnp.uint32), jnp.asarray(index, jnp.uint32))
-    if np.dtype(dtype) == np.float32:  # 2²³ cells: the middle of the last one is below 1
-        return ((high >> np.uint32(9)).astype(jnp.float32) + np.float32(0.5)) * np.float32(2**-23)
-    whole = (high >> np.uint32(5)).astype(jnp.float64) * 2.0**26 + (low >> np.uint32(6))
-    return (whole + 0.5) * 2.0**-53
+    """A number in (0, 1), neither end ever drawn."""
+    word = threefry(key, jnp.asarray(round_, jnp.uint32), jnp.asarray(index, jnp.uint32))
+    return inside(word, dtype)
 
 
 def normal(key: Key, round_: Array, index: Array, dtype: Any) -> Array:

@@ -79,11 +79,15 @@ def simulate(
         True
     """
     systems = _checked_systems(model, arms, warmup)
-    chosen = _labelled([make(p) for p in (available() if policies is None else policies)])
+    chosen = _labelled(_checked_policies(policies))
     rounds = errors.whole_number(rounds, "rounds", low=1)
     runs = errors.whole_number(runs, "runs", low=1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
     first_system = errors.whole_number(first_system, "first_system", low=0)
+    if not isinstance(stream, str):
+        raise errors.InvalidInput("stream", f"is {stream!r}", "give a text")
+    if progress is not None and not callable(progress):
+        raise errors.InvalidInput("progress", f"is {progress!r}", "give a function of one number")
     if workers is not None:
         workers = errors.whole_number(workers, "workers", low=1)
     dtype = _checked_dtype(dtype)
@@ -141,21 +145,22 @@ def _checked_systems(model: Any, arms: Any, warmup: int) -> list[System]:
                 "arms", "was given beside a sequence of systems", "put arms into the pairs"
             )
         try:
-            pairs = [(lgds, rows) for lgds, rows in model]
-        except (TypeError, ValueError):
+            pairs = list(model)
+        except TypeError:
             raise errors.InvalidInput(
                 "model",
-                f"is a {type(model).__name__}",
+                f"has type {type(model).__name__}",
                 "give an LGDS or a sequence of (LGDS, arms)",
             ) from None
         if not pairs:
             raise errors.InvalidInput("model", "is an empty sequence", "give at least one system")
     systems: list[System] = []
-    for index, (lgds, rows) in enumerate(pairs):
-        if not isinstance(lgds, LGDS):
+    for index, pair in enumerate(pairs):
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], LGDS):
             raise errors.InvalidInput(
-                f"model[{index}]", f"is a {type(lgds).__name__}", "give pairs of (LGDS, arms)"
+                f"model[{index}]", f"has type {type(pair).__name__}", "give pairs of (LGDS, arms)"
             )
+        lgds, rows = pair
         rows = checked_arms(rows, lgds, "arms" if len(pairs) == 1 else f"arms of system {index}")
         if systems and rows.shape != systems[0][1].shape:
             raise errors.InvalidInput(
@@ -165,10 +170,25 @@ def _checked_systems(model: Any, arms: Any, warmup: int) -> list[System]:
             )
         if warmup and lgds.initial_cov is not None:
             # Letting N(0, Σ0) move for w rounds gives N(0, Z(w)) exactly: no need to play it.
-            lgds = dataclasses.replace(lgds, initial_cov=lgds.state_cov(warmup))
+            moved = lgds.state_cov(warmup)
+            if not np.abs(moved).max() < errors.LARGEST:
+                raise errors.InvalidInput(
+                    "warmup", f"is {warmup}, by when the state outgrows any number", "wait less"
+                )
+            lgds = dataclasses.replace(lgds, initial_cov=moved)
         lgds.start_cov()
         systems.append((lgds, rows))
     return systems
+
+
+def _checked_policies(policies: Any) -> list[Policy]:
+    if policies is None:
+        policies = available()
+    if isinstance(policies, str | Policy):
+        policies = [policies]
+    if not isinstance(policies, Iterable):
+        raise errors.InvalidInput("policies", f"is {policies!r}", "give a list of names")
+    return [make(policy) for policy in policies]
 
 
 def _labelled(policies: list[Policy]) -> dict[str, Policy]:
@@ -180,8 +200,8 @@ def _labelled(policies: list[Policy]) -> dict[str, Policy]:
     for policy in policies:
         label = policy.name
         if names.count(label) > 1:
-            given = ", ".join(f"{key}={value:g}" for key, value in policy.parameters.items())
-            label = f"{label}({given})"
+            given = [f"{k}={v:g}" for k, v in policy.parameters.items() if v is not None]
+            label = f"{label}({', '.join(given)})" if given else label
         if label in labels:
             raise errors.InvalidInput("policies", f"{label!r} stands twice", "name each once")
         labels[label] = policy
@@ -192,7 +212,7 @@ def _checked_dtype(dtype: Any) -> Any:
     try:
         kind = np.dtype(dtype)
     except TypeError:
-        kind = None
+        kind = np.dtype(object)
     if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise errors.InvalidInput("dtype", f"is {dtype!r}", "give float64 or float32")
     return kind
@@ -213,9 +233,7 @@ def _device(name: str | None) -> Any:
 def _check_horizon(model: LGDS, rounds: int, index: int) -> None:
     if model.is_stable:
         return
-    with np.errstate(over="ignore", invalid="ignore"):
-        largest = np.abs(model.state_cov(rounds)).max()
-    if not largest < 1e150:  # its square must still be a number
+    if not np.abs(model.state_cov(rounds)).max() < errors.LARGEST:
         raise errors.InvalidInput(
             "rounds",
             f"is {rounds}, by when the state of system {index} (spectral radius "

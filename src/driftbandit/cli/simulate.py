@@ -1,0 +1,203 @@
+"""`driftbandit simulate`: play policies on random or given systems, show a table, save a plot."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+import driftbandit as db
+from driftbandit import errors, model_file
+from driftbandit.cli import tables
+from driftbandit.simulation import Result
+
+__all__ = ["EXAMPLES", "command"]
+
+ORACLE = "kalman_oracle"
+
+EXAMPLES = """
+**Examples**
+
+    driftbandit simulate --family cauchy --systems 50
+    driftbandit simulate --family all --policies "idea, kode, kalman_ucb(width=2)"
+    driftbandit simulate --model plant.json --runs 1000 --plot plant.png
+    driftbandit simulate --family gaussian --json > result.json
+"""
+
+
+def command(
+    family: Annotated[
+        str,
+        typer.Option(help=f"Random systems: {', '.join(db.families.FAMILIES)}, or all."),
+    ] = "gaussian",
+    model: Annotated[
+        Path | None,
+        typer.Option(help="JSON file with one system and its arms, instead of a family."),
+    ] = None,
+    policies: Annotated[
+        str,
+        typer.Option(
+            help=f"Comma-separated: {', '.join(db.policies.available())}; parameters in "
+            "parentheses, as in kalman_ucb(width=2); or all."
+        ),
+    ] = "all",
+    systems: Annotated[int, typer.Option(help="Random systems per family.")] = 20,
+    runs: Annotated[int, typer.Option(help="Independent runs per system.")] = 4,
+    rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 1000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    states: Annotated[int, typer.Option(help="Hidden states d of random systems.")] = 10,
+    arms: Annotated[int, typer.Option(help="Arms k of random systems.")] = 10,
+    unit_arms: Annotated[bool, typer.Option(help="Scale random arms to length one.")] = False,
+    device: Annotated[
+        str | None, typer.Option(help="cpu or gpu; default: what JAX prefers.")
+    ] = None,
+    float32: Annotated[bool, typer.Option(help="Single precision.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Play policies on drifting systems and compare their regret.
+
+    Every policy meets the same states and the same noise, so differences are paired. Regret is
+    dynamic: each round is compared with the arm that was best in that very round. Where the
+    Kalman Oracle (which sees all rewards) is among the policies, regret is also given as the
+    excess over the Oracle's: 0.5 means one and a half times its regret.
+    """
+    chosen = db.policies.available() if policies.strip() == "all" else split_policies(policies)
+    for policy in chosen:
+        db.policies.make(policy)
+    if plot is not None:
+        _check_plot(plot)
+    studies: dict[str, tuple[Any, Any]] = {}
+    if model is not None:
+        studies[model.name] = model_file.read(model)
+    else:
+        names = list(db.families.FAMILIES) if family == "all" else [family]
+        for name in names:
+            drawn = db.families.sample(name, systems, states, arms, seed, unit_arms)
+            studies[name] = (drawn, None)
+
+    options: dict[str, Any] = {
+        "policies": chosen,
+        "rounds": rounds,
+        "runs": runs,
+        "seed": seed,
+        "device": device,
+        "dtype": np.float32 if float32 else np.float64,
+    }
+    results: dict[str, Result] = {}
+    with _progress() as progress:
+        tasks = {name: progress.add_task(name, total=1.0, start=False, rate="") for name in studies}
+        for name, (system, rows) in studies.items():
+            count = 1 if rows is not None else systems
+            results[name] = db.simulate(
+                system,
+                rows,
+                **options,
+                stream=name if rows is None else "",
+                progress=_reporter(progress, tasks[name], count * runs * rounds * len(chosen)),
+            )
+
+    if as_json:
+        print(json.dumps(_document(results, options), indent=2))
+    else:
+        console = Console()
+        for table in tables.comparison(results):
+            console.print(table)
+        console.print(tables.footer(results, ORACLE), style="dim", highlight=False)
+    if plot is not None:
+        from driftbandit import plots
+
+        plots.comparison(results, plot)
+        Console(stderr=as_json).print(f"Plot saved to [bold]{plot}[/]")
+
+
+def split_policies(text: str) -> list[str]:
+    """Split at commas outside parentheses.
+
+    Example:
+        >>> split_policies("idea, oful(delta=0.1, ridge=2)")
+        ['idea', 'oful(delta=0.1, ridge=2)']
+    """
+    parts = [part.strip() for part in re.split(r",(?![^()]*\))", text)]
+    return [part for part in parts if part]
+
+
+def _check_plot(path: Path) -> None:
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise errors.InvalidInput("--plot", f"is {path}", "end it in .png, .svg or .pdf")
+    if not path.parent.is_dir():
+        raise errors.InvalidInput("--plot", f"{path.parent} is no folder", "make it first")
+
+
+def _progress() -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<12}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[rate]:>16}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=not sys.stderr.isatty(),
+    )
+
+
+def _reporter(progress: Progress, task: TaskID, total_rounds: int) -> Any:
+    """Move a task's bar and show how many rounds are played per second."""
+    progress.update(task, rate="compiling")
+    started = False
+
+    def report(share: float) -> None:
+        nonlocal started
+        if not started:
+            progress.start_task(task)
+            started = True
+        elapsed = progress.tasks[task].elapsed or 0.0
+        rate = f"{share * total_rounds / elapsed / 1e6:.2f} M rounds/s" if elapsed > 0.2 else ""
+        progress.update(task, completed=share, rate=rate)
+
+    return report
+
+
+def _document(results: dict[str, Result], options: dict[str, Any]) -> dict[str, Any]:
+    studies = {}
+    for name, result in results.items():
+        rows = result.summary()
+        if ORACLE in result.regret:
+            for policy, values in result.normalized(ORACLE).items():
+                low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+                rows[policy]["normalized_median"] = float(middle)
+                rows[policy]["normalized_iqr"] = float(high - low)
+        studies[name] = {
+            "policies": rows,
+            "runs_in_all": int(next(iter(result.regret.values())).size),
+            "seconds": {
+                "prepare": result.timing.prepare,
+                "compile": result.timing.compile,
+                "play": result.timing.play,
+            },
+        }
+    return {
+        "driftbandit": db.__version__,
+        "rounds": options["rounds"],
+        "runs": options["runs"],
+        "seed": options["seed"],
+        "studies": studies,
+    }

@@ -1,0 +1,95 @@
+"""Figures of simulation results: colour-blind-safe, labelled, written to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+from driftbandit.simulation import Result
+
+__all__ = ["comparison"]
+
+ORACLE = "kalman_oracle"
+# Okabe and Ito's palette, told apart by readers with any kind of color vision.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#666666")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
+
+
+def comparison(results: dict[str, Result], path: Path) -> None:
+    """Save the comparison: quartiles of the excess regret by family, or one study's curves."""
+    with plt.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+        single = len(results) == 1
+        with_oracle = all(ORACLE in result.regret for result in results.values())
+        figure = _curves(results) if single or not with_oracle else _quartiles(results)
+        figure.savefig(path, dpi=150)
+        plt.close(figure)
+
+
+def _styles(labels: list[str]) -> dict[str, dict[str, Any]]:
+    return {
+        label: {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i % len(MARKERS)]}
+        for i, label in enumerate(label for label in labels if label != ORACLE)
+    } | {ORACLE: {"color": "black", "marker": ""}}
+
+
+def _quartiles(results: dict[str, Result]) -> Any:
+    excess = {name: result.normalized(ORACLE) for name, result in results.items()}
+    labels = list(next(iter(excess.values())))
+    styles = _styles(labels)
+    width = 2.2 + 1.9 * len(results)
+    figure, axes = plt.subplots(
+        1,
+        len(results),
+        figsize=(width, 0.8 + 0.34 * len(labels)),
+        sharey=True,
+        layout="constrained",
+    )
+    for axis, (name, values) in zip(axes, excess.items(), strict=True):
+        for row, label in enumerate(labels):
+            low, middle, high = np.quantile(values[label], [0.25, 0.5, 0.75])
+            axis.plot([low, high], [row, row], color=styles[label]["color"], lw=2, alpha=0.6)
+            axis.plot(middle, row, ms=6, ls="", **styles[label])
+        axis.set_title(name)
+        axis.set_xscale("symlog", linthresh=0.1)
+        axis.set_xlim(left=-0.02)
+        axis.set_xticks([0, 0.1, 1, 10], ["0", "0.1", "1", "10"])
+        axis.grid(axis="x", alpha=0.3)
+        axis.minorticks_off()
+    axes[0].set_yticks(range(len(labels)), labels)
+    axes[0].invert_yaxis()
+    figure.supxlabel("(regret − Oracle's) / Oracle's: median and quartiles over runs", fontsize=10)
+    return figure
+
+
+def _curves(results: dict[str, Result]) -> Any:
+    """Regret per round so far; in multiples of the Oracle's final one where there is one."""
+    size = (1 + 4.6 * len(results), 3.6)
+    figure, axes = plt.subplots(1, len(results), figsize=size, squeeze=False, layout="constrained")
+    for axis, (name, result) in zip(axes[0], results.items(), strict=True):
+        styles = _styles(list(result.curves))
+        rounds = result.checkpoints
+        scale: Any = rounds
+        axis.set_ylabel("regret per round so far")
+        if ORACLE in result.regret and result.regret[ORACLE].all():
+            scale = rounds * result.regret[ORACLE].reshape(-1, 1) / result.rounds
+            axis.set_ylabel("regret per round so far / Oracle's")
+        for label, curve in result.curves.items():
+            flat = curve.reshape(-1, len(rounds)) / scale
+            low, middle, high = np.quantile(flat, [0.25, 0.5, 0.75], axis=0)
+            line = "--" if label == ORACLE else "-"
+            axis.plot(rounds, middle, label=label, ls=line, ms=4, markevery=5, **styles[label])
+            if len(result.curves) <= 4:  # more bands than that hide each other
+                axis.fill_between(rounds, low, high, color=styles[label]["color"], alpha=0.15, lw=0)
+        axis.set_title(f"{name}: median over {len(flat)} runs")
+        axis.set_xscale("log")
+        axis.set_ylim(bottom=0)
+        axis.set_xlabel("round")
+        axis.grid(alpha=0.3)
+    axes[0][-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    return figure

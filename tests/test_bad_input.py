@@ -1,0 +1,584 @@
+"""Wrong arguments: refused before any work, in one line that names the argument and its value."""
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import driftbandit as db
+from driftbandit import LGDS, Agent, Decision, InvalidInput, NotDetectable, model_file
+from driftbandit.kalman import log_likelihood
+from driftbandit.policies import available, make, optimistic
+from driftbandit.simulation import engine
+from driftbandit.steady_state import detectable, oracle_cov, prediction_cov
+
+NAN, INF = float("nan"), float("inf")
+EYE = np.eye(2)
+MODEL = LGDS(0.5 * EYE, EYE, 1.0)
+UNSTABLE = LGDS(2 * EYE, EYE, 1.0, initial_cov=EYE)
+HALF_SEEN = LGDS(np.diag([2.0, 0.5]), EYE, 1.0, initial_cov=EYE)
+SMALL = LGDS([[0.5]], [[1.0]], 1.0)
+
+
+class Case(NamedTuple):
+    id: str
+    call: Callable[[], Any]
+    argument: str
+    """What the message must begin with."""
+    value: str
+    """What it must show."""
+    error: type[ValueError] = InvalidInput
+
+
+def lgds(transition=0.5 * EYE, process_cov=EYE, reward_std=1.0, initial_cov=None):
+    return LGDS(transition, process_cov, reward_std, initial_cov)
+
+
+def simulate(model=MODEL, arms=EYE, policies=("idea", "random"), rounds=10, runs=2, **options):
+    return db.simulate(model, arms, policies, rounds, runs, **options)
+
+
+def told(reward, policy="idea"):
+    agent = Agent(MODEL, EYE, policy)
+    agent.tell(agent.ask(), reward)
+
+
+def told_wrong(decision):
+    agent = Agent(MODEL, EYE)
+    agent.ask()
+    agent.tell(decision, 1.0)
+
+
+def told_twice():
+    agent = Agent(MODEL, EYE)
+    decision = agent.ask()
+    agent.tell(decision, 1.0)
+    agent.tell(decision, 1.0)
+
+
+def greedy(cov, model, arms):
+    return 0 * arms[:, 0]
+
+
+def restored(policy="idea", without=None, **changes):
+    """from_json of a stored agent with some of its fields replaced or one left out."""
+    stored = json.loads(Agent(MODEL, EYE, policy).to_json()) | changes
+    stored.pop(without, None)
+    return Agent.from_json(json.dumps(stored))
+
+
+def read(content, name="model.json"):
+    """model_file.read of a file with this text, or with this JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return model_file.read(path)
+
+
+def document(without=None, **changes):
+    result = model_file.to_document(MODEL, EYE) | changes
+    result.pop(without, None)
+    return result
+
+
+LGDS_CASES = [
+    Case("transition 3x2", lambda: lgds(np.ones((3, 2))), "transition", "(3, 2)"),
+    Case("transition 1-D", lambda: lgds([0.5, 0.5]), "transition", "(2,)"),
+    Case("transition number", lambda: lgds(0.5), "transition", "()"),
+    Case("transition 3-D", lambda: lgds(np.ones((2, 2, 2))), "transition", "(2, 2, 2)"),
+    Case("transition ragged", lambda: lgds([[1, 2], [3]]), "transition", "[[1, 2], [3]]"),
+    Case("transition text", lambda: lgds("gamma"), "transition", "'gamma'"),
+    Case("transition nested text", lambda: lgds([["a", 0], [0, 1]]), "transition", "'a'"),
+    Case("transition dict", lambda: lgds({"a": 1}), "transition", "{'a': 1}"),
+    Case("transition None", lambda: lgds(None), "transition", "None"),
+    Case("transition complex", lambda: lgds([[1j, 0], [0, 1]]), "transition", "1j"),
+    Case("transition NaN", lambda: lgds([[0.5, NAN], [0, 0.5]]), "transition", "[0, 1] is nan"),
+    Case("transition inf", lambda: lgds([[0.5, 0], [INF, 0.5]]), "transition", "[1, 0] is inf"),
+    Case("transition empty", lambda: lgds(np.zeros((0, 0))), "transition", "(0, 0)"),
+    Case("transition empty list", lambda: lgds([]), "transition", "(0,)"),
+    Case("process_cov 3x3", lambda: lgds(process_cov=np.eye(3)), "process_cov", "(3, 3)"),
+    Case("process_cov 1-D", lambda: lgds(process_cov=[1.0, 1.0]), "process_cov", "(2,)"),
+    Case("process_cov text", lambda: lgds(process_cov="Q"), "process_cov", "'Q'"),
+    Case("process_cov None", lambda: lgds(process_cov=None), "process_cov", "None"),
+    Case(
+        "process_cov NaN",
+        lambda: lgds(process_cov=[[1, 0], [0, NAN]]),
+        "process_cov",
+        "[1, 1] is nan",
+    ),
+    Case(
+        "process_cov -inf",
+        lambda: lgds(process_cov=[[-INF, 0], [0, 1]]),
+        "process_cov",
+        "[0, 0] is -inf",
+    ),
+    Case(
+        "process_cov asymmetric",
+        lambda: lgds(process_cov=[[1, 0.25], [0, 1]]),
+        "process_cov",
+        "entry [0, 1] is 0.25 but [1, 0] is 0",
+    ),
+    Case(
+        "process_cov indefinite",
+        lambda: lgds(process_cov=[[1, 2], [2, 1]]),
+        "process_cov",
+        "eigenvalue -1",
+    ),
+    Case("reward_std -1", lambda: lgds(reward_std=-1), "reward_std", "-1"),
+    Case("reward_std NaN", lambda: lgds(reward_std=NAN), "reward_std", "nan"),
+    Case("reward_std inf", lambda: lgds(reward_std=INF), "reward_std", "inf"),
+    Case("reward_std text", lambda: lgds(reward_std="1"), "reward_std", "'1'"),
+    Case("reward_std None", lambda: lgds(reward_std=None), "reward_std", "None"),
+    Case("reward_std True", lambda: lgds(reward_std=True), "reward_std", "True"),
+    Case("reward_std list", lambda: lgds(reward_std=[1.0]), "reward_std", "[1.0]"),
+    Case("reward_std complex", lambda: lgds(reward_std=1j), "reward_std", "1j"),
+    Case("initial_cov 1x1", lambda: lgds(initial_cov=[[1.0]]), "initial_cov", "(1, 1)"),
+    Case(
+        "initial_cov asymmetric",
+        lambda: lgds(initial_cov=[[1, 0.5], [0, 1]]),
+        "initial_cov",
+        "0.5",
+    ),
+    Case("initial_cov indefinite", lambda: lgds(initial_cov=-EYE), "initial_cov", "-1"),
+    Case("initial_cov NaN", lambda: lgds(initial_cov=NAN * EYE), "initial_cov", "nan"),
+    Case("state_cov -1 rounds", lambda: MODEL.state_cov(-1), "rounds", "-1"),
+    Case("gramian width", lambda: MODEL.observability_gramian(np.ones((4, 3))), "played", "(4, 3)"),
+]
+
+ARM_CASES = [
+    Case("arms too wide", lambda: Agent(MODEL, np.ones((4, 3))), "arms", "(4, 3)"),
+    Case("arms 1-D", lambda: Agent(MODEL, [1.0, 1.0]), "arms", "(2,)"),
+    Case("arms empty", lambda: Agent(MODEL, np.zeros((0, 2))), "arms", "(0, 2)"),
+    Case("arms zero row", lambda: Agent(MODEL, [[1, 1], [0, 0]]), "arms", "row 1"),
+    Case("arms NaN", lambda: Agent(MODEL, [[1, 0], [0, NAN]]), "arms", "[1, 1] is nan"),
+    Case("arms inf", lambda: Agent(MODEL, [[-INF, 0]]), "arms", "[0, 0] is -inf"),
+    Case("arms ragged", lambda: Agent(MODEL, [[1, 0], [1]]), "arms", "[[1, 0], [1]]"),
+    Case("arms text", lambda: Agent(MODEL, "all"), "arms", "'all'"),
+    Case("simulate arms wide", lambda: simulate(arms=np.ones((2, 3))), "arms", "(2, 3)"),
+    Case("simulate arms zero row", lambda: simulate(arms=[[0, 0]]), "arms", "row 0"),
+    Case("detectable arms", lambda: detectable(MODEL, [[1.0]]), "arms", "(1, 1)"),
+]
+
+SIMULATE_CASES = [
+    Case("rounds 0", lambda: simulate(rounds=0), "rounds", "is 0"),
+    Case("rounds -1", lambda: simulate(rounds=-1), "rounds", "-1"),
+    Case("rounds 2.5", lambda: simulate(rounds=2.5), "rounds", "2.5"),
+    Case("rounds True", lambda: simulate(rounds=True), "rounds", "True"),
+    Case("rounds text", lambda: simulate(rounds="many"), "rounds", "'many'"),
+    Case("rounds None", lambda: simulate(rounds=None), "rounds", "None"),
+    Case("runs 0", lambda: simulate(runs=0), "runs", "is 0"),
+    Case("runs 1.0", lambda: simulate(runs=1.0), "runs", "1.0"),
+    Case("seed -1", lambda: simulate(seed=-1), "seed", "-1"),
+    Case("seed 2**63", lambda: simulate(seed=2**63), "seed", str(2**63)),
+    Case("seed None", lambda: simulate(seed=None), "seed", "None"),
+    Case("first_system -1", lambda: simulate(first_system=-1), "first_system", "-1"),
+    Case("warmup -1", lambda: simulate(warmup=-1), "warmup", "-1"),
+    Case("warmup 2.5", lambda: simulate(warmup=2.5), "warmup", "2.5"),
+    Case("workers 0", lambda: simulate(workers=0), "workers", "is 0"),
+    Case("policy ideaa", lambda: simulate(policies=["ideaa"]), "policy", "did you mean 'idea'?"),
+    Case("policy ideaa shown", lambda: simulate(policies=["ideaa"]), "policy", "'ideaa'"),
+    Case(
+        "policy kalman-ocb",
+        lambda: simulate(policies=["idea", "kalman-ocb"]),
+        "policy",
+        "did you mean 'kalman_ucb'?",
+    ),
+    Case("policy far off", lambda: simulate(policies=["zzz"]), "policy", "'zzz'"),
+    Case("policy number", lambda: simulate(policies=[7]), "policy", "7"),
+    Case("policies empty", lambda: simulate(policies=[]), "policies", "empty"),
+    Case("idea twice", lambda: simulate(policies=["idea", "idea"]), "policies", "idea"),
+    Case(
+        "kalman_ucb twice",
+        lambda: simulate(policies=["kalman_ucb", "kalman-ucb(width=1)"]),
+        "policies",
+        "kalman_ucb(width=1)",
+    ),
+    Case(
+        "policy parameter",
+        lambda: simulate(policies=["kalman_ucb(width=-2)"]),
+        "width",
+        "-2",
+    ),
+    Case("arms missing", lambda: simulate(arms=None), "arms", "missing"),
+    Case("arms beside a sequence", lambda: simulate([(MODEL, EYE)]), "arms", "beside a sequence"),
+    Case("sequence empty", lambda: simulate([], None), "model", "empty"),
+    Case("sequence of models", lambda: simulate([MODEL], None), "model[0]", "LGDS"),
+    Case("sequence of numbers", lambda: simulate([(1, EYE)], None), "model[0]", "tuple"),
+    Case("model number", lambda: simulate(3, None), "model", "int"),
+    Case("model text", lambda: simulate("gaussian", None), "model", "str"),
+    Case(
+        "systems of two widths",
+        lambda: simulate([(MODEL, EYE), (SMALL, [[1.0]])], None),
+        "arms of system 1",
+        "(1, 1)",
+    ),
+    Case(
+        "systems of two arm counts",
+        lambda: simulate([(MODEL, EYE), (MODEL, np.ones((3, 2)))], None),
+        "arms of system 1",
+        "(3, 2)",
+    ),
+    Case(
+        "zero arm in system 1",
+        lambda: simulate([(MODEL, EYE), (MODEL, 0 * EYE)], None),
+        "arms of system 1",
+        "row 0",
+    ),
+    Case("unstable", lambda: simulate(lgds(2 * EYE)), "transition", "spectral radius 2"),
+    Case("unstable 5000 rounds", lambda: simulate(UNSTABLE, rounds=5000), "rounds", "5000"),
+    Case(
+        "unstable second system",
+        lambda: simulate([(MODEL, EYE), (UNSTABLE, EYE)], None, rounds=10**9),
+        "rounds",
+        "1000000000, by when the state of system 1",
+    ),
+    Case(
+        "oracle blind",
+        lambda: simulate(HALF_SEEN, [[0.0, 1.0]], ["kalman_oracle"]),
+        "arms",
+        "spectral radius 2",
+        NotDetectable,
+    ),
+    Case("dtype float16", lambda: simulate(dtype="float16"), "dtype", "float16"),
+    Case("dtype int", lambda: simulate(dtype=int), "dtype", "int"),
+    Case("device gppu", lambda: simulate(device="gppu"), "device", "did you mean 'gpu'?"),
+    Case("device number", lambda: simulate(device=3), "device", "3"),
+]
+
+MAKE_CASES = [
+    Case("unknown parameter", lambda: make("kalman_ucb", widht=2), "kalman_ucb", "widht"),
+    Case("unknown parameter in text", lambda: make("ucb(width=2)"), "ucb(width=…)", "valid: delta"),
+    Case("parameter of idea", lambda: make("idea(width=2)"), "idea(width=…)", "valid: none"),
+    Case("no closing", lambda: make("kalman_ucb(width=2"), "policy", "'kalman_ucb(width=2'"),
+    Case("no equals sign", lambda: make("kalman_ucb(2)"), "policy", "'2'"),
+    Case("empty text", lambda: make(""), "policy", "''"),
+    Case("not a number", lambda: make("kalman_ucb(width=two)"), "kalman_ucb(width=…)", "'two'"),
+    Case("keyword text", lambda: make("kalman_ucb", width="2"), "width", "'2'"),
+    Case("keyword None", lambda: make("ucb", delta=None), "delta", "None"),
+    Case("width -1", lambda: make("kalman_ucb(width=-1)"), "width", "-1"),
+    Case("width NaN", lambda: make("kalman_ucb(width=nan)"), "width", "nan"),
+    Case("width inf", lambda: make("kalman_ucb", width=INF), "width", "inf"),
+    Case("delta 0", lambda: make("ucb(delta=0)"), "delta", "is 0"),
+    Case("delta 1", lambda: make("oful(delta=1)"), "delta", "is 1"),
+    Case("delta 2", lambda: make("sliding_window_ucb(delta=2)"), "delta", "is 2"),
+    Case("window 0", lambda: make("sliding_window_ucb(window=0)"), "window", "is 0"),
+    Case("window 2.5", lambda: make("sliding_window_ucb(window=2.5)"), "window", "2.5"),
+    Case("batch 0", lambda: make("rexp3(batch=0)"), "batch", "is 0"),
+    Case("gamma 2", lambda: make("rexp3(gamma=2)"), "gamma", "is 2"),
+    Case("gamma -0.1", lambda: make("rexp3(gamma=-0.1)"), "gamma", "-0.1"),
+    Case("ridge 0", lambda: make("oful(ridge=0)"), "ridge", "is 0"),
+    Case("bound -1", lambda: make("oful(bound=-1)"), "bound", "-1"),
+]
+
+FAMILY_CASES = [
+    Case("gausian", lambda: db.families.sample("gausian"), "family", "did you mean 'gaussian'?"),
+    Case("family number", lambda: db.families.sample(3), "family", "3"),
+    Case("family None", lambda: db.families.sample(None), "family", "None"),
+    Case("systems 0", lambda: db.families.sample("uniform", systems=0), "systems", "is 0"),
+    Case("states 0", lambda: db.families.sample("uniform", states=0), "states", "is 0"),
+    Case("arms 0", lambda: db.families.sample("uniform", arms=0), "arms", "is 0"),
+    Case("family seed -1", lambda: db.families.sample("uniform", seed=-1), "seed", "-1"),
+    Case("first -1", lambda: db.families.sample("uniform", first=-1), "first", "-1"),
+]
+
+AGENT_CASES = [
+    Case("agent model dict", lambda: Agent({"a": 1}, EYE), "model", "dict"),
+    Case("agent rounds 0", lambda: Agent(MODEL, EYE, rounds=0), "rounds", "is 0"),
+    Case("agent seed -1", lambda: Agent(MODEL, EYE, seed=-1), "seed", "-1"),
+    Case("agent policy", lambda: Agent(MODEL, EYE, "kod"), "policy", "did you mean 'kode'?"),
+    Case("agent unstable", lambda: Agent(lgds(2 * EYE), EYE), "transition", "spectral radius 2"),
+    Case(
+        "agent oracle blind",
+        lambda: Agent(HALF_SEEN, [[0.0, 1.0]], "kalman_oracle"),
+        "arms",
+        "spectral radius 2",
+        NotDetectable,
+    ),
+    Case(
+        "tell other round", lambda: told_wrong(Decision(7, 0)), "decision", "Decision(id=7, arm=0)"
+    ),
+    Case("tell other arm", lambda: told_wrong(Decision(0, 1)), "decision", "Decision(id=0, arm=1)"),
+    Case("tell arm only", lambda: told_wrong(0), "decision", "0"),
+    Case("tell None", lambda: told_wrong(None), "decision", "None"),
+    Case("tell twice", told_twice, "decision", "Decision(id=0"),
+    Case(
+        "tell unasked",
+        lambda: Agent(MODEL, EYE).tell(Decision(3, 0), 1.0),
+        "decision",
+        "Decision(id=3",
+    ),
+    Case("reward NaN", lambda: told(NAN), "reward", "nan"),
+    Case("reward -inf", lambda: told(-INF), "reward", "-inf"),
+    Case("reward text", lambda: told("1.5"), "reward", "'1.5'"),
+    Case("reward None", lambda: told(None), "reward", "None"),
+    Case("reward row", lambda: told([1.0, 2.0]), "reward", "[1.0, 2.0]"),
+    Case("oracle one reward", lambda: told(1.0, "kalman_oracle"), "reward", "()"),
+    Case("oracle long row", lambda: told([1, 2, 3], "kalman_oracle"), "reward", "(3,)"),
+    Case("oracle NaN", lambda: told([1, NAN], "kalman_oracle"), "reward", "[1] is nan"),
+]
+
+FROM_JSON_CASES = [
+    Case("not JSON", lambda: Agent.from_json("{"), "text", "line 1 column 2"),
+    Case("not text", lambda: Agent.from_json(None), "text", "NoneType"),
+    Case("other JSON", lambda: Agent.from_json('{"a": 1}'), "text", "not a stored agent"),
+    Case("JSON list", lambda: Agent.from_json("[1]"), "text", "not a stored agent"),
+    Case("newer format", lambda: restored(driftbandit_agent=2), "text", "format 2"),
+    Case("no rounds", lambda: restored(without="rounds"), "text", "'rounds'"),
+    Case("no state", lambda: restored(without="state"), "text", "'state'"),
+    Case("no mean", lambda: restored(state={"cov": [[1, 0], [0, 1]]}), "text", "'mean'"),
+    Case(
+        "state shape",
+        lambda: restored(state={"mean": [0, 0, 0], "cov": [[1, 0], [0, 1]]}),
+        "state.mean",
+        "(3,)",
+    ),
+    Case(
+        "state NaN",
+        lambda: restored(state={"mean": [0, 0], "cov": [[1, 0], [0, NAN]]}),
+        "state.cov",
+        "[1, 1] is nan",
+    ),
+    Case("round -1", lambda: restored(round=-1), "round", "-1"),
+    Case("stored seed", lambda: restored(seed=0.5), "seed", "0.5"),
+    Case("stored policy", lambda: restored(policy="iddea"), "policy", "did you mean 'idea'?"),
+    Case("stored parameter", lambda: restored(parameters={"w": 1}), "idea(w=…)", "valid: none"),
+    Case("stored model", lambda: restored(model=[1]), "model file", "list"),
+    Case(
+        "own policy not given",
+        lambda: restored(optimistic("my own", greedy)),
+        "policy",
+        "my own",
+    ),
+]
+
+MODEL_FILE_CASES = [
+    Case("absent", lambda: model_file.read("/no/such/model.json"), "model file", "/no/such/model"),
+    Case("folder", lambda: model_file.read("/"), "model file", "cannot read /"),
+    Case("file not JSON", lambda: read("{transition"), "model file", "model.json is not JSON"),
+    Case("file empty", lambda: read("", "empty.json"), "model file", "empty.json is not JSON"),
+    Case("file list", lambda: read([1, 2]), "model file", "list"),
+    Case("file lacks arms", lambda: read(document(without="arms")), "model file", "'arms'"),
+    Case(
+        "file lacks reward_std",
+        lambda: read(document(without="reward_std")),
+        "model file",
+        "'reward_std'",
+    ),
+    Case(
+        "file unknown key",
+        lambda: read(document(initial_kov=[[1]])),
+        "model file",
+        "'initial_kov'; did you mean 'initial_cov'?",
+    ),
+    Case("file null arms", lambda: read(document(arms=None)), "arms", "None"),
+    Case("file text std", lambda: read(document(reward_std="1")), "reward_std", "'1'"),
+    Case("file NaN", lambda: read(document(reward_std=NAN)), "reward_std", "nan"),
+]
+
+MATHEMATICS_CASES = [
+    Case("rewards short", lambda: log_likelihood(MODEL, EYE, [1.0]), "rewards", "(1,)"),
+    Case("rewards NaN", lambda: log_likelihood(MODEL, EYE, [1, NAN]), "rewards", "[1] is nan"),
+    Case("rewards 2-D", lambda: log_likelihood(MODEL, EYE, EYE), "rewards", "(2, 2)"),
+    Case("played width", lambda: log_likelihood(MODEL, [[1.0]], [1.0]), "played", "(1, 1)"),
+    Case("smooth short", lambda: db.kalman.smooth(MODEL, EYE, [1.0]), "rewards", "(1,)"),
+    Case("arm length", lambda: prediction_cov(MODEL, [1.0]), "arm", "(1,)"),
+    Case("arm matrix", lambda: prediction_cov(MODEL, EYE), "arm", "(2, 2)"),
+    Case("arm zero", lambda: prediction_cov(MODEL, [0, 0]), "arm", "zero vector"),
+    Case(
+        "arm blind",
+        lambda: prediction_cov(HALF_SEEN, [0.0, 1.0]),
+        "arm",
+        "spectral radius 2",
+        NotDetectable,
+    ),
+    Case(
+        "arms blind",
+        lambda: oracle_cov(HALF_SEEN, [[0.0, 1.0], [0.0, 2.0]]),
+        "arms",
+        "spectral radius 2",
+        NotDetectable,
+    ),
+    Case("no stationary", lambda: UNSTABLE.stationary_cov(), "transition", "spectral radius 2"),
+]
+
+BUGS = [
+    Case(
+        "dtype misspelled",
+        lambda: simulate(dtype="flaot32"),
+        "dtype",
+        "flaot32",
+    ),
+    Case(
+        "oful twice",
+        lambda: simulate(policies=["oful", "oful"]),
+        "policies",
+        "oful",
+    ),
+    Case(
+        "policies not a list",
+        lambda: simulate(policies=5),
+        "policies",
+        "5",
+    ),
+    Case(
+        "policies one text",
+        lambda: simulate(policies="ideaa"),
+        "policy",
+        "did you mean 'idea'",
+    ),
+    Case(
+        "unstable 5000 rounds of warmup",
+        lambda: simulate(UNSTABLE, warmup=5000),
+        "warmup",
+        "5000",
+    ),
+    Case(
+        "agent unstable 5000 rounds",
+        lambda: Agent(UNSTABLE, EYE, "ucb", rounds=5000),
+        "rounds",
+        "5000",
+    ),
+    Case(
+        "stream number",
+        lambda: simulate(stream=3),
+        "stream",
+        "3",
+    ),
+    Case(
+        "transition array of text",
+        lambda: lgds(np.array([["a", "b"], ["c", "d"]])),
+        "transition",
+        "'a'",
+    ),
+    Case(
+        "transition complex array",
+        lambda: lgds(np.array([[0.5j, 0], [0, 0.5]])),
+        "transition",
+        "0.5j",
+    ),
+    Case(
+        "transition 10**400",
+        lambda: lgds([[10**400, 0], [0, 0.5]]),
+        "transition",
+        "1000",
+    ),
+    Case("reward 10**400", lambda: told(10**400), "reward", "1000"),
+    Case(
+        "tell None unasked",
+        lambda: Agent(MODEL, EYE).tell(None, 1.0),
+        "decision",
+        "None",
+    ),
+    Case(
+        "batch beyond int32",
+        lambda: Agent(MODEL, EYE, "rexp3(batch=3000000000)"),
+        "batch",
+        "3000000000",
+    ),
+    Case(
+        "stored state list",
+        lambda: restored(state=[]),
+        "text",
+        "state",
+    ),
+    Case(
+        "stored parameters list",
+        lambda: restored(parameters=[1]),
+        "text",
+        "parameters",
+    ),
+    Case(
+        "stored text deep",
+        lambda: Agent.from_json("[" * 100_000),
+        "text",
+        "not JSON",
+    ),
+    Case(
+        "file with 5000 digits",
+        lambda: read("1" * 5000),
+        "model file",
+        "model.json",
+    ),
+]
+
+CASES = [
+    *LGDS_CASES,
+    *ARM_CASES,
+    *SIMULATE_CASES,
+    *MAKE_CASES,
+    *FAMILY_CASES,
+    *AGENT_CASES,
+    *FROM_JSON_CASES,
+    *MODEL_FILE_CASES,
+    *MATHEMATICS_CASES,
+    *BUGS,
+]
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """How often the engine began to compile; it never gets further."""
+    calls = []
+
+    def stop(job):
+        calls.append(job)
+        raise RuntimeError("compiling")
+
+    monkeypatch.setattr(engine, "_compile", stop)
+    return calls
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_refused_in_one_line(case, compiled):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is looked at below
+        case.call()
+    message = str(caught.value)
+    assert caught.type is case.error
+    assert message.startswith(case.argument)
+    assert case.value in message
+    assert "\n" not in message
+    assert compiled == []
+
+
+def test_case_names_are_unique():
+    names = [case.id for case in CASES]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("wrong", [{"rounds": 0}, {"runs": 2.5}, {"seed": -1}, {"workers": 0}])
+def test_nothing_heavy_before_the_error(wrong, compiled, monkeypatch):
+    prepared = []
+    monkeypatch.setattr(engine, "_prepared", lambda policy, *_: prepared.append(policy))
+    policies = [*available(), "kalman_ucb(width=2)"]
+    assert len(policies) == 10
+    with pytest.raises(InvalidInput, match=next(iter(wrong))):
+        simulate(policies=policies, **wrong)
+    assert prepared == []
+    assert compiled == []
+
+
+def test_the_watch_on_compiling_works(compiled):
+    with pytest.raises(RuntimeError, match="compiling"):
+        simulate()
+    assert len(compiled) == 1
+
+
+def test_a_refused_reward_leaves_the_decision_open():
+    agent = Agent(MODEL, EYE)
+    decision, before = agent.ask(), agent.to_json()
+    with pytest.raises(InvalidInput, match="reward"):
+        agent.tell(decision, NAN)
+    assert agent.to_json() == before
+    assert agent.ask() == decision
+    agent.tell(decision, 1.0)
+    assert agent.round == 1
+
+
+def test_the_argument_is_on_the_error():
+    with pytest.raises(InvalidInput, match="reward_std") as caught:
+        lgds(reward_std=-1)
+    assert caught.value.argument == "reward_std"

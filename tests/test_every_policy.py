@@ -1,0 +1,152 @@
+"""One list of checks over the whole registry: every policy equals its textbook loop."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import driftbandit as db
+import naive
+from driftbandit.policies import Problem
+from driftbandit.simulation import programs
+from engine_paths import states_and_rewards, uniforms
+
+POLICIES = db.policies.available()
+KALMAN = ("kode", "kalman_ucb", "idea")
+ROUNDS = 150  # crosses the engine's span of 64 twice
+
+
+def shuffled_systems(states, arms, systems, seed):
+    """Random systems of one shape from three laws: different scales, orders, correlations."""
+    laws = ("gaussian", "exponential", "uniform")
+    return [
+        db.families.sample(laws[i % 3], states=states, arms=arms, seed=seed, first=i)[0]
+        for i in range(systems)
+    ]
+
+
+def numbers(model):
+    return model.transition, model.process_cov, float(model.reward_std)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("library", ["numpy", "jax"])
+def test_decisions_equal_the_textbook(name, library):
+    """P9, P12, P13, P15, P18, P19: round by round the same arm."""
+    for model, arms in shuffled_systems(3, 5, 3, seed=11):
+        _, rewards = states_and_rewards(model, arms, ROUNDS, seed=3)
+        noise = uniforms(name, ROUNDS, seed=3)
+        expected = naive.play(name, *numbers(model), None, arms, rewards, noise)
+        assert _played(name, library, model, arms, rewards, noise) == expected
+
+
+def _played(name, library, model, arms, rewards, noise):
+    policy = db.policies.make(name)
+    constants, state = policy.prepare(model, arms, len(rewards))
+    choose, update = policy.choose, policy.update
+    with jax.enable_x64(True):
+        problem = Problem(model, arms, constants)
+        if library == "jax":
+            choose, update = jax.jit(choose), jax.jit(update)
+            state, problem, rewards, noise = jax.tree.map(
+                jnp.asarray, (state, problem, rewards, noise)
+            )
+        played = []
+        for row, draw in zip(rewards, noise, strict=True):
+            arm = int(choose(state, problem, draw))
+            state = update(state, problem, arm, row if policy.sees_all_rewards else row[arm])
+            played.append(arm)
+    return played
+
+
+@pytest.fixture(scope="module")
+def batch():
+    """Every policy at once, three systems of the paper's size, two runs each."""
+    systems = shuffled_systems(10, 10, 3, seed=5)
+    return systems, db.simulate(systems, rounds=ROUNDS, runs=2, seed=9, stream="batch")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_simulated_regret_equals_the_textbook(name, batch):
+    """P4: the batch engine's regret, at every checkpoint of every run, to 1e-10."""
+    systems, result = batch
+    for s, (model, arms) in enumerate(systems):
+        for run in range(2):
+            where = {"seed": 9, "stream": "batch", "system": s, "run": run}
+            states, rewards = states_and_rewards(model, arms, ROUNDS, **where)
+            noise = uniforms(name, ROUNDS, **where)
+            played = naive.play(name, *numbers(model), None, arms, rewards, noise)
+            path = naive.regret_path(arms, states, played)
+            np.testing.assert_allclose(
+                result.curves[name][s, run], path[result.checkpoints - 1], rtol=1e-10
+            )
+            assert result.regret[name][s, run] == result.curves[name][s, run, -1]
+
+
+@pytest.mark.parametrize("name", KALMAN)
+@pytest.mark.parametrize("library", ["numpy", "jax"])
+def test_bonus_equals_the_textbook(name, library):
+    """P12, P13, P15: u(a | P) to 1e-10, on covariances of every rank."""
+    rng = np.random.default_rng(4)
+    bonus = getattr(db.policies, name).bonus
+    for model, arms in shuffled_systems(4, 6, 6, seed=2):
+        rank = rng.integers(1, 5)
+        root = rng.standard_normal((4, rank))
+        cov = root @ root.T
+        with jax.enable_x64(True):
+            args = (cov, model, arms)
+            if library == "jax":
+                ours = jax.jit(bonus)(*jax.tree.map(jnp.asarray, args))
+            else:
+                ours = bonus(*args)
+        expected = getattr(naive, f"bonus_{name}")(cov, *numbers(model), arms)
+        np.testing.assert_allclose(np.asarray(ours), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        ("kalman_ucb", {"width": 2.5}),
+        ("ucb", {"delta": 0.01}),
+        ("sliding_window_ucb", {"window": 20, "delta": 0.3}),
+        ("rexp3", {"batch": 30, "gamma": 0.2}),
+        ("oful", {"delta": 0.5, "ridge": 0.1, "bound": 0.01}),
+    ],
+)
+def test_parameters_reach_the_policy(text, parameters):
+    """Other parameters than the defaults, against the textbook loop with the same ones."""
+    model, arms = shuffled_systems(3, 4, 1, seed=8)[0]
+    states, rewards = states_and_rewards(model, arms, ROUNDS)
+    noise = uniforms(text, ROUNDS)
+    played = naive.play(text, *numbers(model), None, arms, rewards, noise, **parameters)
+    policy = db.policies.make(text, **parameters)
+    result = db.simulate(model, arms, [policy], rounds=ROUNDS, runs=1)
+    expected = naive.regret(arms, states, played)
+    np.testing.assert_allclose(result.regret[text][0], expected, rtol=1e-10)
+    assert played != naive.play(text, *numbers(model), None, arms, rewards, noise)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_ties_go_to_the_first_arm(name):
+    """Duplicate arms (Bernoulli draws them): the later copy of an arm is never preferred."""
+    if name in ("random", "rexp3"):
+        return  # they draw their arm
+    model = db.LGDS([[0.5, 0.2], [0.0, 0.7]], np.eye(2), 0.5)
+    arms = np.array([[1.0, 0.0], [1.0, 0.0]])
+    policy = db.policies.make(name)
+    constants, state = policy.prepare(model, arms, 100)
+    assert int(policy.choose(state, Problem(model, arms, constants), None)) == 0
+
+
+@pytest.mark.parametrize("reward_std", [0.0, 1.0])
+def test_one_arm_one_state(reward_std):
+    """k = d = 1: nothing to choose, no regret, no NaN, whatever the policy."""
+    model = db.LGDS([[0.5]], [[1.0]], reward_std)
+    result = db.simulate(model, [[2.0]], rounds=70, runs=3)
+    for name in POLICIES:
+        np.testing.assert_array_equal(result.regret[name], 0.0, err_msg=name)
+
+
+def test_a_compiled_rule_is_shared_by_all_parameters():
+    one, two = (programs.Rule.of(db.policies.make("kalman_ucb", width=w)) for w in (1, 2))
+    assert one == two
