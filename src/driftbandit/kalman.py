@@ -8,7 +8,8 @@ therefore rounds *up*: the diagonal grows by 4 d ε of itself, which covers the 
 the subtraction P − wwᵀ (entrywise at most ε √(P_ii P_jj), so at most d ε diag P as a matrix) and
 of the two products that follow. The belief errs on the modest side by a few parts in 10¹⁴ and
 stays semidefinite forever; ``tests/test_numerics.py`` measures it against the plain and the
-Joseph form.
+Joseph form. The variance aᵀPa is rounded up in the same way, by 8 d ε Σ a_i² P_ii, so that a
+reward that is known up to rounding teaches nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = [
     "predict",
     "predictions",
     "prior",
+    "reward_spread",
     "riccati_step",
     "smooth",
     "step",
@@ -63,15 +65,25 @@ def _round_up(states: int, dtype: Any) -> np.ndarray:
     )
 
 
-def _seen(cov: Array, model: LGDS, arm: Array) -> tuple[Array, Array]:
-    """Return P a and aᵀPa + σ², the latter infinite where it is zero.
+def reward_spread(cov: Array, model: LGDS, arms: Array) -> tuple[Array, Array]:
+    """Return P a and the reward variance aᵀPa + σ², the latter rounded up, infinite where zero.
 
     Zero means that the reward is known beforehand and teaches nothing: dividing by infinity
     makes the gain zero without a branch and without NaN.
+
+    Args:
+        cov: P, d × d.
+        model: Γ, Q, σ.
+        arms: one arm (d,) or many (k, d).
+
+    Returns:
+        The shape of ``arms``, and that shape without its last axis.
     """
     xp = namespace(cov)
-    cross = cov @ arm
-    variance = xp.vecdot(arm, cross) + model.reward_std**2
+    cross = arms @ cov
+    rounding = 8 * cov.shape[0] * np.finfo(cov.dtype).eps
+    floor = (arms * arms) @ (rounding * cov.diagonal()) + model.reward_std**2
+    variance = xp.vecdot(arms, cross) + floor
     return cross, xp.where(variance > 0, variance, math.inf)
 
 
@@ -87,7 +99,7 @@ def _predicted_cov(cov: Array, model: LGDS) -> Array:
 
 def observe(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
     """Fold one reward in: ẑ(t|t) = ẑ + K (X − ⟨a, ẑ⟩), P(t|t) = P − K aᵀP, K = Pa/(aᵀPa + σ²)."""
-    cross, variance = _seen(belief.cov, model, arm)
+    cross, variance = reward_spread(belief.cov, model, arm)
     surprise = reward - namespace(arm).vecdot(arm, belief.mean)
     return Belief(
         belief.mean + cross * (surprise / variance),
@@ -123,7 +135,7 @@ def step(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
 
 def riccati_step(cov: Array, model: LGDS, arm: Array) -> Array:
     """g(P, a) = Γ P Γᵀ + Q − Γ P a aᵀ P Γᵀ / (aᵀPa + σ²): the covariance half of ``step`` (P5)."""
-    return _predicted_cov(_observed_cov(cov, *_seen(cov, model, arm)), model)
+    return _predicted_cov(_observed_cov(cov, *reward_spread(cov, model, arm)), model)
 
 
 class Predictions(NamedTuple):

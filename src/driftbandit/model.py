@@ -130,9 +130,10 @@ class LGDS:
     def is_controllable(self) -> bool:
         """Whether (Γ, Q^½) is controllable: the noise reaches every state (P3, Assumption 2)."""
         blocks = [factor(self.process_cov)]
-        scale = max(self.spectral_radius, np.finfo(float).tiny)  # keeps Γ^i Q^½ comparable
         for _ in range(self.states - 1):
-            blocks.append(self.transition @ blocks[-1] / scale)
+            block = self.transition @ blocks[-1]
+            blocks.append(block / max(np.linalg.norm(block), np.finfo(float).tiny))
+        blocks[0] = blocks[0] / max(np.linalg.norm(blocks[0]), np.finfo(float).tiny)
         values = np.linalg.svd(np.hstack(blocks), compute_uv=False)
         return bool(values[-1] > RANK_TOLERANCE * values[0])
 

@@ -6,12 +6,11 @@ By how much the reward of arm a moves the prediction of the next state, in stand
 that reward: an arm earns its bonus by what it teaches about every arm.
 """
 
-import math
-
+from driftbandit import kalman
 from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
 from driftbandit.policies.base import Policy
-from driftbandit.policies.optimistic import arm_variances, optimistic
+from driftbandit.policies.optimistic import optimistic
 
 __all__ = ["bonus", "policy"]
 
@@ -31,15 +30,13 @@ def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
         >>> import numpy as np
         >>> from driftbandit.model import LGDS
         >>> model = LGDS(0.5 * np.eye(2), np.eye(2), reward_std=0.0)
-        >>> bonus(np.eye(2), model, np.array([[3.0, 4.0], [0.0, 1.0]])).tolist()
+        >>> bonus(np.eye(2), model, np.array([[3.0, 4.0], [0.0, 1.0]])).round(9).tolist()
         [0.5, 0.5]
     """
     xp = namespace(cov)
-    cross, variances = arm_variances(cov, arms)
+    cross, variances = kalman.reward_spread(cov, model, arms)
     moved = cross @ model.transition.T  # rows (Γ P a)ᵀ
-    variances = variances + model.reward_std**2
-    scale = xp.where(variances > 0, variances, math.inf)
-    return xp.sqrt(xp.vecdot(moved, moved) / scale)
+    return xp.sqrt(xp.vecdot(moved, moved) / variances)
 
 
 def policy() -> Policy:

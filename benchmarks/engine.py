@@ -1,0 +1,233 @@
+"""Speed of the batch engine, against rivals measured in the same run.
+
+    python benchmarks/engine.py               # CPU: rivals, scaling, single decisions
+    python benchmarks/engine.py --device gpu  # GPU: throughput over batch sizes, no rivals
+
+Prints a table and, with --json FILE, stores it. Rivals that loop over runs in Python are timed on
+fewer runs (their cost per round does not depend on how many there are) and compared per round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import driftbandit as db
+from driftbandit.model import factor
+
+STATES = ARMS = 10
+ROUNDS, RUNS = 500, 2000
+REPEATS = 5
+
+
+def flops_per_idea_round(d: int, k: int) -> int:
+    """Multiplications and additions of one IDEA round, environment included, randomness not."""
+    bonus = 2 * k * d * d + 2 * k * d * d + 6 * k * d  # A P, (A P) Γᵀ, norms, ⟨a, ẑ⟩
+    step = 2 * d * d + 4 * d * d + 4 * d**3 + 2 * d * d + 4 * d * d  # P a, P − wwᵀ, Γ · Γᵀ + Q, ẑ
+    environment = 4 * d * d + 2 * k * d
+    return bonus + step + environment
+
+
+def playing_seconds(**options) -> tuple[float, float, db.Result]:
+    """Best time of a few repeats, compile time of the first call, and the last result."""
+    first = db.simulate(**options)
+    results = [db.simulate(**options) for _ in range(REPEATS)]
+    return min(r.timing.play for r in results), first.timing.compile, results[-1]
+
+
+def numpy_loop(model: db.LGDS, arms: np.ndarray, rounds: int, seed: int) -> float:
+    """One run of IDEA in plain NumPy; returns its regret."""
+    rng = np.random.default_rng(seed)
+    G, Q, s2 = model.transition, model.process_cov, float(model.reward_std) ** 2
+    z = factor(model.stationary_cov()) @ rng.standard_normal(model.states)
+    shocks = rng.standard_normal((rounds, model.states)) @ factor(Q).T
+    noise = model.reward_std * rng.standard_normal(rounds)
+    mean, P, regret = np.zeros(model.states), model.stationary_cov(), 0.0
+    for t in range(rounds):
+        PA = arms @ P
+        spread = (PA * arms).sum(axis=1) + s2
+        moved = PA @ G.T
+        arm = int(np.argmax(arms @ mean + np.sqrt((moved * moved).sum(axis=1) / spread)))
+        values = arms @ z
+        regret += values.max() - values[arm]
+        gain = PA[arm] / spread[arm]
+        mean = G @ (mean + gain * (values[arm] + noise[t] - arms[arm] @ mean))
+        P = G @ (P - gain[:, None] * PA[arm]) @ G.T + Q
+        z = G @ z + shocks[t]
+    return regret
+
+
+def filterpy_loop(model: db.LGDS, arms: np.ndarray, rounds: int, seed: int) -> float:
+    """One run of IDEA with filterpy's Kalman filter; returns its regret."""
+    from filterpy.kalman import KalmanFilter
+
+    rng = np.random.default_rng(seed)
+    kf = KalmanFilter(dim_x=model.states, dim_z=1)
+    kf.F, kf.Q, kf.R = model.transition, model.process_cov, float(model.reward_std) ** 2
+    kf.x, kf.P = np.zeros((model.states, 1)), model.stationary_cov().copy()
+    z = factor(model.stationary_cov()) @ rng.standard_normal(model.states)
+    shocks = rng.standard_normal((rounds, model.states)) @ factor(model.process_cov).T
+    noise = model.reward_std * rng.standard_normal(rounds)
+    regret = 0.0
+    for t in range(rounds):
+        bonus = db.policies.idea.bonus(kf.P, model, arms)
+        arm = int(np.argmax(arms @ kf.x[:, 0] + bonus))
+        values = arms @ z
+        regret += values.max() - values[arm]
+        kf.update(values[arm] + noise[t], H=arms[arm][None])
+        kf.predict()
+        z = model.transition @ z + shocks[t]
+    return regret
+
+
+def pymab_seconds(arms: int, rounds: int, runs: int) -> float:
+    """Wall time of pymab's Rust engine: UCB on Gaussian arms, same numbers of everything."""
+    from pymab import BanditEnvironment, Experiment, ExperimentConfig
+    from pymab.policies import UCBPolicy
+
+    experiment = Experiment(
+        environment=BanditEnvironment(means=np.linspace(0, 1, arms)),
+        policies={"ucb": UCBPolicy(n_arms=arms)},
+        config=ExperimentConfig(horizon=rounds, n_replicates=runs, seed=1, backend="rust"),
+    )
+    start = time.perf_counter()
+    experiment.run()
+    return time.perf_counter() - start
+
+
+def decision_microseconds(decisions: int = 20_000) -> float:
+    """Median of ask + tell, in a process of its own that never loads JAX."""
+    code = f"""
+import time, sys, numpy as np, driftbandit as db
+model, arms = db.families.sample("gaussian", seed=1)[0]
+agent = db.Agent(model, arms, "idea")
+rewards, times = np.random.default_rng(0).standard_normal({decisions}), []
+for reward in rewards:
+    start = time.perf_counter()
+    agent.tell(agent.ask(), reward)
+    times.append(time.perf_counter() - start)
+assert "jax" not in sys.modules
+print(np.median(times) * 1e6)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def peak_flops() -> float:
+    """What NumPy's matrix product reaches on all cores: the ceiling to compare with."""
+    square = np.random.default_rng(0).standard_normal((1500, 1500))
+    square @ square
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        square @ square
+        times.append(time.perf_counter() - start)
+    return 2 * 1500**3 / min(times)
+
+
+def own_policy() -> db.policies.Policy:
+    """A policy as a user would write it, outside the package: IDEA and Kalman-UCB mixed."""
+
+    def bonus(cov, model, arms):
+        one = db.policies.idea.bonus(cov, model, arms)
+        return 0.5 * (one + db.policies.kalman_ucb.bonus(cov, model, arms))
+
+    return db.policies.optimistic("own", bonus)
+
+
+def cpu(figures: dict[str, float]) -> None:
+    model, arms = db.families.sample("gaussian", states=STATES, arms=ARMS, seed=1)[0]
+    study = {"model": model, "arms": arms, "rounds": ROUNDS, "runs": RUNS}
+    size = ROUNDS * RUNS
+
+    ours, compiled, result = playing_seconds(**study, policies=["idea"])
+    figures["idea rounds/s"] = size / ours
+    print(f"IDEA, d = k = {STATES}, float64, {RUNS} runs × {ROUNDS} rounds")
+    print(f"  driftbandit        {ours / size * 1e6:8.3f} µs/round  (compile {compiled:.1f} s)")
+    peak = peak_flops()
+    rate = flops_per_idea_round(STATES, ARMS) / (ours / size)
+    figures["share of peak"] = rate / peak
+    print(
+        f"  arithmetic         {rate / 1e9:8.2f} GFLOP/s, {rate / peak:.0%} of the "
+        f"{peak / 1e9:.0f} GFLOP/s of a large matrix product here"
+    )
+    mean = result.regret["idea"].mean()
+    error = result.regret["idea"].std() / np.sqrt(RUNS)
+    for name, loop, runs in (("NumPy loop", numpy_loop, 40), ("filterpy loop", filterpy_loop, 16)):
+        start = time.perf_counter()
+        regrets = [loop(model, arms, ROUNDS, seed) for seed in range(runs)]
+        per_round = (time.perf_counter() - start) / (runs * ROUNDS)
+        figures[f"times {name}"] = per_round / (ours / size)
+        print(
+            f"  {name:<18} {per_round * 1e6:8.3f} µs/round  → {figures[f'times {name}']:.1f} times"
+            f"   (mean regret {statistics.mean(regrets):.0f} ± "
+            f"{statistics.stdev(regrets) / np.sqrt(runs):.0f}; ours {mean:.0f} ± {error:.0f})"
+        )
+
+    ucb, compiled, _ = playing_seconds(**study, policies=["ucb"])
+    rival = pymab_seconds(ARMS, ROUNDS, RUNS)
+    figures["times pymab"] = rival / ucb
+    print(f"UCB, {ARMS} arms, {RUNS} runs × {ROUNDS} rounds")
+    print(f"  driftbandit        {ucb / size * 1e6:8.3f} µs/round  (compile {compiled:.1f} s)")
+    print(f"  pymab, Rust        {rival / size * 1e6:8.3f} µs/round  → {rival / ucb:.1f} times")
+
+    own, _, _ = playing_seconds(**study, policies=[own_policy()])
+    figures["own policy / idea"] = own / ours
+    print(f"A policy written outside the package: {own / ours:.2f} times IDEA's time")
+
+    print("Growth of IDEA's time for ten times the work")
+    for name, more in (("rounds", {"rounds": 10 * ROUNDS}), ("runs", {"runs": 10 * RUNS})):
+        longer, _, _ = playing_seconds(**(study | more), policies=["idea"])
+        figures[f"x10 {name}"] = longer / ours
+        print(f"  ×10 {name:<8}       {longer / ours:8.2f} times")
+
+    figures["decision us"] = decision_microseconds()
+    print(f"Agent, ask + tell, NumPy, median: {figures['decision us']:.1f} µs")
+
+
+def gpu(figures: dict[str, float]) -> None:
+    model, arms = db.families.sample("gaussian", states=STATES, arms=ARMS, seed=1)[0]
+    for runs in (2_000, 65_536, 262_144, 1_048_576):
+        study = {"model": model, "arms": arms, "rounds": ROUNDS, "runs": runs, "device": "gpu"}
+        for name in ("idea", "ucb"):
+            seconds, compiled, _ = playing_seconds(**study, policies=[name])
+            rate = ROUNDS * runs / seconds
+            figures[f"{name} rounds/s at {runs} runs"] = rate
+            print(
+                f"{name:<6} {runs:>8} runs {rate / 1e6:9.1f} M rounds/s, compile {compiled:.1f} s"
+            )
+    best = max(value for key, value in figures.items() if key.startswith("idea"))
+    figures["idea rounds/s"] = best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument("--against", type=Path, help="figures of a CPU run to compare with")
+    options = parser.parse_args()
+    figures: dict[str, float] = {}
+    print(f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}")
+    {"cpu": cpu, "gpu": gpu}[options.device](figures)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    figures["peak MiB"] = memory
+    print(f"Peak memory of the whole benchmark: {memory:.0f} MiB")
+    if options.against:
+        base = json.loads(options.against.read_text())["idea rounds/s"]
+        figures["times CPU"] = figures["idea rounds/s"] / base
+        print(f"IDEA: {figures['times CPU']:.0f} times the CPU's {base / 1e6:.2f} M rounds/s")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
