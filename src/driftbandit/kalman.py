@@ -2,14 +2,14 @@
 
 The functions on one ``Belief`` run under NumPy and, inside the batch engine, under JAX.
 
-Numerics. Rounding can push a covariance slightly outside the positive semidefinite cone; with
-σ = 0 or a singular Q the next division by aᵀPa then blows the error up. Every update here
-therefore rounds *up*: the diagonal grows by 4 d ε of itself, which covers the rounding error of
-the subtraction P − wwᵀ (entrywise at most ε √(P_ii P_jj), so at most d ε diag P as a matrix) and
-of the two products that follow. The belief errs on the modest side by a few parts in 10¹⁴ and
-stays semidefinite forever; ``tests/test_numerics.py`` measures it against the plain and the
-Joseph form. The variance aᵀPa is rounded up in the same way, by 8 d ε Σ a_i² P_ii, so that a
-reward that is known up to rounding teaches nothing.
+Numerics. Rounding pushes a covariance slightly outside the positive semidefinite cone; with σ = 0
+or a singular Q, where aᵀPa sinks to rounding level, the next division by it blows the error up.
+Every update therefore rounds P *up*: its diagonal grows by 8 d ε of itself before aᵀPa is taken,
+and again before wwᵀ is subtracted. That covers the rounding error of the subtraction (entrywise
+at most ε √(P_ii P_jj), so at most d ε diag P as a matrix) and of the two products that follow, in
+any units of the states. The belief errs on the modest side by a few parts in 10¹⁴, a reward that
+is known up to rounding teaches nothing, and P stays semidefinite; ``tests/test_numerics.py``
+measures it against the plain and the Joseph form.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from driftbandit.model import LGDS, checked_arms
 __all__ = [
     "Belief",
     "Predictions",
+    "Spread",
     "log_likelihood",
     "observe",
     "predict",
     "predictions",
     "prior",
-    "reward_spread",
     "riccati_step",
     "smooth",
+    "spread",
     "step",
 ]
 
@@ -59,37 +60,42 @@ def prior(model: LGDS) -> Belief:
 
 
 @functools.lru_cache(maxsize=64)
-def _round_up(states: int, dtype: Any) -> np.ndarray:
-    return np.ones((states, states), dtype) + 4 * states * np.finfo(dtype).eps * np.eye(
-        states, dtype=dtype
-    )
+def _upwards(states: int, dtype: Any) -> np.ndarray:
+    raise_ = 8 * states * np.finfo(dtype).eps
+    return np.ones((states, states), dtype) + raise_ * np.eye(states, dtype=dtype)
 
 
-def reward_spread(cov: Array, model: LGDS, arms: Array) -> tuple[Array, Array]:
-    """Return P a and the reward variance aᵀPa + σ², the latter rounded up, infinite where zero.
+def _rounded_up(cov: Array) -> Array:
+    return cov * _upwards(cov.shape[0], cov.dtype)
 
-    Zero means that the reward is known beforehand and teaches nothing: dividing by infinity
-    makes the gain zero without a branch and without NaN.
 
-    Args:
-        cov: P, d × d.
-        model: Γ, Q, σ.
-        arms: one arm (d,) or many (k, d).
+class Spread(NamedTuple):
+    """What arms are uncertain about; see `spread`."""
 
-    Returns:
-        The shape of ``arms``, and that shape without its last axis.
+    cov: Array
+    """P, rounded up, d × d."""
+    cross: Array
+    """P a, the shape of the arms."""
+    variance: Array
+    """aᵀPa + σ², that shape without its last axis; infinite where it is zero."""
+
+
+def spread(cov: Array, model: LGDS, arms: Array) -> Spread:
+    """Round P up and return it with P a and aᵀPa + σ², for one arm (d,) or many (k, d).
+
+    A variance of zero means that the reward is known beforehand and teaches nothing; given as
+    infinity, it makes the gain zero without a branch and without NaN.
     """
     xp = namespace(cov)
+    cov = _rounded_up(cov)
     cross = arms @ cov
-    rounding = 8 * cov.shape[0] * np.finfo(cov.dtype).eps
-    floor = (arms * arms) @ (rounding * cov.diagonal()) + model.reward_std**2
-    variance = xp.vecdot(arms, cross) + floor
-    return cross, xp.where(variance > 0, variance, math.inf)
+    variance = xp.vecdot(arms, cross) + model.reward_std**2
+    return Spread(cov, cross, xp.where(variance > 0, variance, math.inf))
 
 
-def _observed_cov(cov: Array, cross: Array, variance: Array) -> Array:
-    weight = cross / namespace(cov).sqrt(variance)
-    return cov * _round_up(cov.shape[0], cov.dtype) - weight[:, None] * weight[None, :]
+def _observed_cov(seen: Spread) -> Array:
+    weight = seen.cross / namespace(seen.cov).sqrt(seen.variance)
+    return _rounded_up(seen.cov) - weight[:, None] * weight
 
 
 def _predicted_cov(cov: Array, model: LGDS) -> Array:
@@ -99,12 +105,9 @@ def _predicted_cov(cov: Array, model: LGDS) -> Array:
 
 def observe(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
     """Fold one reward in: ẑ(t|t) = ẑ + K (X − ⟨a, ẑ⟩), P(t|t) = P − K aᵀP, K = Pa/(aᵀPa + σ²)."""
-    cross, variance = reward_spread(belief.cov, model, arm)
-    surprise = reward - namespace(arm).vecdot(arm, belief.mean)
-    return Belief(
-        belief.mean + cross * (surprise / variance),
-        _observed_cov(belief.cov, cross, variance),
-    )
+    seen = spread(belief.cov, model, arm)
+    surprise = reward - arm @ belief.mean
+    return Belief(belief.mean + seen.cross * (surprise / seen.variance), _observed_cov(seen))
 
 
 def predict(belief: Belief, model: LGDS) -> Belief:
@@ -135,7 +138,7 @@ def step(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
 
 def riccati_step(cov: Array, model: LGDS, arm: Array) -> Array:
     """g(P, a) = Γ P Γᵀ + Q − Γ P a aᵀ P Γᵀ / (aᵀPa + σ²): the covariance half of ``step`` (P5)."""
-    return _predicted_cov(_observed_cov(cov, *reward_spread(cov, model, arm)), model)
+    return _predicted_cov(_observed_cov(spread(cov, model, arm)), model)
 
 
 class Predictions(NamedTuple):

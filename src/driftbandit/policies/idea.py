@@ -34,9 +34,9 @@ def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
         [0.5, 0.5]
     """
     xp = namespace(cov)
-    cross, variances = kalman.reward_spread(cov, model, arms)
-    moved = cross @ model.transition.T  # rows (Γ P a)ᵀ
-    return xp.sqrt(xp.vecdot(moved, moved) / variances)
+    seen = kalman.spread(cov, model, arms)
+    moved = seen.cross @ model.transition.T  # rows (Γ P a)ᵀ
+    return xp.sqrt(xp.vecdot(moved, moved) / seen.variance)
 
 
 def policy() -> Policy:
