@@ -111,24 +111,28 @@ def number(
     strict: bool = False,
 ) -> float:
     """Return ``value`` as a finite float in [low, high], or (low, high) when ``strict``."""
-    ends = "()" if strict else "[]"
-    wanted = f"give a number in {ends[0]}{low:g}, {high:g}{ends[1]}"
-    if math.isinf(high):
-        wanted = f"give a finite number {'>' if strict else '≥'} {low:g}"
-    if math.isinf(low) and math.isinf(high):
-        wanted = "give a finite number"
     try:
         if isinstance(value, str | bytes | bool | np.bool):
             raise TypeError
         result = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(argument, f"{_shown(value)} is not a real number", wanted) from None
+        problem = f"{_shown(value)} is not a real number"
+        raise InvalidInput(argument, problem, _wanted(low, high, strict)) from None
     inside = low < result < high if strict else low <= result <= high
     if not math.isfinite(result) or not inside:
-        raise InvalidInput(argument, f"is {result:g}", wanted)
+        raise InvalidInput(argument, f"is {result:g}", _wanted(low, high, strict))
     if abs(result) > LARGEST:
         raise InvalidInput(argument, f"is {result:g}", f"{LARGEST:g} is the most")
     return result
+
+
+def _wanted(low: float, high: float, strict: bool) -> str:
+    if math.isinf(low) and math.isinf(high):
+        return "give a finite number"
+    if math.isinf(high):
+        return f"give a finite number {'>' if strict else '≥'} {low:g}"
+    ends = "()" if strict else "[]"
+    return f"give a number in {ends[0]}{low:g}, {high:g}{ends[1]}"
 
 
 def whole_number(value: Any, argument: str, *, low: int, high: int | None = None) -> int:

@@ -55,7 +55,7 @@ def _chooser(bonus: Bonus) -> Callable[[Belief, Problem, Array], Array]:
     def choose(belief: Belief, problem: Problem, noise: Array) -> Array:
         model, arms, parameters = problem
         score = arms @ belief.mean + bonus(belief.cov, model, arms, **parameters)
-        return namespace(score).argmax(score)
+        return score.argmax()
 
     return choose
 

@@ -25,7 +25,10 @@ System = tuple[LGDS, np.ndarray]
 Progress = Callable[[float], None]
 
 RUNS_IN_FLIGHT = {"cpu": 512, "gpu": 65_536}
-"""Runs per block: on a CPU what stays in cache, on a GPU what keeps it busy."""
+"""Most runs per block: on a CPU what stays in cache, on a GPU what keeps it busy."""
+SMALLEST_SHARE = {"cpu": 128, "gpu": 65_536}
+"""A small study is cut into eight blocks of at least this many runs, for the cores to share. The
+cut depends on the study alone, not on the number of workers, and so do the last bits of results."""
 BYTES_IN_FLIGHT = {"cpu": 256e6, "gpu": 8e9}
 """Memory per block."""
 
@@ -102,7 +105,7 @@ def simulate(
         rounds,
         states,
         k,
-        most=RUNS_IN_FLIGHT[target.platform],
+        most=_most_runs(len(systems) * runs, target.platform),
         memory=BYTES_IN_FLIGHT[target.platform],
     )
     clock = time.perf_counter()
@@ -240,6 +243,10 @@ def _check_horizon(model: LGDS, rounds: int, index: int) -> None:
             f"{model.spectral_radius:g}) exceeds what a number can hold",
             "play fewer rounds",
         )
+
+
+def _most_runs(total: int, platform: str) -> int:
+    return min(RUNS_IN_FLIGHT[platform], max(SMALLEST_SHARE[platform], -(-total // 8)))
 
 
 # Turning systems and policies into stacked arrays.
