@@ -23,18 +23,20 @@ nightly: $(VENV)/test  ## the long numerical runs
 bench: $(VENV)/bench  ## speed ratios against rivals measured in the same run
 	$(BIN)/python benchmarks/engine.py
 
-$(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+$(VENV)/made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "driftbandit needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
 
-$(VENV)/demo: $(VENV)/bin/python pyproject.toml
+$(VENV)/demo: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/test: $(VENV)/bin/python pyproject.toml
+$(VENV)/test: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
-$(VENV)/bench: $(VENV)/bin/python pyproject.toml
+$(VENV)/bench: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 

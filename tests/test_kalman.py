@@ -395,3 +395,35 @@ def test_P5_known_rewards_add_no_likelihood():
     smoothed = kalman.smooth(model, played * 3, rewards * 3, sure)
     assert smoothed.mean.ravel().tolist() == [2.0, 1.0, 0.5]
     assert not smoothed.cov.any()
+
+
+@pytest.mark.parametrize("rounds", [1, 3, 10, 60])
+def test_P5_known_rewards_add_no_likelihood_ever(rounds):
+    """σ = 0, Q = 0: after the first reward all others are known, and stay so."""
+    model = LGDS([[0.5]], [[0.0]], 0.0, initial_cov=[[4.0]])
+    rewards = 2.0 * 0.5 ** np.arange(rounds)
+    played = np.ones((rounds, 1))
+    expected = naive.log_likelihood(
+        np.zeros(1), np.array([[4.0]]), model.transition, model.process_cov, 0.0, played, rewards
+    )
+    assert kalman.log_likelihood(model, played, rewards) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_P5_no_noise_and_a_singular_q_keep_the_likelihood(seed):
+    """σ = 0, rank-one Q, random arms: every round brings one new shock, none is called known."""
+    rng = np.random.default_rng(seed)
+    transition = 0.5 * rng.standard_normal((3, 3))
+    root = rng.standard_normal((3, 1))
+    model = LGDS(transition, root @ root.T, 0.0, initial_cov=np.eye(3))
+    played = rng.standard_normal((12, 3))
+    rewards = rng.standard_normal(12)
+    run = kalman.predictions(model, played, rewards)
+    assert (run.variances > 0).all()
+
+
+def test_P5_known_rewards_do_not_disturb_the_smoother():
+    model = LGDS([[0.5]], [[0.0]], 0.0, initial_cov=[[4.0]])
+    smoothed = kalman.smooth(model, np.ones((5, 1)), 2.0 * 0.5 ** np.arange(5))
+    np.testing.assert_allclose(smoothed.mean[:, 0], 2.0 * 0.5 ** np.arange(5), rtol=1e-12)
+    np.testing.assert_allclose(smoothed.cov[:, 0, 0], 0.0, atol=1e-13)

@@ -282,3 +282,14 @@ def test_P9_on_the_bernoulli_family():
         inner = arms @ P @ arms.T + model.reward_std**2 * np.eye(len(arms))
         assert_close(K @ inner, P @ arms.T, 1e-8)
         assert growth(model, arms) < 1
+
+
+@pytest.mark.parametrize("reward_std", [0.0, 0.5])
+def test_P9_many_arms_say_no_more_than_d_combinations(reward_std):
+    """k ≫ d: the same P_A and gain as with the k × k inverse, without building it."""
+    model, arms = random_system(3, d=4, k=40, reward_std=reward_std)
+    cov = oracle_cov(model, arms)
+    told = naive.oracle_gain(cov, arms, reward_std)
+    assert_close(oracle_gain(model, arms) @ arms, told @ arms, 1e-8)
+    many = np.random.default_rng(0).standard_normal((100_000, 4))
+    assert np.isfinite(oracle_gain(model, many)).all()

@@ -17,9 +17,10 @@ from driftbandit import families, kalman, policies, steady_state
 from driftbandit.agent import Agent, Decision
 from driftbandit.errors import InvalidInput, NotDetectable
 from driftbandit.model import LGDS
+from driftbandit.result import Result
 
 if TYPE_CHECKING:
-    from driftbandit.simulation import Result, simulate
+    from driftbandit.simulation import simulate
 
 __version__ = "0.1.0"
 
@@ -38,9 +39,13 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted([*globals(), "simulate"])
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("simulate", "Result"):
+    if name == "simulate":
         from driftbandit import simulation  # loads JAX, so only when asked for
 
-        return getattr(simulation, name)
+        return simulation.simulate
     raise AttributeError(f"module 'driftbandit' has no attribute {name!r}")

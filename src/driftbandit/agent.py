@@ -16,6 +16,7 @@ import numpy as np
 from driftbandit import errors, model_file
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import Policy, Problem, make
+from driftbandit.policies.base import check_kinds
 
 __all__ = ["Agent", "Decision"]
 
@@ -67,6 +68,7 @@ class Agent:
         arms = checked_arms(arms, model)
         constants, self.state = self.policy.prepare(model, arms, self.rounds)
         self.problem = Problem(model, arms, constants)
+        self._last = len(arms) - 1
         self.round = 0
         """Rounds told so far; the number of the next one."""
         self._pending: Decision | None = None
@@ -74,8 +76,9 @@ class Agent:
     def ask(self) -> Decision:
         """Choose an arm for this round; asking again before `tell` gives the same decision."""
         if self._pending is None:
-            arm = self.policy.choose(self.state, self.problem, self._noise())
-            self._pending = Decision(self.round, int(arm))
+            arm = int(self.policy.choose(self.state, self.problem, self._noise()))
+            errors.whole_number(arm, f"arm of policy {self.policy.name!r}", low=0, high=self._last)
+            self._pending = Decision(self.round, arm)
         return self._pending
 
     def tell(self, decision: Decision, reward: Any) -> None:
@@ -95,7 +98,10 @@ class Agent:
             reward = errors.matrix(reward, "reward", shape=(len(self.problem.arms),))
         else:
             reward = errors.number(reward, "reward")
-        self.state = self.policy.update(self.state, self.problem, decision.arm, reward)
+        state = self.policy.update(self.state, self.problem, decision.arm, reward)
+        if self.round == 0:
+            check_kinds(self.state, state)
+        self.state = state
         self.round += 1
         self._pending = None
 
@@ -122,15 +128,13 @@ class Agent:
                 "seed": self.seed,
                 "round": self.round,
                 "model": model_file.to_document(self.problem.model, self.problem.arms),
-                "state": {
-                    name: np.asarray(value).tolist() for name, value in self.state._asdict().items()
-                },
+                "state": _plain(self.state),
             },
-            default=lambda number: number.item(),  # NumPy numbers among an own policy's parameters
+            default=_plain,  # arrays and NumPy numbers among a policy's parameters
         )
 
     @classmethod
-    def from_json(cls, text: str, policy: Policy | None = None) -> Self:
+    def from_json(cls, text: str, policy: str | Policy | None = None) -> Self:
         """Bring back an agent from `to_json`.
 
         Args:
@@ -154,14 +158,16 @@ class Agent:
             if policy is None:
                 parameters = _object(stored["parameters"], "parameters")
                 policy = make(stored["policy"], **parameters)
-            elif policy.name != stored["policy"]:
+            policy = make(policy)
+            own = json.loads(json.dumps(dict(policy.parameters), default=_plain))
+            if (policy.name, own) != (stored["policy"], stored["parameters"]):
                 raise errors.InvalidInput(
                     "policy",
-                    f"is {policy.name!r}, not {stored['policy']!r}",
+                    f"is {policy.label}, stored was {stored['policy']} with {stored['parameters']}",
                     "give the stored one",
                 )
             agent = cls(model, arms, policy, rounds=stored["rounds"], seed=stored["seed"])
-            agent.state = _restored(_object(stored["state"], "state"), agent.state)
+            agent.state = _restored(stored["state"], agent.state, "state")
             agent.round = errors.whole_number(stored["round"], "round", low=0)
         except KeyError as error:
             raise errors.InvalidInput("text", f"lacks {error}", _REMEDY) from None
@@ -177,11 +183,22 @@ def _object(value: Any, argument: str) -> dict[str, Any]:
     return value
 
 
-def _restored(stored: dict[str, Any], fresh: Any) -> Any:
-    """A state with the stored numbers and the fresh one's type, shapes and dtypes."""
-    values = {}
-    for name, old in fresh._asdict().items():
-        old = np.asarray(old)
-        value = errors.matrix(stored[name], f"state.{name}", shape=old.shape)
-        values[name] = value.astype(old.dtype)
-    return type(fresh)(**values)
+def _plain(state: Any) -> Any:
+    """A state, which may hold states, as dictionaries and lists."""
+    if hasattr(state, "_asdict"):
+        return {name: _plain(value) for name, value in state._asdict().items()}
+    return np.asarray(state).tolist()
+
+
+def _restored(stored: Any, fresh: Any, name: str) -> Any:
+    """The stored numbers with the fresh state's types, shapes and dtypes."""
+    if hasattr(fresh, "_asdict"):
+        fields = _object(stored, name)
+        return type(fresh)(
+            **{
+                field: _restored(fields[field], value, f"{name}.{field}")
+                for field, value in fresh._asdict().items()
+            }
+        )
+    fresh = np.asarray(fresh)
+    return errors.matrix(stored, name, shape=fresh.shape).astype(fresh.dtype)

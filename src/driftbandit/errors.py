@@ -15,7 +15,6 @@ import numpy as np
 __all__ = [
     "InvalidInput",
     "NotDetectable",
-    "arm_index",
     "closest",
     "covariance",
     "matrix",
@@ -143,11 +142,6 @@ def whole_number(value: Any, argument: str, *, low: int, high: int | None = None
     if value < low or (high is not None and value > high):
         raise InvalidInput(argument, f"is {int(value)}", wanted)
     return int(value)
-
-
-def arm_index(value: Any, argument: str, *, arms: int) -> int:
-    """Return ``value`` as the index of one of ``arms`` arms."""
-    return whole_number(value, argument, low=0, high=arms - 1)
 
 
 def closest(value: Any, argument: str, valid: Iterable[str]) -> str:

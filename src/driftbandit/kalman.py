@@ -151,7 +151,7 @@ class Predictions(NamedTuple):
     surprises: np.ndarray
     """Innovations X(t) − ⟨a(t), ẑ(t|t−1)⟩, n numbers."""
     variances: np.ndarray
-    """Their variances aᵀPa + σ², n numbers."""
+    """Their variances aᵀPa + σ², n numbers; zero where the reward was known up to rounding."""
 
 
 def _sequence(model: LGDS, played: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -174,10 +174,17 @@ def predictions(
     belief = prior(model) if belief is None else belief
     n, d = played.shape
     result = Predictions(np.empty((n, d)), np.empty((n, d, d)), np.empty(n), np.empty(n))
+    rounding = np.zeros((d, d))  # the part of P that is there because P is rounded up
     for t, (arm, reward) in enumerate(zip(played, rewards, strict=True)):
         result.means[t], result.covs[t] = belief
         result.surprises[t] = reward - arm @ belief.mean
-        result.variances[t] = arm @ belief.cov @ arm + model.reward_std**2
+        variance = arm @ belief.cov @ arm + model.reward_std**2
+        fresh = 16 * d * np.finfo(float).eps * np.diag(np.diag(belief.cov))
+        known = model.reward_std == 0 and variance <= 4 * arm @ (rounding + fresh) @ arm
+        result.variances[t] = 0.0 if known else variance
+        seen = spread(belief.cov, model, arm)
+        keep = np.eye(d) - np.outer(seen.cross / seen.variance, arm)
+        rounding = model.transition @ (keep @ rounding @ keep.T + fresh) @ model.transition.T
         belief = step(belief, model, arm, reward)
     return result
 

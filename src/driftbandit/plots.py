@@ -6,16 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
-from driftbandit.simulation import Result
+from driftbandit.result import ORACLE, Result
 
 __all__ = ["comparison"]
 
-ORACLE = "kalman_oracle"
 # Okabe and Ito's palette, told apart by readers with any kind of color vision.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#666666")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
@@ -23,17 +20,16 @@ MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
 def comparison(results: dict[str, Result], path: Path) -> None:
     """Save the comparison: quartiles of the excess regret by family, or one study's curves."""
-    with plt.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+    with mpl.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
         single = len(results) == 1
         with_oracle = all(ORACLE in result.regret for result in results.values())
         figure = _curves(results) if single or not with_oracle else _quartiles(results)
         figure.savefig(path, dpi=150)
-        plt.close(figure)
 
 
 def _styles(labels: list[str]) -> dict[str, dict[str, Any]]:
     return {
-        label: {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i % len(MARKERS)]}
+        label: {"color": COLORS[i % len(COLORS)], "marker": MARKERS[(i + i // 8) % len(MARKERS)]}
         for i, label in enumerate(label for label in labels if label != ORACLE)
     } | {ORACLE: {"color": "black", "marker": ""}}
 
@@ -42,23 +38,21 @@ def _quartiles(results: dict[str, Result]) -> Any:
     excess = {name: result.normalized(ORACLE) for name, result in results.items()}
     labels = list(next(iter(excess.values())))
     styles = _styles(labels)
-    width = 2.2 + 1.9 * len(results)
-    figure, axes = plt.subplots(
-        1,
-        len(results),
-        figsize=(width, 0.8 + 0.34 * len(labels)),
-        sharey=True,
-        layout="constrained",
-    )
+    size = (2.2 + 1.9 * len(results), 0.8 + 0.34 * len(labels))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(1, len(results), sharey=True)
     for axis, (name, values) in zip(axes, excess.items(), strict=True):
+        high_end = 0.0
         for row, label in enumerate(labels):
             low, middle, high = np.quantile(values[label], [0.25, 0.5, 0.75])
+            high_end = max(high_end, high)
             axis.plot([low, high], [row, row], color=styles[label]["color"], lw=2, alpha=0.6)
             axis.plot(middle, row, ms=6, ls="", **styles[label])
         axis.set_title(name)
         axis.set_xscale("symlog", linthresh=0.1)
-        axis.set_xlim(left=-0.02)
-        axis.set_xticks([0, 0.1, 1, 10], ["0", "0.1", "1", "10"])
+        axis.set_xlim(left=min(-0.02, axis.get_xlim()[0]))
+        axis.set_xticks([0, 0.1, 1, 10, 100], ["0", "0.1", "1", "10", "100"])
+        axis.set_xlim(right=max(10, high_end * 1.3))
         axis.grid(axis="x", alpha=0.3)
         axis.minorticks_off()
     axes[0].set_yticks(range(len(labels)), labels)
@@ -70,7 +64,8 @@ def _quartiles(results: dict[str, Result]) -> Any:
 def _curves(results: dict[str, Result]) -> Any:
     """Regret per round so far; in multiples of the Oracle's final one where there is one."""
     size = (1 + 4.6 * len(results), 3.6)
-    figure, axes = plt.subplots(1, len(results), figsize=size, squeeze=False, layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(1, len(results), squeeze=False)
     for axis, (name, result) in zip(axes[0], results.items(), strict=True):
         styles = _styles(list(result.curves))
         rounds = result.checkpoints

@@ -75,16 +75,28 @@ def prediction_cov(model: LGDS, arm: Any) -> np.ndarray:
 
 def oracle_cov(model: LGDS, arms: Any) -> np.ndarray:
     """P_A: the error covariance when the rewards of all ``arms`` are seen every round (P9)."""
-    return _settle(model, checked_arms(arms, model), "arms")[0]
+    return _settle(model, _distilled(checked_arms(arms, model))[1], "arms")[0]
 
 
 def oracle_gain(model: LGDS, arms: Any) -> np.ndarray:
     """K = P_A Cᵀ (C P_A Cᵀ + σ² I)⁻¹, d × k, the Kalman Oracle's steady gain (P9).
 
-    Folds the k rewards in one by one, since their noises are independent: no k × k inverse, and
-    rewards that repeat what is already known (σ = 0, k > d) get weight zero.
+    The rewards of k > d arms say no more than d combinations of them, whose noises are still
+    independent; these are folded in one by one: no k × k matrix, and what repeats something
+    known already (σ = 0) gets weight zero.
     """
-    return _settle(model, checked_arms(arms, model), "arms")[1]
+    weights, seen = _distilled(checked_arms(arms, model))
+    return _settle(model, seen, "arms")[1] @ weights
+
+
+def _distilled(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """At most d combinations W X of the k rewards X that hold all they say, and the arms W C."""
+    if len(arms) <= arms.shape[1]:
+        return np.eye(len(arms)), arms
+    weights, seen = np.linalg.qr(arms)
+    size = np.linalg.norm(seen, axis=1)
+    kept = size > 1e-13 * size.max()
+    return weights.T[kept], seen[kept]
 
 
 def _fold(cov: np.ndarray, model: LGDS, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -24,27 +25,28 @@ from rich.progress import (
 import driftbandit as db
 from driftbandit import errors, model_file
 from driftbandit.cli import tables
-from driftbandit.simulation import Result
+from driftbandit.result import ORACLE, Result, median_and_iqr
 
 __all__ = ["EXAMPLES", "command"]
-
-ORACLE = "kalman_oracle"
 
 EXAMPLES = """
 **Examples**
 
     driftbandit simulate --family cauchy --systems 50
     driftbandit simulate --family all --policies "idea, kode, kalman_ucb(width=2)"
-    driftbandit simulate --model plant.json --runs 1000 --plot plant.png
+    driftbandit simulate --model examples/plant.json --runs 1000 --plot plant.png
     driftbandit simulate --family gaussian --json > result.json
 """
 
 
 def command(
     family: Annotated[
-        str,
-        typer.Option(help=f"Random systems: {', '.join(db.families.FAMILIES)}, or all."),
-    ] = "gaussian",
+        str | None,
+        typer.Option(
+            help=f"Random systems: {', '.join(db.families.FAMILIES)}, or all.",
+            show_default="gaussian",
+        ),
+    ] = None,
     model: Annotated[
         Path | None,
         typer.Option(help="JSON file with one system and its arms, instead of a family."),
@@ -56,12 +58,18 @@ def command(
             "parentheses, as in kalman_ucb(width=2); or all."
         ),
     ] = "all",
-    systems: Annotated[int, typer.Option(help="Random systems per family.")] = 20,
+    systems: Annotated[
+        int | None, typer.Option(help="Random systems per family.", show_default="20")
+    ] = None,
     runs: Annotated[int, typer.Option(help="Independent runs per system.")] = 4,
     rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 1000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
-    states: Annotated[int, typer.Option(help="Hidden states d of random systems.")] = 10,
-    arms: Annotated[int, typer.Option(help="Arms k of random systems.")] = 10,
+    states: Annotated[
+        int | None, typer.Option(help="Hidden states d of random systems.", show_default="10")
+    ] = None,
+    arms: Annotated[
+        int | None, typer.Option(help="Arms k of random systems.", show_default="10")
+    ] = None,
     unit_arms: Annotated[bool, typer.Option(help="Scale random arms to length one.")] = False,
     device: Annotated[
         str | None, typer.Option(help="cpu or gpu; default: what JAX prefers.")
@@ -82,14 +90,11 @@ def command(
         db.policies.make(policy)
     if plot is not None:
         _check_plot(plot)
-    studies: dict[str, tuple[Any, Any]] = {}
-    if model is not None:
-        studies[model.name] = model_file.read(model)
-    else:
-        names = list(db.families.FAMILIES) if family == "all" else [family]
-        for name in names:
-            drawn = db.families.sample(name, systems, states, arms, seed, unit_arms)
-            studies[name] = (drawn, None)
+    given = {"family": family, "systems": systems, "states": states, "arms": arms}
+    given = {key: value for key, value in given.items() if value is not None}
+    if unit_arms:
+        given["unit_arms"] = True
+    studies = _given(model, given) if model is not None else _random(seed, given)
 
     options: dict[str, Any] = {
         "policies": chosen,
@@ -102,28 +107,43 @@ def command(
     results: dict[str, Result] = {}
     with _progress() as progress:
         tasks = {name: progress.add_task(name, total=1.0, start=False, rate="") for name in studies}
-        for name, (system, rows) in studies.items():
-            count = 1 if rows is not None else systems
-            results[name] = db.simulate(
-                system,
-                rows,
-                **options,
-                stream=name if rows is None else "",
-                progress=_reporter(progress, tasks[name], count * runs * rounds * len(chosen)),
-            )
+        try:
+            for name, study in studies.items():
+                total = len(study) * runs * rounds * len(chosen)
+                report = _reporter(progress, tasks[name], total)
+                results[name] = db.simulate(study, **options, stream=name, progress=report)
+        except ValueError:
+            progress.live.transient = True  # leave the message alone on the screen
+            raise
 
     if as_json:
-        print(json.dumps(_document(results, options), indent=2))
+        print(json.dumps(_document(results, options), indent=2, allow_nan=False))
     else:
         console = Console()
         for table in tables.comparison(results):
             console.print(table)
-        console.print(tables.footer(results, ORACLE), style="dim", highlight=False)
+        console.print(tables.footer(results), style="dim", highlight=False)
     if plot is not None:
         from driftbandit import plots
 
         plots.comparison(results, plot)
         Console(stderr=as_json).print(f"Plot saved to [bold]{plot}[/]")
+
+
+def _given(path: Path, other: dict[str, Any]) -> dict[str, Any]:
+    """The study of a model file."""
+    for key in other:
+        name = "--" + key.replace("_", "-")
+        raise errors.InvalidInput(name, "was given beside --model", "give one of the two")
+    return {path.name: [model_file.read(path)]}
+
+
+def _random(seed: int, options: dict[str, Any]) -> dict[str, Any]:
+    """One study per family."""
+    family = options.pop("family", "gaussian")
+    names = list(db.families.FAMILIES) if family == "all" else [family]
+    options = {"systems": 20} | options
+    return {name: db.families.sample(name, seed=seed, **options) for name in names}
 
 
 def split_policies(text: str) -> list[str]:
@@ -182,11 +202,13 @@ def _document(results: dict[str, Result], options: dict[str, Any]) -> dict[str, 
         rows = result.summary()
         if ORACLE in result.regret:
             for policy, values in result.normalized(ORACLE).items():
-                low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-                rows[policy]["normalized_median"] = float(middle)
-                rows[policy]["normalized_iqr"] = float(high - low)
+                middle, spread = median_and_iqr(values)
+                rows[policy] |= {"normalized_median": middle, "normalized_iqr": spread}
         studies[name] = {
-            "policies": rows,
+            "policies": {
+                policy: {key: value if math.isfinite(value) else None for key, value in row.items()}
+                for policy, row in rows.items()
+            },
             "runs_in_all": int(next(iter(result.regret.values())).size),
             "seconds": {
                 "prepare": result.timing.prepare,

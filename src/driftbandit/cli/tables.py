@@ -8,11 +8,9 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from driftbandit.simulation import Result
+from driftbandit.result import ORACLE, Result, median_and_iqr
 
 __all__ = ["comparison", "footer"]
-
-ORACLE = "kalman_oracle"
 
 
 def comparison(results: dict[str, Result]) -> Iterator[Table]:
@@ -40,18 +38,13 @@ def _short(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.3g}"
 
 
-def _middle(values: np.ndarray) -> tuple[float, float]:
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    return float(middle), float(high - low)
-
-
 def _excess(results: dict[str, Result]) -> Table:
     table = _table("Excess regret over the Kalman Oracle's: median (IQR) over runs")
     cells: dict[str, list[tuple[float, float]]] = {}
     for name, result in results.items():
         table.add_column(name, justify="right")
         for policy, values in result.normalized(ORACLE).items():
-            cells.setdefault(policy, []).append(_middle(values))
+            cells.setdefault(policy, []).append(median_and_iqr(values))
     best = [min(column, key=lambda cell: cell[0]) for column in zip(*cells.values(), strict=True)]
     for policy, row in sorted(
         cells.items(), key=lambda item: sum(np.log1p([c[0] for c in item[1]]))
@@ -86,13 +79,13 @@ def _single(name: str, result: Result) -> Table:
             f"{row['iqr']:,.3g}",
         ]
         if policy in excess:
-            cells.append(_cell(_middle(excess[policy])))
+            cells.append(_cell(median_and_iqr(excess[policy])))
         style = "bold green" if policy == best else "dim" if policy == ORACLE else None
         table.add_row(policy, *cells, style=style)
     return table
 
 
-def footer(results: dict[str, Result], oracle: str) -> str:
+def footer(results: dict[str, Result]) -> str:
     """One line on what was played and how fast."""
     rounds = sum(
         sum(regret.size for regret in result.regret.values()) * result.rounds

@@ -55,6 +55,8 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
         {'width': 2.0}
     """
     if isinstance(policy, Policy):
+        for key in parameters:
+            raise errors.InvalidInput(key, "was given beside a made Policy", "give a name instead")
         return policy
     if not isinstance(policy, str):
         raise errors.InvalidInput("policy", f"is {policy!r}", "give a name or a Policy")

@@ -16,6 +16,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
+from driftbandit import errors
 from driftbandit.arrays import Array
 from driftbandit.model import LGDS
 
@@ -63,3 +66,30 @@ class Policy:
     """Whether ``update`` gets the rewards of all k arms instead of the played one's."""
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """The tuning parameters the policy was made with, for labels and stored state."""
+
+    @property
+    def label(self) -> str:
+        """Name and parameters, as `make` reads them."""
+        given = [f"{k}={_shown(v)}" for k, v in self.parameters.items() if v is not None]
+        return f"{self.name}({', '.join(given)})" if given else self.name
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, int | float) else str(value)
+
+
+def check_kinds(before: Any, after: Any, name: str = "state") -> None:
+    """Refuse a state whose numbers change kind, as whole ones that become real would."""
+    if hasattr(before, "_fields"):
+        for field in before._fields:
+            check_kinds(getattr(before, field), getattr(after, field), f"{name}.{field}")
+        return
+    old, new = _kind(before), _kind(after)
+    if old != new:
+        raise errors.InvalidInput(name, f"starts as {old} and becomes {new}", f"start it as {new}")
+
+
+def _kind(value: Any) -> str:
+    kind = getattr(value, "dtype", np.asarray(value).dtype if np.isscalar(value) else None)
+    letter = getattr(kind, "kind", "f")
+    return {"f": "real", "i": "whole", "u": "whole", "b": "boolean"}.get(letter, str(kind))

@@ -2,7 +2,9 @@
 
     z̃ ← Γ z̃ + Γ K (X − C z̃),   K = P_A Cᵀ (C P_A Cᵀ + σ² I)⁻¹
 
-Not playable in a bandit: the yardstick that regret is divided by.
+Not playable in a bandit: the yardstick that regret is divided by. Its gain is the steady one from
+the first round on, as in the paper: optimal once the error has settled, not before, and blind to a
+mode that is uncertain at the start (Σ0) but that Q never moves.
 """
 
 from __future__ import annotations

@@ -43,25 +43,43 @@ class Plan(NamedTuple):
 
 
 def plan(
-    systems: int, runs: int, rounds: int, states: int, arms: int, *, most: int, memory: float
+    systems: int,
+    runs: int,
+    rounds: int,
+    *,
+    per_round: int,
+    at_rest: int,
+    most: int,
+    memory: float,
 ) -> Plan:
     """Choose block sizes so that at most ``most`` runs, and ``memory`` bytes, are in flight.
 
-    A run holds, per round of a span, the gaps, rewards and noise of k arms and the shocks of d
-    states, and besides a covariance and the arms' covariances a few times over.
+    A block never has fewer than two runs: a single one is compiled to other products, which round
+    differently, and a run's numbers must not depend on the block it is played in.
+
+    Args:
+        systems: how many systems.
+        runs: runs of each.
+        rounds: rounds of each run.
+        per_round: numbers a run holds for every round of a span.
+        at_rest: numbers it holds besides.
+        most: runs in flight.
+        memory: bytes in flight.
     """
-    span = min(SPAN, rounds)
-    numbers = span * (4 * arms + 2 * states) + 6 * states * states + 4 * arms * states
-    fits = int(max(1, min(most, memory / (8 * numbers))))
-    block_runs = min(runs, fits)
-    pieces = -(-runs // block_runs)
-    block_runs = -(-runs // pieces)  # even pieces: no block mostly padding
-    block_systems = max(1, min(systems, fits // block_runs))
-    pieces = -(-systems // block_systems)
-    block_systems = -(-systems // pieces)
-    return Plan(systems, runs, block_systems, block_runs, span)
+    span = int(max(1, min(SPAN, rounds, memory / (2 * 8 * 2 * per_round))))
+    fits = int(max(2, min(most, memory / (8 * (span * per_round + at_rest)))))
+    block_runs = max(2, _even(runs, fits))
+    return Plan(systems, runs, _even(systems, fits // block_runs), block_runs, span)
+
+
+def _even(total: int, most: int) -> int:
+    """The size of the pieces when ``total`` is cut into as few as possible, as even as possible."""
+    pieces = -(-total // max(1, most))
+    return -(-total // pieces)
 
 
 def checkpoints(rounds: int, count: int = 40) -> np.ndarray:
-    """About ``count`` log-spaced round numbers from 1 to ``rounds``, both included, each once."""
+    """About ``count`` log-spaced round numbers up to ``rounds``, which is the last, each once."""
+    if count == 1:
+        return np.array([rounds])
     return np.unique(np.geomspace(1, rounds, count).round().astype(int))

@@ -1,8 +1,8 @@
-"""`simulate`: checks what came in, stacks it, compiles once, plays blocks in parallel."""
+"""`simulate`: stacks systems and policies, compiles once, plays blocks in parallel."""
 
 from __future__ import annotations
 
-import dataclasses
+import collections
 import os
 import threading
 import time
@@ -14,23 +14,30 @@ import jax
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.model import LGDS, checked_arms, factor
-from driftbandit.policies import Policy, Problem, available, make
-from driftbandit.simulation import blocks, draws, programs
-from driftbandit.simulation.result import Result, Timing
+from driftbandit.model import LGDS, factor
+from driftbandit.policies import Policy, Problem
+from driftbandit.result import Result, Timing
+from driftbandit.simulation import blocks, checks, draws, programs
+from driftbandit.simulation.checks import System
 
 __all__ = ["simulate"]
 
-System = tuple[LGDS, np.ndarray]
 Progress = Callable[[float], None]
 
-RUNS_IN_FLIGHT = {"cpu": 512, "gpu": 65_536}
-"""Most runs per block: on a CPU what stays in cache, on a GPU what keeps it busy."""
-SMALLEST_SHARE = {"cpu": 128, "gpu": 65_536}
-"""A small study is cut into eight blocks of at least this many runs, for the cores to share. The
-cut depends on the study alone, not on the number of workers, and so do the last bits of results."""
-BYTES_IN_FLIGHT = {"cpu": 256e6, "gpu": 8e9}
-"""Memory per block."""
+
+class Limits(NamedTuple):
+    """How much is played at once."""
+
+    runs: int
+    """Most runs per block."""
+    share: int
+    """A small study is cut into eight blocks of at least this many runs, for cores to share."""
+    memory: float
+    """Bytes per block."""
+
+
+LIMITS = {"cpu": Limits(512, 128, 256e6), "gpu": Limits(65_536, 65_536, 8e9)}
+"""On a CPU what stays in cache, on a GPU what keeps it busy."""
 
 
 def simulate(
@@ -46,13 +53,15 @@ def simulate(
     first_system: int = 0,
     device: str | None = None,
     dtype: Any = np.float64,
+    checkpoints: int = 40,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Play policies on drifting systems and measure their dynamic regret (P4).
 
     All policies meet the same state paths and the same noise on the same arm, so comparisons are
-    paired. Memory is bounded by blocks, whatever the size of the study.
+    paired. What is in flight is bounded by blocks, whatever the size of the study; what is kept
+    is one number per policy, system, run and checkpoint.
 
     Args:
         model: one LGDS (with ``arms``), or a sequence of (LGDS, arms), as `families.sample` gives.
@@ -68,8 +77,10 @@ def simulate(
         first_system: number of the first system, for a study that is played in pieces.
         device: "cpu" or "gpu"; None: what JAX prefers.
         dtype: float64, or float32 by choice.
+        checkpoints: about how many log-spaced rounds the curves keep; 1: the total alone.
         workers: blocks played at once on a CPU; None: one per core.
-        progress: called with the share of the work done, between 0 and 1.
+        progress: called with the share of the work done, between 0 and 1, from a worker's
+            thread, one call at a time.
 
     Returns:
         `Result`; ``result.regret["idea"]`` has shape (runs,), or (systems, runs) for a sequence.
@@ -81,44 +92,34 @@ def simulate(
         >>> bool(result.regret["idea"].mean() < result.regret["random"].mean())
         True
     """
-    systems = _checked_systems(model, arms, warmup)
-    chosen = _labelled(_checked_policies(policies))
-    rounds = errors.whole_number(rounds, "rounds", low=1)
-    runs = errors.whole_number(runs, "runs", low=1)
+    systems = checks.checked_systems(model, arms, warmup)
+    chosen = checks.checked_policies(policies)
+    rounds = errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
+    runs = errors.whole_number(runs, "runs", low=1, high=2**32 - 1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
-    first_system = errors.whole_number(first_system, "first_system", low=0)
+    first_system = errors.whole_number(first_system, "first_system", low=0, high=2**31)
+    checkpoints = errors.whole_number(checkpoints, "checkpoints", low=1)
     if not isinstance(stream, str):
         raise errors.InvalidInput("stream", f"is {stream!r}", "give a text")
     if progress is not None and not callable(progress):
         raise errors.InvalidInput("progress", f"is {progress!r}", "give a function of one number")
-    if workers is not None:
-        workers = errors.whole_number(workers, "workers", low=1)
-    dtype = _checked_dtype(dtype)
-    target = _device(device)
-    for index, (lgds, _) in enumerate(systems):
-        _check_horizon(lgds, rounds, index)
+    workers = errors.whole_number(_cores() if workers is None else workers, "workers", low=1)
+    dtype = checks.checked_dtype(dtype)
+    target = checks.checked_device(device)
+    checks.check_range(systems, rounds, dtype)
 
-    states, k = systems[0][0].states, len(systems[0][1])
-    plan = blocks.plan(
-        len(systems),
-        runs,
-        rounds,
-        states,
-        k,
-        most=_most_runs(len(systems) * runs, target.platform),
-        memory=BYTES_IN_FLIGHT[target.platform],
-    )
     clock = time.perf_counter()
     players = {label: _prepared(policy, systems, rounds) for label, policy in chosen.items()}
+    roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
     job = _Job(
-        plan,
+        _plan(systems, runs, rounds, players, target),
         _environment(systems),
         players,
-        blocks.checkpoints(rounds),
+        blocks.checkpoints(rounds, checkpoints),
         rounds,
-        {role: draws.role_key(seed, stream, role) for role in _roles(players)},
+        {role: draws.role_key(seed, stream, role) for role in roles},
         first_system,
-        np.dtype(dtype),
+        dtype,
         target,
     )
     prepare_time, clock = time.perf_counter() - clock, time.perf_counter()
@@ -127,126 +128,15 @@ def simulate(
     curves = _play(job, compiled, workers, progress)
     timing = Timing(prepare_time, compile_time, time.perf_counter() - clock, str(target))
 
+    for label, curve in curves.items():
+        if not np.isfinite(curve).all():
+            raise errors.InvalidInput(
+                "dtype", f"{dtype.name} overflowed while {label!r} played", "use float64"
+            )
     if isinstance(model, LGDS):
         curves = {label: curve[0] for label, curve in curves.items()}
     regret = {label: curve[..., -1] for label, curve in curves.items()}
     return Result(regret, curves, job.checkpoints, rounds, seed, timing)
-
-
-# Checking what came in.
-
-
-def _checked_systems(model: Any, arms: Any, warmup: int) -> list[System]:
-    warmup = errors.whole_number(warmup, "warmup", low=0)
-    if isinstance(model, LGDS):
-        if arms is None:
-            raise errors.InvalidInput("arms", "is missing", "give a k × d array of arms")
-        pairs = [(model, arms)]
-    else:
-        if arms is not None:
-            raise errors.InvalidInput(
-                "arms", "was given beside a sequence of systems", "put arms into the pairs"
-            )
-        try:
-            pairs = list(model)
-        except TypeError:
-            raise errors.InvalidInput(
-                "model",
-                f"has type {type(model).__name__}",
-                "give an LGDS or a sequence of (LGDS, arms)",
-            ) from None
-        if not pairs:
-            raise errors.InvalidInput("model", "is an empty sequence", "give at least one system")
-    systems: list[System] = []
-    for index, pair in enumerate(pairs):
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], LGDS):
-            raise errors.InvalidInput(
-                f"model[{index}]", f"has type {type(pair).__name__}", "give pairs of (LGDS, arms)"
-            )
-        lgds, rows = pair
-        rows = checked_arms(rows, lgds, "arms" if len(pairs) == 1 else f"arms of system {index}")
-        if systems and rows.shape != systems[0][1].shape:
-            raise errors.InvalidInput(
-                f"arms of system {index}",
-                f"have shape {rows.shape}, those of system 0 {systems[0][1].shape}",
-                "simulate systems of one shape together",
-            )
-        if warmup and lgds.initial_cov is not None:
-            # Letting N(0, Σ0) move for w rounds gives N(0, Z(w)) exactly: no need to play it.
-            moved = lgds.state_cov(warmup)
-            if not np.abs(moved).max() < errors.LARGEST:
-                raise errors.InvalidInput(
-                    "warmup", f"is {warmup}, by when the state outgrows any number", "wait less"
-                )
-            lgds = dataclasses.replace(lgds, initial_cov=moved)
-        lgds.start_cov()
-        systems.append((lgds, rows))
-    return systems
-
-
-def _checked_policies(policies: Any) -> list[Policy]:
-    if policies is None:
-        policies = available()
-    if isinstance(policies, str | Policy):
-        policies = [policies]
-    if not isinstance(policies, Iterable):
-        raise errors.InvalidInput("policies", f"is {policies!r}", "give a list of names")
-    return [make(policy) for policy in policies]
-
-
-def _labelled(policies: list[Policy]) -> dict[str, Policy]:
-    """Names as labels; with parameters where a name stands twice."""
-    if not policies:
-        raise errors.InvalidInput("policies", "is empty", "name at least one policy")
-    names = [policy.name for policy in policies]
-    labels: dict[str, Policy] = {}
-    for policy in policies:
-        label = policy.name
-        if names.count(label) > 1:
-            given = [f"{k}={v:g}" for k, v in policy.parameters.items() if v is not None]
-            label = f"{label}({', '.join(given)})" if given else label
-        if label in labels:
-            raise errors.InvalidInput("policies", f"{label!r} stands twice", "name each once")
-        labels[label] = policy
-    return labels
-
-
-def _checked_dtype(dtype: Any) -> Any:
-    try:
-        kind = np.dtype(dtype)
-    except TypeError:
-        kind = np.dtype(object)
-    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise errors.InvalidInput("dtype", f"is {dtype!r}", "give float64 or float32")
-    return kind
-
-
-def _device(name: str | None) -> Any:
-    if name is None:
-        return jax.devices()[0]
-    name = errors.closest(name, "device", RUNS_IN_FLIGHT)
-    try:
-        return jax.devices(name)[0]
-    except RuntimeError:
-        raise errors.InvalidInput(
-            "device", f"JAX finds no {name!r} here", "use cpu, or install driftbandit[gpu]"
-        ) from None
-
-
-def _check_horizon(model: LGDS, rounds: int, index: int) -> None:
-    if model.is_stable:
-        return
-    if not np.abs(model.state_cov(rounds)).max() < errors.LARGEST:
-        raise errors.InvalidInput(
-            "rounds",
-            f"is {rounds}, by when the state of system {index} (spectral radius "
-            f"{model.spectral_radius:g}) exceeds what a number can hold",
-            "play fewer rounds",
-        )
-
-
-def _most_runs(total: int, platform: str) -> int:
-    return min(RUNS_IN_FLIGHT[platform], max(SMALLEST_SHARE[platform], -(-total // 8)))
 
 
 # Turning systems and policies into stacked arrays.
@@ -303,8 +193,27 @@ def _prepared(policy: Policy, systems: list[System], rounds: int) -> _Player:
     return _Player(role, programs.Rule.of(policy), _stack(problem), _stack(states))
 
 
-def _roles(players: dict[str, _Player]) -> set[str]:
-    return {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
+def _plan(
+    systems: list[System], runs: int, rounds: int, players: dict[str, _Player], device: Any
+) -> blocks.Plan:
+    limits = LIMITS["cpu" if device.platform == "cpu" else "gpu"]
+    arms, states = systems[0][1].shape
+    remembered = sum(leaf[0].size for p in players.values() for leaf in jax.tree.leaves(p.state))
+    return blocks.plan(
+        len(systems),
+        runs,
+        rounds,
+        per_round=4 * arms + 2 * states,
+        at_rest=6 * states * states + 4 * arms * states + 3 * remembered,
+        most=min(limits.runs, max(limits.share, -(-len(systems) * runs // 8))),
+        memory=limits.memory,
+    )
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 # Compiling and playing.
@@ -346,8 +255,10 @@ def _on_device(job: _Job, block: blocks.Block) -> _Block:
     )
 
 
-_compiled: dict[Any, Any] = {}
+_compiled: collections.OrderedDict[Any, Any] = collections.OrderedDict()
 _compiled_lock = threading.Lock()
+MOST_COMPILED = 128
+"""Programs kept; the one unused for longest goes first."""
 
 
 def _shape_key(tree: Any) -> Any:
@@ -387,24 +298,32 @@ def _compile(job: _Job) -> dict[str, Any]:
             _arguments(block, player.role, label, first, values, marks),
         )
 
-    def build(item: tuple[str, tuple[Any, tuple[Any, ...]]]) -> tuple[str, Any]:
-        label, (program, arguments) = item
-        key = (program, _shape_key(arguments), job.device)
-        with _compiled_lock:
-            found = _compiled.get(key)
-        if found is None:
-            with programs.numerics(job.dtype), jax.default_device(job.device):
-                found = program.lower(*arguments).compile()
-            with _compiled_lock:
-                _compiled[key] = found
-        return label, found
+    keys = {
+        label: (program, _shape_key(arguments), job.device)
+        for label, (program, arguments) in wanted.items()
+    }
+    with _compiled_lock:
+        found = {key: _compiled[key] for key in keys.values() if key in _compiled}
+    missing = {key: label for label, key in keys.items() if key not in found}
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return dict(pool.map(build, wanted.items()))
+    def build(label: str) -> Any:
+        program, arguments = wanted[label]
+        with programs.numerics(job.dtype), jax.default_device(job.device):
+            return program.lower(*arguments).compile()
+
+    with ThreadPoolExecutor(_cores()) as pool:
+        found |= zip(missing, pool.map(build, missing.values()), strict=True)
+    with _compiled_lock:
+        for key in keys.values():
+            _compiled[key] = found[key]
+            _compiled.move_to_end(key)
+        while len(_compiled) > MOST_COMPILED:
+            _compiled.popitem(last=False)
+    return {label: found[key] for label, key in keys.items()}
 
 
 def _play(
-    job: _Job, compiled: dict[str, Any], workers: int | None, progress: Progress | None
+    job: _Job, compiled: dict[str, Any], workers: int, progress: Progress | None
 ) -> dict[str, np.ndarray]:
     plan = job.plan
     shape = (plan.systems, plan.runs, len(job.checkpoints))
@@ -412,7 +331,7 @@ def _play(
     all_blocks = list(plan.blocks())
     spans = range(0, job.rounds, plan.span)
     steps = len(all_blocks) * len(spans) * len(job.players)
-    done, lock = 0, threading.Lock()
+    done, lock, stop = 0, threading.Lock(), threading.Event()
 
     def step_done() -> None:
         nonlocal done
@@ -431,22 +350,27 @@ def _play(
                 marks = jax.device_put(job.marks(first), job.device)
                 z, values = compiled[""](here.keys[draws.PROCESS], z, now, here.environment)
                 for label, player in job.players.items():
+                    if stop.is_set():
+                        return
                     here.states[label], regret = compiled[label](
                         *_arguments(here, player.role, label, now, values, marks)
                     )
-                    totals[label] = totals[label] + regret
-                    if job.device.platform == "cpu":
-                        jax.block_until_ready(regret)
+                    totals[label] = jax.block_until_ready(totals[label] + regret)
                     step_done()
             s, r = block.kept
+            rows = slice(block.systems[0], block.systems[0] + s)
+            columns = slice(block.runs[0], block.runs[0] + r)
             for label, total in totals.items():
-                part = np.moveaxis(np.asarray(total), 0, -1)[:s, :r]
-                where = np.s_[block.systems[0] : block.systems[0] + s, block.runs[0] :][:2]
-                curves[label][where][:, :r] = part
+                curves[label][rows, columns] = np.moveaxis(np.asarray(total), 0, -1)[:s, :r]
 
-    if job.device.platform != "cpu":
-        workers = 1  # a GPU is kept busy by one stream of work
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        for _ in pool.map(play, all_blocks):
-            pass
+    # A GPU is kept busy by one stream of work.
+    pool = ThreadPoolExecutor(workers if job.device.platform == "cpu" else 1)
+    try:
+        for finished in [pool.submit(play, block) for block in all_blocks]:
+            finished.result()
+    except BaseException:  # Ctrl-C too: let the workers leave at their next step
+        stop.set()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
     return curves

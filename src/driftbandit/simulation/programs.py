@@ -8,7 +8,6 @@ which other policies are compiled beside it.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -17,23 +16,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from driftbandit import errors
 from driftbandit.arrays import Array
 from driftbandit.model import LGDS
 from driftbandit.policies import Noise, Policy, Problem
+from driftbandit.policies.base import check_kinds
 from driftbandit.simulation import draws
 from driftbandit.simulation.draws import Key
 
 __all__ = ["Environment", "Rule", "environment_program", "numerics", "policy_program", "start"]
 
 
+LEAVES = ("transition", "process_cov", "reward_std")
+"""What policies see of a model round by round; where the state starts is `prepare`'s business."""
+
+
 def _flatten(model: LGDS) -> tuple[tuple[Any, ...], None]:
-    return tuple(getattr(model, field.name) for field in dataclasses.fields(LGDS)), None
+    return tuple(getattr(model, name) for name in LEAVES), None
 
 
 def _unflatten(_: None, leaves: tuple[Any, ...]) -> LGDS:
     model = object.__new__(LGDS)  # leaves may be tracers: no validation here
-    for field, leaf in zip(dataclasses.fields(LGDS), leaves, strict=True):
-        object.__setattr__(model, field.name, leaf)
+    for name, leaf in zip((*LEAVES, "initial_cov"), (*leaves, None), strict=True):
+        object.__setattr__(model, name, leaf)
     return model
 
 
@@ -73,7 +78,16 @@ class Rule(NamedTuple):
     @classmethod
     def of(cls, policy: Policy) -> Rule:
         """The rule of a policy: all of it but its name and constants."""
-        return cls(policy.choose, policy.update, policy.noise, policy.sees_all_rewards)
+        rule = cls(policy.choose, policy.update, policy.noise, policy.sees_all_rewards)
+        try:
+            hash(rule)
+        except TypeError:
+            raise errors.InvalidInput(
+                f"policy {policy.name!r}",
+                "has a choose or update that cannot be hashed",
+                "give plain functions",
+            ) from None
+        return rule
 
 
 def _over_runs_and_systems(function: Callable, inside: tuple, outside: Any = 0) -> Callable:
@@ -154,6 +168,7 @@ def policy_program(rule: Rule, span: int) -> Callable[..., Any]:
         seen = jnp.arange(k) if rule.sees_all_rewards else arm
         rewards = values[seen] + noise_std * draws.normal(reward_key, round_, seen, values.dtype)
         after = rule.update(state, problem, arm, rewards)
+        check_kinds(state, after)
         after = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
         return after, jnp.max(values) - values[arm]
 

@@ -8,7 +8,10 @@ import numpy as np
 
 from driftbandit import errors
 
-__all__ = ["Result", "Timing"]
+__all__ = ["ORACLE", "Result", "Timing", "median_and_iqr"]
+
+ORACLE = "kalman_oracle"
+"""The policy whose regret the others' is divided by."""
 
 
 class Timing(NamedTuple):
@@ -40,7 +43,7 @@ class Result(NamedTuple):
     seed: int
     timing: Timing
 
-    def normalized(self, against: str = "kalman_oracle") -> dict[str, np.ndarray]:
+    def normalized(self, against: str = ORACLE) -> dict[str, np.ndarray]:
         """(R − R_oracle) / R_oracle run by run, the quantity of Table II (P21).
 
         Runs in which the yardstick itself has no regret give infinity, or zero if both have none.
@@ -61,7 +64,11 @@ class Result(NamedTuple):
         return result
 
     def summary(self) -> dict[str, dict[str, float]]:
-        """Mean, standard error, median and interquartile range of the regret, by policy."""
+        """Mean, standard error, median and interquartile range of the regret, by policy.
+
+        Runs of one system are alike, so with several systems the standard error is that of the
+        systems' means.
+        """
         return {name: _summary(regret) for name, regret in self.regret.items()}
 
     def __str__(self) -> str:
@@ -74,13 +81,23 @@ class Result(NamedTuple):
         return "\n".join(rows)
 
 
-def _summary(values: Any) -> dict[str, float]:
-    values = np.asarray(values).ravel()
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    spread = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else float("nan")
+def _summary(regret: np.ndarray) -> dict[str, float]:
+    independent = regret.mean(axis=1) if regret.ndim == 2 and len(regret) > 1 else regret.ravel()
+    error = float("nan")
+    if independent.size > 1:
+        error = float(independent.std(ddof=1) / np.sqrt(independent.size))
+    middle, spread = median_and_iqr(regret)
     return {
-        "mean": float(values.mean()),
-        "standard_error": float(spread),
-        "median": float(middle),
-        "iqr": float(high - low),
+        "mean": float(regret.mean()),
+        "standard_error": error,
+        "median": middle,
+        "iqr": spread,
     }
+
+
+def median_and_iqr(values: np.ndarray) -> tuple[float, float]:
+    """Median and interquartile range; infinite values count, and may make them infinite or NaN."""
+    method: Any = "linear" if np.isfinite(values).all() else "inverted_cdf"
+    with np.errstate(invalid="ignore"):
+        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], method=method)
+        return float(middle), float(high - low)

@@ -1,0 +1,151 @@
+"""What `simulate` checks before any work: systems, policies, precision, device."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.model import LGDS, checked_arms
+from driftbandit.policies import Policy, available, make
+
+__all__ = [
+    "System",
+    "check_range",
+    "checked_device",
+    "checked_dtype",
+    "checked_policies",
+    "checked_systems",
+]
+
+System = tuple[LGDS, np.ndarray]
+
+LARGEST = {"float64": errors.LARGEST, "float32": 1e30}
+"""Largest variance each precision may meet: products of two must still be numbers."""
+
+
+def checked_systems(model: Any, arms: Any, warmup: int) -> list[System]:
+    """Every system with its arms, all of one shape, started after ``warmup`` rounds."""
+    warmup = errors.whole_number(warmup, "warmup", low=0)
+    pairs = _pairs(model, arms)
+    systems: list[System] = []
+    for index, pair in enumerate(pairs):
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], LGDS):
+            raise errors.InvalidInput(
+                f"model[{index}]", f"has type {type(pair).__name__}", "give pairs of (LGDS, arms)"
+            )
+        lgds, rows = pair
+        rows = checked_arms(rows, lgds, "arms" if len(pairs) == 1 else f"arms of system {index}")
+        if systems and rows.shape != systems[0][1].shape:
+            raise errors.InvalidInput(
+                f"arms of system {index}",
+                f"have shape {rows.shape}, those of system 0 {systems[0][1].shape}",
+                "simulate systems of one shape together",
+            )
+        if warmup and lgds.initial_cov is not None:
+            # Letting N(0, Σ0) move for w rounds gives N(0, Z(w)) exactly: no need to play it.
+            moved = lgds.state_cov(warmup)
+            if not np.abs(moved).max() < errors.LARGEST:
+                raise errors.InvalidInput(
+                    "warmup", f"is {warmup}, by when the state outgrows any number", "wait less"
+                )
+            lgds = dataclasses.replace(lgds, initial_cov=moved)
+        lgds.start_cov()  # says so if there is none
+        systems.append((lgds, rows))
+    return systems
+
+
+def _pairs(model: Any, arms: Any) -> list[Any]:
+    if isinstance(model, LGDS):
+        if arms is None:
+            raise errors.InvalidInput("arms", "is missing", "give a k × d array of arms")
+        return [(model, arms)]
+    if arms is not None:
+        raise errors.InvalidInput(
+            "arms", "was given beside a sequence of systems", "put arms into the pairs"
+        )
+    if not isinstance(model, Iterable):
+        raise errors.InvalidInput(
+            "model",
+            f"has type {type(model).__name__}",
+            "give an LGDS or a sequence of (LGDS, arms)",
+        )
+    pairs = list(model)
+    if not pairs:
+        raise errors.InvalidInput("model", "is an empty sequence", "give at least one system")
+    return pairs
+
+
+def checked_policies(policies: Any) -> dict[str, Policy]:
+    """Policies by label: their name, with parameters where a name stands twice."""
+    if policies is None:
+        policies = available()
+    if isinstance(policies, str | Policy):
+        policies = [policies]
+    if not isinstance(policies, Iterable):
+        raise errors.InvalidInput("policies", f"is {policies!r}", "give a list of names")
+    made = [make(policy) for policy in policies]
+    if not made:
+        raise errors.InvalidInput("policies", "is empty", "name at least one policy")
+    names = [policy.name for policy in made]
+    labels: dict[str, Policy] = {}
+    for policy in made:
+        label = policy.label if names.count(policy.name) > 1 else policy.name
+        if label in labels:
+            raise errors.InvalidInput("policies", f"{label!r} stands twice", "name each once")
+        labels[label] = policy
+    return labels
+
+
+def checked_dtype(dtype: Any) -> np.dtype:
+    """float64 or float32."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind.name not in LARGEST:
+        raise errors.InvalidInput("dtype", f"is {dtype!r}", "give float64 or float32")
+    return kind
+
+
+def checked_device(name: str | None) -> Any:
+    """The JAX device of that name, or the one JAX prefers."""
+    if name is None:
+        return jax.devices()[0]
+    name = errors.closest(name, "device", ("cpu", "gpu"))
+    try:
+        return jax.devices(name)[0]
+    except RuntimeError:
+        raise errors.InvalidInput(
+            "device", f"JAX finds no {name!r} here", "use cpu, or install driftbandit[gpu]"
+        ) from None
+
+
+def check_range(systems: list[System], rounds: int, dtype: np.dtype) -> None:
+    """Refuse systems whose variances outgrow what the precision can hold within ``rounds``."""
+    limit = LARGEST[dtype.name]
+    for index, (lgds, arms) in enumerate(systems):
+        cov = lgds.settled_cov(rounds)
+        if not lgds.is_stable and not np.abs(cov).max() < limit:
+            raise errors.InvalidInput(
+                "rounds",
+                f"is {rounds}, by when the state of system {index} (spectral radius "
+                f"{lgds.spectral_radius:g}) exceeds what {dtype.name} can hold",
+                "play fewer rounds",
+            )
+        largest = max(
+            np.abs(cov).max(),
+            np.abs(lgds.start_cov()).max(),
+            np.einsum("kd,de,ke->k", arms, cov, arms).max(),
+            float(lgds.reward_std) ** 2,
+        )
+        if not largest < limit:
+            raise errors.InvalidInput(
+                "model" if len(systems) == 1 else f"model[{index}]",
+                f"has variances up to {largest:.3g}, more than {dtype.name} can work with",
+                f"rescale states or arms to stay below {limit:g}",
+            )
