@@ -405,7 +405,7 @@ MATHEMATICS_CASES = [
     Case("no stationary", lambda: UNSTABLE.stationary_cov(), "transition", "spectral radius 2"),
 ]
 
-BUGS = [
+SUBTLE_CASES = [
     Case(
         "dtype misspelled",
         lambda: simulate(dtype="flaot32"),
@@ -515,7 +515,7 @@ CASES = [
     *FROM_JSON_CASES,
     *MODEL_FILE_CASES,
     *MATHEMATICS_CASES,
-    *BUGS,
+    *SUBTLE_CASES,
 ]
 
 
