@@ -9,7 +9,8 @@ and again before wwᵀ is subtracted. That covers the rounding error of the subt
 at most ε √(P_ii P_jj), so at most d ε diag P as a matrix) and of the two products that follow, in
 any units of the states. The belief errs on the modest side by a few parts in 10¹⁴, a reward that
 is known up to rounding teaches nothing, and P stays semidefinite; ``tests/test_numerics.py``
-measures it against the plain and the Joseph form.
+measures it against the plain and the Joseph form. The limit is a Γ so far from normal that
+‖Γ^k‖² ε exceeds one for some k: there no covariance held in this precision survives.
 """
 
 from __future__ import annotations
