@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 
 import driftbandit as db
 from driftbandit import model_file
+from driftbandit.cli import tables
 from driftbandit.cli.app import app
+from driftbandit.statistics import Paired
 
 SMALL = ["--systems", "2", "--runs", "2", "--rounds", "40", "--states", "3", "--arms", "4"]
 FEW = ["--policies", "idea, kalman_ucb(width=2), kalman_oracle"]
@@ -48,6 +50,68 @@ def test_table_of_all_families_fits_80_columns():
     assert max(map(len, output.splitlines())) <= 80
 
 
+def test_compare_shows_one_table_per_study():
+    output = run("--family", "all", *SMALL, *FEW, "--compare", "idea")
+    for family in db.families.FAMILIES:
+        assert f"{family}: run by run against the baseline, idea" in output
+    assert "in units of the Oracle's" in output
+    assert output.count("Positive: the policy is worse") == 1
+    assert max(map(len, output.splitlines())) <= 80
+
+
+def test_compare_gives_a_verdict():
+    many = ["--systems", "8", "--runs", "3", "--rounds", "60", "--states", "3", "--arms", "4"]
+    policies = ["--policies", "random, idea, kalman_ucb(width=2)"]
+    output = run(*many, *policies, "--compare", "best")
+    assert "against the baseline, idea" in output
+    row = next(line for line in output.splitlines()[8:] if line.startswith("random"))
+    assert row.split()[-1] == "worse"
+    assert "bootstrap over 8 systems" in " ".join(output.split())
+    assert "in units of" not in output  # no Oracle played
+
+
+def test_compare_one_run_of_one_system(tmp_path):
+    path = tmp_path / "plant.json"
+    path.write_text(json.dumps(model_file.to_document(*db.families.sample("uniform", 1, 3, 4)[0])))
+    output = run("--model", str(path), "--runs", "1", "--rounds", "20", *FEW, "--compare", "idea")
+    assert "too few to tell" in output
+    assert "nan" not in output.split("run by run")[1]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "shown"),
+    [
+        ((0.1234, 0.0612, 0.1712), ("+0.12", "0.06 to 0.17")),
+        ((-0.0031, -0.0042, 0.0011), ("-0.0031", "-0.0042 to 0.0011")),
+        ((2818.4, 2626.1, 3178.2), ("+2,818", "2,626 to 3,178")),
+        ((3.2e9, 2.1e9, 4.3e9), ("+3.2e+09", "2.1e+09 to 4.3e+09")),
+        ((1.0, 0.5, np.inf), ("+1", "0.5 to inf")),
+        ((np.inf, np.inf, np.inf), ("+inf", "inf to inf")),
+        ((0.0, 0.0, 0.0), ("+0", "0 to 0")),
+        ((2.0, np.nan, np.nan), ("+2", "-")),
+    ],
+)
+def test_differences_are_shown_as_precisely_as_they_are_known(numbers, shown):
+    row = Paired(*numbers, *[0.5] * 6, runs=20, independent=20, confidence=0.95)
+    assert tables._difference(row) == shown
+
+
+def test_comparison_in_json_equals_the_library():
+    document = json.loads(
+        run("--family", "cauchy", *SMALL, *FEW, "--json", "--compare", "kalman_ucb(width=2)")
+    )
+    comparison = document["studies"]["cauchy"]["comparison"]
+    systems = db.families.sample("cauchy", 2, 3, 4)
+    policies = ["idea", "kalman_ucb(width=2)", "kalman_oracle"]
+    result = db.simulate(systems, None, policies, rounds=40, runs=2, stream="cauchy")
+    assert comparison["baseline"] == "kalman_ucb"  # its label where the name stands once
+    assert comparison["unit"] == "regret of kalman_oracle"
+    for name, row in result.compare("kalman_ucb").items():
+        shown = comparison["policies"][name]
+        assert shown.pop("verdict") == row.verdict
+        assert shown == row._asdict()
+
+
 def test_model_file_and_plot(tmp_path):
     model, arms = db.families.sample("uniform", states=3, arms=4)[0]
     path = tmp_path / "plant.json"
@@ -71,6 +135,12 @@ def test_plot_of_all_families(tmp_path):
         (["--policies", "idae"], "did you mean 'idea'"),
         (["--rounds", "0"], "rounds: is 0"),
         (["--model", "absent.json"], "cannot read absent.json"),
+        (["--compare", "idae"], "--compare: unknown name 'idae'; did you mean 'idea'? valid: best"),
+        (
+            ["--compare", "kode", "--policies", "idea, ucb"],
+            "--compare: kode is not among --policies; valid: idea, ucb, best",
+        ),
+        (["--compare", "best", "--policies", "idea"], "nothing to compare idea with"),
         (["--plot", "figure.doc"], "--plot: is figure.doc"),
         (["--plot", "no/such/folder.png"], "is no folder"),
     ],

@@ -8,8 +8,15 @@ import pytest
 import scipy.linalg
 
 import naive
-from driftbandit import LGDS, NotDetectable, families
-from driftbandit.steady_state import detectable, oracle_cov, oracle_gain, prediction_cov
+from driftbandit import LGDS, InvalidInput, NotDetectable, families, policies
+from driftbandit.steady_state import (
+    detectable,
+    oracle_cov,
+    oracle_gain,
+    oracle_gains,
+    prediction_cov,
+    prediction_covs,
+)
 from systems import assert_close, random_system
 
 SYSTEMS = [(seed, d) for d in (1, 2, 4, 10) for seed in (0, 1, 2)]
@@ -293,3 +300,120 @@ def test_P9_many_arms_say_no_more_than_d_combinations(reward_std):
     assert_close(oracle_gain(model, arms) @ arms, told @ arms, 1e-8)
     many = np.random.default_rng(0).standard_normal((100_000, 4))
     assert np.isfinite(oracle_gain(model, many)).all()
+
+
+# Many systems at once: a member's numbers are its own.
+
+
+def mixed_systems(d, k):
+    """50 systems of one shape: every family, σ = 0, singular Q, modes that do not die out."""
+    systems = [
+        system
+        for family in families.FAMILIES
+        for system in families.sample(family, systems=8, states=d, arms=k)
+    ]
+    for seed in range(5):
+        systems.append(random_system(seed, d, k, reward_std=0.0, noise_rank=1))
+        model, arms = random_system(seed, d, k)
+        systems.append((started(model.transition / 0.9, model.process_cov, 1.0), arms))
+    return systems
+
+
+@pytest.mark.parametrize(("d", "k"), [(10, 10), (7, 3), (3, 8), (1, 1)])
+def test_P9_a_system_does_not_depend_on_its_stack(d, k):
+    systems = mixed_systems(d, k)
+    together = oracle_gains(systems)
+    assert together.shape == (50, d, k)
+    order = np.random.default_rng(0).permutation(50)
+    np.testing.assert_array_equal(oracle_gains([systems[i] for i in order]), together[order])
+    for i in range(0, 48, 3):
+        np.testing.assert_array_equal(oracle_gains(systems[i : i + 3]), together[i : i + 3])
+    for (model, arms), gain in zip(systems, together, strict=True):
+        np.testing.assert_array_equal(oracle_gains([(model, arms)])[0], gain)
+        np.testing.assert_array_equal(oracle_gain(model, np.asfortranarray(arms)), gain)
+
+
+@pytest.mark.parametrize("d", [3, 10])
+def test_P9_a_system_does_not_depend_on_how_stacks_are_cut(d, monkeypatch):
+    systems = mixed_systems(d, d)
+    together = oracle_gains(systems)
+    monkeypatch.setattr("driftbandit.steady_state.STACK", 7 * d * d)
+    np.testing.assert_array_equal(oracle_gains(systems), together)
+
+
+@pytest.mark.parametrize(("d", "k"), [(7, 3), (4, 6), (1, 2)])
+def test_P14_prediction_covs_are_those_of_each_arm(d, k):
+    for model, arms in mixed_systems(d, k):
+        if detectable(model, arms).all():
+            each = np.stack([prediction_cov(model, arm) for arm in arms])
+            np.testing.assert_array_equal(prediction_covs(model, arms), each)
+
+
+@pytest.mark.parametrize("family", families.FAMILIES)
+def test_P9_accuracy_on_the_families(family):
+    """Against SciPy. Where C P Cᵀ + σ² I is near singular, the gain is open to both of them."""
+    systems = [s for s in families.sample(family, systems=60) if s[0].reward_std > 0]
+    for (model, arms), gain in zip(systems, oracle_gains(systems), strict=True):
+        noise = model.reward_std**2 * np.eye(10)
+        P = scipy.linalg.solve_discrete_are(model.transition.T, arms.T, model.process_cov, noise)
+        assert_close(oracle_cov(model, arms), P, 1e-10)
+        inner = arms @ P @ arms.T + noise
+        if np.linalg.cond(inner) < 1e10:
+            assert_close(gain, np.linalg.solve(inner, arms @ P).T, 1e-5)
+            assert_close(gain @ inner, P @ arms.T, 1e-9)
+
+
+@pytest.mark.parametrize("radius", [0.9, 0.999])
+@pytest.mark.parametrize("reward_std", [1e-6, 1e-3, 1.0])
+def test_P14_small_noise_costs_no_digits(radius, reward_std):
+    """P reproduces itself to rounding, by Joseph's form, which inverts nothing."""
+    for seed in range(10):
+        model, arms = random_system(seed, d=3, k=1, radius=radius, reward_std=reward_std)
+        P, K = prediction_cov(model, arms[0]), oracle_gain(model, arms)
+        assert_close(kept_by(K, P, model, arms), P, 1e-13)
+
+
+def test_P9_one_hopeless_system_does_not_spoil_the_others(monkeypatch):
+    """A singular matrix inside one member's doubling leaves the others' alone."""
+    systems = list(families.sample("gaussian", systems=4, states=3, arms=3))
+    expected = oracle_gains(systems)
+    solve = np.linalg.solve
+
+    def picky(matrices, sides):
+        if len(matrices) > 1:
+            raise np.linalg.LinAlgError
+        return solve(matrices, sides)
+
+    monkeypatch.setattr(np.linalg, "solve", picky)
+    np.testing.assert_array_equal(oracle_gains(systems), expected)
+    monkeypatch.setattr(np.linalg, "solve", lambda *_: picky([0, 0], None))
+    for gain, want in zip(oracle_gains(systems), expected, strict=True):
+        assert_close(gain, want, 1e-9)  # by SciPy
+
+
+def test_P9_what_is_wrong_with_a_stack_is_said_by_name():
+    good, other = random_system(0, 2), random_system(0, 3)
+    with pytest.raises(InvalidInput, match=r"^systems: is empty"):
+        oracle_gains([])
+    with pytest.raises(InvalidInput, match=r"^arms of system 1: has shape \(4, 3\)"):
+        oracle_gains([good, other])
+    with pytest.raises(InvalidInput, match=r"^arms of system 1: row 0 is the zero vector"):
+        oracle_gains([good, (good[0], [[0.0, 0.0]])])
+    with pytest.raises(InvalidInput, match=r"^arms: the rewards' variance is beyond"):
+        oracle_gains([(LGDS([[0.5]], [[1e150]], 0.0), [[1e150]])])
+    blind = (started(np.diag([1.05, 0.5]), np.eye(2), 1.0), [[0.0, 1.0], [0.0, 2.0]])
+    with pytest.raises(NotDetectable, match=r"^arms of system 1: a mode of the transition"):
+        oracle_gains([(good[0], good[1][:2]), blind])
+    with pytest.raises(NotDetectable, match=r"^arms: row 1: a mode of the transition"):
+        prediction_covs(blind[0], [[1.0, 0.0], [0.0, 1.0]])
+
+
+def test_P9_the_oracle_prepares_many_systems_as_it_prepares_one():
+    oracle = policies.make("kalman_oracle")
+    systems = mixed_systems(4, 5)
+    for (model, arms), (constants, state) in zip(
+        systems, oracle.prepare_all(systems, 100), strict=True
+    ):
+        alone, start = oracle.prepare(model, arms, 100)
+        np.testing.assert_array_equal(constants["gain"], alone["gain"])
+        np.testing.assert_array_equal(state.mean, start.mean)

@@ -8,14 +8,14 @@ Draws that make no bandit are redrawn and counted: ρ(T) = 0, and arms that are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.model import LGDS, unit_rows
 
-__all__ = ["FAMILIES", "Systems", "sample"]
+__all__ = ["FAMILIES", "Draw", "Systems", "draw", "draw_arms", "generator", "sample"]
 
 Law = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
@@ -91,30 +91,61 @@ def sample(
     arms = errors.whole_number(arms, "arms", low=1)
     seed = errors.whole_number(seed, "seed", low=0)
     first = errors.whole_number(first, "first", low=0)
-    place = list(FAMILIES).index(family)
     drawn, redraws = [], 0
     for number in range(first, first + systems):
-        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, place, number])))
-        model, rows, thrown = _draw(FAMILIES[family], rng, states, arms)
-        drawn.append((model, unit_rows(rows) if unit_arms else rows))
-        redraws += thrown
+        raw = draw(FAMILIES[family], generator(family, seed, number), states, arms)
+        model = LGDS(
+            SPECTRAL_RADIUS / raw.radius * raw.transition,
+            raw.process_root @ raw.process_root.T,
+            abs(raw.reward_root),
+        )
+        drawn.append((model, unit_rows(raw.arms) if unit_arms else raw.arms))
+        redraws += raw.redraws
     return Systems(family, drawn, redraws)
 
 
-def _draw(
-    law: Law, rng: np.random.Generator, states: int, arms: int
-) -> tuple[LGDS, np.ndarray, int]:
+class Draw(NamedTuple):
+    """What Table I draws, before it is made a system."""
+
+    transition: np.ndarray
+    """T, d × d."""
+    radius: float
+    """ρ(T) > 0."""
+    process_root: np.ndarray
+    """R, d × d."""
+    reward_root: float
+    """r."""
+    arms: np.ndarray
+    """k × d, none of them zero."""
+    redraws: int
+
+
+def generator(family: str, seed: int, number: int) -> np.random.Generator:
+    """The random numbers of system ``number`` of a family."""
+    place = list(FAMILIES).index(family)
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, place, number])))
+
+
+def draw(law: Law, rng: np.random.Generator, states: int, arms: int) -> Draw:
+    """Draw T, R, r and the arms, in this order, redrawing what makes no bandit."""
     redraws = 0
     while True:
-        raw = law(rng, (states, states))
-        radius = float(np.abs(np.linalg.eigvals(raw)).max())
+        transition = law(rng, (states, states))
+        radius = float(np.abs(np.linalg.eigvals(transition)).max())
         if radius > 0:  # LAPACK's balancing gives a nilpotent 0/1 matrix exactly zero
             break
         redraws += 1
     root = law(rng, (states, states))
-    reward_std = abs(float(law(rng, ())))
+    reward_root = float(law(rng, ()))
+    rows, thrown = draw_arms(law, rng, states, arms)
+    return Draw(transition, radius, root, reward_root, rows, redraws + thrown)
+
+
+def draw_arms(law: Law, rng: np.random.Generator, states: int, arms: int) -> tuple[np.ndarray, int]:
+    """K × d arms, and how many zero vectors were redrawn."""
+    redraws = 0
     rows = law(rng, (arms, states))
     while (silent := ~rows.any(axis=1)).any():
         rows[silent] = law(rng, (int(silent.sum()), states))
         redraws += int(silent.sum())
-    return LGDS(SPECTRAL_RADIUS / radius * raw, root @ root.T, reward_std), rows, redraws
+    return rows, redraws

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from driftbandit.result import ORACLE, Result
 
-__all__ = ["comparison"]
+__all__ = ["COLORS", "comparison", "grid", "log_ticks", "note", "save"]
 
 # Okabe and Ito's palette, told apart by readers with any kind of color vision.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#666666")
@@ -88,3 +90,41 @@ def _curves(results: dict[str, Result]) -> Any:
         axis.grid(alpha=0.3)
     axes[0][-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     return figure
+
+
+def grid(panels: int, columns: int, width: float, height: float) -> tuple[Figure, list[Any]]:
+    """A figure of panels in rows of ``columns``; unused ones are left for notes."""
+    rows = -(-panels // columns)
+    figure = Figure(figsize=(width, rows * height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for axis in axes:
+        axis.tick_params(labelsize=8)
+    return figure, axes
+
+
+def note(panels: list[Any], text: str) -> None:
+    """Clear unused panels and write ``text`` into the first."""
+    for number, axis in enumerate(panels):
+        axis.set_axis_off()
+        if number == 0:
+            axis.text(0.5, 0.5, text, ha="center", va="center", fontsize=9)
+
+
+def log_ticks(axis: Any, low: float, high: float) -> None:
+    """A few plain ticks on a log axis from ``low`` to ``high``: 1, 2, 5, 10 or powers of ten."""
+    decades = float(np.log10(high / low))
+    narrow = decades < 1.7
+    step = 10.0 ** max(1, int(np.ceil(decades / 3)))
+    axis.set_major_locator(LogLocator(step, subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
+    if narrow:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def save(figure: Figure, path: Path) -> bytes:
+    """The bytes of a figure's file in the format of ``path``, the same for the same figure."""
+    metadata: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    sink = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "driftbandit"}):
+        figure.savefig(sink, format=path.suffix[1:], dpi=200, metadata=metadata)
+    return sink.getvalue()

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit import errors
+from driftbandit import errors, statistics
+from driftbandit.statistics import Paired
 
 __all__ = ["ORACLE", "Result", "Timing", "median_and_iqr"]
 
@@ -53,15 +54,65 @@ class Result(NamedTuple):
                 "against", f"{against!r} was not simulated", f"valid: {', '.join(self.regret)}"
             )
         base = self.regret[against]
-        result = {}
-        for name, regret in self.regret.items():
-            if name == against:
-                continue
-            excess = regret - base
-            with np.errstate(divide="ignore", invalid="ignore"):
-                share = excess / base
-            result[name] = np.where((base == 0) & (excess == 0), 0.0, share)
-        return result
+        return {
+            name: _ratio(regret - base, base)
+            for name, regret in self.regret.items()
+            if name != against
+        }
+
+    @property
+    def in_oracle_units(self) -> bool:
+        """Whether policies are compared in units of the Oracle's regret, run by run.
+
+        They are where it played and there are several systems, whose scales differ by decades.
+        """
+        return ORACLE in self.regret and statistics.several_systems(self.regret[ORACLE])
+
+    def best(self) -> str:
+        """The policy with the lowest mean regret, in the units of `compare`, Oracle left out."""
+        values = self.normalized() if self.in_oracle_units else self.regret
+        rivals = [name for name in values if name != ORACLE]
+        if not rivals:
+            raise errors.InvalidInput("policies", "the Oracle played alone", "simulate others too")
+        # Where the Oracle has no regret all means are infinite, and medians tell.
+        return min(rivals, key=lambda name: (values[name].mean(), median_and_iqr(values[name])[0]))
+
+    def compare(
+        self, baseline: str, *, confidence: float = 0.95, seed: int = 0
+    ) -> dict[str, Paired]:
+        """Compare every other policy with ``baseline``, run by run.
+
+        (R − R_baseline) / R_oracle where the Oracle played and there are several systems, the
+        difference of two normalized regrets (P21); else R − R_baseline.
+
+        Args:
+            baseline: the label of a simulated policy.
+            confidence: of the intervals, between 0 and 1.
+            seed: whole number ≥ 0, of the bootstrap.
+
+        Returns:
+            By policy: positive differences mean more regret than the baseline, a win rate above
+            one half means less in most runs.
+
+        Example:
+            >>> from driftbandit import families, simulate
+            >>> model, arms = families.sample("gaussian", states=2, arms=3)[0]
+            >>> result = simulate(model, arms, ["idea", "random"], rounds=50, runs=20)
+            >>> result.compare("idea")["random"].verdict
+            'worse'
+        """
+        baseline = errors.closest(baseline, "baseline", self.regret)
+        base = self.regret[baseline]
+        # Divided once: where the Oracle has no regret, both normalized regrets are infinite and
+        # their difference has no value, but this still knows its sign.
+        unit = self.regret[ORACLE] if self.in_oracle_units else np.ones_like(base)
+        return {
+            name: statistics.paired(
+                _ratio(regret - base, unit), np.zeros_like(base), confidence=confidence, seed=seed
+            )
+            for name, regret in self.regret.items()
+            if name != baseline
+        }
 
     def summary(self) -> dict[str, dict[str, float]]:
         """Mean, standard error, median and interquartile range of the regret, by policy.
@@ -81,8 +132,15 @@ class Result(NamedTuple):
         return "\n".join(rows)
 
 
+def _ratio(excess: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """Excess / base; infinite where the base is zero, or zero if both are."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = excess / base
+    return np.where((base == 0) & (excess == 0), 0.0, share)
+
+
 def _summary(regret: np.ndarray) -> dict[str, float]:
-    independent = regret.mean(axis=1) if regret.ndim == 2 and len(regret) > 1 else regret.ravel()
+    independent = statistics.units(regret).mean(axis=1)
     error = float("nan")
     if independent.size > 1:
         error = float(independent.std(ddof=1) / np.sqrt(independent.size))

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 import driftbandit
-from driftbandit.cli import simulate
+from driftbandit.cli import reproduce, simulate
 
 __all__ = ["app", "main"]
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(name="simulate", epilog=simulate.EXAMPLES)(simulate.command)
+app.command(name="reproduce", epilog=reproduce.EXAMPLES)(reproduce.command)
 
 
 @app.callback(invoke_without_command=True)

@@ -5,26 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 import driftbandit as db
 from driftbandit import errors, model_file
-from driftbandit.cli import tables
+from driftbandit.cli import progress, tables
 from driftbandit.result import ORACLE, Result, median_and_iqr
 
 __all__ = ["EXAMPLES", "command"]
@@ -34,9 +25,13 @@ EXAMPLES = """
 
     driftbandit simulate --family cauchy --systems 50
     driftbandit simulate --family all --policies "idea, kode, kalman_ucb(width=2)"
+    driftbandit simulate --family cauchy --systems 200 --compare idea
     driftbandit simulate --model examples/plant.json --runs 1000 --plot plant.png
     driftbandit simulate --family gaussian --json > result.json
 """
+
+BEST = "best"
+"""Stands for the policy with the lowest mean regret of each study."""
 
 
 def command(
@@ -58,6 +53,15 @@ def command(
             "parentheses, as in kalman_ucb(width=2); or all."
         ),
     ] = "all",
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="Also compare every policy with this one, run by run: how much more regret, how "
+            "sure that is, who wins how often. best: the one with the lowest mean regret, Oracle "
+            "left out.",
+        ),
+    ] = None,
     systems: Annotated[
         int | None, typer.Option(help="Random systems per family.", show_default="20")
     ] = None,
@@ -84,10 +88,16 @@ def command(
     dynamic: each round is compared with the arm that was best in that very round. Where the
     Kalman Oracle (which sees all rewards) is among the policies, regret is also given as the
     excess over the Oracle's: 0.5 means one and a half times its regret.
+
+    Means of two policies can overlap although one wins nearly every run. --compare looks at the
+    differences within runs, and draws whole systems for its intervals, since runs of one system
+    are alike: for sharper ones, raise --systems rather than --runs.
     """
     chosen = db.policies.available() if policies.strip() == "all" else split_policies(policies)
     for policy in chosen:
         db.policies.make(policy)
+    if compare is not None:
+        compare = _baseline(compare, chosen)
     if plot is not None:
         _check_plot(plot)
     given = {"family": family, "systems": systems, "states": states, "arms": arms}
@@ -105,23 +115,33 @@ def command(
         "dtype": np.float32 if float32 else np.float64,
     }
     results: dict[str, Result] = {}
-    with _progress() as progress:
-        tasks = {name: progress.add_task(name, total=1.0, start=False, rate="") for name in studies}
+    with progress.bars() as bars:
+        tasks = {name: bars.add_task(name, total=1.0, start=False, rate="") for name in studies}
         try:
             for name, study in studies.items():
                 total = len(study) * runs * rounds * len(chosen)
-                report = _reporter(progress, tasks[name], total)
+                report = progress.reporter(bars, tasks[name], total)
                 results[name] = db.simulate(study, **options, stream=name, progress=report)
         except ValueError:
-            progress.live.transient = True  # leave the message alone on the screen
+            bars.live.transient = True  # leave the message alone on the screen
             raise
 
+    baselines = {}
+    if compare is not None:
+        for name, result in results.items():
+            baselines[name] = result.best() if compare == BEST else compare
     if as_json:
-        print(json.dumps(_document(results, options), indent=2, allow_nan=False))
+        print(json.dumps(_document(results, options, baselines), indent=2, allow_nan=False))
     else:
         console = Console()
         for table in tables.comparison(results):
             console.print(table)
+        for name, baseline in baselines.items():
+            console.print()
+            console.print(tables.against(name, results[name], baseline))
+        if baselines:
+            console.print(tables.explanation(results), style="dim", highlight=False)
+            console.print()
         console.print(tables.footer(results), style="dim", highlight=False)
     if plot is not None:
         from driftbandit import plots
@@ -157,6 +177,24 @@ def split_policies(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
+def _baseline(text: str, chosen: Sequence[str]) -> str:
+    """The label of the policy to compare with, or best."""
+    from driftbandit.simulation.checks import checked_policies  # loads JAX
+
+    labels = list(checked_policies(chosen))
+    if len(labels) == 1:
+        raise errors.InvalidInput(
+            "--compare", f"has nothing to compare {labels[0]} with", "name more in --policies"
+        )
+    label = dict(zip(chosen, labels, strict=True)).get(text, text)
+    valid = [*labels, BEST]
+    if label in db.policies.available() and label not in valid:
+        raise errors.InvalidInput(
+            "--compare", f"{label} is not among --policies", f"valid: {', '.join(valid)}"
+        )
+    return errors.closest(label, "--compare", valid)
+
+
 def _check_plot(path: Path) -> None:
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise errors.InvalidInput("--plot", f"is {path}", "end it in .png, .svg or .pdf")
@@ -164,40 +202,10 @@ def _check_plot(path: Path) -> None:
         raise errors.InvalidInput("--plot", f"{path.parent} is no folder", "make it first")
 
 
-def _progress() -> Progress:
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description:<12}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TextColumn("{task.fields[rate]:>16}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=not sys.stderr.isatty(),
-    )
-
-
-def _reporter(progress: Progress, task: TaskID, total_rounds: int) -> Any:
-    """Move a task's bar and show how many rounds are played per second."""
-    progress.update(task, rate="compiling")
-    started = False
-
-    def report(share: float) -> None:
-        nonlocal started
-        if not started:
-            progress.start_task(task)
-            started = True
-        elapsed = progress.tasks[task].elapsed or 0.0
-        rate = f"{share * total_rounds / elapsed / 1e6:.2f} M rounds/s" if elapsed > 0.2 else ""
-        progress.update(task, completed=share, rate=rate)
-
-    return report
-
-
-def _document(results: dict[str, Result], options: dict[str, Any]) -> dict[str, Any]:
-    studies = {}
+def _document(
+    results: dict[str, Result], options: dict[str, Any], baselines: dict[str, str]
+) -> dict[str, Any]:
+    studies: dict[str, Any] = {}
     for name, result in results.items():
         rows = result.summary()
         if ORACLE in result.regret:
@@ -205,10 +213,7 @@ def _document(results: dict[str, Result], options: dict[str, Any]) -> dict[str, 
                 middle, spread = median_and_iqr(values)
                 rows[policy] |= {"normalized_median": middle, "normalized_iqr": spread}
         studies[name] = {
-            "policies": {
-                policy: {key: value if math.isfinite(value) else None for key, value in row.items()}
-                for policy, row in rows.items()
-            },
+            "policies": {policy: _finite(row) for policy, row in rows.items()},
             "runs_in_all": int(next(iter(result.regret.values())).size),
             "seconds": {
                 "prepare": result.timing.prepare,
@@ -216,6 +221,8 @@ def _document(results: dict[str, Result], options: dict[str, Any]) -> dict[str, 
                 "play": result.timing.play,
             },
         }
+        if name in baselines:
+            studies[name]["comparison"] = _comparison(result, baselines[name])
     return {
         "driftbandit": db.__version__,
         "rounds": options["rounds"],
@@ -223,3 +230,20 @@ def _document(results: dict[str, Result], options: dict[str, Any]) -> dict[str, 
         "seed": options["seed"],
         "studies": studies,
     }
+
+
+def _comparison(result: Result, baseline: str) -> dict[str, Any]:
+    rows = result.compare(baseline, seed=result.seed)
+    return {
+        "baseline": baseline,
+        "unit": "regret of kalman_oracle" if result.in_oracle_units else "regret",
+        "policies": {
+            policy: _finite(row._asdict()) | {"verdict": row.verdict}
+            for policy, row in rows.items()
+        },
+    }
+
+
+def _finite(row: dict[str, float]) -> dict[str, float | None]:
+    """JSON has no infinities and no NaN."""
+    return {key: value if math.isfinite(value) else None for key, value in row.items()}

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
+from driftbandit import statistics
 from driftbandit.result import ORACLE, Result, median_and_iqr
+from driftbandit.statistics import Paired
 
-__all__ = ["comparison", "footer"]
+__all__ = ["against", "comparison", "explanation", "footer"]
+
+VERDICT_STYLES = {"better": "green", "worse": "red"}
 
 
 def comparison(results: dict[str, Result]) -> Iterator[Table]:
@@ -24,7 +30,8 @@ def comparison(results: dict[str, Result]) -> Iterator[Table]:
 
 def _table(title: str) -> Table:
     """A table that fits five families into 80 columns."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+    width = min(len(title), 80)  # or a narrow table would break its title
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=0, show_edge=False, min_width=width)
     table.add_column("policy", no_wrap=True)
     return table
 
@@ -83,6 +90,52 @@ def _single(name: str, result: Result) -> Table:
         style = "bold green" if policy == best else "dim" if policy == ORACLE else None
         table.add_row(policy, *cells, style=style)
     return table
+
+
+def against(name: str, result: Result, baseline: str) -> Table:
+    """Every policy against one of them, run by run."""
+    table = _table(f"{name}: run by run against the baseline, {baseline}")
+    for heading in ("difference", "95 % interval", "wins, %"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict")
+    rows = result.compare(baseline, seed=result.seed)
+    for policy, row in sorted(rows.items(), key=lambda item: item[1].median_difference):
+        verdict = Text(row.verdict, VERDICT_STYLES.get(row.verdict, ""))
+        style = "dim" if policy == ORACLE else None
+        table.add_row(policy, *_difference(row), _wins(row), verdict, style=style)
+    return table
+
+
+def _difference(row: Paired) -> tuple[str, str]:
+    """The median and its interval, to two digits of the interval's width."""
+    size, width = max(abs(row.low), abs(row.high)), row.high - row.low
+    form = ".3g"
+    if 0 < width < math.inf and 1e-4 < size < 1e7:
+        least = 2 if size < 10 else 0
+        form = f",.{min(max(1 - math.floor(math.log10(width)), least), 6)}f"
+    ends = "-" if math.isnan(row.low) else f"{row.low:{form}} to {row.high:{form}}"
+    return f"{row.median_difference:+{form}}", ends
+
+
+def _wins(row: Paired) -> str:
+    rate = f"{100 * row.win_rate:.0f}"
+    if math.isnan(row.win_low):
+        return rate
+    return f"{rate} ({100 * row.win_low:.0f}–{100 * row.win_high:.0f})"
+
+
+def explanation(results: dict[str, Result]) -> str:
+    """How to read the tables of `against`."""
+    first = next(iter(results.values()))
+    regret = next(iter(first.regret.values()))
+    drawn = "systems" if statistics.several_systems(regret) else "runs"
+    scale = ", in units of the Oracle's" if first.in_oracle_units else ""
+    return (
+        f"difference: the policy's regret minus the baseline's{scale}; median over {regret.size} "
+        "paired runs. Positive: the policy is worse than the baseline. wins: runs in which it has "
+        "less regret than the baseline, ties count half. 95 % intervals and verdicts: bootstrap "
+        f"over {len(statistics.units(regret))} {drawn}."
+    )
 
 
 def footer(results: dict[str, Result]) -> str:

@@ -13,7 +13,7 @@ NamedTuple of arrays; constants are any dictionary of numbers and arrays.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -66,6 +66,11 @@ class Policy:
     """Whether ``update`` gets the rewards of all k arms instead of the played one's."""
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """The tuning parameters the policy was made with, for labels and stored state."""
+    prepare_all: (
+        Callable[[Sequence[tuple[LGDS, Array]], int], list[tuple[Mapping[str, Any], NamedTuple]]]
+        | None
+    ) = None
+    """Prepare for many systems at once, where that is faster; must give what ``prepare`` gives."""
 
     @property
     def label(self) -> str:

@@ -9,7 +9,7 @@ mode that is uncertain at the start (Σ0) but that Q never moves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +31,19 @@ class OracleState(NamedTuple):
 
 def prepare(model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], OracleState]:
     """Γ K from the steady state."""
-    gain = model.transition @ steady_state.oracle_gain(model, arms)
-    return {"gain": gain}, OracleState(np.zeros(model.states))
+    return _started(model, steady_state.oracle_gain(model, arms))
+
+
+def prepare_all(
+    systems: Sequence[tuple[LGDS, Array]], rounds: int
+) -> list[tuple[Mapping[str, Any], NamedTuple]]:
+    """`prepare` for systems of one shape, whose steady states are solved together."""
+    gains = steady_state.oracle_gains(systems)
+    return [_started(model, gain) for (model, _), gain in zip(systems, gains, strict=True)]
+
+
+def _started(model: LGDS, gain: Array) -> tuple[Mapping[str, Any], OracleState]:
+    return {"gain": model.transition @ gain}, OracleState(np.zeros(model.states))
 
 
 def choose(state: OracleState, problem: Problem, noise: Array) -> Array:
@@ -49,4 +60,11 @@ def update(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> 
 
 def policy() -> Policy:
     """The Kalman Oracle has no parameters."""
-    return Policy("kalman_oracle", prepare, choose, update, sees_all_rewards=True)
+    return Policy(
+        "kalman_oracle",
+        prepare,
+        choose,
+        update,
+        sees_all_rewards=True,
+        prepare_all=prepare_all,
+    )

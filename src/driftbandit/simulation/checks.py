@@ -16,6 +16,7 @@ from driftbandit.policies import Policy, available, make
 __all__ = [
     "System",
     "check_range",
+    "checked_beliefs",
     "checked_device",
     "checked_dtype",
     "checked_policies",
@@ -31,12 +32,18 @@ LARGEST = {"float64": errors.LARGEST, "float32": 1e30}
 def checked_systems(model: Any, arms: Any, warmup: int) -> list[System]:
     """Every system with its arms, all of one shape, started after ``warmup`` rounds."""
     warmup = errors.whole_number(warmup, "warmup", low=0)
-    pairs = _pairs(model, arms)
+    systems = _checked_pairs(_pairs(model, arms), "model")
+    return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems]
+
+
+def _checked_pairs(pairs: list[Any], argument: str) -> list[System]:
     systems: list[System] = []
     for index, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], LGDS):
             raise errors.InvalidInput(
-                f"model[{index}]", f"has type {type(pair).__name__}", "give pairs of (LGDS, arms)"
+                f"{argument}[{index}]",
+                f"has type {type(pair).__name__}",
+                "give pairs of (LGDS, arms)",
             )
         lgds, rows = pair
         rows = checked_arms(rows, lgds, "arms" if len(pairs) == 1 else f"arms of system {index}")
@@ -46,17 +53,21 @@ def checked_systems(model: Any, arms: Any, warmup: int) -> list[System]:
                 f"have shape {rows.shape}, those of system 0 {systems[0][1].shape}",
                 "simulate systems of one shape together",
             )
-        if warmup and lgds.initial_cov is not None:
-            # Letting N(0, Σ0) move for w rounds gives N(0, Z(w)) exactly: no need to play it.
-            moved = lgds.state_cov(warmup)
-            if not np.abs(moved).max() < errors.LARGEST:
-                raise errors.InvalidInput(
-                    "warmup", f"is {warmup}, by when the state outgrows any number", "wait less"
-                )
-            lgds = dataclasses.replace(lgds, initial_cov=moved)
         lgds.start_cov()  # says so if there is none
         systems.append((lgds, rows))
     return systems
+
+
+def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
+    """The system ``warmup`` rounds later: N(0, Σ0) moves to N(0, Z(w)), with no need to play it."""
+    if not warmup or lgds.initial_cov is None:
+        return lgds
+    moved = lgds.state_cov(warmup)
+    if not np.abs(moved).max() < errors.LARGEST:
+        raise errors.InvalidInput(
+            "warmup", f"is {warmup}, by when the state outgrows any number", "wait less"
+        )
+    return dataclasses.replace(lgds, initial_cov=moved)
 
 
 def _pairs(model: Any, arms: Any) -> list[Any]:
@@ -78,6 +89,29 @@ def _pairs(model: Any, arms: Any) -> list[Any]:
     if not pairs:
         raise errors.InvalidInput("model", "is an empty sequence", "give at least one system")
     return pairs
+
+
+def checked_beliefs(believed: Any, systems: list[System]) -> list[System]:
+    """What the learners take each system to be: the truth, or a system of the same shape."""
+    if believed is None:
+        return systems
+    if not isinstance(believed, Iterable) or isinstance(believed, str | dict):
+        raise errors.InvalidInput(
+            "believed", f"has type {type(believed).__name__}", "give a sequence of (LGDS, arms)"
+        )
+    pairs = list(believed)
+    if len(pairs) != len(systems):
+        raise errors.InvalidInput(
+            "believed", f"has {len(pairs)} systems for {len(systems)}", "give one for each"
+        )
+    learned = _checked_pairs(pairs, "believed")
+    if learned[0][1].shape != systems[0][1].shape:
+        raise errors.InvalidInput(
+            "believed",
+            f"has arms of shape {learned[0][1].shape}, the systems {systems[0][1].shape}",
+            "believe in as many states and arms as there are",
+        )
+    return learned
 
 
 def checked_policies(policies: Any) -> dict[str, Policy]:
@@ -125,7 +159,9 @@ def checked_device(name: str | None) -> Any:
         ) from None
 
 
-def check_range(systems: list[System], rounds: int, dtype: np.dtype) -> None:
+def check_range(
+    systems: list[System], rounds: int, dtype: np.dtype, argument: str = "model"
+) -> None:
     """Refuse systems whose variances outgrow what the precision can hold within ``rounds``."""
     limit = LARGEST[dtype.name]
     for index, (lgds, arms) in enumerate(systems):
@@ -145,7 +181,7 @@ def check_range(systems: list[System], rounds: int, dtype: np.dtype) -> None:
         )
         if not largest < limit:
             raise errors.InvalidInput(
-                "model" if len(systems) == 1 else f"model[{index}]",
+                argument if len(systems) == 1 else f"{argument}[{index}]",
                 f"has variances up to {largest:.3g}, more than {dtype.name} can work with",
                 f"rescale states or arms to stay below {limit:g}",
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +13,7 @@ import jax
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.machine import cores
 from driftbandit.model import LGDS, factor
 from driftbandit.policies import Policy, Problem
 from driftbandit.result import Result, Timing
@@ -48,6 +48,9 @@ def simulate(
     runs: int = 10,
     seed: int = 0,
     *,
+    believed: Sequence[System] | None = None,
+    regret: str = "mean",
+    common_noise: bool = False,
     warmup: int = 0,
     stream: str = "",
     first_system: int = 0,
@@ -71,6 +74,12 @@ def simulate(
         rounds: n, rounds per run.
         runs: independent runs per system.
         seed: whole number ≥ 0; the same seed gives the same numbers.
+        believed: what the policies take the systems to be, one (LGDS, arms) for each, where that
+            differs from the truth; who sees all rewards, as the Kalman Oracle, knows the truth.
+        regret: against what a round is held. "mean": ⟨a* − a, z⟩, free of noise; "noisy": the
+            same arms' rewards with their noise, equal in the mean; "hindsight": the highest
+            reward that was drawn, noise included, which no policy can foresee.
+        common_noise: one noise for all arms of a round, instead of one each.
         warmup: rounds the state moves before the first one is played; matters only with an
             ``initial_cov``, since a state without one starts stationary.
         stream: a name that sets this study's random numbers apart from others with its seed.
@@ -93,7 +102,9 @@ def simulate(
         True
     """
     systems = checks.checked_systems(model, arms, warmup)
+    learned = checks.checked_beliefs(believed, systems)
     chosen = checks.checked_policies(policies)
+    regret = errors.closest(regret, "regret", programs.REGRETS)
     rounds = errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
     runs = errors.whole_number(runs, "runs", low=1, high=2**32 - 1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
@@ -103,13 +114,18 @@ def simulate(
         raise errors.InvalidInput("stream", f"is {stream!r}", "give a text")
     if progress is not None and not callable(progress):
         raise errors.InvalidInput("progress", f"is {progress!r}", "give a function of one number")
-    workers = errors.whole_number(_cores() if workers is None else workers, "workers", low=1)
+    workers = errors.whole_number(cores() if workers is None else workers, "workers", low=1)
     dtype = checks.checked_dtype(dtype)
     target = checks.checked_device(device)
     checks.check_range(systems, rounds, dtype)
+    if believed is not None:
+        checks.check_range(learned, rounds, dtype, "believed")
 
     clock = time.perf_counter()
-    players = {label: _prepared(policy, systems, rounds) for label, policy in chosen.items()}
+    players = {
+        label: _prepared(policy, systems if policy.sees_all_rewards else learned, rounds)
+        for label, policy in chosen.items()
+    }
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
     job = _Job(
         _plan(systems, runs, rounds, players, target),
@@ -118,13 +134,14 @@ def simulate(
         blocks.checkpoints(rounds, checkpoints),
         rounds,
         {role: draws.role_key(seed, stream, role) for role in roles},
+        programs.Game(regret, bool(common_noise)),
         first_system,
         dtype,
         target,
     )
-    prepare_time, clock = time.perf_counter() - clock, time.perf_counter()
-    compiled = _compile(job)
-    compile_time, clock = time.perf_counter() - clock, time.perf_counter()
+    prepare_time = time.perf_counter() - clock
+    compiled, compile_time = _compile(job)
+    clock = time.perf_counter()
     curves = _play(job, compiled, workers, progress)
     timing = Timing(prepare_time, compile_time, time.perf_counter() - clock, str(target))
 
@@ -135,8 +152,8 @@ def simulate(
             )
     if isinstance(model, LGDS):
         curves = {label: curve[0] for label, curve in curves.items()}
-    regret = {label: curve[..., -1] for label, curve in curves.items()}
-    return Result(regret, curves, job.checkpoints, rounds, seed, timing)
+    totals = {label: curve[..., -1] for label, curve in curves.items()}
+    return Result(totals, curves, job.checkpoints, rounds, seed, timing)
 
 
 # Turning systems and policies into stacked arrays.
@@ -159,6 +176,7 @@ class _Job(NamedTuple):
     checkpoints: np.ndarray
     rounds: int
     roles: dict[str, draws.Key]
+    game: programs.Game
     first_system: int
     dtype: Any
     device: Any
@@ -183,7 +201,10 @@ def _environment(systems: list[System]) -> programs.Environment:
 
 
 def _prepared(policy: Policy, systems: list[System], rounds: int) -> _Player:
-    prepared = [policy.prepare(lgds, arms, rounds) for lgds, arms in systems]
+    if policy.prepare_all is not None:
+        prepared = policy.prepare_all(systems, rounds)
+    else:
+        prepared = [policy.prepare(lgds, arms, rounds) for lgds, arms in systems]
     problem = [
         Problem(lgds, arms, dict(constants))
         for (lgds, arms), (constants, _) in zip(systems, prepared, strict=True)
@@ -208,12 +229,6 @@ def _plan(
         most=min(limits.runs, max(limits.share, -(-len(systems) * runs // 8))),
         memory=limits.memory,
     )
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 # Compiling and playing.
@@ -256,7 +271,7 @@ def _on_device(job: _Job, block: blocks.Block) -> _Block:
 
 
 _compiled: collections.OrderedDict[Any, Any] = collections.OrderedDict()
-_compiled_lock = threading.Lock()
+_compile_lock = threading.Lock()
 MOST_COMPILED = 128
 """Programs kept; the one unused for longest goes first."""
 
@@ -282,8 +297,19 @@ def _arguments(
     )
 
 
-def _compile(job: _Job) -> dict[str, Any]:
-    """Compile what is not compiled yet, several programs at a time; "" is the environment."""
+def _compile(job: _Job) -> tuple[dict[str, Any], float]:
+    """The programs, "" being the environment's, and the seconds it took to compile them.
+
+    One call at a time: simulations that start together in threads wait for the first one's
+    programs instead of compiling their own.
+    """
+    with _compile_lock:
+        clock = time.perf_counter()
+        return _compile_missing(job), time.perf_counter() - clock
+
+
+def _compile_missing(job: _Job) -> dict[str, Any]:
+    """Compile what is not compiled yet, several programs at a time."""
     with programs.numerics(job.dtype):
         block = _on_device(job, next(job.plan.blocks()))
         first = jax.device_put(np.uint32(0), job.device)
@@ -294,7 +320,7 @@ def _compile(job: _Job) -> dict[str, Any]:
     wanted: dict[str, tuple[Any, tuple[Any, ...]]] = {"": (program, arguments)}
     for label, player in job.players.items():
         wanted[label] = (
-            programs.policy_program(player.rule, job.plan.span),
+            programs.policy_program(player.rule, job.game, job.plan.span),
             _arguments(block, player.role, label, first, values, marks),
         )
 
@@ -302,8 +328,7 @@ def _compile(job: _Job) -> dict[str, Any]:
         label: (program, _shape_key(arguments), job.device)
         for label, (program, arguments) in wanted.items()
     }
-    with _compiled_lock:
-        found = {key: _compiled[key] for key in keys.values() if key in _compiled}
+    found = {key: _compiled[key] for key in keys.values() if key in _compiled}
     missing = {key: label for label, key in keys.items() if key not in found}
 
     def build(label: str) -> Any:
@@ -311,14 +336,13 @@ def _compile(job: _Job) -> dict[str, Any]:
         with programs.numerics(job.dtype), jax.default_device(job.device):
             return program.lower(*arguments).compile()
 
-    with ThreadPoolExecutor(_cores()) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         found |= zip(missing, pool.map(build, missing.values()), strict=True)
-    with _compiled_lock:
-        for key in keys.values():
-            _compiled[key] = found[key]
-            _compiled.move_to_end(key)
-        while len(_compiled) > MOST_COMPILED:
-            _compiled.popitem(last=False)
+    for key in keys.values():
+        _compiled[key] = found[key]
+        _compiled.move_to_end(key)
+    while len(_compiled) > MOST_COMPILED:
+        _compiled.popitem(last=False)
     return {label: found[key] for label, key in keys.items()}
 
 

@@ -24,7 +24,19 @@ from driftbandit.policies.base import check_kinds
 from driftbandit.simulation import draws
 from driftbandit.simulation.draws import Key
 
-__all__ = ["Environment", "Rule", "environment_program", "numerics", "policy_program", "start"]
+__all__ = [
+    "REGRETS",
+    "Environment",
+    "Game",
+    "Rule",
+    "environment_program",
+    "numerics",
+    "policy_program",
+    "start",
+]
+
+REGRETS = ("mean", "noisy", "hindsight")
+"""What a round is held against; `simulate` says how."""
 
 
 LEAVES = ("transition", "process_cov", "reward_std")
@@ -90,6 +102,13 @@ class Rule(NamedTuple):
         return rule
 
 
+class Game(NamedTuple):
+    """What is compiled into every policy's program beside its rule."""
+
+    regret: str = "mean"
+    common_noise: bool = False
+
+
 def _over_runs_and_systems(function: Callable, inside: tuple, outside: Any = 0) -> Callable:
     """Map a one-run function over runs, then systems; ``inside`` says what differs by run.
 
@@ -141,7 +160,7 @@ def environment_program(span: int) -> Callable[..., Any]:
 
 
 @functools.lru_cache(maxsize=256)
-def policy_program(rule: Rule, span: int) -> Callable[..., Any]:
+def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
     """Play ``span`` rounds from round ``first``; gives the state after them, and the regret.
 
     ``marks`` is checkpoints × span of zeros and ones: which rounds of this span come before each
@@ -165,11 +184,19 @@ def policy_program(rule: Rule, span: int) -> Callable[..., Any]:
             index = jnp.arange(size[0]) if size else 0
             noise = law(policy_key, round_, index, values.dtype)
         arm = rule.choose(state, problem, noise)
-        seen = jnp.arange(k) if rule.sees_all_rewards else arm
-        rewards = values[seen] + noise_std * draws.normal(reward_key, round_, seen, values.dtype)
-        after = rule.update(state, problem, arm, rewards)
+
+        def reward(seen: Array) -> Array:
+            index = seen * 0 if game.common_noise else seen
+            return values[seen] + noise_std * draws.normal(reward_key, round_, index, values.dtype)
+
+        every = jnp.arange(k)
+        after = rule.update(state, problem, arm, reward(every if rule.sees_all_rewards else arm))
         check_kinds(state, after)
         after = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
+        if game.regret == "noisy":
+            return after, reward(jnp.argmax(values)) - reward(arm)
+        if game.regret == "hindsight":
+            return after, jnp.max(reward(every)) - reward(arm)
         return after, jnp.max(values) - values[arm]
 
     everywhere = _over_runs_and_systems(one_round, (0, 0, 0, ..., 0, None, None))

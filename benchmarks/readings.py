@@ -1,0 +1,148 @@
+"""Distance of every reading of the paper to its Table II (P20, P21).
+
+    python benchmarks/readings.py play --systems 1000 --runs 2 --out readings.json
+    python benchmarks/readings.py table readings.json
+
+`play` simulates what each reading makes of each family; `table` prints how far each reading lies
+from the published medians and interquartile ranges, closest first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import multiprocessing
+import time
+from pathlib import Path
+
+import numpy as np
+
+import driftbandit as db
+from driftbandit.paper import published
+from driftbandit.result import ORACLE, median_and_iqr
+from driftbandit.study import readings
+
+POLICIES = ("idea", "kode", "kalman_ucb", "random", ORACLE)
+"""The table's other rows lie within a few percent of Random's."""
+
+
+def cells(wanted: list[readings.Reading]) -> list[tuple[readings.Reading, str]]:
+    """(reading, family) to play: an interval matters for Uniform alone, medians for none."""
+    found = {}
+    for reading in wanted:
+        reading = dataclasses.replace(reading, medians="runs")
+        for family in published.TABLE2:
+            interval = reading.interval if family == "uniform" else "0..1"
+            found[dataclasses.replace(reading, interval=interval), family] = None
+    return list(found)
+
+
+def play(task: tuple[readings.Reading, str, int, int, str | None]) -> dict[str, object]:
+    reading, family, systems, runs, device = task
+    begin = time.perf_counter()
+    drawn = readings.sample(reading, family, systems, states=10, arms=10, seed=0)
+    result = db.simulate(
+        drawn,
+        policies=POLICIES,
+        rounds=1000,
+        runs=runs,
+        stream=family,
+        believed=readings.beliefs(reading, drawn),
+        regret=reading.regret,
+        common_noise=reading.noise == "common",
+        checkpoints=1,
+        device=device,
+        workers=1,
+    )
+    by_system = result._replace(regret={p: r.mean(axis=1) for p, r in result.regret.items()})
+    return {
+        "reading": dataclasses.asdict(reading),
+        "family": family,
+        "runs": {p: median_and_iqr(v) for p, v in result.normalized().items()},
+        "systems": {p: median_and_iqr(v) for p, v in by_system.normalized().items()},
+        "seconds": round(time.perf_counter() - begin, 2),
+    }
+
+
+def distance(value: float, target: float) -> float:
+    """|log(value / target)|, a printed 0.08 being anything from 0.075 to 0.085."""
+    low, high = target - 0.005, target + 0.005
+    value = max(value, 1e-3)
+    return max(math.log(value / high), math.log(low / value), 0.0)
+
+
+def distances(rows: list[dict], reading: readings.Reading) -> dict[str, tuple[float, float]] | None:
+    """Mean distance of the medians, and of the IQRs, by family."""
+    found = {}
+    for family, targets in published.TABLE2.items():
+        interval = reading.interval if family == "uniform" else "0..1"
+        key = dataclasses.replace(reading, interval=interval, medians="runs")
+        row = next((r for r in rows if r["family"] == family and r["key"] == key), None)
+        if row is None:
+            return None
+        pairs = [(row[reading.medians][p], targets[p]) for p in POLICIES if p != ORACLE]
+        found[family] = (
+            float(np.mean([distance(value[0], target.median) for value, target in pairs])),
+            float(np.mean([distance(value[1], target.iqr) for value, target in pairs])),
+        )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    player = commands.add_parser("play")
+    player.add_argument("--systems", type=int, default=1000)
+    player.add_argument("--runs", type=int, default=2)
+    player.add_argument("--processes", type=int, default=2)
+    player.add_argument("--device", default=None)
+    player.add_argument("--out", type=Path, required=True)
+    player.add_argument("--readings", nargs="*", help="as in 'arms=unit, noise=one'; default: all")
+    tabler = commands.add_parser("table")
+    tabler.add_argument("file", type=Path)
+    tabler.add_argument("--most", type=int, default=25)
+    options = parser.parse_args()
+    if options.command == "table":
+        print(table(json.loads(options.file.read_text()), options.most))
+        return
+    wanted = [readings.named(r) for r in options.readings] if options.readings else None
+    tasks = [
+        (reading, family, options.systems, options.runs, options.device)
+        for reading, family in cells(wanted or readings.search())
+    ]
+    rows, begin = [], time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
+        for row in pool.imap_unordered(play, tasks):
+            rows.append(row)
+            if len(rows) % 20 == 0 or len(rows) == len(tasks):
+                document = {"systems": options.systems, "runs": options.runs, "rows": rows}
+                options.out.write_text(json.dumps(document))
+                print(f"{len(rows)}/{len(tasks)} {time.perf_counter() - begin:.0f} s", flush=True)
+
+
+def table(document: dict, most: int) -> str:
+    rows = document["rows"]
+    for row in rows:
+        row["key"] = readings.Reading(**row["reading"])
+    scored = []
+    for reading in readings.search():
+        by_family = distances(rows, reading)
+        if by_family is not None:
+            score = float(np.mean([sum(pair) / 2 for pair in by_family.values()]))
+            scored.append((score, reading, by_family))
+    scored.sort(key=lambda item: item[0])
+    families = list(published.TABLE2)
+    lines = [
+        "| reading | all | " + " | ".join(families) + " |",
+        "|---|---|" + "---|" * len(families),
+    ]
+    for score, reading, by_family in scored[:most]:
+        parts = (f"{by_family[f][0]:.2f} / {by_family[f][1]:.2f}" for f in families)
+        lines.append(f"| {reading} | {score:.3f} | " + " | ".join(parts) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""`driftbandit reproduce`: the paper's table and figures, with a report."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from driftbandit import errors, families
+from driftbandit.cli import progress
+
+if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help has no need of
+    from driftbandit import paper, report
+    from driftbandit.study import Specification
+    from driftbandit.study.engines import Engine
+
+__all__ = ["EXAMPLES", "command"]
+
+EXAMPLES = """
+**Examples**
+
+    driftbandit reproduce table2 --quick
+    driftbandit reproduce all --out paper
+    driftbandit reproduce table2 --reading closest --families gaussian,uniform
+    driftbandit reproduce figure3 --engine ray --address auto
+"""
+
+ALL = "all"
+
+
+def command(
+    target: Annotated[str, typer.Argument(help="table2, figure1, figure2, figure3, or all.")],
+    systems: Annotated[
+        int | None, typer.Option(help="Random systems per family.", show_default="the paper's 1000")
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(help="Runs per system.", show_default="the paper's 10")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds per run.", show_default="the paper's 1000")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="A small size for a first look.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for data, pictures and report.")] = Path(
+        "reproduced"
+    ),
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    reading: Annotated[
+        str,
+        typer.Option(
+            help="How to read what the paper leaves open: plain, closest, unit, or changes as in "
+            "'arms=unit, noise=one'; docs/paper.md lists them."
+        ),
+    ] = "plain",
+    family: Annotated[
+        str, typer.Option("--families", help="Comma-separated families, or all.")
+    ] = ALL,
+    resume: Annotated[
+        bool, typer.Option(help="Keep what the folder holds of this study; else play it again.")
+    ] = True,
+    engine: Annotated[
+        str, typer.Option(help="Who plays: local (this process) or ray (a cluster).")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Address of a running Ray cluster, or auto.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Chunks at once, local engine.", show_default="one per core")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu or gpu; default: what JAX prefers.")
+    ] = None,
+    float32: Annotated[bool, typer.Option(help="Single precision.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the data as JSON.")] = False,
+) -> None:
+    """Reproduce the paper: its Table II and its three figures.
+
+    Each writes its numbers (JSON), a picture (PNG and SVG) and a section of one report.html that
+    needs nothing else to be read. Finished parts are stored as they come: stop it whenever you
+    like, the same command goes on from there, and a finished study answers in seconds.
+    """
+    from driftbandit import paper
+    from driftbandit.study import readings
+
+    chosen = (
+        list(paper.TARGETS)
+        if target == ALL
+        else [errors.closest(target, "target", [*paper.TARGETS, ALL])]
+    )
+    given = {"systems": systems, "runs": runs, "rounds": rounds}
+    options = {
+        name: paper.Options(
+            _size(paper.TARGETS[name], quick, given),
+            seed,
+            readings.named(reading),
+            _families(family),
+            "float32" if float32 else "float64",
+            _platform(device, engine),
+        )
+        for name in chosen
+    }
+    player = _engine(engine, address, workers)
+    specifications = {name: paper.TARGETS[name].specification(options[name]) for name in chosen}
+    console = Console(stderr=as_json)
+    made = {}
+    for name, specification in specifications.items():
+        begin = time.perf_counter()
+        with progress.bars() as bars:
+            try:
+                made[name] = paper.reproduce(
+                    paper.TARGETS[name],
+                    options[name],
+                    out,
+                    player,
+                    resume=resume,
+                    progress=_family_bars(bars, specification),
+                )
+            except ValueError:
+                bars.live.transient = True  # leave the message alone on the screen
+                raise
+        if not as_json:
+            for table in _tables(made[name].section):
+                console.print(table)
+            _say(console, made[name], time.perf_counter() - begin)
+    page = paper.write_report(paper.TARGETS, out)
+    if as_json:
+        print(json.dumps({name: part.document for name, part in made.items()}, indent=1))
+    console.print(f"Report: [bold]{escape(str(page))}[/]", soft_wrap=True)
+
+
+def _size(target: paper.Target, quick: bool, given: dict[str, int | None]) -> paper.Size:
+    wanted = {key: value for key, value in given.items() if value is not None}
+    for key, value in wanted.items():
+        errors.whole_number(value, f"--{key}", low=1)
+    return (target.quick if quick else target.full)._replace(**wanted)
+
+
+def _families(text: str) -> tuple[str, ...]:
+    if text == ALL:
+        return tuple(families.FAMILIES)
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    found = {errors.closest(name, "--families", families.FAMILIES) for name in names}
+    return tuple(name for name in families.FAMILIES if name in found)
+
+
+def _platform(device: str | None, engine: str) -> str:
+    if device is not None or engine == "ray":  # a cluster's nodes are not this machine
+        return errors.closest(device or "cpu", "--device", ("cpu", "gpu"))
+    from driftbandit.simulation.checks import checked_device  # loads JAX
+
+    return "cpu" if checked_device(None).platform == "cpu" else "gpu"
+
+
+def _engine(name: str, address: str | None, workers: int | None) -> Engine:
+    from driftbandit import study
+
+    if errors.closest(name, "--engine", study.ENGINES) == "ray":
+        return study.on_ray(address)
+    if address is not None:
+        raise errors.InvalidInput("--address", "was given without a cluster", "add --engine ray")
+    return study.local(workers)
+
+
+def _family_bars(
+    bars: Progress, specification: Specification
+) -> Callable[[str, float, float], None]:
+    """One bar per family, over all of its cells."""
+    family = {cell.label: cell.family for cell in specification.cells}
+    members: dict[str, dict[str, tuple[float, float]]] = {name: {} for name in family.values()}
+    tasks = {name: bars.add_task(name, total=1.0, start=False, rate="") for name in members}
+    cells = len(family) // len(members)
+    per_cell = specification.systems * specification.runs * specification.rounds
+    rounds = cells * per_cell * len(specification.policies)
+
+    def moved(label: str, share: float, before: float) -> None:
+        name = family[label]
+        members[name][label] = (share, before)
+        done = sum(now for now, _ in members[name].values()) / cells
+        news = done - sum(then for _, then in members[name].values()) / cells
+        task = bars.tasks[tasks[name]]
+        if news > 0 and not task.started:
+            bars.start_task(task.id)
+        elapsed = task.elapsed or 0.0
+        rate = "stored" if news == 0 and done == 1 else ""
+        if specification.measure == "regret" and news > 0 and elapsed > 0.2:
+            rate = f"{news * rounds / elapsed / 1e6:.2f} M rounds/s"
+        bars.update(task.id, completed=done, rate=rate)
+
+    return moved
+
+
+def _tables(section: report.Section) -> Iterator[Table]:
+    """The section's tables, for a terminal."""
+    from driftbandit import report
+
+    for block in section.blocks:
+        if not isinstance(block, report.Table):
+            continue
+        table = Table(title=escape(block.caption), box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+        for number, column in enumerate(block.columns):
+            table.add_column(escape(column), justify="left" if number == 0 else "right")
+        for row in block.rows:
+            table.add_row(*(_text(cell) for cell in row))
+        yield table
+
+
+def _text(cell: report.Cell | str | float) -> Text:
+    if isinstance(cell, str | float):
+        return Text(str(cell))
+    style = {"good": "bold green", "bad": "yellow", "dim": "dim"}.get(cell.tone, "")
+    text = Text(cell.text, style)
+    if cell.note:
+        text.append("\n" + cell.note, "dim")
+    return text
+
+
+def _say(console: Console, made: paper.Reproduced, seconds: float) -> None:
+    spent = made.outcome.seconds
+    names = ", ".join(escape(str(path)) for path in made.files)
+    console.print(
+        f"{made.target.title}: {seconds:.1f} s here; in all {spent['prepare']:.1f} s preparing, "
+        f"{spent['compile']:.1f} s compiling, {spent['play']:.1f} s playing, summed over workers.\n"
+        f"Saved {names}",
+        style="dim",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,117 @@
+"""Figure 1: Kalman-UCB's excess regret against IDEA's, one dot per system (P22)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from driftbandit import plots, statistics
+from driftbandit.paper import table2
+from driftbandit.paper.target import Size, Target
+from driftbandit.report import Cell, Paragraph, Picture, Section, Table
+from driftbandit.result import ORACLE
+from driftbandit.study import Outcome
+
+__all__ = ["TARGET"]
+
+
+def document(outcome: Outcome) -> dict[str, Any]:
+    """Both policies' excess regret of every system, and the paired comparison."""
+    found = {}
+    for family, result in outcome.results().items():
+        oracle = result.regret[ORACLE].mean(axis=1)
+        excess = {
+            policy: (result.regret[policy].mean(axis=1) / oracle - 1).tolist()
+            for policy in ("idea", "kalman_ucb")
+        }
+        runs = result.normalized()
+        paired = statistics.paired(runs["idea"], runs["kalman_ucb"])
+        found[family] = excess | {
+            "median_difference": paired.median_difference,
+            "low": paired.low,
+            "high": paired.high,
+            "win_rate": paired.win_rate,
+            "systems_won": float(np.mean(np.less(excess["idea"], excess["kalman_ucb"]))),
+        }
+    return {"families": found}
+
+
+def figure(document: Mapping[str, Any]) -> Figure:
+    """One panel per family, log axes in percent of the Oracle's regret, the diagonal dashed."""
+    families = document["families"]
+    drawing, panels = plots.grid(len(families), columns=3, width=6.6, height=2.1)
+    for axis, (family, values) in zip(panels, families.items(), strict=False):
+        x, y = (100 * np.array(values[policy]) for policy in ("idea", "kalman_ucb"))
+        shown = (x > 0) & (y > 0)
+        ends = [min(x[shown].min(), y[shown].min()), max(x[shown].max(), y[shown].max())]
+        size = 5 if shown.sum() > 300 else 9
+        axis.scatter(
+            x[shown], y[shown], s=size, lw=0, alpha=0.5, color=plots.COLORS[0], rasterized=True
+        )
+        axis.plot(ends, ends, "--", lw=1.2, color=plots.COLORS[1])
+        room = [ends[0] / 1.2, ends[1] * 1.2]
+        axis.set(xscale="log", yscale="log", aspect="equal", xlim=room, ylim=room)
+        for one in (axis.xaxis, axis.yaxis):
+            plots.log_ticks(one, *room)
+        hidden = int((~shown).sum())
+        axis.set_title(family + (f" ({hidden} not above 0)" if hidden else ""), fontsize=9)
+    drawing.supxlabel("IDEA: excess regret, % of the Oracle's", fontsize=9)
+    drawing.supylabel("Kalman-UCB: excess regret, % of the Oracle's", fontsize=9)
+    plots.note(
+        panels[len(families) :],
+        "One dot per system.\nAbove the dashed line\nIDEA loses less.",
+    )
+    return drawing
+
+
+def section(document: Mapping[str, Any], svg: str) -> Section:
+    """The scatter, and the same as paired numbers."""
+    rows = [
+        [
+            family,
+            Cell(f"{100 * v['systems_won']:.0f} %", v["systems_won"]),
+            Cell(f"{100 * v['win_rate']:.0f} %", v["win_rate"]),
+            Cell(
+                f"{v['median_difference']:+.3f}",
+                v["median_difference"],
+                f"95 %: {v['low']:+.3f} to {v['high']:+.3f}",
+            ),
+        ]
+        for family, v in document["families"].items()
+    ]
+    return Section(
+        "figure1",
+        "Figure 1: IDEA against Kalman-UCB",
+        [
+            Paragraph(
+                "The paper's claim: close to the diagonal for Gaussian, Cauchy and Uniform, above "
+                "it (IDEA better) for Bernoulli and Exponential. Drawn from Table II's runs."
+            ),
+            Picture(
+                "Excess regret of Kalman-UCB against IDEA's, means of every system's runs.",
+                "Scatter plots, one per family, with a dashed diagonal",
+                svg,
+            ),
+            Table(
+                "IDEA against Kalman-UCB, paired run by run. Negative: IDEA loses less, in "
+                "multiples of the Oracle's regret; intervals resample systems.",
+                ["family", "systems won by IDEA", "runs won by IDEA", "median difference"],
+                rows,
+            ),
+        ],
+    )
+
+
+TARGET = Target(
+    "figure1",
+    "Figure 1",
+    full=Size(1000, 10, 1000),
+    quick=Size(100, 4, 1000),
+    specification=table2.specification,
+    document=document,
+    figure=figure,
+    section=section,
+)

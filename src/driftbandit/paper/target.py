@@ -1,0 +1,87 @@
+"""What a table or figure of the paper is made of, and the names it uses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
+
+from driftbandit.families import FAMILIES
+from driftbandit.report import Section
+from driftbandit.study import Cell, Outcome, Specification
+from driftbandit.study.readings import PLAIN, Reading
+
+__all__ = ["NAMES", "Options", "Size", "Target"]
+
+NAMES = {
+    "idea": "IDEA",
+    "kode": "KODE",
+    "kalman_ucb": "Kalman-UCB",
+    "kalman_oracle": "Kalman Oracle",
+    "oful": "OFUL",
+    "random": "Random",
+    "rexp3": "Rexp3",
+    "sliding_window_ucb": "SW-UCB",
+    "ucb": "UCB",
+}
+"""Policies as the paper writes them."""
+
+
+class Size(NamedTuple):
+    """How much is played."""
+
+    systems: int
+    """Per family."""
+    runs: int
+    """Per system."""
+    rounds: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a reproduction depends on besides the paper."""
+
+    size: Size
+    seed: int = 0
+    reading: Reading = PLAIN
+    families: tuple[str, ...] = tuple(FAMILIES)
+    dtype: str = "float64"
+    platform: str = "cpu"
+
+    def specification(
+        self, policies: tuple[str, ...], cells: tuple[Cell, ...] = (), measure: str = "regret"
+    ) -> Specification:
+        """A study of this size; by default one cell per family."""
+        systems, runs, rounds = self.size
+        return Specification(
+            cells or tuple(Cell(family, self.reading) for family in self.families),
+            policies,
+            systems,
+            runs,
+            rounds,
+            self.seed,
+            measure=measure,
+            dtype=self.dtype,
+            platform=self.platform,
+            # A GPU wants all of a family at once, cores want to share it.
+            chunk=systems if self.platform == "gpu" else 50,
+        )
+
+
+class Target(NamedTuple):
+    """One table or figure: a study, the numbers drawn from it, a picture and a report section."""
+
+    name: str
+    title: str
+    full: Size
+    """The paper's size."""
+    quick: Size
+    """A size for a first look."""
+    specification: Callable[[Options], Specification]
+    document: Callable[[Outcome], dict[str, Any]]
+    """Numbers that the picture and the section are made of, as JSON can hold them."""
+    figure: Callable[[Mapping[str, Any]], Figure]
+    section: Callable[[Mapping[str, Any], str], Section]
+    """From the document and the picture's SVG."""

@@ -1,0 +1,120 @@
+"""One chunk of a study: from its specification to the columns that are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from driftbandit import policies
+from driftbandit.result import Timing
+from driftbandit.study import perturbation, readings
+from driftbandit.study.specification import Chunk, Specification
+
+__all__ = ["Columns", "compute"]
+
+Columns = dict[str, np.ndarray]
+"""Columns of equal length by name; ``system`` and ``run`` number the rows."""
+
+Progress = Callable[[float], None]
+
+
+def compute(
+    specification: Specification,
+    chunk: Chunk,
+    progress: Progress | None = None,
+    workers: int = 1,
+) -> tuple[Columns, Timing]:
+    """The chunk's numbers, a pure function of (specification, chunk), and the time they took."""
+    systems, believed = _systems(specification, chunk)
+    measured = _metric if specification.measure == "metric" else _regret
+    return measured(specification, chunk, systems, believed, progress, workers)
+
+
+def _systems(specification: Specification, chunk: Chunk) -> tuple[Sequence[Any], list[Any] | None]:
+    """The true systems, and what the learners take them to be (None: the truth)."""
+    cell, seed, d = chunk.cell, specification.seed, specification.states
+    systems = readings.sample(
+        cell.reading,
+        cell.family,
+        chunk.systems,
+        states=d,
+        arms=specification.arms,
+        seed=seed,
+        first=chunk.first,
+    )
+    believed = readings.beliefs(cell.reading, systems)
+    if cell.perturbed:
+        numbers = range(chunk.first, chunk.first + chunk.systems)
+        similarities = [
+            perturbation.similarity(cell.family, seed, number, d, cell.strength)
+            for number in numbers
+        ]
+        believed = perturbation.perturb(believed or systems, cell.perturbed, similarities)
+    return systems, believed
+
+
+def _regret(
+    specification: Specification,
+    chunk: Chunk,
+    systems: Sequence[Any],
+    believed: list[Any] | None,
+    progress: Progress | None,
+    workers: int,
+) -> tuple[Columns, Timing]:
+    """Every policy's regret, one row per run."""
+    from driftbandit.simulation import simulate  # loads JAX
+
+    reading = chunk.cell.reading
+    result = simulate(
+        systems,
+        policies=specification.policies,
+        rounds=specification.rounds,
+        runs=specification.runs,
+        seed=specification.seed,
+        believed=believed,
+        regret=reading.regret,
+        common_noise=reading.noise == "common",
+        # Readings and perturbations of one family meet the same noise: they are paired too.
+        stream=chunk.cell.family,
+        first_system=chunk.first,
+        device=specification.platform,
+        dtype=specification.dtype,
+        checkpoints=1,
+        workers=workers,
+        progress=progress,
+    )
+    columns = _numbers(chunk, specification.runs)
+    return columns | {p: regret.ravel() for p, regret in result.regret.items()}, result.timing
+
+
+def _metric(
+    specification: Specification,
+    chunk: Chunk,
+    systems: Sequence[Any],
+    believed: list[Any] | None,
+    progress: Progress | None,
+    workers: int,
+) -> tuple[Columns, Timing]:
+    """Both ends of every policy's interval of φ, printed and squared, one row per system."""
+    import time
+
+    from driftbandit.theory import metric_intervals
+
+    begin = time.perf_counter()
+    bonuses = {name: getattr(policies, name).bonus for name in specification.policies}
+    intervals = metric_intervals(believed or systems, bonuses, progress=progress)
+    columns = _numbers(chunk, 1)
+    for name, found in intervals.items():
+        for form in ("printed", "squared"):
+            for end, values in zip(("low", "high"), getattr(found, form).T, strict=True):
+                columns[f"{name}.{form}.{end}"] = values
+    return columns, Timing(0.0, 0.0, time.perf_counter() - begin, "cpu")
+
+
+def _numbers(chunk: Chunk, runs: int) -> Columns:
+    return {
+        "system": np.repeat(np.arange(chunk.first, chunk.first + chunk.systems), runs),
+        "run": np.tile(np.arange(runs), chunk.systems),
+    }

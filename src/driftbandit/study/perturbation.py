@@ -1,0 +1,84 @@
+"""Models that learners have wrong (P24): T = I + ν Ξ, ‖Ξ‖_F = 1, around Γ, Q or the arms.
+
+    Γ̃ = T⁻¹ Γ T,   C̃ = T⁻¹ C T,   Q̃ = T⁻¹ Q T
+
+Γ̃ keeps Γ's eigenvalues, so it stays stable. T⁻¹QT is not symmetric, hence no covariance: its
+symmetric part is taken and projected to the semidefinite cone. `congruent=True` gives
+T⁻¹QT⁻ᵀ, which is a covariance, instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from driftbandit import errors, families
+from driftbandit.model import LGDS
+
+__all__ = ["TARGETS", "perturb", "similarity"]
+
+TARGETS = ("transition", "arms", "process_cov")
+
+System = tuple[LGDS, np.ndarray]
+
+
+def similarity(family: str, seed: int, number: int, states: int, strength: float) -> np.ndarray:
+    """T = I + ν Ξ of one system, the same Ξ for every ν and whatever it perturbs."""
+    place = list(families.FAMILIES).index(family)
+    # Beside, not among, the streams that systems are drawn from.
+    key = np.random.SeedSequence([seed, place, number], spawn_key=(24,))
+    xi = np.random.Generator(np.random.Philox(key)).standard_normal((states, states))
+    return np.eye(states) + strength / np.linalg.norm(xi) * xi
+
+
+def perturb(
+    systems: Sequence[System],
+    target: str,
+    similarities: Sequence[np.ndarray],
+    congruent: bool = False,
+) -> list[System]:
+    """What learners believe when ``target`` is seen through T; the rest is as it is.
+
+    Args:
+        systems: the truth.
+        target: "transition", "arms" or "process_cov".
+        similarities: one T for each system.
+        congruent: T⁻¹QT⁻ᵀ in place of the projected T⁻¹QT.
+
+    Example:
+        >>> systems = families.sample("gaussian", 1)
+        >>> T = similarity("gaussian", 0, 0, 10, strength=1.0)
+        >>> [(model, _)] = perturb(systems, "transition", [T])
+        >>> round(model.spectral_radius, 6)
+        0.9
+    """
+    target = errors.closest(target, "target", TARGETS)
+    believed = []
+    for (model, arms), T in zip(systems, similarities, strict=True):
+        if target == "transition":
+            model = dataclasses.replace(model, transition=np.linalg.solve(T, model.transition @ T))
+        elif target == "process_cov":
+            cov = _process_cov(model.process_cov, T, congruent)
+            model = dataclasses.replace(model, process_cov=cov)
+        else:
+            if arms.shape[0] != arms.shape[1]:
+                raise errors.InvalidInput(
+                    "arms",
+                    f"have shape {arms.shape}, and T⁻¹CT needs as many arms as states",
+                    "perturb the transition or the process_cov instead",
+                )
+            arms = np.linalg.solve(T, arms @ T)
+        believed.append((model, arms))
+    return believed
+
+
+def _process_cov(cov: np.ndarray, T: np.ndarray, congruent: bool) -> np.ndarray:
+    half = np.linalg.solve(T, cov)
+    if congruent:
+        moved = np.linalg.solve(T, half.T)
+        return np.asarray(0.5 * (moved + moved.T))
+    moved = half @ T
+    values, vectors = np.linalg.eigh(0.5 * (moved + moved.T))
+    return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)

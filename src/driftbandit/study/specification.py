@@ -1,0 +1,171 @@
+"""What a study plays: a small specification, cut into chunks that are pure functions of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import importlib.resources
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from driftbandit import errors, families, policies
+from driftbandit.study import perturbation, readings
+
+__all__ = ["MEASURES", "Cell", "Chunk", "Specification"]
+
+MEASURES = ("regret", "metric")
+"""What is measured of every system: policies' regret in every run (P21), or the intervals of the
+metric φ (P17)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One kind of random systems, and what the learners take them to be."""
+
+    family: str
+    reading: readings.Reading = readings.PLAIN
+    perturbed: str = ""
+    """What the learners have wrong: "transition", "arms", "process_cov", or nothing (P24)."""
+    strength: float = 0.0
+    """ν of the perturbation."""
+
+    def __post_init__(self) -> None:
+        errors.closest(self.family, "family", families.FAMILIES)
+        if self.perturbed:
+            errors.closest(self.perturbed, "perturbed", perturbation.TARGETS)
+        object.__setattr__(self, "strength", errors.number(self.strength, "strength"))
+
+    @property
+    def label(self) -> str:
+        """A short name, also of its files: "gaussian", "gaussian.arms-10"."""
+        return (
+            f"{self.family}.{self.perturbed}-{self.strength:g}" if self.perturbed else self.family
+        )
+
+
+class Chunk(NamedTuple):
+    """Some systems of one cell, all runs of them: the unit of work and of storage."""
+
+    cell: Cell
+    first: int
+    """Number of the first system."""
+    systems: int
+
+    @property
+    def name(self) -> str:
+        """Unique within its study."""
+        return f"{self.cell.label}-{self.first:06d}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Specification:
+    """All that the numbers of a study depend on.
+
+    Example:
+        >>> specification = Specification((Cell("gaussian"),), ("idea", "random"), systems=120)
+        >>> [chunk.name for chunk in specification.chunks()]
+        ['gaussian-000000', 'gaussian-000050', 'gaussian-000100']
+    """
+
+    cells: tuple[Cell, ...]
+    policies: tuple[str, ...]
+    systems: int = 1000
+    """Per cell."""
+    runs: int = 10
+    """Per system."""
+    rounds: int = 1000
+    seed: int = 0
+    states: int = 10
+    arms: int = 10
+    measure: str = "regret"
+    dtype: str = "float64"
+    platform: str = "cpu"
+    """"cpu" or "gpu": they round differently."""
+    chunk: int = 50
+    """Systems per chunk."""
+
+    def __post_init__(self) -> None:
+        # One form for each value, so that equal specifications have one identity.
+        plain: dict[str, Any] = {"cells": tuple(self.cells), "policies": tuple(self.policies)}
+        for name in ("systems", "runs", "rounds", "states", "arms", "chunk"):
+            plain[name] = errors.whole_number(getattr(self, name), name, low=1, high=2**31)
+        plain["seed"] = errors.whole_number(self.seed, "seed", low=0, high=2**63 - 1)
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+        errors.closest(self.measure, "measure", MEASURES)
+        errors.closest(self.dtype, "dtype", ("float64", "float32"))
+        errors.closest(self.platform, "platform", ("cpu", "gpu"))
+        for policy in self.policies:
+            policies.make(policy)
+        if not self.policies:
+            raise errors.InvalidInput("policies", "is empty", "name at least one policy")
+        labels = [cell.label for cell in self.cells]
+        if not labels or len(set(labels)) < len(labels):
+            raise errors.InvalidInput("cells", f"are {labels}", "give at least one, each once")
+        if any(cell.perturbed == "arms" for cell in self.cells) and self.arms != self.states:
+            raise errors.InvalidInput(
+                "arms",
+                f"is {self.arms} with {self.states} states, and T⁻¹CT needs as many arms as states",
+                "make the two equal, or perturb something else",
+            )
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every chunk, in order."""
+        for cell in self.cells:
+            for first in range(0, self.systems, self.chunk):
+                yield Chunk(cell, first, min(self.chunk, self.systems - first))
+
+    def as_dict(self) -> dict[str, Any]:
+        """What is stored of it, as JSON can hold it."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Specification:
+        """The specification that `as_dict` stored."""
+        cells = tuple(
+            Cell(**{**cell, "reading": readings.Reading(**cell["reading"])})
+            for cell in stored["cells"]
+        )
+        return cls(**{**stored, "cells": cells, "policies": tuple(stored["policies"])})
+
+    @property
+    def identity(self) -> str:
+        """Sixteen digits that change with the specification and with the code that plays it."""
+        text = json.dumps({"study": self.as_dict(), "code": code_fingerprint()}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+PLAYED_BY = (
+    "arrays.py",
+    "errors.py",  # its checks make covariances symmetric
+    "families.py",
+    "kalman.py",
+    "model.py",
+    "steady_state.py",
+    "policies",
+    "simulation",
+    "study/chunks.py",
+    "study/perturbation.py",
+    "study/readings.py",
+    "theory",
+)
+"""Sources that the numbers come from: results of other code are never mixed in."""
+
+
+@functools.cache
+def code_fingerprint() -> str:
+    """Sixteen digits that change when the code behind a study's numbers does.
+
+    Taken once: a process plays what it has loaded, not what is edited meanwhile.
+    """
+    root = importlib.resources.files("driftbandit")
+    digest = hashlib.sha256()
+    for place in PLAYED_BY:
+        found = root.joinpath(place)
+        files = [found] if found.is_file() else sorted(found.iterdir(), key=lambda f: f.name)
+        for file in files:
+            if file.name.endswith(".py"):
+                digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]

@@ -1,0 +1,211 @@
+"""The metric φ: how far a policy's view of the arms is from the Kalman Oracle's (P17).
+
+    φ(i, j | P) = ‖μ_i‖ + tr(Σ_ij + Σ̂_ij) − 2 tr((Σ̂_ij^½ Σ_ij Σ̂_ij^½)^½)
+
+Σ_ij is the covariance of (A_i ẑ, A_j z): by how much arm i is predicted to beat each other arm, and
+by how much arm j beats them. The oracle's ẑ has covariance Z − P_A and error P_A; the policy's,
+Σ̂_ij, has Z − P and error P, and its mean is μ_i, the lead u(a_i) − u(a_b) that the bonus gives arm
+i. So φ compares two normal laws. The paper prints ‖μ_i‖; with ‖μ_i‖² it is the squared
+2-Wasserstein distance (``squared=True``). Smaller is better.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors, steady_state
+from driftbandit.machine import cores
+from driftbandit.model import LGDS, checked_arms, factor
+from driftbandit.policies.optimistic import Bonus
+
+__all__ = ["Intervals", "metric", "metric_interval", "metric_intervals"]
+
+
+class Intervals(NamedTuple):
+    """The lowest and the highest φ of n systems, each n × 2."""
+
+    printed: np.ndarray
+    """With ‖μ_i‖, as in the paper."""
+    squared: np.ndarray
+    """With ‖μ_i‖²: the squared 2-Wasserstein distance."""
+
+
+def metric(model: LGDS, arms: Any, bonus: Bonus, cov: Any, squared: bool = False) -> np.ndarray:
+    """φ(i, j | P) of every pair of arms (P17).
+
+    Args:
+        model: Γ, Q, σ with ρ(Γ) < 1.
+        arms: k × d, k ≥ 2.
+        bonus: u, as ``policies.idea.bonus``.
+        cov: P, the policy's error covariance, d × d; at most Z.
+        squared: ‖μ_i‖² instead of the printed ‖μ_i‖.
+
+    Returns:
+        k × k, NaN on the diagonal.
+
+    Example:
+        >>> from driftbandit.policies import kode
+        >>> model = LGDS(0.5 * np.eye(2), np.eye(2), reward_std=1.0)
+        >>> oracle = steady_state.oracle_cov(model, np.eye(2))
+        >>> metric(model, np.eye(2), kode.bonus, oracle).round(9) + 0.0  # the oracle's own law
+        array([[nan,  0.],
+               [ 0., nan]])
+    """
+    rows = _checked(model, arms)
+    P = errors.covariance(cov, "cov", size=model.states)
+    Z = model.stationary_cov()
+    excess = -float(np.linalg.eigvalsh(Z - P)[0])
+    if excess > 1e-9 * np.abs(Z).max():
+        raise errors.InvalidInput(
+            "cov",
+            f"exceeds the stationary covariance by {excess:g} in some direction",
+            "give the error covariance of a filter that has settled",
+        )
+    lead = _leads(bonus, P[None], model, rows)[0]
+    return np.asarray(_distances(P[None], model, rows)[0] + (lead**2 if squared else lead)[:, None])
+
+
+def metric_interval(
+    model: LGDS, arms: Any, bonus: Bonus, squared: bool = False
+) -> tuple[float, float]:
+    """The least and the greatest φ(i, j | P_a) over i ≠ j and a, P_a = g(P_a, a) (P17).
+
+    Args:
+        model: Γ, Q, σ with ρ(Γ) < 1.
+        arms: k × d, k ≥ 2.
+        bonus: u, as ``policies.idea.bonus``.
+        squared: ‖μ_i‖² instead of the printed ‖μ_i‖.
+
+    Example:
+        >>> from driftbandit.policies import idea
+        >>> model = LGDS(0.5 * np.eye(2), np.eye(2), reward_std=1.0)
+        >>> low, high = metric_interval(model, [[1.0, 0.0], [0.0, 1.0]], idea.bonus)
+        >>> round(low, 6), round(high, 6)
+        (0.086731, 0.086731)
+    """
+    low, high = _extremes((model, _checked(model, arms)), [bonus])[0, int(squared)].tolist()
+    return low, high
+
+
+def metric_intervals(
+    systems: Sequence[tuple[LGDS, Any]],
+    bonuses: Mapping[str, Bonus],
+    progress: Callable[[float], None] | None = None,
+) -> dict[str, Intervals]:
+    """`metric_interval` of many systems and bonuses, in both forms, on all cores (P17).
+
+    The traces, which cost nearly everything, do not depend on the bonus and are computed once.
+
+    Args:
+        systems: n pairs (model, arms).
+        bonuses: name and u of each policy.
+        progress: called with the share that is done, from 0 to 1.
+
+    Example:
+        >>> from driftbandit import families
+        >>> from driftbandit.policies import idea, kode
+        >>> systems = families.sample("gaussian", systems=4, states=3, arms=3)
+        >>> found = metric_intervals(systems, {"idea": idea.bonus, "kode": kode.bonus})
+        >>> bool((found["kode"].printed <= found["idea"].printed).all())
+        True
+    """
+    if not len(systems):
+        raise errors.InvalidInput("systems", "is empty", "give at least one (model, arms)")
+    checked = [
+        (model, _checked(model, arms, f" of system {i}")) for i, (model, arms) in enumerate(systems)
+    ]
+    found = np.empty((len(checked), len(bonuses), 2, 2))
+    with ThreadPoolExecutor(cores()) as pool:  # LAPACK runs without Python's lock
+        tasks = pool.map(functools.partial(_extremes, bonuses=tuple(bonuses.values())), checked)
+        for i, extremes in enumerate(tasks):
+            found[i] = extremes
+            if progress is not None:
+                progress((i + 1) / len(checked))
+    return {name: Intervals(found[:, b, 0], found[:, b, 1]) for b, name in enumerate(bonuses)}
+
+
+def _checked(model: LGDS, arms: Any, place: str = "") -> np.ndarray:
+    rows = checked_arms(arms, model, f"arms{place}")
+    if len(rows) < 2:
+        raise errors.InvalidInput(f"arms{place}", "is a single arm", "give two or more to compare")
+    if not model.is_stable:
+        raise errors.InvalidInput(
+            f"model{place}",
+            f"has spectral radius {model.spectral_radius:.6g}, so there is no stationary state",
+            "the metric needs a transition with spectral radius below 1",
+        )
+    return rows
+
+
+def _extremes(system: tuple[LGDS, np.ndarray], bonuses: Sequence[Bonus]) -> np.ndarray:
+    """Least and greatest φ over i ≠ j and a: bonuses × (printed, squared) × (least, greatest)."""
+    model, arms = system
+    covs = steady_state.prediction_covs(model, arms)
+    distances = _distances(covs, model, arms)
+    least, greatest = np.nanmin(distances, axis=2), np.nanmax(distances, axis=2)
+    leads = [_leads(bonus, covs, model, arms) for bonus in bonuses]
+    return np.array(
+        [
+            [((form + least).min(), (form + greatest).max()) for form in (lead, lead**2)]
+            for lead in leads
+        ]
+    )
+
+
+def _leads(bonus: Bonus, covs: np.ndarray, model: LGDS, arms: np.ndarray) -> np.ndarray:
+    """‖μ_i(P)‖ for n covariances P, n × k."""
+    u = np.array([bonus(cov, model, arms) for cov in covs])
+    if u.shape != (len(covs), len(arms)) or not np.isfinite(u).all():
+        raise errors.InvalidInput(
+            "bonus", f"gives {u[0]!r} for {len(arms)} arms", "give one finite number for each arm"
+        )
+    return np.asarray(np.linalg.norm(u[:, :, None] - u[:, None, :], axis=2))
+
+
+def _distances(covs: np.ndarray, model: LGDS, arms: np.ndarray) -> np.ndarray:
+    """φ without ‖μ‖ for n covariances P, n × k × k, NaN where i = j.
+
+    With Σ = G Gᵀ and Σ̂ = Ĝ Ĝᵀ the last trace is the sum of the singular values of Gᵀ Ĝ, and
+    this needs of the 2 (k − 1) rows of G only M_i = A_iᵀ A_i:
+
+        G = [A_i F, 0; A_j F, A_j E],   F Fᵀ = Z − P_A,   E Eᵀ = P_A
+        Gᵀ Ĝ = [F, 0]ᵀ M_i [F̂, 0] + [F, E]ᵀ M_j [F̂, Ê]
+    """
+    # Arms differ in at most k − 1 directions, and only differences count: in the coordinates
+    # R z, where QR are the arms less the first one, matrices are small and M_i near the identity.
+    offsets, seen = np.linalg.qr(arms[1:] - arms[0])
+    offsets = np.vstack([np.zeros(len(seen)), offsets])
+    A = offsets[:, None] - offsets  # A_i, and a row of zeros
+    M = A.swapaxes(1, 2) @ A
+    Z, oracle = model.stationary_cov(), steady_state.oracle_cov(model, arms)
+    Z, oracle, covs = (seen @ cov @ seen.T for cov in (Z, oracle, covs))
+    oracle_predicted, oracle_state = _factors(Z, oracle)
+
+    i, j = np.nonzero(~np.eye(len(arms), dtype=bool))
+    distances = np.full((len(covs), len(arms), len(arms)), np.nan)
+    for cov, distance in zip(covs, distances, strict=True):
+        predicted, state = _factors(Z, cov)
+        spread_i = _traces(M, oracle_predicted) + _traces(M, predicted)
+        spread_j = _traces(M, oracle_state) + _traces(M, state)
+        products = (oracle_predicted.T @ M @ predicted)[i] + (oracle_state.T @ M @ state)[j]
+        # Singular values, not the roots of a Gram matrix's eigenvalues: these take two thirds of
+        # the time but lose half of the digits, and φ may be 10⁻⁵ of the traces it is made of.
+        common = np.linalg.svd(products, compute_uv=False).sum(axis=1)
+        distance[i, j] = spread_i[i] + spread_j[j] - 2 * common
+    return distances
+
+
+def _factors(Z: np.ndarray, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[F, 0] and [F, E], F Fᵀ = Z − P and E Eᵀ = P: ẑ and z of the same unit normal numbers."""
+    F, E = factor(Z - P), factor(P)  # which reads a Z − P below zero by rounding as zero
+    return np.hstack([F, np.zeros_like(F)]), np.hstack([F, E])
+
+
+def _traces(M: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """tr(Bᵀ M_i B) of a factor B, for every arm i."""
+    return np.asarray(((M @ factors) * factors).sum(axis=(-1, -2)))

@@ -1,0 +1,122 @@
+"""Pages in a real browser: opening them, and what every page must pass."""
+
+import re
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+AA_CONTRAST = 4.5
+"""WCAG 2.2, 1.4.3: the least contrast of text with what is behind it."""
+
+
+@contextmanager
+def open_page(path, width=1200, dark=False):
+    """Yield a fresh browser that shows the file on a screen of that width and color scheme."""
+    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not chromedriver:
+        remedy = "(Debian: apt install chromium chromium-driver)"
+        pytest.skip(f"Chromium and its driver are not installed {remedy}")
+    # The browser may still be writing to its profile while it quits.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        options = webdriver.ChromeOptions()
+        options.binary_location = chromium
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        for flag in (*FLAGS, f"--user-data-dir={profile}"):
+            options.add_argument(flag)
+        driver = webdriver.Chrome(options=options, service=Service(chromedriver))
+        try:
+            set_width(driver, width)
+            scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+            driver.get(Path(path).resolve().as_uri())
+            yield driver
+        finally:
+            driver.quit()
+
+
+def set_width(driver, width):
+    """Give the screen a width in pixels; one below 600 behaves as a phone."""
+    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+
+
+def console_problems(driver):
+    """Return the errors and warnings the browser wrote to its console since last asked."""
+    return [
+        entry["message"]
+        for entry in driver.get_log("browser")
+        if entry["level"] in ("SEVERE", "WARNING")
+    ]
+
+
+def assert_readable(driver):
+    """Assert of any page: no errors, pictures shown, no sideways scrolling, legible text."""
+    assert console_problems(driver) == []
+    assert driver.execute_script(BROKEN_IMAGES) == []
+    page, screen = driver.execute_script(WIDTHS)
+    assert page <= screen, f"the page is {page} px wide on a screen of {screen} px"
+    texts = driver.execute_script(TEXTS)
+    assert texts
+    for text in texts:
+        assert text["size"] >= (12 if text["small"] else 15), text
+        assert contrast(text["color"], text["background"]) >= AA_CONTRAST, text
+
+
+def contrast(first, second):
+    """Return WCAG's contrast ratio, 1 to 21, of two opaque colors as CSS writes them."""
+    dark, light = sorted(luminance(color) for color in (first, second))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(color):
+    *channels, alpha = [*map(float, re.findall(r"[\d.]+", color)), 1.0][:4]
+    assert alpha == 1, f"{color} is not opaque"
+    shares = [channel / 255 for channel in channels]
+    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return sum(w * s for w, s in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+WIDTHS = """
+const page = document.documentElement;
+return [page.scrollWidth, page.clientWidth];
+"""
+
+BROKEN_IMAGES = """
+return [...document.images]
+  .filter((image) => !(image.complete && image.naturalWidth && image.checkVisibility()
+                       && image.clientWidth > 50 && image.clientHeight > 20))
+  .map((image) => image.alt);
+"""
+
+# Every element with text of its own that can be seen, and the first opaque color behind it.
+TEXTS = """
+const own = (element) => [...element.childNodes]
+  .filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data.trim()).join("");
+return [...document.body.querySelectorAll("*")]
+  .filter((element) => own(element) && element.checkVisibility({opacityProperty: true}))
+  .map((element) => {
+    let behind = element;
+    while (getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)")
+      behind = behind.parentElement;
+    const style = getComputedStyle(element);
+    return {
+      text: own(element), small: element.tagName === "SMALL", size: parseFloat(style.fontSize),
+      color: style.color, background: getComputedStyle(behind).backgroundColor,
+    };
+  });
+"""

@@ -1,0 +1,234 @@
+"""Paired comparisons: against a textbook loop, against SciPy, and by their coverage."""
+
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import driftbandit as db
+from driftbandit.result import Result, Timing
+from driftbandit.statistics import Paired, median_interval, paired
+
+NAN, INF = float("nan"), float("inf")
+
+
+def textbook(first, second, confidence, resamples, seed):
+    """The bootstrap as one writes it down: draw systems, pool their runs, take the statistic."""
+    difference = np.atleast_2d(np.asarray(first) - second)
+    if len(difference) == 1:
+        difference = difference.T
+    rng = np.random.default_rng(seed)
+    draws = []
+    for _ in range(resamples):
+        values = difference[rng.integers(len(difference), size=len(difference))]
+        wins = (values < 0).mean() + (values == 0).mean() / 2
+        draws.append((np.median(values), wins, values.mean()))
+    outside = int(resamples * (1 - confidence) / 2)
+    low, high = np.sort(draws, axis=0)[[outside, -1 - outside]]
+    whole = np.median(difference), (difference < 0).mean(), difference.mean()
+    return np.stack([whole, low, high], axis=1).ravel()
+
+
+@pytest.mark.parametrize("shape", [(2,), (25,), (30,), (1, 25), (4, 1), (7, 3), (12, 10), (300, 2)])
+def test_equals_the_textbook_loop(shape):
+    rng = np.random.default_rng(3)
+    first, second = rng.standard_cauchy((2, *shape))
+    result = paired(first, second, confidence=0.9, resamples=400, seed=5)
+    expected = textbook(first, second, 0.9, 400, 5)
+    np.testing.assert_allclose(result[:9], expected, rtol=1e-12, atol=1e-14)
+    independent = shape[0] if shape[0] > 1 else shape[1]
+    assert result[9:] == (first.size, independent, 0.9)
+    assert median_interval(first - second, confidence=0.9, resamples=400, seed=5) == result[1:3]
+
+
+def test_only_the_middle_is_looked_at_and_that_is_enough():
+    """Large enough that the search for the median leaves most values out, alike ones too."""
+    for shape in [(20_000,), (2_000, 3)]:
+        values = np.random.default_rng(0).standard_exponential(shape)
+        if len(shape) == 2:
+            values += 5 * np.arange(len(values))[:, None] / len(values)
+        low, high = median_interval(values, resamples=200, seed=1)
+        expected = textbook(values, 0 * values, 0.95, 200, 1)
+        assert (low, high) == (expected[1], expected[2])
+
+
+@pytest.mark.parametrize(("statistic", "place"), [(np.median, 0), (np.mean, 6)])
+def test_agrees_with_scipy(statistic, place):
+    first, second = np.random.default_rng(7).standard_exponential((2, 301))
+    ours = paired(first, second, resamples=20_000)
+    theirs = scipy.stats.bootstrap(
+        (first - second,), statistic, n_resamples=20_000, method="percentile", rng=1
+    ).confidence_interval
+    width = theirs.high - theirs.low
+    np.testing.assert_allclose(ours[place + 1 : place + 3], theirs, rtol=0, atol=0.03 * width)
+
+
+def coverage(shape, between, clustered=True):
+    """Share of 300 data sets whose three intervals hold the truth: 0, one half, 0."""
+    rng = np.random.default_rng(11)
+    held = []
+    for _ in range(300):
+        values = rng.normal(size=shape)
+        if len(shape) == 2:
+            values += between * rng.normal(size=(len(values), 1))
+        values = values if clustered else values.ravel()
+        row = paired(values, np.zeros_like(values), resamples=500)
+        held.append(
+            (
+                row.low <= 0 <= row.high,
+                row.win_low <= 0.5 <= row.win_high,
+                row.mean_low <= 0 <= row.mean_high,
+            )
+        )
+    return np.mean(held, axis=0)
+
+
+def test_coverage_of_independent_runs():
+    held = coverage((60,), 0)
+    assert ((held >= 0.90) & (held <= 0.99)).all(), held
+
+
+def test_coverage_of_alike_runs_needs_systems():
+    """Runs of one system are alike: drawing systems covers, drawing runs fails badly."""
+    held = coverage((40, 10), between=2)
+    assert ((held >= 0.90) & (held <= 0.99)).all(), held
+    naive = coverage((40, 10), between=2, clustered=False)
+    assert (naive < 0.7).all(), naive
+
+
+def test_exchanging_the_two_mirrors_the_result():
+    first, second = np.random.default_rng(2).standard_cauchy((2, 15, 4))
+    one, other = paired(first, second), paired(second, first)
+    assert (one.median_difference, one.low, one.high) == (
+        -other.median_difference,
+        -other.high,
+        -other.low,
+    )
+    np.testing.assert_allclose(one[3:6], np.subtract(1, [other[3], other[5], other[4]]))
+    np.testing.assert_allclose(one[6:9], np.negative([other[6], other[8], other[7]]))
+
+
+def test_seeds():
+    first, second = np.random.default_rng(2).normal(size=(2, 40))
+    assert paired(first, second) == paired(first, second, seed=0)
+    other = paired(first, second, seed=1)
+    assert paired(first, second).mean_low != other.mean_low
+    assert paired(first, second).mean_difference == other.mean_difference
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1)])
+def test_one_run_has_no_interval(shape):
+    row = paired(np.full(shape, 3.0), np.full(shape, 1.0))
+    assert (row.median_difference, row.win_rate, row.mean_difference) == (2, 0, 2)
+    assert np.isnan([row.low, row.high, row.win_low, row.win_high, *row[7:9]]).all()
+    assert row.verdict == "too few to tell"
+    assert np.isnan(median_interval(np.full(shape, 3.0))).all()
+
+
+def test_equal_infinities_are_ties():
+    row = paired([INF, -INF, 2.0, 2.0], [INF, -INF, 2.0, 2.0])
+    assert row[:9] == (0, 0, 0, 0.5, 0.5, 0.5, 0, 0, 0)
+
+
+def test_infinite_differences_count():
+    """A few leave the median finite; systems that were not drawn do not make a mean infinite."""
+    first, second = np.zeros((40, 3)), np.ones((40, 3))
+    first[0, 0] = INF
+    row = paired(first, second)
+    assert (row.median_difference, row.low, row.high) == (-1, -1, -1)
+    assert row.win_rate == pytest.approx(119 / 120)
+    assert (row.mean_difference, row.mean_low, row.mean_high) == (INF, -1, INF)
+    half = paired([INF] * 20, [0.0] * 20)
+    assert half[:9] == (INF, INF, INF, 0, 0, 0, INF, INF, INF)
+
+
+def test_infinities_of_both_signs_have_no_mean():
+    row = paired([INF, 0.0] * 10, [0.0, INF] * 10)
+    assert row.win_rate == 0.5
+    assert np.isnan([row.mean_difference, row.mean_low, row.mean_high]).all()
+    assert np.isnan([row.median_difference, row.low, row.high]).all()  # as many on either side
+
+
+def test_a_large_study_is_quick_and_small():
+    first, second = np.random.default_rng(0).normal(size=(2, 1000, 10))
+    start = time.process_time()
+    paired(first, second)
+    assert time.process_time() - start < 2
+    tracemalloc.start()
+    paired(first, second)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "independent", "verdict"),
+    [
+        (0.1, 0.2, 6, "worse"),
+        (-0.2, -0.1, 6, "better"),
+        (-0.1, 0.2, 6, "no difference seen"),
+        (0.0, 0.2, 6, "no difference seen"),
+        (NAN, NAN, 6, "no difference seen"),
+        (0.1, 0.2, 5, "too few to tell"),
+    ],
+)
+def test_verdict(low, high, independent, verdict):
+    row = Paired(0.1, low, high, *[0.5] * 6, runs=20, independent=independent, confidence=0.95)
+    assert row.verdict == verdict
+
+
+# Result.compare
+
+
+def result(**regret):
+    regret = {name: np.asarray(values, float) for name, values in regret.items()}
+    return Result(regret, {}, np.array([1]), 1, 0, Timing(0, 0, 0, "cpu"))
+
+
+@pytest.fixture(scope="module")
+def played():
+    systems = db.families.sample("cauchy", 8, states=3, arms=4)
+    return db.simulate(systems, None, ["idea", "random", "kalman_oracle"], rounds=60, runs=3)
+
+
+def test_several_systems_are_compared_in_units_of_the_oracle(played):
+    excess = played.normalized()
+    row = played.compare("idea", seed=4)["random"]
+    assert played.in_oracle_units
+    np.testing.assert_allclose(row, paired(excess["random"], excess["idea"], seed=4), rtol=1e-9)
+    assert set(played.compare("idea")) == {"random", "kalman_oracle"}
+    assert row.independent == 8
+    assert row.verdict == "worse"
+    assert played.best() == "idea"
+
+
+def test_one_system_or_no_oracle_are_compared_in_plain_regret(played):
+    alone = played._replace(regret={name: r[0] for name, r in played.regret.items()})
+    blind = played._replace(regret={k: r for k, r in played.regret.items() if k != "kalman_oracle"})
+    for some in (alone, blind):
+        expected = paired(some.regret["random"], some.regret["idea"])
+        assert some.compare("idea")["random"] == expected
+        assert not some.in_oracle_units
+
+
+def test_one_run_of_several_systems_is_in_units_of_the_oracle():
+    some = result(idea=[[2], [20]], random=[[3], [40]], kalman_oracle=[[1], [10]])
+    assert some.compare("idea")["random"].median_difference == 1.5
+
+
+def test_where_the_oracle_has_no_regret_the_sign_still_counts():
+    """Both normalized regrets are infinite there; their difference is not lost."""
+    oracle = [[0.0, 0.0], [1.0, 1.0]] * 4
+    some = result(idea=[[1, 1], [2, 2]] * 4, random=[[5, 1], [3, 3]] * 4, kalman_oracle=oracle)
+    row = some.compare("idea")["random"]
+    assert row.win_rate == 1 / 8  # a tie in every fourth run, a loss in the others
+    assert row.median_difference == 1
+    assert row.mean_difference == INF
+    assert some.best() == "idea"
+
+
+def test_best_of_one_system_is_plain():
+    some = result(idea=[1, 9], kode=[2, 2], kalman_oracle=[1, 1])
+    assert some.best() == "kode"
