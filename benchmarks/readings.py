@@ -102,7 +102,7 @@ def main() -> None:
     player.add_argument("--readings", nargs="*", help="as in 'arms=unit, noise=one'; default: all")
     tabler = commands.add_parser("table")
     tabler.add_argument("file", type=Path)
-    tabler.add_argument("--most", type=int, default=25)
+    tabler.add_argument("--most", type=int, default=12)
     options = parser.parse_args()
     if options.command == "table":
         print(table(json.loads(options.file.read_text()), options.most))
@@ -123,6 +123,7 @@ def main() -> None:
 
 
 def table(document: dict, most: int) -> str:
+    """Two Markdown tables, closest first: single changes, then mixtures."""
     rows = document["rows"]
     for row in rows:
         row["key"] = readings.Reading(**row["reading"])
@@ -133,14 +134,23 @@ def table(document: dict, most: int) -> str:
             score = float(np.mean([sum(pair) / 2 for pair in by_family.values()]))
             scored.append((score, reading, by_family))
     scored.sort(key=lambda item: item[0])
+    singles = [item for item in scored if len(item[1].changes()) <= 1]
+    return f"{_lines(singles)}\n\n{_lines(scored[:most])}\n\n{len(scored)} readings"
+
+
+def _lines(scored: list) -> str:
     families = list(published.TABLE2)
     lines = [
         "| reading | all | " + " | ".join(families) + " |",
         "|---|---|" + "---|" * len(families),
     ]
-    for score, reading, by_family in scored[:most]:
+    for score, reading, by_family in scored:
+        name = f"`{reading}`"
+        if len(reading.changes()) == 1:
+            [(question, answer)] = reading.changes().items()
+            name += f": {readings.CHOICES[question][answer]}".replace("|", "\\|")
         parts = (f"{by_family[f][0]:.2f} / {by_family[f][1]:.2f}" for f in families)
-        lines.append(f"| {reading} | {score:.3f} | " + " | ".join(parts) + " |")
+        lines.append(f"| {name} | {score:.2f} | " + " | ".join(parts) + " |")
     return "\n".join(lines)
 
 

@@ -419,3 +419,99 @@ def regret_path(arms, states, played):
 def regret(arms, states, played):
     """P4: R_n, the last value of the regret path."""
     return float(regret_path(arms, states, played)[-1])
+
+
+# The metric (P17).
+
+
+def metric_covariance(arms, i, j, Z, P):
+    """P16, P17: cov of (A_i zhat, A_j z): [[A_i (Z-P) A_i', A_i (Z-P) A_j'], [.., A_j Z A_j']]."""
+    A_i = np.array([arms[i] - arms[b] for b in range(len(arms)) if b != i])
+    A_j = np.array([arms[j] - arms[b] for b in range(len(arms)) if b != j])
+    return np.block(
+        [
+            [A_i @ (Z - P) @ A_i.T, A_i @ (Z - P) @ A_j.T],
+            [A_j @ (Z - P) @ A_i.T, A_j @ Z @ A_j.T],
+        ]
+    )
+
+
+def metric(arms, u, Z, P_A, P, squared=False):
+    """P17: phi(i, j | P) as printed, sqrtm and all; u holds the k bonuses under P.
+
+    phi = |mu_i| + tr(S + S^) - 2 tr((S^^1/2 S S^^1/2)^1/2), NaN where i = j.
+    """
+    from scipy.linalg import sqrtm
+
+    k = len(arms)
+    phi = np.full((k, k), np.nan)
+    for i in range(k):
+        mu = np.array([u[i] - u[b] for b in range(k) if b != i] + [0.0] * (k - 1))
+        for j in range(k):
+            if i == j:
+                continue
+            S = metric_covariance(arms, i, j, Z, P_A)
+            S_hat = metric_covariance(arms, i, j, Z, P)
+            root = sqrtm(S_hat)
+            cross = np.trace(sqrtm(root @ S @ root)).real
+            length = mu @ mu if squared else math.sqrt(mu @ mu)
+            phi[i, j] = length + np.trace(S) + np.trace(S_hat) - 2.0 * cross
+    return phi
+
+
+def metric_interval(arms, bonuses, Z, P_A, P_a, squared=False):
+    """P17: min and max of phi(i, j | P_a) over i != j and a; bonuses[a], P_a[a] belong to arm a."""
+    values = [metric(arms, bonuses[a], Z, P_A, P_a[a], squared) for a in range(len(arms))]
+    return np.nanmin(values), np.nanmax(values)
+
+
+# Whole runs, where the learner may be wrong about the system (P24) and a round may be held against
+# something else than the best mean (P4). A system is (G, Q, sigma, Sigma0, C).
+
+
+def all_rewards(system, states, noises, common_noise=False):
+    """P1: X_ti = <a_i, z_t> + sigma eta_ti, with eta_t0 for every arm if the noise is common."""
+    _, _, reward_std, _, arms = system
+    paid = np.zeros((len(states), len(arms)))
+    for t in range(len(states)):
+        for i in range(len(arms)):
+            noise = noises[t, 0] if common_noise else noises[t, i]
+            paid[t, i] = arms[i] @ states[t] + reward_std * noise
+    return paid
+
+
+def noisy_regret_path(arms, states, rewards, played):
+    """P4 with noise: cumulative sums of X_t* - X_t, where * is the arm with the best mean."""
+    total = 0.0
+    path = np.zeros(len(played))
+    for t in range(len(played)):
+        best = int(np.argmax([a @ states[t] for a in arms]))
+        total += rewards[t, best] - rewards[t, played[t]]
+        path[t] = total
+    return path
+
+
+def hindsight_regret_path(rewards, played):
+    """Cumulative sums of max_i X_ti - X_t: held against the highest reward that was drawn."""
+    total = 0.0
+    path = np.zeros(len(played))
+    for t in range(len(played)):
+        total += max(rewards[t]) - rewards[t, played[t]]
+        path[t] = total
+    return path
+
+
+def run(policy, truth, believed, states, noises, uniforms, regret="mean", common_noise=False):
+    """P4, P24: the regret path of a policy that takes the system `truth` to be `believed`.
+
+    States, rewards and regret are the truth's; the oracle, which sees all rewards, knows it.
+    """
+    arms = truth[4]
+    rewards = all_rewards(truth, states, noises, common_noise)
+    known = truth if policy == "kalman_oracle" else believed
+    played = play(policy, *known, rewards, uniforms)
+    if regret == "noisy":
+        return noisy_regret_path(arms, states, rewards, played)
+    if regret == "hindsight":
+        return hindsight_regret_path(rewards, played)
+    return regret_path(arms, states, played)

@@ -13,8 +13,12 @@ import driftbandit as db
 from driftbandit import LGDS, Agent, Decision, InvalidInput, NotDetectable, model_file
 from driftbandit.kalman import log_likelihood
 from driftbandit.policies import available, make, optimistic
+from driftbandit.result import Timing
 from driftbandit.simulation import engine
+from driftbandit.statistics import median_interval, paired
 from driftbandit.steady_state import detectable, oracle_cov, prediction_cov
+from driftbandit.study import Cell as StudyCell
+from driftbandit.study import Specification, perturbation, readings
 
 NAN, INF = float("nan"), float("inf")
 EYE = np.eye(2)
@@ -582,3 +586,161 @@ def test_the_argument_is_on_the_error():
     with pytest.raises(InvalidInput, match="reward_std") as caught:
         lgds(reward_std=-1)
     assert caught.value.argument == "reward_std"
+
+
+def compare(baseline="idea", **options):
+    regret = {"idea": np.ones(3), "kode": np.zeros(3)}
+    timing = Timing(0, 0, 0, "cpu")
+    return db.Result(regret, {}, np.ones(1), 1, 0, timing).compare(baseline, **options)
+
+
+STATISTICS_CASES = [
+    Case("first text", lambda: paired("ab", "ab"), "first", "shape ()"),
+    Case("first number", lambda: paired(1.0, 2.0), "first", "shape ()"),
+    Case("first empty", lambda: paired([], []), "first", "(0,)"),
+    Case("first 3-D", lambda: paired(np.ones((2, 2, 2)), 1), "first", "(2, 2, 2)"),
+    Case("first ragged", lambda: paired([[1, 2], [3]], [1]), "first", "several lengths"),
+    Case("first complex", lambda: paired([1j], [1]), "first", "complex128"),
+    Case("second None", lambda: paired([1], [None]), "second", "object"),
+    Case("second NaN", lambda: paired([[1, 2]], [[1, NAN]]), "second", "[0, 1] is nan"),
+    Case("second shorter", lambda: paired([1, 2], [1]), "second", "(1,), first has (2,)"),
+    Case("values NaN", lambda: median_interval([1, NAN]), "values", "[1] is nan"),
+    Case("confidence 1", lambda: paired([1], [2], confidence=1), "confidence", "is 1"),
+    Case("confidence 95", lambda: median_interval([1], confidence=95), "confidence", "is 95"),
+    Case("resamples 0", lambda: paired([1], [2], resamples=0), "resamples", "is 0"),
+    Case("resamples 1e3", lambda: paired([1], [2], resamples=1e3), "resamples", "1000.0"),
+    Case("bootstrap seed -1", lambda: paired([1], [2], seed=-1), "seed", "-1"),
+    Case("baseline koda", lambda: compare("koda"), "baseline", "did you mean 'kode'?"),
+    Case("baseline number", lambda: compare(3), "baseline", "3"),
+    Case("compare confidence", lambda: compare(confidence=0), "confidence", "is 0"),
+    Case("compare seed", lambda: compare(seed=0.5), "seed", "0.5"),
+]
+
+
+@pytest.mark.parametrize("case", STATISTICS_CASES, ids=lambda case: case.id)
+def test_statistics_refuse_in_one_line(case, compiled):
+    test_refused_in_one_line(case, compiled)
+
+
+def test_the_best_of_none():
+    alone = db.Result({"kalman_oracle": np.ones(3)}, {}, np.ones(1), 1, 0, Timing(0, 0, 0, "cpu"))
+    with pytest.raises(InvalidInput, match="policies: the Oracle played alone"):
+        alone.best()
+
+
+def believing(*believed, model=MODEL, arms=EYE):
+    return simulate(model, arms, believed=list(believed))
+
+
+BELIEF_CASES = [
+    Case("believed number", lambda: simulate(believed=5), "believed", "int"),
+    Case("believed text", lambda: simulate(believed="truth"), "believed", "str"),
+    Case("believed dict", lambda: simulate(believed={}), "believed", "dict"),
+    Case("believed model", lambda: simulate(believed=MODEL), "believed", "LGDS"),
+    Case("believed empty", lambda: believing(), "believed", "0 systems for 1"),
+    Case("believed bare pair", lambda: simulate(believed=(MODEL, EYE)), "believed", "2 systems"),
+    Case(
+        "believed too many",
+        lambda: believing((MODEL, EYE), (MODEL, EYE)),
+        "believed",
+        "2 systems for 1",
+    ),
+    Case(
+        "believed too few",
+        lambda: believing((MODEL, EYE), model=[(MODEL, EYE)] * 3, arms=None),
+        "believed",
+        "1 systems for 3",
+    ),
+    Case("believed list of models", lambda: believing(MODEL), "believed[0]", "LGDS"),
+    Case("believed list of None", lambda: believing(None), "believed[0]", "NoneType"),
+    Case("believed triple", lambda: believing((MODEL, EYE, 1)), "believed[0]", "tuple"),
+    Case("believed swapped", lambda: believing((EYE, MODEL)), "believed[0]", "tuple"),
+    Case(
+        "believed second a model",
+        lambda: believing((MODEL, EYE), MODEL, model=[(MODEL, EYE)] * 2, arms=None),
+        "believed[1]",
+        "LGDS",
+    ),
+    Case("believed array", lambda: believing(*np.zeros((1, 2))), "believed[0]", "ndarray"),
+    Case("believed arm count", lambda: believing((MODEL, np.ones((3, 2)))), "believed", "(3, 2)"),
+    Case("believed states", lambda: believing((SMALL, [[1.0]])), "believed", "(1, 1)"),
+    Case(
+        "believed too large",
+        lambda: simulate(believed=[(lgds(process_cov=1e60 * EYE), EYE)], dtype="float32"),
+        "believed",
+        "1.33e+60",
+    ),
+    Case("regret Mean", lambda: simulate(regret="Mean"), "regret", "did you mean 'mean'?"),
+    Case("regret best", lambda: simulate(regret="best"), "regret", "hindsight, mean, noisy"),
+    Case("regret None", lambda: simulate(regret=None), "regret", "None"),
+]
+
+MISNAMED_BELIEFS = [  # refused, but as if the truth were wrong
+    Case("believed arms wide", lambda: believing((MODEL, np.ones((2, 3)))), "believed", "(2, 3)"),
+    Case("believed zero arm", lambda: believing((MODEL, 0 * EYE)), "believed", "row 0"),
+    Case("believed unstable", lambda: believing((lgds(2 * EYE), EYE)), "believed", "radius 2"),
+    Case(
+        "believed of two shapes",
+        lambda: believing(
+            (MODEL, EYE), (MODEL, np.ones((3, 2))), model=[(MODEL, EYE)] * 2, arms=None
+        ),
+        "believed",
+        "(3, 2)",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", BELIEF_CASES, ids=lambda case: case.id)
+def test_beliefs_and_yardsticks_refuse_in_one_line(case, compiled):
+    test_refused_in_one_line(case, compiled)
+
+
+@pytest.mark.parametrize("case", MISNAMED_BELIEFS, ids=lambda case: case.id)
+def test_beliefs_are_named(case, compiled):
+    test_refused_in_one_line(case, compiled)
+
+
+reading = readings.named
+
+
+def perturbed(target="arms", states=2, arms=2):
+    systems = db.families.sample("gaussian", states=states, arms=arms)
+    return perturbation.perturb(systems, target, [np.eye(states)])
+
+
+def specified(arms=10, perturbed="arms", family="gaussian"):
+    return Specification(
+        (StudyCell(family, perturbed=perturbed, strength=1.0),), ("idea",), arms=arms
+    )
+
+
+STUDY_CASES = [
+    Case("reading clos", lambda: reading("clos"), "reading", "did you mean 'closest'?"),
+    Case("reading empty", lambda: reading(""), "reading", "closest, plain, unit"),
+    Case("reading question alone", lambda: reading("arms"), "reading", "'arms'"),
+    Case("reading arm=unit", lambda: reading("arm=unit"), "reading", "did you mean 'arms'?"),
+    Case("reading arms=uni", lambda: reading("arms=uni"), "reading.arms", "did you mean 'unit'?"),
+    Case("reading no answer", lambda: reading("arms="), "reading.arms", "bounded, common, drawn"),
+    Case("reading no question", lambda: reading("=unit"), "reading", "arms, belief, interval"),
+    Case("reading name and change", lambda: reading("unit, noise=one"), "reading", "'unit'"),
+    Case("reading comma", lambda: reading("arms=unit,"), "reading", "''"),
+    Case("Reading arms", lambda: readings.Reading(arms="uni"), "reading.arms", "'unit'"),
+    Case("Reading None", lambda: readings.Reading(noise=None), "reading.noise", "None"),
+    Case(
+        "reading family",
+        lambda: readings.sample(readings.PLAIN, "gausian", 1, states=2, arms=2, seed=0),
+        "family",
+        "did you mean 'gaussian'?",
+    ),
+    Case("perturb target", lambda: perturbed("gamma"), "target", "arms, process_cov, transition"),
+    Case("perturb wide arms", lambda: perturbed(arms=3), "arms", "(3, 2)"),
+    Case("perturb tall arms", lambda: perturbed(states=3), "arms", "(2, 3)"),
+    Case("study perturbs arms", lambda: specified(arms=7), "arms", "7 with 10 states"),
+    Case("study perturbs noise", lambda: specified(perturbed="noise"), "perturbed", "'noise'"),
+    Case("study family", lambda: specified(family="gausian"), "family", "'gaussian'"),
+]
+
+
+@pytest.mark.parametrize("case", STUDY_CASES, ids=lambda case: case.id)
+def test_studies_refuse_in_one_line(case, compiled):
+    test_refused_in_one_line(case, compiled)

@@ -6,20 +6,22 @@
     result = db.simulate(model, arms, policies=["idea", "kode", "random"], rounds=500, runs=100)
     print(result)
 
-JAX is loaded by `simulate` alone; `Agent` and the mathematics run on NumPy.
+JAX is loaded by `simulate` and by studies alone; `Agent` and the mathematics run on NumPy.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from driftbandit import families, kalman, policies, steady_state
+from driftbandit import families, kalman, policies, statistics, steady_state, theory
 from driftbandit.agent import Agent, Decision
 from driftbandit.errors import InvalidInput, NotDetectable
 from driftbandit.model import LGDS
 from driftbandit.result import Result
 
 if TYPE_CHECKING:
+    from driftbandit import paper, study
     from driftbandit.simulation import simulate
 
 __version__ = "0.1.0"
@@ -33,19 +35,26 @@ __all__ = [
     "Result",
     "families",
     "kalman",
+    "paper",
     "policies",
     "simulate",
+    "statistics",
     "steady_state",
+    "study",
+    "theory",
 ]
+
+_LAZY = {"simulate": "driftbandit.simulation", "paper": "driftbandit", "study": "driftbandit"}
+"""What loads JAX, pyarrow or matplotlib, and so is imported when asked for."""
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "simulate"])
+    return sorted({*globals(), *_LAZY})
 
 
 def __getattr__(name: str) -> Any:
-    if name == "simulate":
-        from driftbandit import simulation  # loads JAX, so only when asked for
-
-        return simulation.simulate
-    raise AttributeError(f"module 'driftbandit' has no attribute {name!r}")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'driftbandit' has no attribute {name!r}")
+    if _LAZY[name] == "driftbandit":
+        return importlib.import_module(f"driftbandit.{name}")
+    return getattr(importlib.import_module(_LAZY[name]), name)

@@ -33,7 +33,13 @@ class InvalidInput(ValueError):
 
     def __init__(self, argument: str, problem: str, remedy: str) -> None:
         super().__init__(f"{argument}: {problem}; {remedy}")
-        self.argument = argument
+        self.argument, self.problem, self.remedy = argument, problem, remedy
+
+    def of(self, owner: str) -> InvalidInput:
+        """The same error, of an argument that belongs to ``owner``."""
+        if self.argument.startswith(owner):
+            return self
+        return InvalidInput(f"{owner} {self.argument}", self.problem, self.remedy)
 
 
 class NotDetectable(ValueError):

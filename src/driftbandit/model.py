@@ -13,7 +13,6 @@ import functools
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from driftbandit import errors
 
@@ -88,8 +87,17 @@ class LGDS:
                 f"has spectral radius {self.spectral_radius:.6g}, so there is no stationary state",
                 "give initial_cov, or a transition with spectral radius below 1",
             )
-        cov = scipy.linalg.solve_discrete_lyapunov(self.transition, self.process_cov)
-        cov = (cov + cov.T) / 2
+        # Z = Σ_k Γ^k Q (Γ^k)ᵀ by doubling (Smith 1968): sums of covariances alone, so that nothing
+        # cancels where Γ is far from normal, which SciPy's solver perturbs its input for.
+        power, cov = self.transition, self.process_cov
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN
+            for _ in range(64):
+                step = power @ cov @ power.T
+                cov = cov + step
+                if np.abs(step).max() <= np.finfo(float).eps * np.abs(cov).max():
+                    break
+                power = power @ power
+            cov = (cov + cov.T) / 2
         cov.setflags(write=False)
         return cov
 

@@ -149,15 +149,19 @@ def _families(text: str) -> tuple[str, ...]:
         return tuple(families.FAMILIES)
     names = [name.strip() for name in text.split(",") if name.strip()]
     found = {errors.closest(name, "--families", families.FAMILIES) for name in names}
+    if not found:
+        raise errors.InvalidInput("--families", f"{text!r} names none", "name one, or all")
     return tuple(name for name in families.FAMILIES if name in found)
 
 
 def _platform(device: str | None, engine: str) -> str:
-    if device is not None or engine == "ray":  # a cluster's nodes are not this machine
-        return errors.closest(device or "cpu", "--device", ("cpu", "gpu"))
+    if device is not None:
+        device = errors.closest(device, "--device", ("cpu", "gpu"))
+    if engine == "ray":  # a cluster's nodes are not this machine
+        return device or "cpu"
     from driftbandit.simulation.checks import checked_device  # loads JAX
 
-    return "cpu" if checked_device(None).platform == "cpu" else "gpu"
+    return "cpu" if checked_device(device).platform == "cpu" else "gpu"
 
 
 def _engine(name: str, address: str | None, workers: int | None) -> Engine:

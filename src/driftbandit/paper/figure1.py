@@ -12,7 +12,6 @@ from driftbandit import plots, statistics
 from driftbandit.paper import table2
 from driftbandit.paper.target import Size, Target
 from driftbandit.report import Cell, Paragraph, Picture, Section, Table
-from driftbandit.result import ORACLE
 from driftbandit.study import Outcome
 
 __all__ = ["TARGET"]
@@ -22,11 +21,8 @@ def document(outcome: Outcome) -> dict[str, Any]:
     """Both policies' excess regret of every system, and the paired comparison."""
     found = {}
     for family, result in outcome.results().items():
-        oracle = result.regret[ORACLE].mean(axis=1)
-        excess = {
-            policy: (result.regret[policy].mean(axis=1) / oracle - 1).tolist()
-            for policy in ("idea", "kalman_ucb")
-        }
+        means = table2.of_means(result)
+        excess = {policy: means[policy].tolist() for policy in ("idea", "kalman_ucb")}
         runs = result.normalized()
         paired = statistics.paired(runs["idea"], runs["kalman_ucb"])
         found[family] = excess | {
@@ -45,7 +41,11 @@ def figure(document: Mapping[str, Any]) -> Figure:
     drawing, panels = plots.grid(len(families), columns=3, width=6.6, height=2.1)
     for axis, (family, values) in zip(panels, families.items(), strict=False):
         x, y = (100 * np.array(values[policy]) for policy in ("idea", "kalman_ucb"))
-        shown = (x > 0) & (y > 0)
+        shown = (x > 0) & (y > 0) & np.isfinite(x) & np.isfinite(y)
+        hidden = int((~shown).sum())
+        axis.set_title(family + (f" ({hidden} not above 0)" if hidden else ""), fontsize=9)
+        if not shown.any():
+            continue
         ends = [min(x[shown].min(), y[shown].min()), max(x[shown].max(), y[shown].max())]
         size = 5 if shown.sum() > 300 else 9
         axis.scatter(
@@ -56,8 +56,6 @@ def figure(document: Mapping[str, Any]) -> Figure:
         axis.set(xscale="log", yscale="log", aspect="equal", xlim=room, ylim=room)
         for one in (axis.xaxis, axis.yaxis):
             plots.log_ticks(one, *room)
-        hidden = int((~shown).sum())
-        axis.set_title(family + (f" ({hidden} not above 0)" if hidden else ""), fontsize=9)
     drawing.supxlabel("IDEA: excess regret, % of the Oracle's", fontsize=9)
     drawing.supylabel("Kalman-UCB: excess regret, % of the Oracle's", fontsize=9)
     plots.note(

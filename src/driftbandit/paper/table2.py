@@ -15,7 +15,7 @@ from driftbandit.report import Cell, Paragraph, Picture, Points, Section, Table
 from driftbandit.result import Result, median_and_iqr
 from driftbandit.study import Outcome, Specification
 
-__all__ = ["TARGET", "agrees", "distance"]
+__all__ = ["TARGET", "agrees", "distance", "groups_in_order", "of_means", "specification"]
 
 GROUPS = (("idea", "kode", "kalman_ucb"), ("oful", "random", "rexp3", "ucb"))
 """Filters first, as published: every one of the first group is below all of the second."""
@@ -33,11 +33,11 @@ def document(outcome: Outcome) -> dict[str, Any]:
     by_system = outcome.specification.cells[0].reading.medians == "systems"
     rows = []
     for family, result in outcome.results().items():
-        excess = _of_means(result) if by_system else result.normalized()
+        excess = of_means(result) if by_system else result.normalized()
         for policy in sorted(excess, key=list(NAMES).index):
             values = excess[policy]
             median, iqr = median_and_iqr(values)
-            low, high = statistics.median_interval(values)
+            low, high = statistics.median_interval(values, resamples=1000)
             known = TABLE2[family].get(policy)
             rows.append(
                 {
@@ -45,8 +45,8 @@ def document(outcome: Outcome) -> dict[str, Any]:
                     "policy": policy,
                     "median": median,
                     "iqr": iqr,
-                    "median_low": low,
-                    "median_high": high,
+                    "median_low": low if np.isfinite(low) else None,
+                    "median_high": high if np.isfinite(high) else None,
                     "quartiles": np.quantile(values, [0.25, 0.75]).tolist(),
                     "runs": int(values.size),
                     "published_median": known.median if known else None,
@@ -56,7 +56,8 @@ def document(outcome: Outcome) -> dict[str, Any]:
     return {"rows": rows}
 
 
-def _of_means(result: Result) -> dict[str, np.ndarray]:
+def of_means(result: Result) -> dict[str, np.ndarray]:
+    """The excess of every system's mean regret over its runs."""
     means = {policy: regret.mean(axis=1) for policy, regret in result.regret.items()}
     return result._replace(regret=means).normalized()
 

@@ -91,10 +91,17 @@ def _pairs(model: Any, arms: Any) -> list[Any]:
     return pairs
 
 
-def checked_beliefs(believed: Any, systems: list[System]) -> list[System]:
+def checked_beliefs(believed: Any, systems: list[System], warmup: int) -> list[System]:
     """What the learners take each system to be: the truth, or a system of the same shape."""
     if believed is None:
         return systems
+    try:
+        return _believed(believed, systems, warmup)
+    except errors.InvalidInput as error:
+        raise error.of("believed") from None
+
+
+def _believed(believed: Any, systems: list[System], warmup: int) -> list[System]:
     if not isinstance(believed, Iterable) or isinstance(believed, str | dict):
         raise errors.InvalidInput(
             "believed", f"has type {type(believed).__name__}", "give a sequence of (LGDS, arms)"
@@ -111,7 +118,7 @@ def checked_beliefs(believed: Any, systems: list[System]) -> list[System]:
             f"has arms of shape {learned[0][1].shape}, the systems {systems[0][1].shape}",
             "believe in as many states and arms as there are",
         )
-    return learned
+    return [(_warmed_up(lgds, warmup), rows) for lgds, rows in learned]
 
 
 def checked_policies(policies: Any) -> dict[str, Policy]:

@@ -102,7 +102,7 @@ def simulate(
         True
     """
     systems = checks.checked_systems(model, arms, warmup)
-    learned = checks.checked_beliefs(believed, systems)
+    learned = checks.checked_beliefs(believed, systems, warmup)
     chosen = checks.checked_policies(policies)
     regret = errors.closest(regret, "regret", programs.REGRETS)
     rounds = errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)

@@ -56,8 +56,9 @@ def play(specification: Specification, chunk: Chunk, report: Report | None = Non
 
 
 def local(workers: int | None = None) -> Engine:
-    """Threads of this process, one chunk each; None: one per core."""
-    count = errors.whole_number(cores() if workers is None else workers, "workers", low=1)
+    """Threads of this process, one chunk each; None: one per core, or two that share a GPU."""
+    if workers is not None:
+        workers = errors.whole_number(workers, "workers", low=1)
 
     def engine(
         specification: Specification,
@@ -66,6 +67,8 @@ def local(workers: int | None = None) -> Engine:
         report: Report,
     ) -> Generator[Done]:
         stop = threading.Event()
+        # While one chunk is on the GPU another is prepared; more would only share Python's lock.
+        count = workers or (2 if specification.platform == "gpu" else cores())
 
         def task(chunk: Chunk) -> Done | None:
             if stop.is_set():

@@ -126,6 +126,8 @@ def named(text: str) -> Reading:
     for part in text.split(","):
         question, _, answer = (word.strip() for word in part.partition("="))
         question = errors.closest(question, "reading", CHOICES)
+        if question in answers:
+            raise errors.InvalidInput("reading", f"answers {question} twice", "answer it once")
         answers[question] = errors.closest(answer, f"reading.{question}", CHOICES[question])
     return Reading(**answers)
 

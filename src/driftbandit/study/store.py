@@ -12,6 +12,7 @@ processes that share a folder write the same bytes.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
@@ -41,6 +42,7 @@ KEY = b"driftbandit"
 """Name of our entry in a Parquet file's metadata."""
 
 
+@functools.cache  # every chunk notes them, and to read them takes longer than to write it
 def versions() -> dict[str, str]:
     """What the numbers were computed with."""
     found = {"driftbandit": driftbandit.__version__}

@@ -1,0 +1,61 @@
+"""A study for tests to kill: `python killed_study.py OUT MEASURE [START]`.
+
+Writes OUT/summary.json at its end. START is a time to wait for, so that two begin at once.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from driftbandit import study
+from driftbandit.study.store import write_whole
+
+METRIC = study.Specification(
+    (study.Cell("gaussian"), study.Cell("bernoulli")),
+    ("idea", "kalman_ucb"),
+    systems=60,
+    runs=1,
+    states=3,
+    arms=3,
+    measure="metric",
+    chunk=1,
+)
+REGRET = study.Specification(
+    (study.Cell("gaussian"), study.Cell("bernoulli")),
+    ("random",),
+    systems=15,
+    runs=2,
+    rounds=200,
+    states=3,
+    arms=3,
+    chunk=1,
+)
+STUDIES = {"metric": METRIC, "regret": REGRET}
+
+
+def slow_disk(seconds):
+    """Leave files half-written for long enough that kills meet them there."""
+    fsync = os.fsync
+
+    def waiting(handle):
+        time.sleep(seconds)
+        fsync(handle)
+
+    os.fsync = waiting
+
+
+def main(out, measure, start="0"):
+    slow_disk(0.004)
+    time.sleep(max(0.0, float(start) - time.time()))
+    outcome = study.run(STUDIES[measure], Path(out) / "studies", study.local(2))
+    summary = {
+        cell: {name: [values.mean(), *values.tolist()] for name, values in columns.items()}
+        for cell, columns in outcome.columns.items()
+    }
+    write_whole(Path(out) / "summary.json", json.dumps([summary, outcome.versions]).encode())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
