@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import math
 import multiprocessing
 import time
 from pathlib import Path
@@ -58,19 +57,18 @@ def play(task: tuple[readings.Reading, str, int, int, str | None]) -> dict[str, 
     )
     by_system = result._replace(regret={p: r.mean(axis=1) for p, r in result.regret.items()})
     return {
-        "reading": dataclasses.asdict(reading),
+        "reading": str(reading),
         "family": family,
-        "runs": {p: median_and_iqr(v) for p, v in result.normalized().items()},
-        "systems": {p: median_and_iqr(v) for p, v in by_system.normalized().items()},
+        "runs": _rounded(result),
+        "systems": _rounded(by_system),
         "seconds": round(time.perf_counter() - begin, 2),
     }
 
 
-def distance(value: float, target: float) -> float:
-    """|log(value / target)|, a printed 0.08 being anything from 0.075 to 0.085."""
-    low, high = target - 0.005, target + 0.005
-    value = max(value, 1e-3)
-    return max(math.log(value / high), math.log(low / value), 0.0)
+def _rounded(result: db.Result) -> dict[str, list[float]]:
+    """Median and IQR of every policy's excess, to five digits."""
+    pairs = {policy: median_and_iqr(values) for policy, values in result.normalized().items()}
+    return {policy: [float(f"{x:.5g}") for x in pair] for policy, pair in pairs.items()}
 
 
 def distances(rows: list[dict], reading: readings.Reading) -> dict[str, tuple[float, float]] | None:
@@ -84,8 +82,10 @@ def distances(rows: list[dict], reading: readings.Reading) -> dict[str, tuple[fl
             return None
         pairs = [(row[reading.medians][p], targets[p]) for p in POLICIES if p != ORACLE]
         found[family] = (
-            float(np.mean([distance(value[0], target.median) for value, target in pairs])),
-            float(np.mean([distance(value[1], target.iqr) for value, target in pairs])),
+            float(
+                np.mean([published.distance(value[0], target.median) for value, target in pairs])
+            ),
+            float(np.mean([published.distance(value[1], target.iqr) for value, target in pairs])),
         )
     return found
 
@@ -126,7 +126,7 @@ def table(document: dict, most: int) -> str:
     """Two Markdown tables, closest first: single changes, then mixtures."""
     rows = document["rows"]
     for row in rows:
-        row["key"] = readings.Reading(**row["reading"])
+        row["key"] = readings.named(row["reading"])
     scored = []
     for reading in readings.search():
         by_family = distances(rows, reading)

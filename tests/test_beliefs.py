@@ -2,12 +2,14 @@
 
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 
 import driftbandit as db
 import naive
 from driftbandit.policies import Policy
+from driftbandit.simulation import draws
 from engine_paths import states_and_rewards, uniforms
 
 POLICIES = db.policies.available()
@@ -72,17 +74,28 @@ def as_arrays(system):
     return model.transition, model.process_cov, float(model.reward_std), start, arms
 
 
-def textbook(name, truth, believed, place, run, **game):
-    """The regret path of one run, from the engine's own random numbers."""
+DRAWS = {name: jax.jit(getattr(draws, name), static_argnums=3) for name in ("normal", "uniform")}
+"""Compiled: operation by operation the first draws of each shape take seconds."""
+
+
+def replayed(name, system, place, run):
+    """States, every arm's noise, and the policy's own chances, as the engine draws them."""
     where = {"seed": STUDY["seed"], "stream": STUDY["stream"], "system": place, "run": run}
-    model, arms = truth[place]
-    states, _ = states_and_rewards(model, arms, ROUNDS, **where)
+    model, arms = system
     # A state that rests at zero, paid with unit noise: the rewards are the noise itself.
     still = db.LGDS(model.transition, 0 * model.process_cov, 1.0, 0 * model.process_cov)
-    _, noises = states_and_rewards(still, arms, ROUNDS, **where)
-    draws = uniforms(name, ROUNDS, **where)
+    with pytest.MonkeyPatch.context() as patch:
+        for law, compiled in DRAWS.items():
+            patch.setattr(draws, law, compiled)
+        states, _ = states_and_rewards(model, arms, ROUNDS, **where)
+        _, noises = states_and_rewards(still, arms, ROUNDS, **where)
+        return states, noises, uniforms(name, ROUNDS, **where)
+
+
+def textbook(name, truth, believed, place, run, **game):
+    """The regret path of one run."""
     systems = as_arrays(truth[place]), as_arrays(believed[place])
-    return naive.run(name, *systems, states, noises, draws, **game)
+    return naive.run(name, *systems, *replayed(name, truth[place], place, run), **game)
 
 
 def assert_same_curve(curve, path, checkpoints):
@@ -141,8 +154,7 @@ def test_own_policies_that_see_all_rewards_know_the_truth(truth, wrong):
 
     result = db.simulate(truth, None, [of(True), of(False)], believed=wrong, **STUDY)
     for place, (model, arms) in enumerate(truth):
-        where = {"seed": STUDY["seed"], "stream": STUDY["stream"], "system": place}
-        states, _ = states_and_rewards(model, arms, ROUNDS, **where)
+        states, _, _ = replayed("longest", (model, arms), place, 0)
         for sees_all, known in ((True, arms), (False, wrong[place][1])):
             longest = int((known**2).sum(axis=1).argmax())
             expected = naive.regret(arms, states, [longest] * ROUNDS)

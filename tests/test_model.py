@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import naive
-from driftbandit import LGDS, InvalidInput
+from driftbandit import LGDS, InvalidInput, steady_state
 from driftbandit.model import checked_arms, factor, unit_rows
 from systems import assert_close, random_system
 
@@ -158,3 +158,17 @@ def test_P1_factor_of_singular_covariances_too(rank):
     cov = root @ root.T
     F = factor(cov)
     assert_close(F @ F.T, cov, 1e-14)
+
+
+def test_stationary_cov_in_any_units():
+    """A state that is reached late, or measured in tiny units, is not left out of the sum."""
+    chain = [[0, 0, 0], [1e-9, 0, 0], [0, 1e9, 0.5]]
+    model = LGDS(chain, np.diag([1.0, 0, 0]), 0.1)
+    assert model.stationary_cov()[2, 2] == pytest.approx(4 / 3, rel=1e-12)
+    slow = LGDS([[0, 0], [1e-8, 0.999999]], np.diag([1.0, 0]), 0.1)
+    expected = 1e-16 / (1 - 0.999999**2)
+    assert slow.stationary_cov()[1, 1] == pytest.approx(expected, rel=1e-9)
+    # One arm that reads the first state alone: what is left of it feeds the second's doubt.
+    left = 1e-16 * 0.01 / 1.01 / (1 - 0.999999**2)
+    found = steady_state.prediction_cov(slow, [1.0, 0.0])[1, 1]
+    assert found == pytest.approx(left, rel=1e-6)

@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import jax
 import matplotlib.image
@@ -15,12 +16,13 @@ from typer.testing import CliRunner
 
 import driftbandit as db
 from browser import assert_readable, console_problems, open_page, set_width
-from driftbandit import cli, paper, theory
+from driftbandit import cli, paper, plots, theory
 from driftbandit.cli.app import app
 from driftbandit.paper import figure1, figure3, published, table2
+from driftbandit.paper.figure3 import TARGETS as PERTURBED
+from driftbandit.paper.target import storable
 from driftbandit.policies import idea, kalman_ucb
 from driftbandit.study import Cell, Outcome, Specification, chunks, readings
-from driftbandit.study.perturbation import TARGETS as PERTURBED
 from driftbandit.study.perturbation import similarity
 from driftbandit.study.readings import PLAIN, Reading
 
@@ -130,7 +132,8 @@ def test_every_target_writes_its_files(name, made, documents, out):
     assert document["target"] == name
     assert document == json.loads(json.dumps(made[name].document))
     settings = document["settings"]
-    assert [settings[key] for key in ("systems", "runs", "rounds", "seed")] == [4, 2, 20, 1]
+    played = [1, 1] if name == "figure2" else [2, 20]  # the metric plays nothing
+    assert [settings[key] for key in ("systems", "seed", "runs", "rounds")] == [4, 1, *played]
     assert settings["families"] == list(FAMILIES)
     assert settings["reading"] == "plain"
     assert (out / "studies" / settings["study"] / "manifest.json").exists()
@@ -176,11 +179,14 @@ def test_a_report_of_one_target(made, out, tmp_path):
     assert re.findall(r'<section id="(\w+)">', html) == ["about", "figure1", "settings"]
 
 
-def test_a_torn_file_is_named(tmp_path):
-    (tmp_path / "table2.json").write_text("{")
-    (tmp_path / "table2.svg").write_text("<svg/>")
-    with pytest.raises(db.InvalidInput, match=r"out: table2.json is not JSON"):
-        paper.write_report(paper.TARGETS, tmp_path)
+@pytest.mark.parametrize("text", ["{", "", "3", "[]", "{}", '{"rows": []}', "\xff"])
+def test_what_cannot_be_read_is_named_and_leaves_the_rest(text, made, out, tmp_path):
+    """Another version's file, or a damaged one, costs its own section alone."""
+    (tmp_path / "table2.json").write_text(text, encoding="latin-1")
+    shutil.copy(out / "figure1.json", tmp_path)
+    html = paper.write_report(paper.TARGETS, tmp_path).read_text()
+    assert "<code>table2.json</code> could not be read" in html
+    assert html.count("data:image/svg+xml") == 1
 
 
 def test_again_plays_nothing_and_writes_the_same_bytes(made, options, out, monkeypatch):
@@ -394,7 +400,7 @@ def test_P21_medians_over_runs_or_over_systems():
         assert row["iqr"] == pytest.approx(1.5 - 0.375)
         assert (row["published_median"], row["published_iqr"]) == known
     for row in table2.document(outcome(regret, Reading(medians="systems")))["rows"]:
-        assert (row["median"], row["runs"]) == (1.375, 2)
+        assert (row["median"], row["runs"]) == (1.375, 4)
         assert row["iqr"] == pytest.approx((2.5 - 0.25) / 2)
 
 
@@ -421,17 +427,21 @@ def test_what_counts_as_met(median, known, verdict):
 
 
 def test_the_distance_to_the_published_medians():
-    """The mean of |log(mine / theirs)|; rows without a published value do not count."""
+    """The mean of |log(mine / theirs)|; rows without a published value do not count.
+
+    A printed 1.00 may be anything from 0.995 to 1.005.
+    """
     rows = [
         {"median": 2.0, "published_median": 1.0},
         {"median": 0.5, "published_median": 1.0},
         {"median": 3.0, "published_median": 3.0},
         {"median": 99.0, "published_median": None},
     ]
-    assert table2.distance(rows) == pytest.approx(2 * np.log(2) / 3)
+    expected = (np.log(2 / 1.005) + np.log(0.995 / 0.5)) / 3
+    assert table2.distance(rows) == pytest.approx(expected)
     assert table2.distance(rows[2:]) == 0
     below = [{"median": -0.5, "published_median": 1.0}]  # better than the Oracle, by luck
-    assert table2.distance(below) == pytest.approx(np.log(1000))
+    assert table2.distance(below) == pytest.approx(np.log(995))
 
 
 def test_the_order_of_the_groups():
@@ -463,7 +473,22 @@ def test_P21_all_published_medians_agree_with_themselves():
 
 def test_one_run_makes_a_document_that_json_can_hold():
     regret = {"kalman_oracle": [[1.0]], "idea": [[2.0]]}
-    json.dumps(table2.document(outcome(regret)), allow_nan=False)
+    stored = storable(table2.document(outcome(regret)))
+    json.dumps(stored, allow_nan=False)
+    assert stored["rows"][0]["median_low"] is None
+    assert plots.save(table2.figure(stored), Path("a.svg"))
+
+
+def test_an_oracle_without_regret_makes_a_document_that_json_can_hold():
+    """An excess is infinite where the Oracle has no regret and the policy has some."""
+    worse = [[1.0, 2.0], [2.0, 3.0]]
+    regret = {"kalman_oracle": [[0.0, 0.0], [0.0, 2.0]], "idea": worse, "kalman_ucb": worse}
+    for target in (table2, figure1):
+        stored = storable(target.document(outcome(regret)))
+        json.dumps(stored, allow_nan=False)
+        svg = plots.save(target.figure(stored), Path("a.svg")).decode()
+        if target is figure1:  # the other one judges policies that did not play here
+            assert target.section(stored, svg).blocks
 
 
 def test_figure_1_without_a_dot_above_zero():

@@ -192,6 +192,8 @@ CELLS = st.builds(
     chunk=st.integers(1, 2**31),
 )
 def test_a_specification_survives_json(cells, policies, sizes, seed, states, kind, platform, chunk):
+    if kind[0] == "metric":  # which is measured of bonuses alone
+        policies = ["idea", "kalman_ucb"]
     given = Specification(
         tuple(cells), tuple(policies), *sizes, seed, states, states, *kind, platform, chunk
     )
@@ -469,8 +471,7 @@ def test_flipped_bits(copy, finished):
         content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
         path.write_bytes(content)
         assert opened.missing() == [chunk]
-        with pytest.raises(db.InvalidInput, match=f"{chunk.name} is missing or damaged"):
-            opened.load(chunk)
+        assert opened.find(chunk) is None
         if turn % 10 == 0:
             assert_heals(copy[0], finished, [chunk.name])
         path.write_bytes(whole)
@@ -480,10 +481,11 @@ def test_manifest_of_an_unfinished_study(copy):
     file_of(copy[1], NAMES[0]).unlink()
     path = file_of(copy[1], NAMES[1])
     path.write_bytes(path.read_bytes()[1:])
-    manifest = Store(copy[0], METRIC).write_manifest()
+    with pytest.raises(db.InvalidInput, match=f"{NAMES[0]} is missing or damaged"):
+        Store(copy[0], METRIC).gather()
+    manifest = json.loads((copy[1] / "manifest.json").read_text())
     assert manifest["complete"] is False
-    assert list(manifest["chunks"]) == NAMES[2:]
-    assert json.loads((copy[1] / "manifest.json").read_text()) == manifest
+    assert sorted(manifest["chunks"]) == sorted(NAMES[2:])
 
 
 def test_deleted_chunks(copy, finished):

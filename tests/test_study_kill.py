@@ -1,5 +1,6 @@
 """Studies that are killed, interrupted, or run twice at once, as processes."""
 
+import functools
 import hashlib
 import json
 import os
@@ -38,6 +39,19 @@ def finish(process):
     assert stderr == ""
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Where the script ran alone to its end, by measure."""
+
+    @functools.cache
+    def out(measure):
+        folder = tmp_path_factory.mktemp(f"undisturbed-{measure}")
+        finish(start(folder, measure))
+        return folder
+
+    return out
+
+
 def folder_of(out, measure):
     return out / "studies" / killed_study.STUDIES[measure].identity
 
@@ -73,7 +87,7 @@ def assert_chunks_are_whole(folder):
         assert path.name.split(".")[-2] == digest[:16]
 
 
-def wait_for(condition, process, seconds=60.0):
+def wait_for(condition, process, seconds=120.0):
     """Wait until it holds or the process has ended."""
     end = time.monotonic() + seconds
     while not condition() and process.poll() is None:
@@ -106,12 +120,10 @@ MOMENTS = {"metric": ["anywhen"] * 4 + ["playing", "writing"] * 7, "regret": ["p
 
 
 @pytest.mark.parametrize("measure", ["metric", "regret"])
-def test_killed_at_random_moments(measure, tmp_path):
+def test_killed_at_random_moments(measure, undisturbed, tmp_path):
     """Twenty kills in all; resumed each time, it ends with the bytes of an undisturbed run."""
     rng = random.Random(7)
     moments = rng.sample(MOMENTS[measure], len(MOMENTS[measure]))
-    undisturbed = tmp_path / "undisturbed"
-    finish(start(undisturbed, measure))
     interrupted, torn, early = 0, 0, []
     while moments:
         out = tmp_path / f"killed {len(early)}"
@@ -128,20 +140,20 @@ def test_killed_at_random_moments(measure, tmp_path):
             assert len(early) < 5
     finish(start(out, measure))
     total = len(list(killed_study.STUDIES[measure].chunks()))
-    expected = folder_of(undisturbed, measure)
+    expected = folder_of(undisturbed(measure), measure)
+    summary = (undisturbed(measure) / "summary.json").read_bytes()
     assert stored(expected) == total
     for done in {*early, out}:
         assert contents(folder_of(done, measure)) == contents(expected)
-        assert (done / "summary.json").read_bytes() == (undisturbed / "summary.json").read_bytes()
+        assert (done / "summary.json").read_bytes() == summary
     assert interrupted == len(MOMENTS[measure])
     if measure == "metric":
         assert torn >= 3
 
 
-def test_two_at_once(tmp_path):
+def test_two_at_once(undisturbed, tmp_path):
     """On one folder, which holds damaged files that both want to clear away."""
-    alone, shared = tmp_path / "alone", tmp_path / "shared"
-    finish(start(alone, "metric"))
+    alone, shared = undisturbed("metric"), tmp_path / "shared"
     specification = killed_study.METRIC
     folder = folder_of(shared, "metric")
     folder.mkdir(parents=True)

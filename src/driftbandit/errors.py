@@ -35,6 +35,10 @@ class InvalidInput(ValueError):
         super().__init__(f"{argument}: {problem}; {remedy}")
         self.argument, self.problem, self.remedy = argument, problem, remedy
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes whole."""
+        return type(self), (self.argument, self.problem, self.remedy)
+
     def of(self, owner: str) -> InvalidInput:
         """The same error, of an argument that belongs to ``owner``."""
         if self.argument.startswith(owner):

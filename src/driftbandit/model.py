@@ -91,12 +91,13 @@ class LGDS:
         # cancels where Γ is far from normal, which SciPy's solver perturbs its input for.
         power, cov = self.transition, self.process_cov
         with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN
+            # Until Γ^k is zero, not until the sum seems to stand still: states in small units, or
+            # reached late, would be left out. ρ(Γ) < 1 by one rounding takes 64 doublings.
             for _ in range(64):
-                step = power @ cov @ power.T
-                cov = cov + step
-                if np.abs(step).max() <= np.finfo(float).eps * np.abs(cov).max():
-                    break
+                cov = cov + power @ cov @ power.T
                 power = power @ power
+                if not power.any():
+                    break
             cov = (cov + cov.T) / 2
         cov.setflags(write=False)
         return cov

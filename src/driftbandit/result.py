@@ -9,7 +9,7 @@ import numpy as np
 from driftbandit import errors, statistics
 from driftbandit.statistics import Paired
 
-__all__ = ["ORACLE", "Result", "Timing", "median_and_iqr"]
+__all__ = ["ORACLE", "Result", "Timing", "median_and_iqr", "quartiles"]
 
 ORACLE = "kalman_oracle"
 """The policy whose regret the others' is divided by."""
@@ -155,7 +155,12 @@ def _summary(regret: np.ndarray) -> dict[str, float]:
 
 def median_and_iqr(values: np.ndarray) -> tuple[float, float]:
     """Median and interquartile range; infinite values count, and may make them infinite or NaN."""
-    method: Any = "linear" if np.isfinite(values).all() else "inverted_cdf"
+    low, middle, high = quartiles(values)
     with np.errstate(invalid="ignore"):
-        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], method=method)
-        return float(middle), float(high - low)
+        return float(middle), float(np.subtract(high, low))
+
+
+def quartiles(values: np.ndarray) -> list[float]:
+    """The three quartiles; infinite values count."""
+    method: Any = "linear" if np.isfinite(values).all() else "inverted_cdf"
+    return list(np.quantile(values, [0.25, 0.5, 0.75], method=method).tolist())

@@ -280,7 +280,8 @@ def _by_doubling(stack: _Stack) -> np.ndarray:
 
 def _refined(covs: np.ndarray, stack: _Stack) -> np.ndarray:
     """Newton's method: gives back the digits that ill-conditioned systems cost `_by_doubling`."""
-    return _until_still(_newton, *stack, covs, tolerance=1e-12)  # a step about squares the error
+    # A step about squares the error.
+    return _until_still(_newton, *stack, covs, tolerance=1e-12, fading=False)
 
 
 def _newton(
@@ -300,8 +301,13 @@ def _until_still(
     advance: Callable[..., tuple[np.ndarray, ...]],
     *stacks: np.ndarray,
     tolerance: float = EPSILON,
+    fading: bool = True,
 ) -> np.ndarray:
-    """Advance ``stacks`` until the last of them stands still, each of its matrices by itself."""
+    """Advance ``stacks`` until the last of them stands still, each of its matrices by itself.
+
+    ``fading``: and until the first, a power, has died out; else states in small units, or reached
+    late, would be left out.
+    """
     ends = stacks[-1].copy()
     moving = np.arange(len(ends))
     for _ in range(64):
@@ -309,6 +315,8 @@ def _until_still(
         ends[moving] = stacks[-1]
         # False also for what is no number any more.
         going = _largest(stacks[-1] - before) > tolerance * _largest(stacks[-1])
+        if fading:
+            going |= _largest(stacks[0]) ** 2 > EPSILON
         moving, stacks = moving[going], tuple(matrices[going] for matrices in stacks)
         if not moving.size:
             break

@@ -41,6 +41,10 @@ def main() -> None:
     except (driftbandit.InvalidInput, driftbandit.NotDetectable) as error:
         Console(stderr=True).print(f"[bold red]error[/] {_plain(str(error))}", soft_wrap=True)
         sys.exit(2)
+    except OSError as error:  # a full disk, a folder that went away
+        reason = f"{error.filename or ''} {error.strerror or error}".strip()
+        Console(stderr=True).print(f"[bold red]error[/] {_plain(reason)}", soft_wrap=True)
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -79,6 +79,9 @@ def command(
     device: Annotated[
         str | None, typer.Option(help="cpu or gpu; default: what JAX prefers.")
     ] = None,
+    congruent: Annotated[
+        bool, typer.Option("--congruent", help="Figure 3: T⁻¹QT⁻ᵀ, not the projected T⁻¹QT.")
+    ] = False,
     float32: Annotated[bool, typer.Option(help="Single precision.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the data as JSON.")] = False,
 ) -> None:
@@ -105,6 +108,7 @@ def command(
             _families(family),
             "float32" if float32 else "float64",
             _platform(device, engine),
+            congruent,
         )
         for name in chosen
     }
@@ -131,7 +135,7 @@ def command(
             for table in _tables(made[name].section):
                 console.print(table)
             _say(console, made[name], time.perf_counter() - begin)
-    page = paper.write_report(paper.TARGETS, out)
+    page = paper.write_report(paper.TARGETS, out, made)
     if as_json:
         print(json.dumps({name: part.document for name, part in made.items()}, indent=1))
     console.print(f"Report: [bold]{escape(str(page))}[/]", soft_wrap=True)
@@ -168,6 +172,8 @@ def _engine(name: str, address: str | None, workers: int | None) -> Engine:
     from driftbandit import study
 
     if errors.closest(name, "--engine", study.ENGINES) == "ray":
+        if workers is not None:
+            raise errors.InvalidInput("--workers", "was given with --engine ray", "leave it out")
         return study.on_ray(address)
     if address is not None:
         raise errors.InvalidInput("--address", "was given without a cluster", "add --engine ray")

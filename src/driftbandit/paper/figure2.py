@@ -9,8 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from driftbandit import plots
+from driftbandit.paper.figure1 import place
 from driftbandit.paper.target import Options, Size, Target
-from driftbandit.report import Cell, Paragraph, Picture, Section, Table
+from driftbandit.report import Cell, Paragraph, Picture, Points, Section, Table
 from driftbandit.study import Outcome, Specification
 
 __all__ = ["TARGET"]
@@ -21,7 +22,7 @@ ENDS = {"low": "lower end", "high": "upper end"}
 
 def specification(options: Options) -> Specification:
     """The metric of every system; nothing is played."""
-    return options.specification(("idea", "kalman_ucb"), measure="metric")
+    return options.metric(("idea", "kalman_ucb"))
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
@@ -52,7 +53,8 @@ def figure(document: Mapping[str, Any]) -> Figure:
                 ("low", plots.COLORS[1], "^"),
                 ("high", plots.COLORS[0], "o"),
             ):
-                x, y = (np.array(intervals[f"{p}.{form}.{end}"]) for p in ("idea", "kalman_ucb"))
+                names = (f"{policy}.{form}.{end}" for policy in ("idea", "kalman_ucb"))
+                x, y = (np.array(intervals[name], float) for name in names)
                 shown = (x > 0) & (y > 0)
                 axis.scatter(
                     x[shown],
@@ -74,8 +76,8 @@ def figure(document: Mapping[str, Any]) -> Figure:
             if form == "printed":
                 axis.set_title(family, fontsize=9)
         row[0].set_ylabel(form, fontsize=9)
-    drawing.supxlabel("φ of IDEA (squared reward units)", fontsize=9)
-    drawing.supylabel("φ of Kalman-UCB (squared reward units)", fontsize=9)
+    drawing.supxlabel("φ of IDEA (reward units, squared)", fontsize=9)
+    drawing.supylabel("φ of Kalman-UCB (reward units, squared)", fontsize=9)
     handles, labels = axes[0][0].get_legend_handles_labels()
     drawing.legend(
         handles,
@@ -115,6 +117,21 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
                 "Intervals of φ: lower ends (triangles) and upper ends (dots).",
                 "Scatter plots of the lower and upper ends of the metric, printed and squared form",
                 svg,
+            ),
+            Paragraph(
+                "The paper has the upper ends on the diagonal for Gaussian, Cauchy and Uniform, "
+                "and above it for Bernoulli and Exponential. Kalman-UCB's upper end as printed, in "
+                "multiples of IDEA's, in the median system:"
+            ),
+            Points(
+                [
+                    place(
+                        family,
+                        found["intervals"]["idea.printed.high"],
+                        found["intervals"]["kalman_ucb.printed.high"],
+                    )
+                    for family, found in document["families"].items()
+                ]
             ),
             Table(
                 "Share of systems in which IDEA's end lies below Kalman-UCB's: lower and "

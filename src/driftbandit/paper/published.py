@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
-__all__ = ["FIGURE3", "TABLE2", "Published"]
+__all__ = ["FIGURE3", "TABLE2", "Published", "distance"]
 
 
 class Published(NamedTuple):
@@ -38,3 +39,15 @@ FIGURE3: dict[str, dict[str, float]] = {
     "arms": {"kode": 0.47, "idea": 0.48, "kalman_ucb": 0.40},
 }
 """Growth of the median normalized regret at ν = 10, by what is perturbed; Q's is not given."""
+
+
+def distance(value: float, printed: float) -> float:
+    """|log(value / printed)|, where a printed 0.08 is anything from 0.075 to 0.085.
+
+    Example:
+        >>> round(distance(1.5, 1.37), 3), distance(0.083, 0.08)
+        (0.087, 0.0)
+    """
+    low, high = printed - 0.005, printed + 0.005
+    value = max(value, 1e-3)
+    return max(math.log(value / high), math.log(low / value), 0.0)

@@ -7,15 +7,14 @@ OUT/studies/…                                       chunks, so that nothing is
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import driftbandit
-from driftbandit import errors, plots
-from driftbandit.paper.target import Options, Target
+from driftbandit import plots
+from driftbandit.paper.target import Options, Target, storable
 from driftbandit.report import Facts, Paragraph, Section, page
 from driftbandit.study import Outcome, run
 from driftbandit.study.engines import Engine
@@ -62,20 +61,26 @@ def reproduce(
     out = Path(out)
     specification = target.specification(options)
     outcome = run(specification, out / "studies", engine, resume=resume, progress=progress)
-    settings: dict[str, Any] = options.size._asdict()
-    settings |= dataclasses.asdict(options)
-    settings |= {"reading": str(options.reading), "study": specification.identity}
-    del settings["size"]
-    document = {
-        "target": target.name,
-        "settings": settings,
-        "versions": outcome.versions,
-        **target.document(outcome),
-    }
+    kept = ("systems", "runs", "rounds", "seed", "measure", "dtype", "platform")
+    document = storable(
+        {
+            "target": target.name,
+            "settings": {name: getattr(specification, name) for name in kept}
+            | {
+                "families": options.families,
+                "reading": str(options.reading),
+                "study": specification.identity,
+            },
+            "versions": outcome.versions,
+            **target.document(outcome),
+        }
+    )
     figure = target.figure(document)
     svg = plots.save(figure, Path("figure.svg"))
     content = {
-        out / f"{target.name}.json": (json.dumps(document, indent=1) + "\n").encode(),
+        out / f"{target.name}.json": (
+            json.dumps(document, indent=1, allow_nan=False) + "\n"
+        ).encode(),
         out / f"{target.name}.svg": svg,
         out / f"{target.name}.png": plots.save(figure, Path("figure.png")),
     }
@@ -85,20 +90,35 @@ def reproduce(
     return Reproduced(target, document, section, tuple(content), outcome)
 
 
-def write_report(targets: Mapping[str, Target], out: Path) -> Path:
-    """Write ``report.html`` from everything that ``out`` holds."""
+def write_report(
+    targets: Mapping[str, Target], out: Path, made: Mapping[str, Reproduced] | None = None
+) -> Path:
+    """Write ``report.html`` from everything that ``out`` holds.
+
+    Args:
+        targets: what may be there, in the report's order.
+        out: the folder.
+        made: what was made just now and need not be read and drawn again.
+    """
     out = Path(out)
-    sections, facts = [], {}
+    sections: list[Section] = []
+    facts: dict[str, str] = {}
     for name, target in targets.items():
-        data, picture = out / f"{name}.json", out / f"{name}.svg"
-        if not (data.exists() and picture.exists()):
+        data = out / f"{name}.json"
+        if not data.exists():
             continue
-        document = _read(data)
-        sections.append(target.section(document, picture.read_text()))
-        facts[target.title] = _played(document["settings"], out)
-        facts[f"{target.title}, computed with"] = ", ".join(
-            f"{package} {' and '.join(found)}" for package, found in document["versions"].items()
-        )
+        try:
+            if made and name in made:
+                document, section = made[name].document, made[name].section
+            else:
+                document = json.loads(data.read_text())
+                svg = plots.save(target.figure(document), Path("figure.svg")).decode()
+                section = target.section(document, svg)
+            facts |= _about(target, document, out)
+        except Exception:  # another version's, or damaged: the rest is worth having
+            lost = f"`{data.name}` could not be read: reproduce {name} again, or remove it."
+            section = Section(name, target.title, [Paragraph(lost)])
+        sections.append(section)
     introduction = Section(
         "about",
         "What this is",
@@ -119,17 +139,23 @@ def write_report(targets: Mapping[str, Target], out: Path) -> Path:
     return path
 
 
-def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        return dict(json.loads(path.read_text()))
-    except ValueError as error:
-        raise errors.InvalidInput(
-            "out", f"{path.name} is not JSON ({error})", "reproduce it again, or remove it"
-        ) from None
+def _about(target: Target, document: Mapping[str, Any], out: Path) -> dict[str, str]:
+    """Settings, versions and times of one target."""
+    versions = ", ".join(
+        f"{package} {' and '.join(found)}" for package, found in document["versions"].items()
+    )
+    played = _played(document["settings"], out)
+    return {target.title: played, f"{target.title}, computed with": versions}
 
 
 def _played(settings: Mapping[str, Any], out: Path) -> str:
     seconds = logged_seconds(out / "studies" / settings["study"])
+    if settings["measure"] == "metric":
+        return (
+            f"{settings['systems']} systems per family ({', '.join(settings['families'])}), seed "
+            f"{settings['seed']}, reading {settings['reading']}; {seconds['play']:.0f} s of "
+            "computing, summed over workers"
+        )
     return (
         f"{settings['systems']} systems × {settings['runs']} runs × {settings['rounds']} rounds "
         f"per family ({', '.join(settings['families'])}), seed {settings['seed']}, reading "

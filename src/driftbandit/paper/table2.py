@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from driftbandit import plots, policies, statistics
-from driftbandit.paper.published import TABLE2
+from driftbandit.paper import published
 from driftbandit.paper.target import NAMES, Options, Size, Target
 from driftbandit.report import Cell, Paragraph, Picture, Points, Section, Table
-from driftbandit.result import Result, median_and_iqr
+from driftbandit.result import Result, median_and_iqr, quartiles
 from driftbandit.study import Outcome, Specification
 
 __all__ = ["TARGET", "agrees", "distance", "groups_in_order", "of_means", "specification"]
@@ -34,26 +35,32 @@ def document(outcome: Outcome) -> dict[str, Any]:
     rows = []
     for family, result in outcome.results().items():
         excess = of_means(result) if by_system else result.normalized()
-        for policy in sorted(excess, key=list(NAMES).index):
+        for policy in sorted(excess, key=_place):
             values = excess[policy]
             median, iqr = median_and_iqr(values)
             low, high = statistics.median_interval(values, resamples=1000)
-            known = TABLE2[family].get(policy)
+            known = published.TABLE2[family].get(policy)
             rows.append(
                 {
                     "family": family,
                     "policy": policy,
                     "median": median,
                     "iqr": iqr,
-                    "median_low": low if np.isfinite(low) else None,
-                    "median_high": high if np.isfinite(high) else None,
-                    "quartiles": np.quantile(values, [0.25, 0.75]).tolist(),
-                    "runs": int(values.size),
+                    "median_low": low,
+                    "median_high": high,
+                    "quartiles": quartiles(values)[::2],
+                    "runs": int(result.regret[policy].size),
                     "published_median": known.median if known else None,
                     "published_iqr": known.iqr if known else None,
                 }
             )
     return {"rows": rows}
+
+
+def _place(policy: str) -> tuple[int, str]:
+    """Sorts as in the paper's table, other policies last."""
+    names = list(NAMES)
+    return (names.index(policy) if policy in names else len(names), policy)
 
 
 def of_means(result: Result) -> dict[str, np.ndarray]:
@@ -68,18 +75,27 @@ def agrees(row: Row) -> bool | None:
     if target is None:
         return None
     allowed = 0.03 if target < 0.2 else 0.25 * target
-    return bool(abs(row["median"] - target) <= allowed)
+    return bool(abs(_median(row) - target) <= allowed)
+
+
+def _drawn(value: float | None) -> float:
+    """NaN, which is not drawn, for what JSON could not hold."""
+    return math.nan if value is None else value
+
+
+def _median(row: Row) -> float:
+    return math.inf if row["median"] is None else float(row["median"])
 
 
 def distance(rows: list[Row]) -> float:
     """Mean |log(median / published)|: 0.1 is 10 % off on average."""
-    pairs = [(row["median"], row["published_median"]) for row in rows if row["published_median"]]
-    return float(np.mean([abs(np.log(max(mine, 1e-3) / target)) for mine, target in pairs]))
+    pairs = [(_median(row), row["published_median"]) for row in rows if row["published_median"]]
+    return float(np.mean([published.distance(mine, target) for mine, target in pairs]))
 
 
 def groups_in_order(rows: list[Row]) -> bool:
     """Whether the filters' medians all lie below the others', in one family."""
-    median = {row["policy"]: row["median"] for row in rows}
+    median = {row["policy"]: _median(row) for row in rows}
     first, second = GROUPS
     return max(median[p] for p in first) < min(median[p] for p in second)
 
@@ -100,8 +116,9 @@ def figure(document: Mapping[str, Any]) -> Figure:
     for axis, (family, rows) in zip(axes, by_family.items(), strict=True):
         for place, row in enumerate(rows):
             color = plots.COLORS[0]
-            axis.plot(row["quartiles"], [place, place], color=color, lw=2.5, alpha=0.45)
-            (mine,) = axis.plot(row["median"], place, "o", ms=5, color=color)
+            ends = np.array(row["quartiles"], float)  # NaN, which is not drawn, for None
+            axis.plot(ends, [place, place], color=color, lw=2.5, alpha=0.45)
+            (mine,) = axis.plot(_drawn(row["median"]), place, "o", ms=5, color=color)
             if row["published_median"] is not None:
                 (theirs,) = axis.plot(
                     row["published_median"], place, "D", ms=6, mfc="none", color=plots.COLORS[1]
@@ -109,11 +126,11 @@ def figure(document: Mapping[str, Any]) -> Figure:
         axis.set_title(family, fontsize=9)
         axis.set_xscale("symlog", linthresh=0.1)
         axis.set_xticks([0, 0.1, 1, 10], ["0", "0.1", "1", "10"])
-        axis.set_xlim(-0.01, max(12, *(1.2 * row["quartiles"][1] for row in rows)))
+        axis.set_xlim(-0.01, max(12, *(1.2 * (row["quartiles"][1] or 0) for row in rows)))
         axis.minorticks_off()
         axis.tick_params(labelsize=8)
         axis.grid(axis="x", alpha=0.3)
-    axes[0].set_yticks(range(len(names)), [NAMES[name] for name in names])
+    axes[0].set_yticks(range(len(names)), [NAMES.get(name, name) for name in names])
     axes[0].invert_yaxis()
     drawing.supxlabel("excess regret, in multiples of the Kalman Oracle's", fontsize=9)
     drawing.legend(
@@ -132,14 +149,17 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
     by_family = _by_family(document)
     families = list(by_family)
     cells = {(row["family"], row["policy"]): row for row in document["rows"]}
+    listed = [row["policy"] for row in by_family[families[0]]]
     rows: list[list[Cell | str]] = [
-        [NAMES[policy], *(_cell(cells[family, policy]) for family in families)]
-        for policy in NAMES
-        if (families[0], policy) in cells
+        [NAMES.get(policy, policy), *(_cell(cells[family, policy]) for family in families)]
+        for policy in listed
     ]
     judged = [row for row in document["rows"] if agrees(row) is not None]
     met = sum(bool(agrees(row)) for row in judged)
     runs = document["rows"][0]["runs"]
+    counted = f"{runs} runs"
+    if "medians=systems" in document.get("settings", {}).get("reading", ""):
+        counted = f"the means of systems, {runs} runs in all,"
     return Section(
         "table2",
         "Table II: regret beyond the Kalman Oracle's",
@@ -151,7 +171,7 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
                 "within 25 % (or 0.03, where they are below 0.2)."
             ),
             Table(
-                f"Median (interquartile range) over {runs} runs per family; below, the published "
+                f"Median (interquartile range) over {counted} per family; below, the published "
                 "values. Marked: farther off than that.",
                 ["policy", *families],
                 rows,
@@ -169,11 +189,13 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
 
 
 def _cell(row: Row) -> Cell:
-    published = ""
+    printed = ""
     if row["published_median"] is not None:
-        published = f"{row['published_median']:.2f} ({row['published_iqr']:.2f})"
-    text = f"{row['median']:.2f} ({row['iqr']:.2f})"
-    return Cell(text, row["median"], published, "bad" if agrees(row) is False else "")
+        printed = f"{row['published_median']:.2f} ({row['published_iqr']:.2f})"
+    known = (f"{value:.2f}" if value is not None else "∞" for value in (row["median"], row["iqr"]))
+    return Cell(
+        "{} ({})".format(*known), _median(row), printed, "bad" if agrees(row) is False else ""
+    )
 
 
 def _finding(family: str, rows: list[Row]) -> str:

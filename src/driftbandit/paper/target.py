@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from driftbandit.report import Section
 from driftbandit.study import Cell, Outcome, Specification
 from driftbandit.study.readings import PLAIN, Reading
 
-__all__ = ["NAMES", "Options", "Size", "Target"]
+__all__ = ["NAMES", "Options", "Size", "Target", "storable"]
 
 NAMES = {
     "idea": "IDEA",
@@ -49,9 +50,11 @@ class Options:
     families: tuple[str, ...] = tuple(FAMILIES)
     dtype: str = "float64"
     platform: str = "cpu"
+    congruent: bool = False
+    """Figure 3: T⁻¹QT⁻ᵀ in place of the projected T⁻¹QT."""
 
     def specification(
-        self, policies: tuple[str, ...], cells: tuple[Cell, ...] = (), measure: str = "regret"
+        self, policies: tuple[str, ...], cells: tuple[Cell, ...] = ()
     ) -> Specification:
         """A study of this size; by default one cell per family."""
         systems, runs, rounds = self.size
@@ -62,12 +65,32 @@ class Options:
             runs,
             rounds,
             self.seed,
-            measure=measure,
             dtype=self.dtype,
             platform=self.platform,
             # A GPU wants all of a family at once, cores want to share it.
             chunk=systems if self.platform == "gpu" else 50,
         )
+
+    def metric(self, policies: tuple[str, ...]) -> Specification:
+        """A study of the metric φ: one cell per family, nothing played, float64 on the CPU."""
+        cells = tuple(Cell(family, self.reading) for family in self.families)
+        return Specification(
+            cells, policies, self.size.systems, runs=1, rounds=1, seed=self.seed, measure="metric"
+        )
+
+
+def storable(value: Any) -> Any:
+    """The same, with None for numbers that JSON does not have: infinite ones and NaN.
+
+    Example:
+        >>> storable({"low": float("nan"), "runs": [1, 2.5]})
+        {'low': None, 'runs': [1, 2.5]}
+    """
+    if isinstance(value, dict):
+        return {key: storable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Target(NamedTuple):

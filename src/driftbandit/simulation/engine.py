@@ -110,6 +110,8 @@ def simulate(
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
     first_system = errors.whole_number(first_system, "first_system", low=0, high=2**31)
     checkpoints = errors.whole_number(checkpoints, "checkpoints", low=1)
+    if not isinstance(common_noise, bool):
+        raise errors.InvalidInput("common_noise", f"is {common_noise!r}", "give True or False")
     if not isinstance(stream, str):
         raise errors.InvalidInput("stream", f"is {stream!r}", "give a text")
     if progress is not None and not callable(progress):
@@ -134,7 +136,7 @@ def simulate(
         blocks.checkpoints(rounds, checkpoints),
         rounds,
         {role: draws.role_key(seed, stream, role) for role in roles},
-        programs.Game(regret, bool(common_noise)),
+        programs.Game(regret, common_noise),
         first_system,
         dtype,
         target,

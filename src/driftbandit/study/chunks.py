@@ -104,7 +104,7 @@ def _metric(
 
     begin = time.perf_counter()
     bonuses = {name: getattr(policies, name).bonus for name in specification.policies}
-    intervals = metric_intervals(believed or systems, bonuses, progress=progress)
+    intervals = metric_intervals(believed or systems, bonuses, progress, workers)
     columns = _numbers(chunk, 1)
     for name, found in intervals.items():
         for form in ("printed", "squared"):

@@ -115,6 +115,7 @@ def on_ray(address: str | None = None) -> Engine:
         raise errors.InvalidInput(
             "engine", "is 'ray', which is not installed", "pip install 'driftbandit[ray]'"
         ) from None
+    _check_reachable(address)
 
     def engine(
         specification: Specification,
@@ -124,21 +125,24 @@ def on_ray(address: str | None = None) -> Engine:
     ) -> Generator[Done]:
         started_here = not ray.is_initialized()
         if started_here:
-            _check_reachable(address)
             try:
                 ray.init(address=address, log_to_driver=False, include_dashboard=False)
             except (ConnectionError, ValueError) as error:
                 raise errors.InvalidInput(
                     "address", f"{address!r} does not answer ({error})", "start Ray there first"
                 ) from None
+        pending: dict[Any, Chunk] = {}
         try:
             remote = ray.remote(play)
             if specification.platform == "gpu":
+                if not ray.cluster_resources().get("GPU"):
+                    raise errors.InvalidInput(
+                        "device", "is 'gpu', and the cluster has none", "use cpu"
+                    )
                 remote = remote.options(num_gpus=1)
             todo = iter(wanted)
             # A few more than there are cores: none waits, and a killed driver wastes little.
             room = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
-            pending: dict[Any, Chunk] = {}
             while True:
                 while len(pending) < room and (chunk := next(todo, None)) is not None:
                     if is_stored(chunk):
@@ -149,8 +153,13 @@ def on_ray(address: str | None = None) -> Engine:
                     return
                 [finished], _ = ray.wait(list(pending), num_returns=1)
                 report(pending.pop(finished), 1.0)
-                yield ray.get(finished)
+                try:
+                    yield ray.get(finished)
+                except ray.exceptions.RayTaskError as error:
+                    raise (error.cause or error) from None
         finally:
+            for reference in pending:
+                ray.cancel(reference, force=True)
             if started_here:
                 ray.shutdown()
 

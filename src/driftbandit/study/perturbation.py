@@ -3,7 +3,7 @@
     Γ̃ = T⁻¹ Γ T,   C̃ = T⁻¹ C T,   Q̃ = T⁻¹ Q T
 
 Γ̃ keeps Γ's eigenvalues, so it stays stable. T⁻¹QT is not symmetric, hence no covariance: its
-symmetric part is taken and projected to the semidefinite cone. `congruent=True` gives
+symmetric part is taken and projected to the semidefinite cone. "process_cov_congruent" gives
 T⁻¹QT⁻ᵀ, which is a covariance, instead.
 """
 
@@ -19,13 +19,15 @@ from driftbandit.model import LGDS
 
 __all__ = ["TARGETS", "perturb", "similarity"]
 
-TARGETS = ("transition", "arms", "process_cov")
+TARGETS = ("transition", "arms", "process_cov", "process_cov_congruent")
+"""What learners may have wrong; the last is T⁻¹QT⁻ᵀ in place of the projected T⁻¹QT."""
 
 System = tuple[LGDS, np.ndarray]
 
 
 def similarity(family: str, seed: int, number: int, states: int, strength: float) -> np.ndarray:
     """T = I + ν Ξ of one system, the same Ξ for every ν and whatever it perturbs."""
+    family = errors.closest(family, "family", families.FAMILIES)
     place = list(families.FAMILIES).index(family)
     # Beside, not among, the streams that systems are drawn from.
     key = np.random.SeedSequence([seed, place, number], spawn_key=(24,))
@@ -37,15 +39,13 @@ def perturb(
     systems: Sequence[System],
     target: str,
     similarities: Sequence[np.ndarray],
-    congruent: bool = False,
 ) -> list[System]:
     """What learners believe when ``target`` is seen through T; the rest is as it is.
 
     Args:
         systems: the truth.
-        target: "transition", "arms" or "process_cov".
+        target: one of `TARGETS`.
         similarities: one T for each system.
-        congruent: T⁻¹QT⁻ᵀ in place of the projected T⁻¹QT.
 
     Example:
         >>> systems = families.sample("gaussian", 1)
@@ -59,8 +59,8 @@ def perturb(
     for (model, arms), T in zip(systems, similarities, strict=True):
         if target == "transition":
             model = dataclasses.replace(model, transition=np.linalg.solve(T, model.transition @ T))
-        elif target == "process_cov":
-            cov = _process_cov(model.process_cov, T, congruent)
+        elif target != "arms":
+            cov = _process_cov(model.process_cov, T, target == "process_cov_congruent")
             model = dataclasses.replace(model, process_cov=cov)
         else:
             if arms.shape[0] != arms.shape[1]:

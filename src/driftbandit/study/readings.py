@@ -120,6 +120,8 @@ def named(text: str) -> Reading:
         >>> named("plain") == PLAIN
         True
     """
+    if not isinstance(text, str):
+        raise errors.InvalidInput("reading", f"is {text!r}", f"valid: {', '.join(NAMED)}")
     if "=" not in text:
         return NAMED[errors.closest(text.strip(), "reading", NAMED)]
     answers = {}

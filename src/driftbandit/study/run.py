@@ -14,7 +14,7 @@ from driftbandit.result import Result, Timing
 from driftbandit.study.chunks import Columns
 from driftbandit.study.engines import Engine, local
 from driftbandit.study.specification import Chunk, Specification
-from driftbandit.study.store import Store, gather, logged_seconds
+from driftbandit.study.store import Store, logged_seconds
 
 __all__ = ["Outcome", "run"]
 
@@ -86,14 +86,14 @@ def run(
     with contextlib.closing(stream):
         for done in stream:
             store.put(done.chunk, done.content, done.timing, replace=not resume)
-    manifest = store.write_manifest()
+    columns, manifest = store.gather()
     versions: dict[str, set[str]] = {}
     for chunk in manifest["chunks"].values():
         for package, version in chunk["versions"].items():
             versions.setdefault(package, set()).add(version)
     return Outcome(
         specification,
-        gather(store),
+        columns,
         logged_seconds(store.folder),
         {package: sorted(found) for package, found in versions.items()},
     )

@@ -8,6 +8,7 @@ import hashlib
 import importlib.resources
 import json
 from collections.abc import Iterator, Mapping
+from importlib import metadata
 from typing import Any, NamedTuple
 
 from driftbandit import errors, families, policies
@@ -97,10 +98,24 @@ class Specification:
         errors.closest(self.measure, "measure", MEASURES)
         errors.closest(self.dtype, "dtype", ("float64", "float32"))
         errors.closest(self.platform, "platform", ("cpu", "gpu"))
-        for policy in self.policies:
-            policies.make(policy)
         if not self.policies:
             raise errors.InvalidInput("policies", "is empty", "name at least one policy")
+        for policy in self.policies:
+            if not isinstance(policy, str):
+                raise errors.InvalidInput(
+                    "policies",
+                    f"has one of type {type(policy).__name__}, which cannot be stored",
+                    "register it, and give its name",
+                )
+            policies.make(policy)
+            if self.measure == "metric" and not hasattr(getattr(policies, policy, None), "bonus"):
+                raise errors.InvalidInput(
+                    "policies", f"{policy!r} has no bonus to measure", "name idea or kalman_ucb"
+                )
+        if len(set(self.policies)) < len(self.policies):
+            raise errors.InvalidInput("policies", f"are {self.policies}", "name each once")
+        if not all(isinstance(cell, Cell) for cell in self.cells):
+            raise errors.InvalidInput("cells", f"are {self.cells!r:.60}", "give Cell objects")
         labels = [cell.label for cell in self.cells]
         if not labels or len(set(labels)) < len(labels):
             raise errors.InvalidInput("cells", f"are {labels}", "give at least one, each once")
@@ -156,12 +171,14 @@ PLAYED_BY = (
 
 @functools.cache
 def code_fingerprint() -> str:
-    """Sixteen digits that change when the code behind a study's numbers does.
+    """Sixteen digits that change when the code behind a study's numbers does, libraries included.
 
     Taken once: a process plays what it has loaded, not what is edited meanwhile.
     """
     root = importlib.resources.files("driftbandit")
     digest = hashlib.sha256()
+    for package in ("jax", "jaxlib", "numpy", "scipy"):
+        digest.update(f"{package} {metadata.version(package)}\n".encode())
     for place in PLAYED_BY:
         found = root.joinpath(place)
         files = [found] if found.is_file() else sorted(found.iterdir(), key=lambda f: f.name)

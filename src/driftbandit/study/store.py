@@ -12,6 +12,7 @@ processes that share a folder write the same bytes.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import io
@@ -21,7 +22,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from driftbandit.result import Timing
 from driftbandit.study.chunks import Columns
 from driftbandit.study.specification import Chunk, Specification
 
-__all__ = ["Store", "encode", "gather", "logged_seconds", "versions", "write_whole"]
+__all__ = ["Store", "encode", "logged_seconds", "versions", "write_whole"]
 
 KEY = b"driftbandit"
 """Name of our entry in a Parquet file's metadata."""
@@ -107,12 +108,24 @@ class Store:
         found = self._read(chunk)
         return None if found is None else found[0]
 
-    def _read(self, chunk: Chunk) -> tuple[Path, bytes] | None:
-        for path in self._files(chunk):
+    def _read(
+        self, chunk: Chunk, listing: Mapping[str, list[Path]] | None = None
+    ) -> tuple[Path, bytes] | None:
+        files = self._files(chunk) if listing is None else listing.get(chunk.name, [])
+        for path in files:
             content = self._whole(chunk, path)
             if content is not None:
                 return path, content
         return None
+
+    def read_all(self) -> Iterator[tuple[Chunk, tuple[Path, bytes] | None]]:
+        """Every chunk with its file and bytes, or None: one look at the folder, one reading."""
+        listing: dict[str, list[Path]] = {}
+        for name in sorted(os.listdir(self.folder)):
+            if name.endswith(".parquet"):  # CHUNK.HASH.parquet, and a chunk's name may have dots
+                listing.setdefault(name.rsplit(".", 2)[0], []).append(self.folder / name)
+        for chunk in self.specification.chunks():
+            yield chunk, self._read(chunk, listing)
 
     def _whole(self, chunk: Chunk, path: Path) -> bytes | None:
         """The bytes of a file, where they are what they were when written."""
@@ -134,7 +147,7 @@ class Store:
 
     def missing(self) -> list[Chunk]:
         """The chunks that are still to be played, damaged ones among them."""
-        return [chunk for chunk in self.specification.chunks() if self.find(chunk) is None]
+        return [chunk for chunk, found in self.read_all() if found is None]
 
     def put(self, chunk: Chunk, content: bytes, timing: Timing, *, replace: bool = False) -> None:
         """Store a chunk's bytes; then clear away damaged files of it, or all (``replace``)."""
@@ -151,56 +164,59 @@ class Store:
                 path.unlink(missing_ok=True)
         entry = {"chunk": chunk.name, "at": time.strftime("%FT%TZ", time.gmtime())}
         line = json.dumps(entry | timing._asdict() | {"host": platform.node()}) + "\n"
-        with (self.folder / "log.jsonl").open("a") as log:
+        # What it took is good to know; not to know it must not end a study.
+        with contextlib.suppress(OSError), (self.folder / "log.jsonl").open("a") as log:
             log.write(line)
 
-    def load(self, chunk: Chunk) -> Columns:
-        """The columns of a stored chunk."""
-        found = self._read(chunk)
-        if found is None:
-            raise errors.InvalidInput(
-                "study", f"chunk {chunk.name} is missing or damaged", "run the study again"
-            )
-        table = pq.read_table(io.BytesIO(found[1]))
-        return {name: table.column(name).to_numpy() for name in table.column_names}
+    def gather(self) -> tuple[dict[str, Columns], Mapping[str, Any]]:
+        """All columns of a finished study, joined by cell, and its manifest, which is written.
 
-    def write_manifest(self) -> Mapping[str, Any]:
-        """Scan the folder and write down what is there: files, hashes, sizes, versions."""
-        listed = {}
-        for chunk in self.specification.chunks():
-            found = self._read(chunk)
+        The manifest says what is there: files, hashes, sizes, versions.
+        """
+        listed, absent = {}, []
+        parts: dict[str, list[Columns]] = {}
+        for chunk, found in self.read_all():
             if found is None:
+                absent.append(chunk.name)
                 continue
             path, content = found
+            table = pq.read_table(io.BytesIO(content))
+            columns = {name: table.column(name).to_numpy() for name in table.column_names}
+            parts.setdefault(chunk.cell.label, []).append(columns)
             listed[chunk.name] = {
                 "file": path.name,
                 "sha256": hashlib.sha256(content).hexdigest(),
                 "bytes": len(content),
                 "versions": _about(content)["versions"],
             }
-        manifest = {
-            "study": self.folder.name,
-            "complete": len(listed) == sum(1 for _ in self.specification.chunks()),
-            "chunks": listed,
-        }
+        manifest = {"study": self.folder.name, "complete": not absent, "chunks": listed}
         text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
         write_whole(self.folder / "manifest.json", text.encode())
-        return manifest
+        if absent:
+            raise errors.InvalidInput(
+                "study", f"chunk {absent[0]} is missing or damaged", "run the study again"
+            )
+        joined = {
+            label: {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+            for label, found in parts.items()
+        }
+        return joined, manifest
 
 
 def logged_seconds(folder: Path) -> dict[str, float]:
     """Seconds spent on a study's chunks, by kind, from its log; torn lines do not count."""
-    totals = dict.fromkeys(("prepare", "compile", "play"), 0.0)
+    kinds = ("prepare", "compile", "play")
+    last: dict[str, list[float]] = {}  # of each chunk: what was played again counts once
     log = folder / "log.jsonl"
     for line in log.read_bytes().splitlines() if log.exists() else ():
         try:
             entry = json.loads(line)
-            seconds = {kind: float(entry[kind]) for kind in totals}
+            name, seconds = str(entry["chunk"]), [float(entry[kind]) for kind in kinds]
         except (ValueError, KeyError, TypeError):
             continue
-        if all(map(math.isfinite, seconds.values())):
-            totals = {kind: totals[kind] + seconds[kind] for kind in totals}
-    return totals
+        if all(map(math.isfinite, seconds)):
+            last[name] = seconds
+    return {kind: sum(times[i] for times in last.values()) for i, kind in enumerate(kinds)}
 
 
 def _about(content: bytes) -> dict[str, Any]:
@@ -214,14 +230,3 @@ def _about(content: bytes) -> dict[str, Any]:
 
 def _file_name(chunk: Chunk, content: bytes) -> str:
     return f"{chunk.name}.{hashlib.sha256(content).hexdigest()[:16]}.parquet"
-
-
-def gather(store: Store) -> dict[str, Columns]:
-    """All chunks of a finished study, joined by cell."""
-    parts: dict[str, list[Columns]] = {}
-    for chunk in store.specification.chunks():
-        parts.setdefault(chunk.cell.label, []).append(store.load(chunk))
-    return {
-        label: {name: np.concatenate([part[name] for part in found]) for name in found[0]}
-        for label, found in parts.items()
-    }

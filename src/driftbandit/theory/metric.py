@@ -96,8 +96,9 @@ def metric_intervals(
     systems: Sequence[tuple[LGDS, Any]],
     bonuses: Mapping[str, Bonus],
     progress: Callable[[float], None] | None = None,
+    workers: int | None = None,
 ) -> dict[str, Intervals]:
-    """`metric_interval` of many systems and bonuses, in both forms, on all cores (P17).
+    """`metric_interval` of many systems and bonuses, in both forms (P17).
 
     The traces, which cost nearly everything, do not depend on the bonus and are computed once.
 
@@ -105,6 +106,7 @@ def metric_intervals(
         systems: n pairs (model, arms).
         bonuses: name and u of each policy.
         progress: called with the share that is done, from 0 to 1.
+        workers: threads; None: one per core.
 
     Example:
         >>> from driftbandit import families
@@ -120,12 +122,15 @@ def metric_intervals(
         (model, _checked(model, arms, f" of system {i}")) for i, (model, arms) in enumerate(systems)
     ]
     found = np.empty((len(checked), len(bonuses), 2, 2))
-    with ThreadPoolExecutor(cores()) as pool:  # LAPACK runs without Python's lock
+    pool = ThreadPoolExecutor(workers or cores())  # LAPACK runs without Python's lock
+    try:
         tasks = pool.map(functools.partial(_extremes, bonuses=tuple(bonuses.values())), checked)
         for i, extremes in enumerate(tasks):
             found[i] = extremes
             if progress is not None:
                 progress((i + 1) / len(checked))
+    finally:  # Ctrl-C too: what has not begun does not
+        pool.shutdown(cancel_futures=True)
     return {name: Intervals(found[:, b, 0], found[:, b, 1]) for b, name in enumerate(bonuses)}
 
 
