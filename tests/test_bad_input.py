@@ -1,6 +1,7 @@
 """Wrong arguments: refused before any work, in one line that names the argument and its value."""
 
 import json
+import pickle
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -685,6 +686,13 @@ BELIEF_CASES = [
     Case("regret best", lambda: simulate(regret="best"), "regret", "hindsight, mean, noisy"),
     Case("regret None", lambda: simulate(regret=None), "regret", "None"),
 ]
+
+
+def test_an_error_travels_between_processes():
+    """As from a Ray worker to whoever waits for it."""
+    error = InvalidInput("arms", "are none", "give some")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.argument) == (str(error), "arms")
 
 
 @pytest.mark.parametrize("case", BELIEF_CASES, ids=lambda case: case.id)

@@ -389,6 +389,15 @@ def outcome(regret, reading=PLAIN):
     return Outcome(study, dict.fromkeys(COLUMNS, columns), seconds, {})
 
 
+def test_a_policy_of_your_own_is_listed_last():
+    regret = {"kalman_oracle": [[1.0, 2.0]], "zebra": [[3.0, 3.0]], "ucb": [[2.0, 2.0]]}
+    study = outcome({name: values for name, values in regret.items() if name != "zebra"})
+    columns = {name: np.ravel(values) for name, values in regret.items()}
+    rows = table2.document(study._replace(columns=dict.fromkeys(COLUMNS, columns)))["rows"]
+    assert [row["policy"] for row in rows] == ["ucb", "zebra"] * 5
+    assert table2.figure({"rows": rows}).axes[0].get_yticklabels()[1].get_text() == "zebra"
+
+
 def test_P21_medians_over_runs_or_over_systems():
     """Four runs of two systems, worked out by hand."""
     regret = {"kalman_oracle": [[1, 3], [10, 10]], "idea": [[2, 12], [10, 15]]}
@@ -658,6 +667,15 @@ def refused(tmp_path, monkeypatch, capsys):
         return line
 
     return ask
+
+
+def test_a_full_disk_is_one_line(refused, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("driftbandit.paper.reproduce.write_whole", full)
+    line = refused("figure2", "--systems", "1", "--families", "gaussian")
+    assert "figure2.json No space left on device" in line
 
 
 @pytest.mark.parametrize(("arguments", "words"), BAD, ids=lambda value: str(value)[:40])
