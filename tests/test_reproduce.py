@@ -673,7 +673,7 @@ def test_a_full_disk_is_one_line(refused, monkeypatch):
     def full(path, content):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("driftbandit.paper.reproduce.write_whole", full)
+    monkeypatch.setattr(sys.modules["driftbandit.paper.reproduce"], "write_whole", full)
     line = refused("figure2", "--systems", "1", "--families", "gaussian")
     assert "figure2.json No space left on device" in line
 
