@@ -687,7 +687,7 @@ def test_wrong_input_is_one_line_and_writes_nothing(arguments, words, refused, t
 
 def test_a_missing_gpu_is_noticed_before_anything_is_written(refused, tmp_path):
     if jax.default_backend() == "gpu":
-        pytest.skip("there is one")
+        pytest.skip("JAX finds a GPU here, so none is missing")
     assert "JAX finds no 'gpu' here" in refused("table2", *SMALL, "--device", "gpu")
     assert list(tmp_path.iterdir()) == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from driftbandit import policies
 from driftbandit.result import Timing
 from driftbandit.study import perturbation, readings
 from driftbandit.study.specification import Chunk, Specification
+from driftbandit.theory import metric_intervals
 
 __all__ = ["Columns", "compute"]
 
@@ -21,15 +23,14 @@ Progress = Callable[[float], None]
 
 
 def compute(
-    specification: Specification,
-    chunk: Chunk,
-    progress: Progress | None = None,
-    workers: int = 1,
+    specification: Specification, chunk: Chunk, progress: Progress | None = None
 ) -> tuple[Columns, Timing]:
-    """The chunk's numbers, a pure function of (specification, chunk), and the time they took."""
-    systems, believed = _systems(specification, chunk)
+    """The chunk's numbers, a pure function of (specification, chunk), and the time they took.
+
+    On one core: an engine plays several chunks at once.
+    """
     measured = _metric if specification.measure == "metric" else _regret
-    return measured(specification, chunk, systems, believed, progress, workers)
+    return measured(specification, chunk, progress)
 
 
 def _systems(specification: Specification, chunk: Chunk) -> tuple[Sequence[Any], list[Any] | None]:
@@ -56,16 +57,12 @@ def _systems(specification: Specification, chunk: Chunk) -> tuple[Sequence[Any],
 
 
 def _regret(
-    specification: Specification,
-    chunk: Chunk,
-    systems: Sequence[Any],
-    believed: list[Any] | None,
-    progress: Progress | None,
-    workers: int,
+    specification: Specification, chunk: Chunk, progress: Progress | None
 ) -> tuple[Columns, Timing]:
     """Every policy's regret, one row per run."""
     from driftbandit.simulation import simulate  # loads JAX
 
+    systems, believed = _systems(specification, chunk)
     reading = chunk.cell.reading
     result = simulate(
         systems,
@@ -82,7 +79,7 @@ def _regret(
         device=specification.platform,
         dtype=specification.dtype,
         checkpoints=1,
-        workers=workers,
+        workers=1,
         progress=progress,
     )
     columns = _numbers(chunk, specification.runs)
@@ -90,21 +87,13 @@ def _regret(
 
 
 def _metric(
-    specification: Specification,
-    chunk: Chunk,
-    systems: Sequence[Any],
-    believed: list[Any] | None,
-    progress: Progress | None,
-    workers: int,
+    specification: Specification, chunk: Chunk, progress: Progress | None
 ) -> tuple[Columns, Timing]:
     """Both ends of every policy's interval of φ, printed and squared, one row per system."""
-    import time
-
-    from driftbandit.theory import metric_intervals
-
     begin = time.perf_counter()
+    systems, believed = _systems(specification, chunk)
     bonuses = {name: getattr(policies, name).bonus for name in specification.policies}
-    intervals = metric_intervals(believed or systems, bonuses, progress, workers)
+    intervals = metric_intervals(believed or systems, bonuses, progress, workers=1)
     columns = _numbers(chunk, 1)
     for name, found in intervals.items():
         for form in ("printed", "squared"):
