@@ -337,7 +337,7 @@ def test_P9_a_system_does_not_depend_on_its_stack(d, k):
 def test_P9_a_system_does_not_depend_on_how_stacks_are_cut(d, monkeypatch):
     systems = mixed_systems(d, d)
     together = oracle_gains(systems)
-    monkeypatch.setattr("driftbandit.steady_state.STACK", 7 * d * d)
+    monkeypatch.setattr("driftbandit.riccati.STACK", 7 * d * d)
     np.testing.assert_array_equal(oracle_gains(systems), together)
 
 

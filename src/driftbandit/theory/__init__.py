@@ -1,9 +1,47 @@
 """What the paper proves and measures about policies, computed.
 
-`metric`, `metric_interval` and `metric_intervals` say how far a bonus leads a policy away from the
-Kalman Oracle (P17).
+Every function that speaks of a policy takes the policy's own ``bonus``.
 """
 
+from driftbandit.theory.lookahead import (
+    sphere_two_step_value,
+    two_step_upper_bound,
+    two_step_value,
+)
+from driftbandit.theory.lower_bounds import (
+    Bound,
+    finite_lower_bound,
+    printed_finite_lower_bound,
+    sphere_lower_bound,
+)
 from driftbandit.theory.metric import Intervals, metric, metric_interval, metric_intervals
+from driftbandit.theory.mistakes import wrong_action_probability
+from driftbandit.theory.schedule import Schedule, every_arm_is_left, exploration_schedule
+from driftbandit.theory.upper_bounds import (
+    RegretBound,
+    path_upper_bound,
+    round_upper_bound,
+    ucb_upper_bound,
+)
 
-__all__ = ["Intervals", "metric", "metric_interval", "metric_intervals"]
+__all__ = [
+    "Bound",
+    "Intervals",
+    "RegretBound",
+    "Schedule",
+    "every_arm_is_left",
+    "exploration_schedule",
+    "finite_lower_bound",
+    "metric",
+    "metric_interval",
+    "metric_intervals",
+    "path_upper_bound",
+    "printed_finite_lower_bound",
+    "round_upper_bound",
+    "sphere_lower_bound",
+    "sphere_two_step_value",
+    "two_step_upper_bound",
+    "two_step_value",
+    "ucb_upper_bound",
+    "wrong_action_probability",
+]

@@ -1,0 +1,133 @@
+"""The value of two rounds: this one's reward, and the best choice next round knowing it (P7, P15).
+
+This round's reward moves the prediction to Γẑ + v ω, ω ~ N(0, 1), with
+
+    v = Γ P a / √(aᵀPa + σ²),
+
+whose length is IDEA's bonus. What the best arm of the next round is then worth, on average, is
+where exploration pays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftbandit import errors, kalman
+from driftbandit.arrays import Array, namespace
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS, checked_arms
+from driftbandit.policies import idea
+from driftbandit.policies.optimistic import Bonus
+from driftbandit.theory.lines import expected_highest
+from driftbandit.theory.normal import expected_length
+
+__all__ = ["sphere_two_step_value", "two_step_upper_bound", "two_step_value"]
+
+BLOCK = 1 << 22
+"""Pairs of lines looked at together under NumPy."""
+
+
+def two_step_value(belief: Belief, model: LGDS, arms: Array) -> Array:
+    """⟨a, ẑ⟩ + E max_b ⟨b, Γẑ + v_a ω⟩ of each arm: two rounds on a finite set, exactly (P7).
+
+    Next round's predictions are lines in ω, the best one's their upper envelope; its mean is a
+    sum over the lines that reach it. k² pairs of lines for each of k arms: 10 arms take 0.2 ms,
+    100 take 60 ms, 1000 a minute. Runs under NumPy and JAX.
+
+    Args:
+        belief: ẑ(t|t−1) and P(t|t−1).
+        model: Γ, Q, σ.
+        arms: k × d.
+
+    Returns:
+        k values; the two-step plan plays their argmax.
+
+    Example:
+        >>> model = LGDS(np.eye(2), np.eye(2), reward_std=1.0, initial_cov=np.diag([1.0, 9.0]))
+        >>> two_step_value(kalman.prior(model), model, np.eye(2)).round(4).tolist()
+        [0.2821, 1.1354]
+    """
+    rows, belief = _checked(belief, model, arms)
+    xp = namespace(belief.cov)
+    offsets = rows @ (model.transition @ belief.mean)
+    slopes = _moves(belief.cov, model, rows) @ rows.T  # row a: the slopes if a is played
+    if xp is not np:
+        return rows @ belief.mean + expected_highest(offsets[None, :] + 0 * slopes, slopes)
+    size = max(1, BLOCK // len(rows) ** 2)
+    parts = [slopes[first : first + size] for first in range(0, len(rows), size)]
+    values = [expected_highest(np.broadcast_to(offsets, part.shape), part) for part in parts]
+    return rows @ belief.mean + np.concatenate(values)
+
+
+def sphere_two_step_value(belief: Belief, model: LGDS, arms: Array) -> np.ndarray:
+    """⟨a, ẑ⟩ + E ‖Γẑ + v_a ω‖ of each given arm: two rounds where next round's is any unit vector.
+
+    Theorem 1 (P7). The mean length is a one-dimensional integral, exact to rounding, also where
+    Γẑ and v_a are in line and the length has a kink.
+
+    Args:
+        belief: ẑ(t|t−1) and P(t|t−1).
+        model: Γ, Q, σ.
+        arms: k × d; unit vectors if they are to lie on the sphere themselves.
+
+    Returns:
+        k values.
+
+    Example:
+        >>> model = LGDS(np.eye(2), np.eye(2), reward_std=0.0, initial_cov=np.eye(2))
+        >>> sphere_two_step_value(kalman.prior(model), model, np.eye(2)).round(6).tolist()  # √(2/π)
+        [0.797885, 0.797885]
+    """
+    rows, belief = _checked(belief, model, arms)
+    moves = _moves(belief.cov, model, rows)
+    ahead = model.transition @ belief.mean
+    spread = np.vecdot(moves, moves)
+    along = (moves @ ahead) / np.sqrt(np.where(spread > 0, spread, 1.0))
+    across = np.maximum(ahead @ ahead - along**2, 0.0)
+    squares = np.stack([along**2, across], axis=-1)
+    variances = np.stack([spread, np.zeros_like(spread)], axis=-1)
+    return np.asarray(rows @ belief.mean + expected_length(squares, variances))
+
+
+def two_step_upper_bound(
+    belief: Belief, model: LGDS, arms: Array, bonus: Bonus = idea.bonus
+) -> Array:
+    """⟨a, ẑ⟩ + ‖Γẑ‖ + u(a | P): Theorem 5's bound of the two-step value on the sphere (P15).
+
+    E ‖Γẑ + v ω‖ ≤ ‖Γẑ‖ + ‖v‖ E|ω| by the triangle inequality, and E|ω| = √(2/π) < 1; with IDEA's
+    u = ‖v‖ it bounds `sphere_two_step_value` arm by arm, and its argmax is IDEA's choice.
+
+    Args:
+        belief: ẑ(t|t−1) and P(t|t−1).
+        model: Γ, Q, σ.
+        arms: k × d.
+        bonus: u; the theorem is about IDEA's.
+
+    Returns:
+        k values.
+
+    Example:
+        >>> model = LGDS(np.eye(2), np.eye(2), reward_std=0.0, initial_cov=np.eye(2))
+        >>> two_step_upper_bound(kalman.prior(model), model, np.eye(2)).round(6).tolist()
+        [1.0, 1.0]
+    """
+    rows, belief = _checked(belief, model, arms)
+    ahead = model.transition @ belief.mean
+    length = namespace(ahead).sqrt(ahead @ ahead)
+    return rows @ belief.mean + length + bonus(belief.cov, model, rows)
+
+
+def _checked(belief: Belief, model: LGDS, arms: Array) -> tuple[Array, Belief]:
+    """Lists become arrays and are checked; arrays of another library are taken as they are."""
+    if hasattr(arms, "__array_namespace__") and namespace(arms) is not np:
+        return arms, belief
+    rows = checked_arms(arms, model)
+    mean = errors.matrix(belief.mean, "belief.mean", shape=(model.states,))
+    cov = errors.covariance(belief.cov, "belief.cov", size=model.states)
+    return rows, Belief(mean, cov)
+
+
+def _moves(cov: Array, model: LGDS, arms: Array) -> Array:
+    """Return v of every arm as a row, k × d; zero for an arm whose reward is known."""
+    seen = kalman.spread(cov, model, arms)
+    return (seen.cross @ model.transition.T) / namespace(cov).sqrt(seen.variance)[:, None]

@@ -1,0 +1,293 @@
+"""What nobody can beat: the regret that is left when the state is known as well as it can be.
+
+A policy plays well by what it knows, ẑ; the best arm follows the state itself, z. Both have mean
+zero, and Cov ẑ = Z − P. So a round costs at least E max ⟨a, N(0, Z)⟩ − E max ⟨a, N(0, Z − P′)⟩,
+where P′ is below the error covariance of any policy: on the sphere with the whole state seen
+(Theorem 2, P8), on a finite set with all rewards seen, which is the Kalman Oracle (Theorem 3, P11).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.special
+import scipy.stats
+
+from driftbandit import errors, steady_state
+from driftbandit.model import LGDS, checked_arms
+from driftbandit.theory.normal import expected_norm
+
+__all__ = ["Bound", "finite_lower_bound", "printed_finite_lower_bound", "sphere_lower_bound"]
+
+SCRAMBLES = 16
+"""Independent randomizations of the quasi-random points: their spread is the error estimate."""
+FIRST, LAST = 8, 15
+"""Points per scramble are doubled from 2^FIRST to at most 2^LAST."""
+WORK = 1 << 31
+"""Scores (points × arms × rounds) beyond which points are not doubled any more."""
+BLOCK = 1 << 20
+"""Scores held at once."""
+
+
+class Bound(NamedTuple):
+    """A regret per round, and how exactly it is known."""
+
+    value: float
+    error: float
+    """Half-width of a 99 % interval, or of rounding where the value is exact."""
+
+
+def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = None) -> Bound:
+    """Regret per round of any policy whose arms are the unit sphere (Theorem 2, P8).
+
+        E ‖N(0, Z)‖ − E ‖N(0, Z − P′)‖,   P′ ⪯ P(t|t−1) for all t
+
+    By default P′ is the steady error covariance when every state is seen, each with noise σ: one
+    unit arm tells less, since a aᵀ ⪯ I. Both means are one-dimensional integrals, exact to
+    rounding.
+
+    Args:
+        model: Γ, Q, σ; ρ(Γ) < 1 unless ``rounds`` is given.
+        error_cov: a P′ of your own, d × d, at most Z. That no filter does better is for you to
+            know: a P′ that is too large gives a number that is no bound.
+        rounds: n; the mean over rounds 0 … n−1 from the model's own start, with P′(t) from there.
+            None: a state that has settled.
+
+    Returns:
+        `Bound`.
+
+    Example:
+        >>> model = LGDS(0.5 * np.eye(2), np.eye(2), reward_std=1.0)
+        >>> round(sphere_lower_bound(model).value, 6)
+        0.885932
+    """
+    _check_model(model, rounds)
+    if error_cov is not None and rounds is not None:
+        raise errors.InvalidInput("error_cov", "was given beside rounds", "give one of the two")
+    if error_cov is not None:
+        covs = [(model.stationary_cov(), _below(error_cov, model), 1)]
+    else:
+        covs = list(_covariances(model, np.eye(model.states), rounds))
+    zero = np.zeros(model.states)
+    lengths = [
+        (expected_norm(zero, Z), expected_norm(zero, Z - P), weight) for Z, P, weight in covs
+    ]
+    total = sum(weight for *_, weight in lengths)
+    value = math.fsum(weight * (full - known) for full, known, weight in lengths) / total
+    error = 1e-14 * math.fsum(weight * full for full, _, weight in lengths) / total
+    return Bound(max(value, 0.0), error)
+
+
+def finite_lower_bound(
+    model: LGDS, arms: Any, rounds: int | None = None, accuracy: float = 1e-3
+) -> Bound:
+    """Regret per round of any policy on these arms: the Kalman Oracle's own (Theorem 3, P11).
+
+        E max_a ⟨a, N(0, Z)⟩ − E max_a ⟨a, N(0, Z − P_A)⟩
+
+    Exact, where the printed Theorem 3 (`printed_finite_lower_bound`) is not. The difference is
+    averaged over quasi-random points, both laws read off the same ones. It is linear in the
+    length of a point, whose mean is known, and its odd part averages to zero: only directions, up
+    to sign, are sampled.
+
+    Args:
+        model: Γ, Q, σ; ρ(Γ) < 1 unless ``rounds`` is given.
+        arms: k × d.
+        rounds: n; the mean over rounds 0 … n−1 from the model's own start, for a filter that sees
+            all rewards from there: a bound for runs of that length. None: a state that has
+            settled.
+        accuracy: wanted ``error``, as a share of the value; points are doubled until it is
+            reached, or 2¹⁵ for each of 16 scrambles are used. `Bound.error` says what was reached.
+
+    Returns:
+        `Bound`.
+
+    Example:
+        >>> model = LGDS([[0.5]], [[0.75]], reward_std=1e-9)  # the state's variance is 1
+        >>> bound = finite_lower_bound(model, [[1.0], [-1.0]])  # all is known but the last shock
+        >>> round(bound.value, 6) == round(math.sqrt(2 / math.pi) * (1 - 0.5), 6)
+        True
+    """
+    rows = checked_arms(arms, model)
+    _check_model(model, rounds)
+    accuracy = errors.number(accuracy, "accuracy", low=0, strict=True)
+    if len(rows) == 1:
+        return Bound(0.0, 0.0)
+    # Only differences between arms count, and these span r ≤ min(k − 1, d) directions R z.
+    offsets, seen = np.linalg.qr(rows[1:] - rows[0])
+    offsets = np.vstack([np.zeros(len(seen)), offsets])
+    laws = [
+        (*_coupled(seen @ Z @ seen.T, seen @ (Z - P) @ seen.T), weight)
+        for Z, P, weight in _covariances(model, rows, rounds)
+    ]
+    r = len(seen)
+    mean_length = math.sqrt(2) * math.exp(math.lgamma((r + 1) / 2) - math.lgamma(r / 2))
+    points = [
+        scipy.stats.qmc.Sobol(r, scramble=True, rng=np.random.default_rng(number))
+        for number in range(SCRAMBLES)
+    ]
+    most = min(WORK // (len(rows) * len(laws) * SCRAMBLES), 1 << LAST)
+    sums, count, size = np.zeros(SCRAMBLES), 0, 1 << FIRST
+    while True:
+        for scramble, source in enumerate(points):
+            sums[scramble] += _mean_gaps(source.random(size), offsets, laws) * size
+        count += size
+        means = mean_length * sums / count
+        value = float(means.mean())
+        spread = float(means.std(ddof=1)) / math.sqrt(SCRAMBLES)
+        error = float(scipy.stats.t.ppf(0.995, SCRAMBLES - 1)) * spread
+        if error <= accuracy * value or 2 * count > most:
+            break
+        size = count
+    rounding = 1e-14 * float(np.abs(offsets).max() * max(np.abs(full).max() for full, *_ in laws))
+    return Bound(max(value, 0.0), error + rounding)
+
+
+def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
+    """Theorem 3's number per round, as printed: **not a bound** in general (P11).
+
+        Σ_i Σ_j √( 2 (a_j − a_i)ᵀ Z (a_j − a_i) / (tr(Ψ_i|j)^(2k−2) |Σ̃_i|j|) )
+
+    Σ̃_i|j is the covariance of A_i ẑ given A_j z for the Kalman Oracle's ẑ, and tr Ψ_i|j =
+    tr Σ̃⁻¹ + tr(Πᵀ Σ̃⁻¹ Π) with Π = A_i Z̃ A_jᵀ (A_j Z A_jᵀ)⁻¹ A_j, Z̃ = Z − P_A. Rewards in units
+    c times smaller multiply it by c^k and the regret by c, so in small enough units it exceeds
+    the regret of every policy. `finite_lower_bound` is exact.
+
+    Args:
+        model: Γ, Q, σ with ρ(Γ) < 1.
+        arms: k × d with k − 1 ≤ d, no two differences of arms in line: else A_j Z A_jᵀ has no
+            inverse and the formula no value.
+
+    Example:
+        >>> model = LGDS(0.5 * np.eye(2), np.eye(2), reward_std=1.0)
+        >>> printed = printed_finite_lower_bound(model, np.eye(2))
+        >>> finite_lower_bound(model, np.eye(2)).value < printed  # the Oracle beats it
+        True
+    """
+    rows = checked_arms(arms, model)
+    _check_model(model, None)
+    k = len(rows)
+    Z = model.stationary_cov()
+    predicted = Z - steady_state.oracle_cov(model, rows)
+    A = [np.delete(rows[i] - rows, i, axis=0) for i in range(k)]
+    logs = []
+    for i in range(k):
+        for j in range(k):
+            if i == j:
+                continue  # a_j − a_i = 0
+            try:
+                regression = np.linalg.solve(A[j] @ Z @ A[j].T, A[j] @ predicted @ A[i].T).T
+                given = A[i] @ predicted @ A[i].T - regression @ A[j] @ predicted @ A[i].T
+                inverse = np.linalg.inv(np.linalg.cholesky(0.5 * (given + given.T)))
+            except np.linalg.LinAlgError:
+                raise errors.InvalidInput(
+                    "arms",
+                    f"Σ̃ of arms {i} and {j} has no inverse ({k} arms in {model.states} states)",
+                    "the printed formula needs k − 1 ≤ d and arms in general position; "
+                    "finite_lower_bound needs neither",
+                ) from None
+            trace = np.sum(inverse**2) + np.sum((inverse @ regression @ A[j]) ** 2)
+            gap = (rows[j] - rows[i]) @ Z @ (rows[j] - rows[i])
+            half_log_det = -np.log(np.diag(inverse)).sum()
+            logs.append(0.5 * np.log(2 * gap) - (k - 1) * np.log(trace) - half_log_det)
+    return float(np.exp(scipy.special.logsumexp(logs))) if logs else 0.0
+
+
+def _check_model(model: LGDS, rounds: int | None) -> None:
+    if not isinstance(model, LGDS):
+        raise errors.InvalidInput("model", f"has type {type(model).__name__}", "give an LGDS")
+    if rounds is None and not model.is_stable:
+        raise errors.InvalidInput(
+            "model",
+            f"has spectral radius {model.spectral_radius:.6g}, so it never settles",
+            "give rounds= for the mean over a first stretch",
+        )
+
+
+def _below(error_cov: Any, model: LGDS) -> np.ndarray:
+    P = errors.covariance(error_cov, "error_cov", size=model.states)
+    Z = model.stationary_cov()
+    excess = -float(np.linalg.eigvalsh(Z - P)[0])
+    if excess > 1e-9 * np.abs(Z).max():
+        raise errors.InvalidInput(
+            "error_cov",
+            f"exceeds the stationary covariance by {excess:g} in some direction",
+            "give a P′ that is below every error covariance",
+        )
+    return P
+
+
+def _covariances(
+    model: LGDS, seen: np.ndarray, rounds: int | None
+) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Z, P and for how many rounds, when the rewards of ``seen`` are known."""
+    if rounds is None:
+        yield model.stationary_cov(), steady_state.oracle_cov(model, seen), 1
+        return
+    Z = model.start_cov()
+    before: tuple[np.ndarray, np.ndarray] | None = None
+    weight = 0
+    for P in steady_state.oracle_covs(model, seen, rounds):
+        if before is not None and _still(Z, before[0]) and _still(P, before[1]):
+            weight += 1
+        else:
+            if before is not None:
+                yield *before, weight
+            before, weight = (Z, P), 1
+        Z = model.transition @ Z @ model.transition.T + model.process_cov
+        if not np.isfinite(Z).all():
+            raise errors.InvalidInput(
+                "rounds", f"is {rounds}", "the state outgrows the largest number by then"
+            )
+    if before is not None:
+        yield *before, weight
+
+
+def _still(cov: np.ndarray, before: np.ndarray) -> bool:
+    return bool(np.abs(cov - before).max() <= 1e-12 * np.abs(cov).max())
+
+
+def _coupled(full: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Factors of two covariances that keep the same normal point's images close together.
+
+    Both are symmetric roots times the same rotation, the one that puts the first coordinates,
+    where quasi-random points are most even, along the widest directions.
+    """
+    values, vectors = np.linalg.eigh(full)
+    order = np.argsort(-values)
+    values, vectors = np.maximum(values[order], 0), vectors[:, order]
+    roots, axes = np.linalg.eigh(known)
+    root = (axes * np.sqrt(np.maximum(roots, 0))) @ axes.T
+    return vectors * np.sqrt(values), root @ vectors
+
+
+def _mean_gaps(
+    cube: np.ndarray,
+    offsets: np.ndarray,
+    laws: list[tuple[np.ndarray, np.ndarray, int]],
+) -> float:
+    """The mean of max ⟨a, z⟩ − max ⟨a, ẑ⟩ over points of the unit cube, as unit vectors and signs.
+
+    max over both signs' mean is half the range from the lowest to the highest score.
+    """
+    tiny = 2.0**-53
+    normal = scipy.special.ndtri(np.clip(cube, tiny, 1 - tiny))
+    lengths = np.linalg.norm(normal, axis=1, keepdims=True)
+    directions = normal / np.where(lengths > 0, lengths, 1.0)
+    size = max(1, BLOCK // len(offsets))
+    total = 0.0
+    for full, known, weight in laws:
+        for first in range(0, len(directions), size):
+            block = directions[first : first + size]
+            total += (
+                weight
+                * 0.5
+                * float(
+                    np.ptp(block @ (offsets @ full).T, axis=1).sum()
+                    - np.ptp(block @ (offsets @ known).T, axis=1).sum()
+                )
+            )
+    return total / (len(directions) * sum(weight for *_, weight in laws))

@@ -1,0 +1,233 @@
+"""How often a policy plays arm i while arm j is best (Lemma 4, P16)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.special
+import scipy.stats
+
+from driftbandit import errors
+from driftbandit.model import LGDS, checked_arms
+from driftbandit.policies.optimistic import Bonus
+from driftbandit.theory import lines
+
+__all__ = ["wrong_action_probability"]
+
+SCRAMBLES = 16
+"""Independent randomizations of the quasi-random points: their spread is the error estimate."""
+FIRST, LAST = 7, 15
+"""Points per scramble are doubled from 2^FIRST to at most 2^LAST."""
+MOST_ARMS = 20
+"""Work grows as k³: beyond this the accuracy cannot be had within minutes."""
+BLOCK = 1 << 18
+"""Pairs of arms looked at together."""
+ALIGNED = 1e-9
+"""Lengths below this share of the largest count as zero."""
+RANK = 1e-12
+"""Variances below this share of the largest count as zero."""
+
+
+def wrong_action_probability(
+    model: LGDS, arms: Any, bonus: Bonus, cov: Any, accuracy: float = 1e-3
+) -> np.ndarray:
+    """P(a_i is played | a_j is best) for a = argmax ⟨a, ẑ⟩ + u(a | P), Cov ẑ = Z − P (P16).
+
+        P( A_i ẑ + Δu_i > 0, A_j z > 0 ) / P( A_j z > 0 )
+
+    The state is drawn from quasi-random points inside the cone in which arm j is best, coordinate
+    by coordinate, each weighted with its chance to be there (Genz 1992), so that an arm that is
+    rarely best is as well known as any other. Given the state, ẑ is normal; its widest direction
+    is integrated exactly. Columns add up to one by construction.
+
+    Args:
+        model: Γ, Q, σ with ρ(Γ) < 1.
+        arms: k × d, 2 ≤ k ≤ 20.
+        bonus: u, as ``policies.idea.bonus``.
+        cov: P, the policy's error covariance, d × d; at most Z.
+        accuracy: half-width of every entry's 99 % interval. Where it is not reached, nothing is
+            returned.
+
+    Returns:
+        k × k: row i the played arm, column j the best one. Of equal arms the first counts as
+        best. A column is NaN where arm j is never best.
+
+    Raises:
+        InvalidInput: the accuracy was not reached, or there are too many arms to try.
+
+    Example:
+        >>> from driftbandit.policies import kode
+        >>> model = LGDS([[0.5]], [[0.75]], reward_std=1.0)  # the state's variance is 1
+        >>> arms = [[1.0], [-1.0]]
+        >>> wrong_action_probability(model, arms, kode.bonus, [[0.5]]).round(2).tolist()
+        [[0.75, 0.25], [0.25, 0.75]]
+    """
+    rows = checked_arms(arms, model)
+    P = errors.covariance(cov, "cov", size=model.states)
+    accuracy = errors.number(accuracy, "accuracy", low=0, strict=True)
+    _check_size(model, rows)
+    u = np.asarray(bonus(P, model, rows))
+    if u.shape != (len(rows),) or not np.isfinite(u).all():
+        raise errors.InvalidInput("bonus", f"gives {u!r}", f"give {len(rows)} finite numbers")
+    law = _law(model, rows, P)
+    first = [int((rows == row).all(axis=1).argmax()) for row in rows]
+    law, u = _Law(*(part[first] for part in law)), u[first]  # equal arms tie to the last digit
+    found = np.empty((len(rows), len(rows)))
+    for best in range(len(rows)):
+        found[:, best], error = _column(law, u, best, accuracy)
+        if error > accuracy:
+            raise errors.InvalidInput(
+                "accuracy",
+                f"is {accuracy:g}, but {error:.2g} was reached for arm {best} of {len(rows)}",
+                "ask for less, or leave out arms that are rarely best",
+            )
+    return found
+
+
+def _check_size(model: LGDS, rows: np.ndarray) -> None:
+    if not 2 <= len(rows) <= MOST_ARMS:
+        raise errors.InvalidInput("arms", f"has {len(rows)} rows", f"give 2 to {MOST_ARMS}")
+    if not model.is_stable:
+        raise errors.InvalidInput(
+            "model",
+            f"has spectral radius {model.spectral_radius:.6g}, so there is no stationary state",
+            "the probabilities need a transition with spectral radius below 1",
+        )
+
+
+class _Law(NamedTuple):
+    """The arms' true and predicted scores: C y, and H y + B ε; y, ε unit normal."""
+
+    true: np.ndarray
+    """C, k × q."""
+    known: np.ndarray
+    """H, k × q: what the prediction takes over of the truth."""
+    blur: np.ndarray
+    """B, k × e: the rest, widest direction first."""
+
+
+def _law(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Law:
+    """Only differences between arms count: scores are taken from the first arm's."""
+    Z = model.stationary_cov()
+    excess = -float(np.linalg.eigvalsh(Z - P)[0])
+    if excess > 1e-9 * np.abs(Z).max():
+        raise errors.InvalidInput(
+            "cov",
+            f"exceeds the stationary covariance by {excess:g} in some direction",
+            "give the error covariance of a filter that has settled",
+        )
+    offsets, seen = np.linalg.qr(rows[1:] - rows[0])
+    offsets = np.vstack([np.zeros(len(seen)), offsets])
+    S = seen @ Z @ seen.T
+    values, vectors = np.linalg.eigh(S)
+    kept = values > RANK * max(values[-1], np.finfo(float).tiny)
+    root = vectors[:, kept] * np.sqrt(values[kept])
+    predicted = S - seen @ P @ seen.T
+    known = predicted @ (vectors[:, kept] / np.sqrt(values[kept]))  # Cov(ẑ, y)
+    rest = predicted - known @ known.T
+    values, vectors = np.linalg.eigh(0.5 * (rest + rest.T))
+    spread = offsets @ (vectors * np.sqrt(np.maximum(values, 0)))
+    left, sizes, _ = np.linalg.svd(spread, full_matrices=False)
+    wide = sizes > math.sqrt(RANK) * np.linalg.norm(offsets @ root)
+    return _Law(offsets @ root, offsets @ known, left[:, wide] * sizes[wide])
+
+
+def _column(law: _Law, u: np.ndarray, best: int, accuracy: float) -> tuple[np.ndarray, float]:
+    """P(play i | ``best`` is best) for every i, and the largest half-width."""
+    k = len(law.true)
+    leads = law.true[best] - law.true
+    alike = np.linalg.norm(leads, axis=1) <= ALIGNED * np.linalg.norm(law.true, axis=1).max()
+    if alike[:best].any() or alike.all():
+        return np.full(k, np.nan), 0.0
+    cone, turn = _triangular(leads[~alike])
+    known = law.known @ turn
+    inside, e = cone.shape[1], max(law.blur.shape[1] - 1, 0)
+    sources = [
+        scipy.stats.qmc.Sobol(inside + e, scramble=True, rng=np.random.default_rng(number))
+        for number in range(SCRAMBLES)
+    ]
+    chances, weights = np.zeros((SCRAMBLES, k)), np.zeros(SCRAMBLES)
+    count, size = 0, 1 << FIRST
+    while True:
+        for scramble, source in enumerate(sources):
+            for cube in np.array_split(source.random(size), -(-size * k * k // BLOCK)):
+                weight, state = _in_cone(cube[:, :inside], cone)
+                chance = _played(law.blur, state @ known.T + u, _normal(cube[:, inside:]))
+                weights[scramble] += weight.sum()
+                chances[scramble] += weight @ chance
+        count += size
+        total = weights.sum()
+        if total == 0:
+            return np.full(k, np.nan), 0.0
+        mean = chances.sum(axis=0) / total
+        # A ratio of two means: what each scramble leaves over, in units of the denominator.
+        left = (chances - weights[:, None] * mean) / weights.mean()
+        spread = left.std(axis=0, ddof=1) / math.sqrt(SCRAMBLES)
+        error = float(scipy.stats.t.ppf(0.995, SCRAMBLES - 1) * spread.max())
+        if error <= accuracy or count >= 1 << LAST:
+            return mean / mean.sum(), error
+        size = count
+
+
+def _normal(cube: np.ndarray) -> np.ndarray:
+    tiny = 2.0**-53
+    return np.asarray(scipy.special.ndtri(np.clip(cube, tiny, 1 - tiny)))
+
+
+def _played(blur: np.ndarray, scores: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """The chance that each arm is played, points × k, the first direction of ε integrated."""
+    if not blur.shape[1]:
+        return np.asarray(lines.probabilities(scores, np.zeros_like(scores)))
+    scores = scores + rest @ blur[:, 1:].T
+    return np.asarray(lines.probabilities(scores, np.broadcast_to(blur[:, 0], scores.shape)))
+
+
+def _triangular(constraints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """L and an orthogonal U with L = M U lower triangular but for the order of its rows.
+
+    M y > 0 becomes L x > 0 with y = U x. Each next axis belongs to the row least likely to hold
+    where the coordinates before it have their means: what is tight is decided first (Gibson,
+    Glasbey and Elston 1994).
+    """
+    unit = constraints / np.linalg.norm(constraints, axis=1, keepdims=True)
+    rest, shift, chosen = unit, np.zeros(len(unit)), []
+    for _ in range(unit.shape[1]):
+        size = np.linalg.norm(rest, axis=1)
+        free = size > ALIGNED
+        if not free.any():
+            break
+        bound = np.where(free, -shift / np.where(free, size, 1.0), -np.inf)
+        row = int(np.argmax(bound))
+        axis = rest[row] / size[row]
+        along = rest @ axis
+        tail = max(float(scipy.special.ndtr(-bound[row])), 1e-300)
+        shift = shift + along * (math.exp(-(bound[row] ** 2) / 2) / math.sqrt(2 * math.pi) / tail)
+        rest = rest - np.outer(along, axis)
+        chosen.append(row)
+    turn = np.linalg.qr(unit[chosen].T, mode="complete")[0]
+    return unit @ turn, turn
+
+
+def _in_cone(cube: np.ndarray, cone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points x with L x > 0, and the weight of each: the product of its coordinates' chances."""
+    last = [int(np.flatnonzero(np.abs(row) > ALIGNED)[-1]) for row in cone]
+    points, weight = np.zeros_like(cube), np.ones(len(cube))
+    for column in range(cone.shape[1]):
+        low, high = np.full(len(cube), -np.inf), np.full(len(cube), np.inf)
+        for row in cone[np.equal(last, column)]:
+            edge = -(points @ row) / row[column]
+            if row[column] > 0:
+                low = np.maximum(low, edge)
+            else:
+                high = np.minimum(high, edge)
+        # On the right of zero chances are differences of ones: mirror them.
+        flip = np.where(low > 0, -1.0, 1.0)
+        left, right = np.where(low > 0, -high, low), np.where(low > 0, -low, high)
+        below, above = scipy.special.ndtr(left), scipy.special.ndtr(right)
+        chance = np.maximum(above - below, 0.0)
+        place = np.clip(below + cube[:, column] * chance, 1e-300, 1 - 2.0**-53)
+        points[:, column] = flip * scipy.special.ndtri(place)
+        weight = weight * chance
+    return weight, points
