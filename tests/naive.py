@@ -6,6 +6,7 @@ process_cov Q (d, d), reward_std sigma, initial_cov Sigma0 (d, d) or None, arms 
 per row; `mean` and `cov` describe z(t) given the rewards before round t.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -463,6 +464,103 @@ def metric_interval(arms, bonuses, Z, P_A, P_a, squared=False):
     """P17: min and max of phi(i, j | P_a) over i != j and a; bonuses[a], P_a[a] belong to arm a."""
     values = [metric(arms, bonuses[a], Z, P_A, P_a[a], squared) for a in range(len(arms))]
     return np.nanmin(values), np.nanmax(values)
+
+
+# Bounds and plans (P7, P11, P12, P14, P16).
+
+
+def two_step_value(mean, cov, transition, reward_std, arms):
+    """P7: <a, z> + E max_b (m_b + s_b w), by quadrature between all crossings of the lines."""
+    values = np.zeros(len(arms))
+    for i, a in enumerate(arms):
+        variance = a @ cov @ a + reward_std**2
+        v = transition @ cov @ a / np.sqrt(variance) if variance > 0 else np.zeros(len(mean))
+        m = [b @ transition @ mean for b in arms]
+        s = [b @ v for b in arms]
+
+        def density(w, m=m, s=s):
+            best = max(m[b] + s[b] * w for b in range(len(arms)))
+            return best * np.exp(-(w**2) / 2) / np.sqrt(2 * np.pi)
+
+        cuts = {-12.0, 12.0}
+        for b in range(len(arms)):
+            for c in range(b):
+                if s[b] != s[c] and abs(m[b] - m[c]) < 12 * abs(s[b] - s[c]):
+                    cuts.add((m[b] - m[c]) / (s[c] - s[b]))
+        cuts = sorted(cuts)
+        values[i] = a @ mean
+        for left, right in itertools.pairwise(cuts):
+            nodes, weights = np.polynomial.legendre.leggauss(60)
+            half = (right - left) / 2
+            points = (left + right) / 2 + half * nodes
+            values[i] += half * sum(w * density(x) for w, x in zip(weights, points, strict=True))
+    return values
+
+
+def sphere_two_step_value(mean, cov, transition, reward_std, arm, nodes=200):
+    """P7: <a, z> + E |G z + v w| by Gauss-Hermite quadrature, good where the length is smooth."""
+    v = transition @ cov @ arm / np.sqrt(arm @ cov @ arm + reward_std**2)
+    points, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    lengths = [np.linalg.norm(transition @ mean + v * w) for w in points]
+    return arm @ mean + np.dot(weights, lengths) / np.sqrt(2 * np.pi)
+
+
+def printed_lower_bound(arms, Z, P_A):
+    """P11: Theorem 3 per round, letter by letter, with Psi as a block matrix."""
+    k = len(arms)
+    predicted = Z - P_A
+    total = 0.0
+    for i in range(k):
+        for j in range(k):
+            if i == j:
+                continue
+            A_i = np.array([arms[i] - arms[b] for b in range(k) if b != i])
+            A_j = np.array([arms[j] - arms[b] for b in range(k) if b != j])
+            middle = np.linalg.inv(A_j @ Z @ A_j.T)
+            given = A_i @ predicted @ A_i.T
+            given = given - A_i @ predicted @ A_j.T @ middle @ A_j @ predicted @ A_i.T
+            Pi = A_i @ predicted @ A_j.T @ middle @ A_j
+            inverse = np.linalg.inv(given)
+            Psi = np.block([[inverse, inverse @ Pi], [Pi.T @ inverse, Pi.T @ inverse @ Pi]])
+            gap = arms[j] - arms[i]
+            below = np.trace(Psi) ** (2 * k - 2) * np.linalg.det(given)
+            total += np.sqrt(2 * gap @ Z @ gap / below)
+    return total
+
+
+def path_bound(model, arms, bonus, states, rewards):
+    """P12: R_n and the sum of u(a_t) - u(a_t*) + 2 |e_t| along one path, unit arms."""
+    transition, process_cov, reward_std, initial_cov = model
+    mean, cov = np.zeros(len(transition)), initial_cov
+    regret = bound = 0.0
+    for z, paid in zip(states, rewards, strict=True):
+        u = bonus(cov, transition, process_cov, reward_std, arms)
+        played = int(np.argmax(arms @ mean + u))
+        best = int(np.argmax(arms @ z))
+        regret += arms[best] @ z - arms[played] @ z
+        bound += u[played] - u[best] + 2 * np.linalg.norm(z - mean)
+        arm, reward = arms[played], paid[played]
+        mean, cov = kalman_step(mean, cov, transition, process_cov, reward_std, arm, reward)
+    return regret, bound
+
+
+def wrong_action_probability(arms, u, Z, P):
+    """P16: the ratio of Gaussian orthant probabilities in 2 (k - 1) and k - 1 dimensions."""
+    from scipy.stats import multivariate_normal
+
+    k = len(arms)
+    found = np.zeros((k, k))
+    for i in range(k):
+        for j in range(k):
+            A_j = np.array([arms[j] - arms[b] for b in range(k) if b != j])
+            cov = metric_covariance(arms, i, j, Z, P)
+            mean = np.array([u[i] - u[b] for b in range(k) if b != i] + [0.0] * (k - 1))
+            # P(x > 0) = P(-x < 0)
+            options = {"allow_singular": True, "abseps": 1e-5, "releps": 0, "maxpts": 10**5}
+            both = multivariate_normal.cdf(np.zeros(len(mean)), -mean, cov, **options)
+            only = multivariate_normal.cdf(np.zeros(k - 1), None, A_j @ Z @ A_j.T, **options)
+            found[i, j] = both / only
+    return found
 
 
 # Whole runs, where the learner may be wrong about the system (P24) and a round may be held against

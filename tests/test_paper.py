@@ -9,8 +9,10 @@ BEST = ("idea", "kode", "kalman_ucb")
 OTHERS = ("oful", "ucb", "rexp3", "random")
 
 
-def test_lemma_2_the_oracle_is_lowest():
-    """P10: nobody has a lower mean regret than the Kalman Oracle over 100 random systems."""
+def test_lemma_2_the_oracle_is_lowest_and_its_regret_is_the_exact_bound():
+    """P10, P11: 100 systems; nobody has a lower mean regret than the Kalman Oracle, and the
+    Oracle's, once settled, is what `finite_lower_bound` says.
+    """
     systems = [
         db.families.sample(family, states=4, arms=5, seed=1, first=i)[0]
         for i in range(20)
@@ -29,6 +31,22 @@ def test_lemma_2_the_oracle_is_lowest():
         paired = regret - oracle
         error = paired.std(axis=1, ddof=1) / np.sqrt(paired.shape[1])
         assert (paired.mean(axis=1) > -3.5 * error).all(), name
+
+    settled = int(np.searchsorted(result.checkpoints, 100))
+    rounds = result.checkpoints[-1] - result.checkpoints[settled]
+    curve = result.curves["kalman_oracle"]
+    per_round = (curve[..., -1] - curve[..., settled]) / rounds
+    bounds = np.array([db.theory.finite_lower_bound(*s, accuracy=5e-3) for s in systems])
+    error = per_round.std(axis=1, ddof=1) / np.sqrt(per_round.shape[1])
+    off = (per_round.mean(axis=1) - bounds[:, 0]) / np.hypot(error, bounds[:, 1] / 4)
+    assert (np.abs(off) < 4.5).all()  # 100 looks at a Student's t of 19 degrees
+    assert abs(off.mean()) < 0.35  # 3.3 of its standard errors: no bias
+    assert 0.7 < np.mean(off**2) < 1.6
+    for name in set(result.regret) - {"kalman_oracle"}:
+        mean = result.regret[name].mean(axis=1) / 500
+        error = result.regret[name].std(axis=1, ddof=1) / np.sqrt(20) / 500
+        assert (bounds[:, 0] < mean + 3.5 * error).all(), name  # below, or a tie within noise
+        assert np.mean(bounds[:, 0] < mean) > 0.9, name
 
 
 @pytest.mark.parametrize("family", db.families.FAMILIES)

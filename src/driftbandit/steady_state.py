@@ -103,6 +103,9 @@ def oracle_covs(model: LGDS, arms: Any, rounds: int) -> np.ndarray:
     covs[0] = model.start_cov()
     for t in range(1, rounds):
         covs[t] = riccati.next_round(covs[t - 1 : t], stack)[0]
+        if np.abs(covs[t] - covs[t - 1]).max() <= 1e-15 * np.abs(covs[t]).max():  # settled
+            covs[t:] = covs[t]
+            break
     return covs
 
 

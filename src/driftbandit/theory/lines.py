@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from driftbandit.arrays import Array, namespace, normal_cdf
 
 __all__ = ["expected_highest", "probabilities", "reign"]
@@ -35,7 +37,8 @@ def reign(offsets: Array, slopes: Array) -> tuple[Array, Array]:
     xp = namespace(slopes)
     ahead = offsets[..., :, None] - offsets[..., None, :]
     steeper = slopes[..., None, :] - slopes[..., :, None]  # c less b
-    crossing = ahead / xp.where(steeper == 0, xp.ones((), dtype=slopes.dtype), steeper)
+    with np.errstate(over="ignore"):  # nearly parallel lines cross at infinity
+        crossing = ahead / xp.where(steeper == 0, xp.ones((), dtype=slopes.dtype), steeper)
     order = xp.arange(slopes.shape[-1])
     beaten = (steeper == 0) & ((ahead < 0) | ((ahead == 0) & (order[None, :] < order[:, None])))
     high = xp.min(xp.where(steeper > 0, crossing, math.inf), axis=-1)
@@ -88,4 +91,5 @@ def expected_highest(offsets: Array, slopes: Array) -> Array:
 
 
 def _density(x: Array) -> Array:
+    x = namespace(x).clip(x, -40.0, 40.0)  # where the density is zero, and squares are numbers
     return namespace(x).exp(-0.5 * x * x) / math.sqrt(2 * math.pi)

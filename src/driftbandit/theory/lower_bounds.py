@@ -14,16 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
-import scipy.stats
 
 from driftbandit import errors, steady_state
 from driftbandit.model import LGDS, checked_arms
+from driftbandit.theory import scrambled
 from driftbandit.theory.normal import expected_norm
 
 __all__ = ["Bound", "finite_lower_bound", "printed_finite_lower_bound", "sphere_lower_bound"]
 
-SCRAMBLES = 16
-"""Independent randomizations of the quasi-random points: their spread is the error estimate."""
 FIRST, LAST = 8, 15
 """Points per scramble are doubled from 2^FIRST to at most 2^LAST."""
 WORK = 1 << 31
@@ -37,7 +35,7 @@ class Bound(NamedTuple):
 
     value: float
     error: float
-    """Half-width of a 99 % interval, or of rounding where the value is exact."""
+    """Half-width of an interval that holds the truth in 99 % of cases; rounding, if exact."""
 
 
 def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = None) -> Bound:
@@ -114,31 +112,28 @@ def finite_lower_bound(
     rows = checked_arms(arms, model)
     _check_model(model, rounds)
     accuracy = errors.number(accuracy, "accuracy", low=0, strict=True)
-    if len(rows) == 1:
+    # Only differences between arms count, and these span r ≤ min(k − 1, d) directions.
+    left, sizes, right = np.linalg.svd(rows - rows[0], full_matrices=False)
+    kept = sizes > 1e-13 * sizes[0]
+    offsets, seen = left[:, kept] * sizes[kept], right[kept]
+    if not kept.any():  # all arms are equal
         return Bound(0.0, 0.0)
-    # Only differences between arms count, and these span r ≤ min(k − 1, d) directions R z.
-    offsets, seen = np.linalg.qr(rows[1:] - rows[0])
-    offsets = np.vstack([np.zeros(len(seen)), offsets])
     laws = [
         (*_coupled(seen @ Z @ seen.T, seen @ (Z - P) @ seen.T), weight)
         for Z, P, weight in _covariances(model, rows, rounds)
     ]
     r = len(seen)
     mean_length = math.sqrt(2) * math.exp(math.lgamma((r + 1) / 2) - math.lgamma(r / 2))
-    points = [
-        scipy.stats.qmc.Sobol(r, scramble=True, rng=np.random.default_rng(number))
-        for number in range(SCRAMBLES)
-    ]
-    most = min(WORK // (len(rows) * len(laws) * SCRAMBLES), 1 << LAST)
-    sums, count, size = np.zeros(SCRAMBLES), 0, 1 << FIRST
+    points = scrambled.sources(r)
+    most = min(WORK // (len(rows) * len(laws) * len(points)), 1 << LAST)
+    sums, count, size = np.zeros(len(points)), 0, 1 << FIRST
     while True:
         for scramble, source in enumerate(points):
             sums[scramble] += _mean_gaps(source.random(size), offsets, laws) * size
         count += size
         means = mean_length * sums / count
         value = float(means.mean())
-        spread = float(means.std(ddof=1)) / math.sqrt(SCRAMBLES)
-        error = float(scipy.stats.t.ppf(0.995, SCRAMBLES - 1)) * spread
+        error = float(scrambled.half_width(means))
         if error <= accuracy * value or 2 * count > most:
             break
         size = count
@@ -273,8 +268,7 @@ def _mean_gaps(
 
     max over both signs' mean is half the range from the lowest to the highest score.
     """
-    tiny = 2.0**-53
-    normal = scipy.special.ndtri(np.clip(cube, tiny, 1 - tiny))
+    normal = scrambled.normal(cube)
     lengths = np.linalg.norm(normal, axis=1, keepdims=True)
     directions = normal / np.where(lengths > 0, lengths, 1.0)
     size = max(1, BLOCK // len(offsets))

@@ -7,17 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
-import scipy.stats
 
 from driftbandit import errors
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies.optimistic import Bonus
-from driftbandit.theory import lines
+from driftbandit.theory import lines, scrambled
 
 __all__ = ["wrong_action_probability"]
 
-SCRAMBLES = 16
-"""Independent randomizations of the quasi-random points: their spread is the error estimate."""
 FIRST, LAST = 7, 15
 """Points per scramble are doubled from 2^FIRST to at most 2^LAST."""
 MOST_ARMS = 20
@@ -144,17 +141,14 @@ def _column(law: _Law, u: np.ndarray, best: int, accuracy: float) -> tuple[np.nd
     cone, turn = _triangular(leads[~alike])
     known = law.known @ turn
     inside, e = cone.shape[1], max(law.blur.shape[1] - 1, 0)
-    sources = [
-        scipy.stats.qmc.Sobol(inside + e, scramble=True, rng=np.random.default_rng(number))
-        for number in range(SCRAMBLES)
-    ]
-    chances, weights = np.zeros((SCRAMBLES, k)), np.zeros(SCRAMBLES)
+    sources = scrambled.sources(inside + e)
+    chances, weights = np.zeros((len(sources), k)), np.zeros(len(sources))
     count, size = 0, 1 << FIRST
     while True:
         for scramble, source in enumerate(sources):
             for cube in np.array_split(source.random(size), -(-size * k * k // BLOCK)):
                 weight, state = _in_cone(cube[:, :inside], cone)
-                chance = _played(law.blur, state @ known.T + u, _normal(cube[:, inside:]))
+                chance = _played(law.blur, state @ known.T + u, scrambled.normal(cube[:, inside:]))
                 weights[scramble] += weight.sum()
                 chances[scramble] += weight @ chance
         count += size
@@ -164,16 +158,10 @@ def _column(law: _Law, u: np.ndarray, best: int, accuracy: float) -> tuple[np.nd
         mean = chances.sum(axis=0) / total
         # A ratio of two means: what each scramble leaves over, in units of the denominator.
         left = (chances - weights[:, None] * mean) / weights.mean()
-        spread = left.std(axis=0, ddof=1) / math.sqrt(SCRAMBLES)
-        error = float(scipy.stats.t.ppf(0.995, SCRAMBLES - 1) * spread.max())
+        error = float(scrambled.half_width(left).max())
         if error <= accuracy or count >= 1 << LAST:
             return mean / mean.sum(), error
         size = count
-
-
-def _normal(cube: np.ndarray) -> np.ndarray:
-    tiny = 2.0**-53
-    return np.asarray(scipy.special.ndtri(np.clip(cube, tiny, 1 - tiny)))
 
 
 def _played(blur: np.ndarray, scores: np.ndarray, rest: np.ndarray) -> np.ndarray:

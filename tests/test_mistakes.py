@@ -1,0 +1,99 @@
+"""P16: how often arm i is played while arm j is best, against SciPy's orthants and simulation."""
+
+import numpy as np
+import pytest
+
+import naive
+from driftbandit import InvalidInput, families
+from driftbandit.model import factor
+from driftbandit.policies import idea, kalman_ucb, kode
+from driftbandit.steady_state import oracle_cov, prediction_cov
+from driftbandit.theory import wrong_action_probability
+from systems import random_system
+
+BONUSES = {"idea": idea.bonus, "kalman_ucb": kalman_ucb.bonus, "kode": kode.bonus}
+
+
+def simulated(model, arms, u, P, draws, seed=0):
+    """How often i was played while j was best, and how often j was best."""
+    rng = np.random.default_rng(seed)
+    known = rng.standard_normal((draws, model.states)) @ factor(model.stationary_cov() - P).T
+    state = known + rng.standard_normal((draws, model.states)) @ factor(P).T
+    played, best = (known @ arms.T + u).argmax(axis=1), (state @ arms.T).argmax(axis=1)
+    counts = np.zeros((len(arms), len(arms)))
+    np.add.at(counts, (played, best), 1)
+    return counts, counts.sum(axis=0)
+
+
+@pytest.mark.parametrize(
+    ("k", "d", "name"),
+    [(3, 3, "idea"), (4, 2, "kalman_ucb"), (6, 4, "kode"), (6, 10, "idea")],
+)
+def test_P16_matches_simulation(k, d, name):
+    """Every entry to 4.5 standard errors and the stated accuracy; most of them to far less."""
+    for family in ("gaussian", "bernoulli"):
+        model, arms = families.sample(family, states=d, arms=k, seed=3)[0]
+        P = prediction_cov(model, arms[0])
+        u = BONUSES[name](P, model, arms)
+        found = wrong_action_probability(model, arms, BONUSES[name], P, accuracy=3e-3)
+        counts, best = simulated(model, arms, u, P, draws=400_000)
+        assert (np.isnan(found).any(axis=0) <= (best < 10)).all()  # never best: hardly ever seen
+        seen = best >= 1000
+        share, found, best = counts[:, seen] / best[seen], found[:, seen], best[seen]
+        assert found.sum(axis=0) == pytest.approx(1, abs=1e-12)
+        error = np.sqrt(found * (1 - found) / best) + 1 / best
+        assert (np.abs(share - found) <= 4.5 * error + 3e-3).all()
+        assert np.median(np.abs(share - found) / error) < 1.5
+
+
+@pytest.mark.filterwarnings("ignore")  # SciPy's, where a covariance is nearly singular
+@pytest.mark.parametrize(("k", "d"), [(2, 1), (3, 3), (4, 4)])
+def test_P16_matches_scipys_orthants(k, d):
+    """The printed ratio of integrals in 2 (k − 1) and k − 1 dimensions, by somebody else's code."""
+    model, arms = random_system(8, d, k=k)
+    P = prediction_cov(model, arms[0])
+    found = wrong_action_probability(model, arms, idea.bonus, P, accuracy=1e-3)
+    expected = naive.wrong_action_probability(
+        arms, idea.bonus(P, model, arms), model.stationary_cov(), P
+    )
+    assert found == pytest.approx(expected, abs=1.5e-3)
+
+
+def test_P16_two_arms_in_closed_form():
+    """P(play the other) = arccos(correlation)/π without a bonus."""
+    model, arms = random_system(8, 3, k=2)
+    P = oracle_cov(model, arms)
+    gap, Z = arms[0] - arms[1], model.stationary_cov()
+    wrong = np.arccos(np.sqrt(gap @ (Z - P) @ gap / (gap @ Z @ gap))) / np.pi
+    found = wrong_action_probability(model, arms, kode.bonus, P, accuracy=1e-3)
+    assert found == pytest.approx(np.array([[1 - wrong, wrong], [wrong, 1 - wrong]]), abs=1e-3)
+
+
+def test_P16_nothing_known_and_all_known():
+    model, arms = random_system(8, 3, k=4)
+    Z = model.stationary_cov()
+    u = kalman_ucb.bonus(Z, model, arms)
+    blind = wrong_action_probability(model, arms, kalman_ucb.bonus, Z)
+    assert (blind == np.eye(4)[:, [u.argmax()]]).all()  # the bonus alone decides
+    seeing = wrong_action_probability(model, arms, kode.bonus, 0 * Z)
+    assert seeing == pytest.approx(np.eye(4), abs=1e-9)
+
+
+def test_P16_equal_arms_and_arms_that_are_never_best():
+    model, _ = random_system(8, 2)
+    arms = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
+    found = wrong_action_probability(model, arms, idea.bonus, 0.3 * model.stationary_cov())
+    assert np.isnan(found[:, 2:]).all()  # the third repeats the first, the last lies between them
+    assert found[:, :2].sum(axis=0) == pytest.approx(1)
+    assert (found[2:, 0] == [0, found[3, 0]]).all()
+
+
+def test_P16_refuses_what_it_cannot_say_with_accuracy(monkeypatch):
+    model, arms = random_system(8, 3, k=4)
+    P = prediction_cov(model, arms[0])
+    many, crowd = random_system(8, 3, k=21)
+    with pytest.raises(InvalidInput, match=r"^arms: has 21 rows; give 2 to 20"):
+        wrong_action_probability(many, crowd, idea.bonus, prediction_cov(many, crowd[0]))
+    monkeypatch.setattr("driftbandit.theory.mistakes.LAST", 8)
+    with pytest.raises(InvalidInput, match=r"^accuracy: is 1e-06, but 0\.0\d+ was reached"):
+        wrong_action_probability(model, arms, idea.bonus, P, accuracy=1e-6)
