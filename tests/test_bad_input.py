@@ -379,9 +379,9 @@ MODEL_FILE_CASES = [
         "model file",
         "'initial_kov'; did you mean 'initial_cov'?",
     ),
-    Case("file null arms", lambda: read(document(arms=None)), "arms", "None"),
-    Case("file text std", lambda: read(document(reward_std="1")), "reward_std", "'1'"),
-    Case("file NaN", lambda: read(document(reward_std=NAN)), "reward_std", "nan"),
+    Case("file null arms", lambda: read(document(arms=None)), "model file arms", "null"),
+    Case("file text std", lambda: read(document(reward_std="1")), "model file reward_std", "'1'"),
+    Case("file NaN", lambda: read(document(reward_std=NAN)), "model file reward_std", "nan"),
 ]
 
 MATHEMATICS_CASES = [

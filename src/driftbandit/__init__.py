@@ -22,6 +22,7 @@ from driftbandit.result import Result
 
 if TYPE_CHECKING:
     from driftbandit import paper, study
+    from driftbandit.advice import advise
     from driftbandit.simulation import simulate
 
 __version__ = "0.1.0"
@@ -33,6 +34,7 @@ __all__ = [
     "InvalidInput",
     "NotDetectable",
     "Result",
+    "advise",
     "families",
     "kalman",
     "paper",
@@ -44,7 +46,12 @@ __all__ = [
     "theory",
 ]
 
-_LAZY = {"simulate": "driftbandit.simulation", "paper": "driftbandit", "study": "driftbandit"}
+_LAZY = {
+    "advise": "driftbandit.advice",
+    "simulate": "driftbandit.simulation",
+    "paper": "driftbandit",
+    "study": "driftbandit",
+}
 """What loads JAX, pyarrow or matplotlib, and so is imported when asked for."""
 
 

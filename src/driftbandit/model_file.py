@@ -1,4 +1,4 @@
-"""Model files: a system and its arms as JSON.
+"""Model files: a system and its arms as JSON or TOML.
 
     {"transition": [[…]], "process_cov": [[…]], "reward_std": x, "initial_cov": [[…]],
      "arms": [[…]]}
@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from driftbandit.model import LGDS, checked_arms
 __all__ = ["from_document", "read", "to_document"]
 
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
-LARGEST = 64 * 2**20
-"""Bytes; a larger file is refused unread."""
+MATRICES = ("transition", "process_cov", "initial_cov", "arms")
+LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}
+"""Bytes; a larger file is refused unread. TOML takes ten times as long to read."""
 
 
 def to_document(model: LGDS, arms: np.ndarray) -> dict[str, Any]:
@@ -37,43 +39,125 @@ def to_document(model: LGDS, arms: np.ndarray) -> dict[str, Any]:
 
 
 def from_document(document: Any) -> tuple[LGDS, np.ndarray]:
-    """The model and arms of a model file's JSON object."""
+    """The model and arms of a model file's JSON object.
+
+    Example:
+        >>> model, arms = from_document(
+        ...     {"transition": [[0.5]], "process_cov": [[1]], "reward_std": 0, "arms": [[1], [2]]}
+        ... )
+        >>> model.states, arms.shape
+        (1, (2, 1))
+    """
     if not isinstance(document, dict):
-        raise errors.InvalidInput(
-            "model file", f"holds a {type(document).__name__}", "write one JSON object"
-        )
-    for key in REQUIRED:
-        if key not in document:
-            raise errors.InvalidInput("model file", f"lacks {key!r}", f"give {', '.join(REQUIRED)}")
-    for key in document:
+        kind = "the list " if isinstance(document, list) else ""
+        remedy = f"write an object with {', '.join(REQUIRED)}"
+        raise _wrong(f"holds {kind}{_shown(document)}", remedy)
+    for key in document:  # before what is missing: a misspelled name is both
         errors.closest(key, "model file", (*REQUIRED, "initial_cov"))
-    model = LGDS(
-        document["transition"],
-        document["process_cov"],
-        document["reward_std"],
-        document.get("initial_cov"),
-    )
-    return model, checked_arms(document["arms"], model)
+    missing = [repr(key) for key in REQUIRED if key not in document]
+    if missing:
+        raise _wrong(f"lacks {', '.join(missing)}", f"give {', '.join(REQUIRED)}")
+    try:
+        numbers = document | {
+            key: _matrix(document[key], key)
+            for key in MATRICES
+            if key in REQUIRED or document.get(key) is not None
+        }
+        arms = numbers.pop("arms")
+        model = LGDS(**numbers)
+        return model, checked_arms(arms, model)
+    except errors.InvalidInput as error:
+        raise error.of("model file") from None
 
 
 def read(path: str | Path) -> tuple[LGDS, np.ndarray]:
-    """Read a model file."""
+    """Read a model file: TOML where its name ends in .toml, else JSON."""
+    format_ = "TOML" if str(path).lower().endswith(".toml") else "JSON"
+    name = _printable(str(path))
+    data = _bytes(path, name, format_)
     try:
-        path = Path(path)
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise errors.InvalidInput(
-                "model file", f"{path} has {size} bytes", f"{LARGEST} is the most that is read"
-            )
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, TypeError) as error:
-        raise errors.InvalidInput(
-            "model file", f"cannot read {path!s} ({error})", "give the path of a JSON file"
-        ) from None
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"{name} is not UTF-8 text (byte {error.start} is 0x{data[error.start]:02x})"
+        raise _wrong(problem, f"save it as {format_} in UTF-8") from None
+    try:
+        if format_ == "TOML":
+            return from_document(tomllib.loads(text))
+        return from_document(json.loads(text, object_pairs_hook=_without_repeats))
     except errors.InvalidInput:
         raise
-    except (ValueError, RecursionError) as error:
-        raise errors.InvalidInput(
-            "model file", f"{path} is not JSON ({error})", "write one JSON object"
+    except RecursionError:
+        raise _wrong(f"{name} is nested too deep", "a matrix is a list of rows") from None
+    except ValueError as error:
+        problem = f"{name} is not {format_} ({_printable(str(error))})"
+        raise _wrong(problem, f"write {', '.join(REQUIRED)} as {format_}") from None
+
+
+def _bytes(path: str | Path, name: str, format_: str) -> bytes:
+    most = LARGEST[format_]
+    try:
+        size = Path(path).stat().st_size
+        with open(path, "rb") as file:  # a folder is refused here, by the system
+            data = b"" if size > most else file.read(most + 1)  # a device has no size
+    except (OSError, TypeError, ValueError) as error:  # the last: a name with a zero byte
+        reason = getattr(error, "strerror", None) or error
+        raise _wrong(
+            f"cannot read {name} ({reason})", "give the path of a JSON or TOML file"
         ) from None
-    return from_document(document)
+    size = max(size, len(data))
+    if size > most:
+        raise _wrong(f"{name} has {size:,} bytes or more", f"{most:,} is the most that is read")
+    return data
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; Python's own reader would keep the last of two fields silently."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _wrong(f"holds {_shown(key)} twice", "give each field once")
+        found[key] = value
+    return found
+
+
+def _matrix(value: Any, field: str) -> list[list[float]]:
+    """A list of equally long lists of numbers; what is none is named with its place."""
+    remedy = "give a list of rows, each a list of numbers"
+    if not isinstance(value, list):
+        raise errors.InvalidInput(field, f"is {_shown(value)}", remedy)
+    for i, row in enumerate(value):
+        if not isinstance(row, list):
+            raise errors.InvalidInput(field, f"row {i} is {_shown(row)}", remedy)
+        if len(row) != len(value[0]):
+            problem = f"row {i} has {len(row)} entries, row 0 has {len(value[0])}"
+            raise errors.InvalidInput(field, problem, "make all rows equally long")
+        if not set(map(type, row)) <= {int, float}:  # not isinstance: true is no number
+            j = next(j for j, entry in enumerate(row) if type(entry) not in (int, float))
+            problem = f"entry [{i}, {j}] is {_shown(row[j])}"
+            raise errors.InvalidInput(field, problem, "every entry must be a finite number")
+    return [[_float(entry) for entry in row] for row in value]
+
+
+def _float(entry: float) -> float:
+    try:
+        return float(entry)
+    except OverflowError:  # a whole number of more than 308 digits
+        return float("inf") if entry > 0 else float("-inf")
+
+
+def _shown(value: Any) -> str:
+    """A value as the file writes it, cut short."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):  # TOML has dates and times
+        text = str(value)
+    return _printable(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _printable(text: str) -> str:
+    """The text itself, or its escapes where it would break the line or drive the terminal."""
+    return text if text.isprintable() else ascii(text)
+
+
+def _wrong(problem: str, remedy: str) -> errors.InvalidInput:
+    return errors.InvalidInput("model file", problem, remedy)

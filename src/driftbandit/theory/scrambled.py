@@ -7,10 +7,10 @@ their spread the error (Owen 1997). Scrambles are numbered, so that equal input 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.special
-import scipy.stats
 
 __all__ = ["SCRAMBLES", "half_width", "normal", "sources"]
 
@@ -20,10 +20,12 @@ STANDARD_ERRORS = 4.1
 beforehand, about 99 % if points are added until the error is small enough."""
 
 
-def sources(dimension: int) -> list[scipy.stats.qmc.Sobol]:
-    """One stream of points in the unit cube for each scramble."""
+def sources(dimension: int) -> list[Any]:
+    """One stream of points in the unit cube for each scramble: ``random(n)`` gives the next n."""
+    from scipy.stats.qmc import Sobol  # half a second that `import driftbandit` need not take
+
     return [
-        scipy.stats.qmc.Sobol(dimension, scramble=True, rng=np.random.default_rng(number))
+        Sobol(dimension, scramble=True, rng=np.random.default_rng(number))
         for number in range(SCRAMBLES)
     ]
 

@@ -1,0 +1,92 @@
+"""How often the printed Theorems 3 and 6 fail as bounds.
+
+    python benchmarks/printed_bounds.py
+
+Theorem 3 claims a lower bound of anybody's regret: it fails where it exceeds the Kalman Oracle's
+own, which `theory.finite_lower_bound` gives exactly. 200 random systems, 40 of each family, for
+several sizes; where the formula has no value (A_j Z A_jᵀ singular) that is counted too. Then the
+same systems with rewards in units a hundred times smaller. Theorem 6 claims an upper bound of
+UCB's regret with probability 1 − δ: it fails on a run that exceeds it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+import driftbandit as db
+from driftbandit import theory
+
+SIZES = ((2, 2), (3, 3), (5, 5), (10, 10))
+EACH = 40
+
+
+def in_units(model: db.LGDS, factor: float) -> db.LGDS:
+    """The same system, its rewards multiplied."""
+    return db.LGDS(model.transition, factor**2 * model.process_cov, factor * model.reward_std)
+
+
+def theorem_3(k: int, d: int, factor: float) -> dict[str, float]:
+    """Share of systems with a value above the Oracle's regret, and without any value."""
+    fails = missing = 0
+    ratios = []
+    for family in db.families.FAMILIES:
+        for model, arms in db.families.sample(family, systems=EACH, states=d, arms=k):
+            scaled = in_units(model, factor)
+            exact = theory.finite_lower_bound(scaled, arms)
+            try:
+                printed = theory.printed_finite_lower_bound(scaled, arms)
+            except db.InvalidInput:
+                missing += 1
+                continue
+            fails += printed > exact.value + exact.error
+            ratios.append(printed / exact.value)
+    count = EACH * len(db.families.FAMILIES)
+    return {
+        "fails": fails / count,
+        "no value": missing / count,
+        "median of printed/exact": float(np.median(ratios)),
+    }
+
+
+def theorem_6(delta: float, k: int) -> float:
+    """Share of runs on which UCB's regret exceeds the printed bound; 10 systems of each family."""
+    systems = [s for f in db.families.FAMILIES for s in db.families.sample(f, 10, arms=k)]
+    regret = db.simulate(systems, policies=["ucb"], rounds=500, runs=20, checkpoints=1).regret[
+        "ucb"
+    ]
+    bounds = [theory.ucb_upper_bound(*system, rounds=500, delta=delta) for system in systems]
+    return float(np.mean(regret > np.array(bounds)[:, None]))
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, help="store the figures here")
+    options = parser.parse_args()
+    figures: dict[str, dict[str, float]] = {}
+    for factor in (1.0, 100.0):
+        for k, d in SIZES:
+            found = theorem_3(k, d, factor)
+            figures[f"theorem 3, k = {k}, d = {d}, rewards x {factor:g}"] = found
+            print(
+                f"Theorem 3, k = {k:>2}, d = {d:>2}, rewards × {factor:g}: above the Oracle's "
+                f"regret on {100 * found['fails']:.1f} % of systems, no value on "
+                f"{100 * found['no value']:.1f} %, median of printed/exact "
+                f"{found['median of printed/exact']:.2g}",
+                flush=True,
+            )
+    for k in (10, 100):
+        for delta in (0.01, 0.05, 0.5, 0.9):
+            share = theorem_6(delta, k)
+            figures[f"theorem 6, k = {k}, delta = {delta:g}"] = {"exceeded": share}
+            print(f"Theorem 6, k = {k}, δ = {delta:g}: exceeded on {100 * share:.1f} % of runs")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

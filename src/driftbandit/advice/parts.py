@@ -1,0 +1,183 @@
+"""What advice is made of: plain numbers and sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "NAMES",
+    "POLICIES",
+    "Advice",
+    "Arm",
+    "Difference",
+    "Floor",
+    "Metric",
+    "Played",
+    "Recommendation",
+    "Simulation",
+    "System",
+]
+
+POLICIES = ("idea", "kode", "kalman_ucb")
+"""What is compared: the policies that know the model and see one reward a round."""
+NAMES = {"idea": "IDEA", "kode": "KODE", "kalman_ucb": "Kalman-UCB", "random": "random"}
+"""As the paper writes them."""
+
+
+@dataclass(frozen=True)
+class System:
+    """The system at a glance (P1, P3)."""
+
+    states: int
+    """d."""
+    arms: int
+    """k."""
+    reward_std: float
+    """σ."""
+    spectral_radius: float
+    """ρ(Γ)."""
+    stable: bool
+    """ρ(Γ) < 1."""
+    noise_reaches_all: bool
+    """(Γ, Q^½) is controllable."""
+    starts_stationary: bool
+    """False: the state starts from ``initial_cov``."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What one arm pays and teaches (P3, P14)."""
+
+    number: int
+    """Its row."""
+    detectable: bool
+    """Every mode that does not die out shows in its rewards."""
+    error_trace: float | None
+    """tr P_a, the error that is left if it is played forever; None: it grows, or was not found."""
+    removed_share: float | None
+    """1 − tr P_a / tr Z, the share of the state's variance that playing it removes."""
+    gramian_condition: float | None
+    """Condition number of O after d rounds of it; None: O is singular."""
+    gramian_rank: int
+    """Rank of O; d: it shows every direction of the state."""
+    reward_spread: float | None
+    """√(aᵀZa), the standard deviation of ⟨a, z⟩ once the state has settled."""
+    best_share: float | None
+    """How often it is the best arm, from draws of the state."""
+    same_as: int | None
+    """The first arm that is equal to it."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The regret per round that nobody can beat (P11)."""
+
+    value: float | None
+    error: float | None
+    """Half-width of a 99 % interval."""
+    rounds: int | None
+    """Over how many first rounds; None: any, the state has settled."""
+    reason: str
+    """Why there is no value."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The interval of φ for each policy (P17), and which of IDEA and Kalman-UCB it favors."""
+
+    printed: dict[str, tuple[float, float]] | None
+    squared: dict[str, tuple[float, float]] | None
+    winner: str | None
+    """Smaller upper end as printed, the paper's rule; None: a tie, or no intervals."""
+    squared_winner: str | None
+    reason: str
+    """Why there are no intervals."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """One policy's regret per round, and the 95 % interval of its mean."""
+
+    policy: str
+    regret: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much more regret per round ``policy`` has than ``baseline``, run by run."""
+
+    policy: str
+    baseline: str
+    mean: float
+    low: float
+    """Ends of the mean's 95 % interval."""
+    high: float
+    verdict: str
+    """Of the mean: "worse", "better", "no difference seen" or "too few to tell"."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A short paired simulation."""
+
+    runs: int
+    rounds: int
+    seed: int
+    policies: tuple[Played, ...]
+    """From the lowest mean regret up; random choice comes last."""
+    differences: tuple[Difference, ...]
+    """Every other one against the lowest, in the same order."""
+    rivals: Difference
+    """Kalman-UCB against IDEA, which the metric ranks."""
+
+    @property
+    def best(self) -> Played:
+        """The policy with the lowest mean regret."""
+        return self.policies[0]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to play, in words."""
+
+    choice: str | None
+    """A policy's name; None: nothing to decide."""
+    headline: str
+    reasons: tuple[str, ...]
+    agreement: str | None
+    """Metric and simulation about IDEA and Kalman-UCB: "agree", "disagree" or "cannot tell"."""
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """All of it."""
+
+    system: System
+    arms: tuple[Arm, ...]
+    floor: Floor
+    metric: Metric
+    simulation: Simulation | None
+    """None where there is nothing to decide."""
+    recommendation: Recommendation
+
+    def to_document(self) -> dict[str, Any]:
+        """The same as JSON can hold it: None for what is infinite or not a number."""
+        return dict(_storable(dataclasses.asdict(self)))
+
+    def __str__(self) -> str:
+        said = self.recommendation
+        return "\n".join([said.headline, *said.reasons, *(f"Note: {w}" for w in said.warnings)])
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _storable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
