@@ -744,3 +744,56 @@ STUDY_CASES = [
 @pytest.mark.parametrize("case", STUDY_CASES, ids=lambda case: case.id)
 def test_studies_refuse_in_one_line(case, compiled):
     test_refused_in_one_line(case, compiled)
+
+
+u = db.policies.idea.bonus
+WIDE = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]]
+finite, sphere = db.theory.finite_lower_bound, db.theory.sphere_lower_bound
+printed, mistakes = db.theory.printed_finite_lower_bound, db.theory.wrong_action_probability
+schedule, ahead = db.theory.exploration_schedule, db.theory.two_step_value
+
+
+def of_path(states=EYE, rewards=EYE):
+    return db.theory.path_upper_bound(MODEL, EYE, u, states, rewards)
+
+
+THEORY_CASES = [
+    Case("finite unstable", lambda: finite(UNSTABLE, EYE), "model", "radius 2"),
+    Case("finite no model", lambda: finite(None, EYE), "model", "NoneType"),
+    Case("finite arms", lambda: finite(MODEL, np.eye(3)), "arms", "(3, 3)"),
+    Case("finite rounds", lambda: finite(MODEL, EYE, rounds=0), "rounds", "0"),
+    Case("finite far", lambda: finite(UNSTABLE, EYE, rounds=2000), "rounds", "2000"),
+    Case("finite accuracy", lambda: finite(MODEL, EYE, accuracy=0), "accuracy", "0"),
+    Case("sphere unstable", lambda: sphere(UNSTABLE), "model", "radius 2"),
+    Case("sphere no model", lambda: sphere("model"), "model", "str"),
+    Case("sphere too large", lambda: sphere(MODEL, 2 * EYE), "error_cov", "by 0.666667"),
+    Case("sphere both", lambda: sphere(MODEL, EYE, rounds=3), "error_cov", "beside rounds"),
+    Case("sphere no cov", lambda: sphere(MODEL, -EYE), "error_cov", "indefinite"),
+    Case("printed arms", lambda: printed(MODEL, WIDE), "arms", "4 arms in 2 states"),
+    Case("printed unstable", lambda: printed(UNSTABLE, EYE), "model", "radius 2"),
+    Case("mistakes alone", lambda: mistakes(MODEL, [[1, 0]], u, EYE), "arms", "1 rows"),
+    Case("mistakes crowd", lambda: mistakes(MODEL, np.ones((21, 2)), u, EYE), "arms", "21 rows"),
+    Case("mistakes cov", lambda: mistakes(MODEL, EYE, u, 2 * EYE), "cov", "by 0.666667"),
+    Case("mistakes unstable", lambda: mistakes(UNSTABLE, EYE, u, EYE), "model", "radius 2"),
+    Case("mistakes accuracy", lambda: mistakes(MODEL, EYE, u, EYE, -1), "accuracy", "-1"),
+    Case("mistakes bonus", lambda: mistakes(MODEL, EYE, lambda *_: NAN, EYE), "bonus", "nan"),
+    Case("schedule bonus", lambda: schedule(MODEL, EYE, lambda *_: 1.0), "bonus", "1."),
+    Case("schedule rounds", lambda: schedule(MODEL, EYE, u, rounds=2.5), "rounds", "2.5"),
+    Case("schedule cov", lambda: schedule(MODEL, EYE, u, cov=[[1]]), "cov", "(1, 1)"),
+    Case(
+        "ahead mean", lambda: ahead(db.kalman.Belief([1], EYE), MODEL, EYE), "belief.mean", "(1,)"
+    ),
+    Case(
+        "ahead cov", lambda: ahead(db.kalman.Belief([1, 1], -EYE), MODEL, EYE), "belief.cov", "-1"
+    ),
+    Case("path states", lambda: of_path(states=[[1.0]]), "states", "(1, 1)"),
+    Case("path rewards", lambda: of_path(rewards=np.ones((3, 2))), "rewards", "(3, 2)"),
+    Case("ucb delta", lambda: db.theory.ucb_upper_bound(MODEL, EYE, 9, 1.0), "delta", "1"),
+    Case("advise runs", lambda: db.advise(MODEL, EYE, runs=0), "runs", "0"),
+    Case("advise arms", lambda: db.advise(MODEL, [[0, 0]]), "arms", "zero vector"),
+]
+
+
+@pytest.mark.parametrize("case", THEORY_CASES, ids=lambda case: case.id)
+def test_theory_and_advice_refuse_in_one_line(case, compiled):
+    test_refused_in_one_line(case, compiled)

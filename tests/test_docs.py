@@ -33,3 +33,32 @@ def test_every_policy_is_described():
 
     readme = (ROOT / "README.md").read_text()
     assert [name for name in available() if f"`{name}`" not in readme] == []
+
+
+ROW = re.compile(r"^\| (P\d+) \|(.*)\|$", re.MULTILINE)
+
+
+def test_every_item_of_the_paper_has_its_line():
+    rows = dict(ROW.findall((ROOT / "docs/paper.md").read_text()))
+    assert list(rows) == [f"P{number}" for number in range(1, 25)]
+    for item, row in rows.items():
+        tests = re.findall(r"`(test_\w+\.py)`", row)
+        assert tests, item
+        for name in tests:
+            text = (ROOT / "tests" / name).read_text()
+            named = {int(n) for n in re.findall(r"P(\d+)", text)}
+            for first, last in re.findall(r"P(\d+)–P(\d+)", text):
+                named |= set(range(int(first), int(last) + 1))
+            assert int(item[1:]) in named, f"{name} does not name {item}"
+
+
+def test_every_function_of_the_theory_is_described():
+    from driftbandit import theory
+
+    notation = (ROOT / "docs/notation.md").read_text()
+    paper = (ROOT / "docs/paper.md").read_text()
+    functions = [name for name in theory.__all__ if name[0].islower()]
+    assert [name for name in functions if name not in notation] == []
+    assert [name for name in functions if f"`theory.{name}`" not in paper] == []
+    for name in re.findall(r"`theory\.(\w+)", notation + paper):
+        assert hasattr(theory, name), name

@@ -17,7 +17,7 @@ import scipy.special
 
 from driftbandit import errors, steady_state
 from driftbandit.model import LGDS, checked_arms
-from driftbandit.theory import scrambled
+from driftbandit.theory import checks, scrambled
 from driftbandit.theory.normal import expected_norm
 
 __all__ = ["Bound", "finite_lower_bound", "printed_finite_lower_bound", "sphere_lower_bound"]
@@ -28,6 +28,7 @@ WORK = 1 << 31
 """Scores (points × arms × rounds) beyond which points are not doubled any more."""
 BLOCK = 1 << 20
 """Scores held at once."""
+FIRST_STRETCH = "give rounds= for the mean over a first stretch"
 
 
 class Bound(NamedTuple):
@@ -62,11 +63,12 @@ def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = 
         >>> round(sphere_lower_bound(model).value, 6)
         0.885932
     """
-    _check_model(model, rounds)
+    if rounds is None:
+        checks.check_stationary(model, remedy=FIRST_STRETCH)
     if error_cov is not None and rounds is not None:
         raise errors.InvalidInput("error_cov", "was given beside rounds", "give one of the two")
     if error_cov is not None:
-        covs = [(model.stationary_cov(), _below(error_cov, model), 1)]
+        covs = [(model.stationary_cov(), checks.error_cov(error_cov, model, "error_cov"), 1)]
     else:
         covs = list(_covariances(model, np.eye(model.states), rounds))
     zero = np.zeros(model.states)
@@ -110,7 +112,8 @@ def finite_lower_bound(
         True
     """
     rows = checked_arms(arms, model)
-    _check_model(model, rounds)
+    if rounds is None:
+        checks.check_stationary(model, remedy=FIRST_STRETCH)
     accuracy = errors.number(accuracy, "accuracy", low=0, strict=True)
     # Only differences between arms count, and these span r ≤ min(k − 1, d) directions.
     left, sizes, right = np.linalg.svd(rows - rows[0], full_matrices=False)
@@ -163,7 +166,7 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
         True
     """
     rows = checked_arms(arms, model)
-    _check_model(model, None)
+    checks.check_stationary(model)
     k = len(rows)
     Z = model.stationary_cov()
     predicted = Z - steady_state.oracle_cov(model, rows)
@@ -191,30 +194,6 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
     return float(np.exp(scipy.special.logsumexp(logs))) if logs else 0.0
 
 
-def _check_model(model: LGDS, rounds: int | None) -> None:
-    if not isinstance(model, LGDS):
-        raise errors.InvalidInput("model", f"has type {type(model).__name__}", "give an LGDS")
-    if rounds is None and not model.is_stable:
-        raise errors.InvalidInput(
-            "model",
-            f"has spectral radius {model.spectral_radius:.6g}, so it never settles",
-            "give rounds= for the mean over a first stretch",
-        )
-
-
-def _below(error_cov: Any, model: LGDS) -> np.ndarray:
-    P = errors.covariance(error_cov, "error_cov", size=model.states)
-    Z = model.stationary_cov()
-    excess = -float(np.linalg.eigvalsh(Z - P)[0])
-    if excess > 1e-9 * np.abs(Z).max():
-        raise errors.InvalidInput(
-            "error_cov",
-            f"exceeds the stationary covariance by {excess:g} in some direction",
-            "give a P′ that is below every error covariance",
-        )
-    return P
-
-
 def _covariances(
     model: LGDS, seen: np.ndarray, rounds: int | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
@@ -222,6 +201,11 @@ def _covariances(
     if rounds is None:
         yield model.stationary_cov(), steady_state.oracle_cov(model, seen), 1
         return
+    rounds = errors.whole_number(rounds, "rounds", low=1)
+    if not np.isfinite(model.state_cov(rounds)).all():
+        raise errors.InvalidInput(
+            "rounds", f"is {rounds}", "the state outgrows the largest number by then; give fewer"
+        )
     Z = model.start_cov()
     before: tuple[np.ndarray, np.ndarray] | None = None
     weight = 0
@@ -233,10 +217,6 @@ def _covariances(
                 yield *before, weight
             before, weight = (Z, P), 1
         Z = model.transition @ Z @ model.transition.T + model.process_cov
-        if not np.isfinite(Z).all():
-            raise errors.InvalidInput(
-                "rounds", f"is {rounds}", "the state outgrows the largest number by then"
-            )
     if before is not None:
         yield *before, weight
 

@@ -22,6 +22,7 @@ from driftbandit import errors, steady_state
 from driftbandit.machine import cores
 from driftbandit.model import LGDS, checked_arms, factor
 from driftbandit.policies.optimistic import Bonus
+from driftbandit.theory import checks
 
 __all__ = ["Intervals", "metric", "metric_interval", "metric_intervals"]
 
@@ -57,15 +58,7 @@ def metric(model: LGDS, arms: Any, bonus: Bonus, cov: Any, squared: bool = False
                [ 0., nan]])
     """
     rows = _checked(model, arms)
-    P = errors.covariance(cov, "cov", size=model.states)
-    Z = model.stationary_cov()
-    excess = -float(np.linalg.eigvalsh(Z - P)[0])
-    if excess > 1e-9 * np.abs(Z).max():
-        raise errors.InvalidInput(
-            "cov",
-            f"exceeds the stationary covariance by {excess:g} in some direction",
-            "give the error covariance of a filter that has settled",
-        )
+    P = checks.error_cov(cov, model)
     lead = _leads(bonus, P[None], model, rows)[0]
     return np.asarray(_distances(P[None], model, rows)[0] + (lead**2 if squared else lead)[:, None])
 
@@ -138,12 +131,7 @@ def _checked(model: LGDS, arms: Any, place: str = "") -> np.ndarray:
     rows = checked_arms(arms, model, f"arms{place}")
     if len(rows) < 2:
         raise errors.InvalidInput(f"arms{place}", "is a single arm", "give two or more to compare")
-    if not model.is_stable:
-        raise errors.InvalidInput(
-            f"model{place}",
-            f"has spectral radius {model.spectral_radius:.6g}, so there is no stationary state",
-            "the metric needs a transition with spectral radius below 1",
-        )
+    checks.check_stationary(model, f"model{place}")
     return rows
 
 
@@ -164,11 +152,7 @@ def _extremes(system: tuple[LGDS, np.ndarray], bonuses: Sequence[Bonus]) -> np.n
 
 def _leads(bonus: Bonus, covs: np.ndarray, model: LGDS, arms: np.ndarray) -> np.ndarray:
     """‖μ_i(P)‖ for n covariances P, n × k."""
-    u = np.array([bonus(cov, model, arms) for cov in covs])
-    if u.shape != (len(covs), len(arms)) or not np.isfinite(u).all():
-        raise errors.InvalidInput(
-            "bonus", f"gives {u[0]!r} for {len(arms)} arms", "give one finite number for each arm"
-        )
+    u = np.array([checks.bonuses(bonus, cov, model, arms) for cov in covs])
     return np.asarray(np.linalg.norm(u[:, :, None] - u[:, None, :], axis=2))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from driftbandit import errors, kalman, steady_state
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies.optimistic import Bonus
+from driftbandit.theory import checks
 
 __all__ = ["Schedule", "every_arm_is_left", "exploration_schedule"]
 
@@ -63,12 +64,7 @@ def exploration_schedule(
     covs = np.empty((rounds + 1, model.states, model.states))
     for t in range(rounds):
         covs[t] = P
-        u = np.asarray(bonus(P, model, rows))
-        if u.shape != (len(rows),) or not np.isfinite(u).all():
-            raise errors.InvalidInput(
-                "bonus", f"gives {u!r} in round {t}", f"give {len(rows)} finite numbers"
-            )
-        played[t] = u.argmax()
+        played[t] = checks.bonuses(bonus, P, model, rows).argmax()
         P = kalman.riccati_step(P, model, rows[played[t]])
     covs[rounds] = P
     period = _period(played, covs)
@@ -116,7 +112,7 @@ def every_arm_is_left(model: LGDS, arms: Any, bonus: Bonus) -> bool:
     """
     rows = checked_arms(arms, model)
     for number, P in enumerate(steady_state.prediction_covs(model, rows)):
-        u = np.asarray(bonus(P, model, rows))
+        u = checks.bonuses(bonus, P, model, rows)
         if not (np.delete(u, number) >= u[number]).any():
             return False
     return True
