@@ -5,7 +5,7 @@
 Theorem 3 claims a lower bound of anybody's regret: it fails where it exceeds the Kalman Oracle's
 own, which `theory.finite_lower_bound` gives exactly. 200 random systems, 40 of each family, for
 several sizes; where the formula has no value (A_j Z A_jᵀ singular) that is counted too. Then the
-same systems with rewards in units a hundred times smaller. Theorem 6 claims an upper bound of
+same systems with state and noise a hundred times as large. Theorem 6 claims an upper bound of
 UCB's regret with probability 1 − δ: it fails on a run that exceeds it. Lemma 3 claims that every
 arm is explored periodically where its condition holds: 200 systems, k = d = 4.
 """
@@ -25,8 +25,8 @@ SIZES = ((2, 2), (3, 3), (5, 5), (10, 10))
 EACH = 40
 
 
-def in_units(model: db.LGDS, factor: float) -> db.LGDS:
-    """The same system, its rewards multiplied."""
+def enlarged(model: db.LGDS, factor: float) -> db.LGDS:
+    """The same system, its state and noise multiplied."""
     return db.LGDS(model.transition, factor**2 * model.process_cov, factor * model.reward_std)
 
 
@@ -36,7 +36,7 @@ def theorem_3(k: int, d: int, factor: float) -> dict[str, float]:
     ratios = []
     for family in db.families.FAMILIES:
         for model, arms in db.families.sample(family, systems=EACH, states=d, arms=k):
-            scaled = in_units(model, factor)
+            scaled = enlarged(model, factor)
             exact = theory.finite_lower_bound(scaled, arms)
             try:
                 printed = theory.printed_finite_lower_bound(scaled, arms)
@@ -88,9 +88,9 @@ def main() -> None:
     for factor in (1.0, 100.0):
         for k, d in SIZES:
             found = theorem_3(k, d, factor)
-            figures[f"theorem 3, k = {k}, d = {d}, rewards x {factor:g}"] = found
+            figures[f"theorem 3, k = {k}, d = {d}, state and noise x {factor:g}"] = found
             print(
-                f"Theorem 3, k = {k:>2}, d = {d:>2}, rewards × {factor:g}: above the Oracle's "
+                f"Theorem 3, k = {k:>2}, d = {d:>2}, state × {factor:g}: above the Oracle's "
                 f"regret on {100 * found['fails']:.1f} % of systems, no value on "
                 f"{100 * found['no value']:.1f} %, median of printed/exact "
                 f"{found['median of printed/exact']:.2g}",

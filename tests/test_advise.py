@@ -80,8 +80,13 @@ def test_shares_of_the_best_are_those_of_symmetric_arms():
 
 
 def test_P11_the_floor_is_the_librarys(advice, unsettled, system):
-    assert (advice.floor.value, advice.floor.error) == theory.finite_lower_bound(*system)
-    assert advice.floor.rounds is None
+    settled = facts.floor(*system, rounds=500)  # long enough to forget the start
+    assert (settled.value, settled.error) == theory.finite_lower_bound(*system)
+    assert settled.rounds is None
+    rounds = advice.simulation.rounds  # not long enough
+    assert advice.floor.rounds == rounds
+    exact = theory.finite_lower_bound(*system, rounds=rounds)
+    assert advice.floor.value == pytest.approx(exact.value, abs=advice.floor.error + exact.error)
     exact = theory.finite_lower_bound(WALK, WALK_ARMS, rounds=100)
     assert unsettled.floor.rounds == 100
     assert unsettled.floor.value == pytest.approx(
@@ -259,6 +264,7 @@ def simulation(gaps, regret=1.0, rivals="worse", low=0.99):
 WORSE = (0.1, 0.05, 0.15, "worse")
 MUCH = (2.0, 1.9, 2.1, "worse")
 LEVEL = (0.01, -0.01, 0.03, "no difference seen")
+WIDE = (0.1, -0.1, 0.3, "no difference seen")
 SAME = (0.0, 0.0, 0.0, "no difference seen")
 FEW = (0.1, math.nan, math.nan, "too few to tell")
 NORMAL = System(2, 3, 1.0, 0.9, True, True, True)
@@ -281,12 +287,17 @@ def said(system=NORMAL, arms=ARMS, floor=FLOOR, metric=FAVORS_IDEA, simulated=No
         (
             simulation([LEVEL, WORSE, MUCH]),
             "Play IDEA or KODE. IDEA came out lowest.",
-            "and KODE differs from that by at most 3.0 %.",
+            "and KODE differs from that by at most 3.0 % (95 % interval).",
         ),
         (
             simulation([LEVEL, LEVEL, MUCH]),
             "Any of IDEA, KODE and Kalman-UCB will do. IDEA came out lowest.",
-            "and KODE and Kalman-UCB differ from that by at most 3.0 %.",
+            "and KODE and Kalman-UCB differ from that by at most 3.0 % (95 % interval).",
+        ),
+        (
+            simulation([LEVEL, WIDE, MUCH]),
+            "64 runs cannot tell IDEA, KODE and Kalman-UCB apart. IDEA came out lowest.",
+            "by at most 30 % (95 % interval).",
         ),
         (
             simulation([SAME, SAME, MUCH]),
@@ -309,7 +320,11 @@ def said(system=NORMAL, arms=ARMS, floor=FLOOR, metric=FAVORS_IDEA, simulated=No
             "",
         ),
         (simulation([WORSE, WORSE, MUCH], regret=0.0), "Play IDEA.", "KODE loses 0.100 more"),
-        (simulation([LEVEL, WORSE, MUCH], regret=0.0), "Play IDEA or KODE.", "most 0.0300."),
+        (
+            simulation([LEVEL, WORSE, MUCH], regret=0.0),
+            "Play IDEA or KODE.",
+            "most 0.0300 (95 % interval).",
+        ),
     ],
 )
 def test_the_simulation_decides(simulated, headline, reason):
@@ -325,6 +340,8 @@ def test_the_simulation_decides(simulated, headline, reason):
         (FLOOR, "IDEA loses 2.00 times what nobody can beat, 0.500 per round."),
         (Floor(0.995, 0.001, None, ""), "Nobody can lose less than 0.995 per round; IDEA is there"),
         (Floor(1e-9, 1e-8, None, ""), "Who saw all rewards would lose next to nothing."),
+        (Floor(0.1, 0.2, None, ""), "How little anybody must lose is not known to any digit."),
+        (Floor(1.1, 0.01, None, ""), "that IDEA lost less in these runs is luck."),
         (Floor(None, None, None, "lost"), "How little anybody must lose is not known: lost."),
     ],
 )
@@ -351,6 +368,13 @@ def test_metric_and_simulation_are_compared(metric, rivals, agreement, sentence)
     found = said(metric=metric, simulated=simulation([WORSE, WORSE, MUCH], rivals=rivals))
     assert found.agreement == agreement
     assert sentence in found.reasons[-1]
+
+
+def test_too_few_runs_claim_nothing_about_the_floor():
+    few = simulation([FEW, FEW, FEW], low=math.nan)
+    assert "Nobody can lose less than 0.500 per round. Random" in " ".join(
+        said(simulated=few).reasons
+    )
 
 
 def test_nothing_to_decide():

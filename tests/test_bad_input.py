@@ -757,6 +757,10 @@ def of_path(states=EYE, rewards=EYE):
     return db.theory.path_upper_bound(MODEL, EYE, u, states, rewards)
 
 
+def bound(bonus):
+    return db.theory.two_step_upper_bound(db.kalman.prior(MODEL), MODEL, EYE, bonus)
+
+
 THEORY_CASES = [
     Case("finite unstable", lambda: finite(UNSTABLE, EYE), "model", "radius 2"),
     Case("finite no model", lambda: finite(None, EYE), "model", "NoneType"),
@@ -769,10 +773,10 @@ THEORY_CASES = [
     Case("sphere too large", lambda: sphere(MODEL, 2 * EYE), "error_cov", "by 0.666667"),
     Case("sphere both", lambda: sphere(MODEL, EYE, rounds=3), "error_cov", "beside rounds"),
     Case("sphere no cov", lambda: sphere(MODEL, -EYE), "error_cov", "indefinite"),
-    Case("printed arms", lambda: printed(MODEL, WIDE), "arms", "4 arms in 2 states"),
+    Case("printed arms", lambda: printed(MODEL, WIDE), "arms", "2 directions, and there are 4"),
     Case("printed unstable", lambda: printed(UNSTABLE, EYE), "model", "radius 2"),
     Case("mistakes alone", lambda: mistakes(MODEL, [[1, 0]], u, EYE), "arms", "1 rows"),
-    Case("mistakes crowd", lambda: mistakes(MODEL, np.ones((21, 2)), u, EYE), "arms", "21 rows"),
+    Case("mistakes crowd", lambda: mistakes(MODEL, np.ones((17, 2)), u, EYE), "arms", "17 rows"),
     Case("mistakes cov", lambda: mistakes(MODEL, EYE, u, 2 * EYE), "cov", "by 0.666667"),
     Case("mistakes unstable", lambda: mistakes(UNSTABLE, EYE, u, EYE), "model", "radius 2"),
     Case("mistakes accuracy", lambda: mistakes(MODEL, EYE, u, EYE, -1), "accuracy", "-1"),
@@ -789,6 +793,10 @@ THEORY_CASES = [
     Case("path states", lambda: of_path(states=[[1.0]]), "states", "(1, 1)"),
     Case("path rewards", lambda: of_path(rewards=np.ones((3, 2))), "rewards", "(3, 2)"),
     Case("ucb delta", lambda: db.theory.ucb_upper_bound(MODEL, EYE, 9, 1.0), "delta", "1"),
+    Case("finite long", lambda: finite(MODEL, EYE, rounds=10**12), "rounds", "1000000000000"),
+    Case("ucb far", lambda: db.theory.ucb_upper_bound(UNSTABLE, EYE, 2000), "rounds", "2000"),
+    Case("bound bonus", lambda: bound(lambda *_: np.full(2, NAN)), "bonus", "nan"),
+    Case("advise crowd", lambda: db.advise(MODEL, EYE, runs=10**9), "runs", "1000000000"),
     Case("advise runs", lambda: db.advise(MODEL, EYE, runs=0), "runs", "0"),
     Case("advise arms", lambda: db.advise(MODEL, [[0, 0]]), "arms", "zero vector"),
 ]

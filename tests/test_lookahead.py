@@ -101,6 +101,8 @@ def test_P7_is_the_same_under_jax_and_in_blocks(monkeypatch):
         there = Belief(*(jnp.asarray(part) for part in belief))
         found = jax.jit(lambda b, a: two_step_value(b, model, a))(there, jnp.asarray(arms))
         assert np.asarray(found) == pytest.approx(expected, rel=1e-12)
+        found = jax.jit(lambda b: two_step_value(b, model, arms))(there)  # arms of NumPy
+        assert np.asarray(found) == pytest.approx(expected, rel=1e-12)
     monkeypatch.setattr("driftbandit.theory.lookahead.BLOCK", 200)
     assert (two_step_value(belief, model, arms) == expected).all()
 
@@ -172,3 +174,13 @@ def test_P15_its_argmax_is_idea():
     model, belief, arms = beliefs(2, 4, 6)
     best = (arms @ belief.mean + idea.bonus(belief.cov, model, arms)).argmax()
     assert two_step_upper_bound(belief, model, arms).argmax() == best
+
+
+@pytest.mark.parametrize("unit", [1e-120, 1e-60, 1e60])
+def test_P15_in_any_units_of_the_rewards(unit):
+    model, belief, arms = beliefs(2, 4, 6)
+    scaled = LGDS(model.transition, unit**2 * model.process_cov, unit * model.reward_std)
+    there = Belief(unit * belief.mean, unit**2 * belief.cov)
+    for function in (two_step_upper_bound, sphere_two_step_value, two_step_value):
+        expected = unit * function(belief, model, arms)
+        assert function(there, scaled, arms) == pytest.approx(expected, rel=1e-12)

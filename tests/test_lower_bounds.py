@@ -13,7 +13,7 @@ from scipy.special import gammaln
 import naive
 from driftbandit import LGDS, InvalidInput, families
 from driftbandit.model import factor
-from driftbandit.steady_state import oracle_cov, oracle_covs
+from driftbandit.steady_state import oracle_cov, oracle_path
 from driftbandit.theory import (
     finite_lower_bound,
     printed_finite_lower_bound,
@@ -182,9 +182,8 @@ def test_P11_scales_with_the_rewards_and_is_never_negative(system, scale):
 def test_P11_from_a_start_is_the_mean_over_its_rounds():
     for radius in (0.9, 1.05):
         model, arms = random_system(5, 2, k=4, radius=radius, initial=True)
-        covs = oracle_covs(model, arms, 12)
         gaps = []
-        for t, P in enumerate(covs):
+        for t, P in enumerate(itertools.islice(oracle_path(model, arms), 12)):
             Z = model.state_cov(t)
             gaps.append(exact_plane(arms, Z) - exact_plane(arms, Z - P))
         found = finite_lower_bound(model, arms, rounds=12)
@@ -199,10 +198,43 @@ def test_P11_settles():
     assert run.value == pytest.approx(settled.value, rel=1e-2)
 
 
-def test_P9_oracle_covs_follow_the_textbook():
+def test_P11_does_not_depend_on_the_units_of_the_states():
+    """A state in units of 10⁸ beside one that moves slowly: same game, same bound."""
+    model, arms = random_system(5, 2, k=4, radius=0.99, initial=True)
+    units = np.array([1.0, 1e8])
+    same = LGDS(
+        model.transition * np.outer(units, 1 / units),
+        model.process_cov * np.outer(units, units),
+        model.reward_std,
+        model.initial_cov * np.outer(units, units),
+    )
+    for rounds in (3, 100):
+        expected = finite_lower_bound(model, arms, rounds=rounds, accuracy=1e-2)
+        found = finite_lower_bound(same, arms / units, rounds=rounds, accuracy=1e-2)
+        assert found.value == pytest.approx(expected.value, abs=found.error + expected.error)
+    slow = LGDS(np.diag([0.0, 0.99]), np.diag([1.0, 0.02]), 0.1, initial_cov=np.diag([1.0, 0.0]))
+    unit = LGDS(np.diag([0.0, 0.99]), np.diag([1e14, 0.02]), 0.1, initial_cov=np.diag([1e14, 0.0]))
+    read = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    expected = finite_lower_bound(slow, read, rounds=150, accuracy=1e-2)
+    found = finite_lower_bound(unit, read / [1e7, 1.0], rounds=150, accuracy=1e-2)
+    assert found.value == pytest.approx(expected.value, abs=found.error + expected.error)
+
+
+def test_P11_of_a_state_that_outgrows_its_error():
+    """Once a doubling state dwarfs what is in doubt of it, nothing more is lost."""
+    model = LGDS([[1.9, 0.1], [0.0, 0.7]], np.eye(2), 1.0, initial_cov=np.eye(2))
+    arms = [[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]]
+    short, long = (finite_lower_bound(model, arms, rounds=n) for n in (100, 400))
+    assert 0 < short.error < 0.01 * short.value
+    assert 400 * long.value == pytest.approx(100 * short.value, rel=1e-3)
+    sphere = sphere_lower_bound(model, rounds=400)
+    assert 0 < sphere.error < 1e-3 * sphere.value
+
+
+def test_P9_the_oracles_path_follows_the_textbook():
     model, arms = random_system(2, 3, k=5, initial=True)
     P = model.initial_cov
-    for cov in oracle_covs(model, arms, 20):
+    for cov in itertools.islice(oracle_path(model, arms), 20):
         assert_close(cov, P, 1e-12)
         gain = naive.oracle_gain(P, arms, model.reward_std)
         P = model.transition @ (P - gain @ arms @ P) @ model.transition.T + model.process_cov
@@ -222,7 +254,7 @@ def test_P11_printed_is_what_is_printed(k, d):
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_P11_printed_grows_as_a_power_of_the_unit(k):
-    """Rewards c times as large: c^k times the number. A regret grows c times."""
+    """State and noise c times as large: c^k times the number. A regret grows c times."""
     model, arms = random_system(1, 5, k=k)
     louder = LGDS(model.transition, 9 * model.process_cov, 3 * model.reward_std)
     ratio = printed_finite_lower_bound(louder, arms) / printed_finite_lower_bound(model, arms)
@@ -241,5 +273,5 @@ def test_P11_printed_fails_as_a_bound():
 
 def test_P11_printed_needs_fewer_arms_than_states():
     model, arms = random_system(1, 3, k=6)
-    with pytest.raises(InvalidInput, match="has no inverse"):
+    with pytest.raises(InvalidInput, match="differ in 3 directions, and there are 6"):
         printed_finite_lower_bound(model, arms)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import naive
-from driftbandit import InvalidInput, families
+from driftbandit import LGDS, InvalidInput, families
 from driftbandit.model import factor
 from driftbandit.policies import idea, kalman_ucb, kode
 from driftbandit.steady_state import oracle_cov, prediction_cov
@@ -74,7 +74,8 @@ def test_P16_nothing_known_and_all_known():
     Z = model.stationary_cov()
     u = kalman_ucb.bonus(Z, model, arms)
     blind = wrong_action_probability(model, arms, kalman_ucb.bonus, Z)
-    assert (blind == np.eye(4)[:, [u.argmax()]]).all()  # the bonus alone decides
+    decided = np.tile(np.eye(4)[:, [u.argmax()]], 4)
+    assert blind == pytest.approx(decided, abs=1e-12)  # the bonus alone decides
     seeing = wrong_action_probability(model, arms, kode.bonus, 0 * Z)
     assert seeing == pytest.approx(np.eye(4), abs=1e-9)
 
@@ -91,9 +92,50 @@ def test_P16_equal_arms_and_arms_that_are_never_best():
 def test_P16_refuses_what_it_cannot_say_with_accuracy(monkeypatch):
     model, arms = random_system(8, 3, k=4)
     P = prediction_cov(model, arms[0])
-    many, crowd = random_system(8, 3, k=21)
-    with pytest.raises(InvalidInput, match=r"^arms: has 21 rows; give 2 to 20"):
+    many, crowd = random_system(8, 3, k=17)
+    with pytest.raises(InvalidInput, match=r"^arms: has 17 rows; give 2 to 16"):
         wrong_action_probability(many, crowd, idea.bonus, prediction_cov(many, crowd[0]))
     monkeypatch.setattr("driftbandit.theory.mistakes.LAST", 8)
     with pytest.raises(InvalidInput, match=r"^accuracy: is 1e-06, but 0\.0\d+ was reached"):
         wrong_action_probability(model, arms, idea.bonus, P, accuracy=1e-6)
+
+
+def test_P16_refuses_where_few_points_have_all_the_weight():
+    """An arm that is best in a needle of a cone: by symmetry the others share what it loses."""
+    turns = 2 * np.pi * np.arange(9) / 9 + 0.1
+    needle = np.array([0.0, 0.0, 1.0])
+    others = needle - np.stack([np.cos(turns), np.sin(turns), np.full(9, 1e-4)], axis=1)
+    model = LGDS(0.5 * np.eye(3), np.eye(3), 1.0)
+    P = 0.4 * model.stationary_cov()
+    with pytest.raises(InvalidInput, match=r"^accuracy: .*nothing can be said for arm 0 of 10"):
+        wrong_action_probability(model, np.vstack([needle, others]), kode.bonus, P, accuracy=0.1)
+    wide = needle - np.stack([np.cos(turns), np.sin(turns), np.full(9, 0.3)], axis=1)
+    found = wrong_action_probability(model, np.vstack([needle, wide]), kode.bonus, P, accuracy=0.01)
+    assert found[1:, 0] == pytest.approx(found[1:, 0].mean(), abs=0.02)
+
+
+def test_P16_arms_that_nearly_agree_are_told_apart():
+    model = LGDS(0.9 * np.eye(2), np.eye(2), 1.0)
+    P = 0.3 * model.stationary_cov()
+    far, near = (
+        wrong_action_probability(model, [[1, 0], [-1, 0], [1, gap]], kode.bonus, P)
+        for gap in (1e-4, 1e-7)
+    )
+    assert near == pytest.approx(far, abs=2e-3)
+    assert not np.isnan(near).any()
+
+
+def test_P16_does_not_depend_on_the_units_of_the_states():
+    model, arms = random_system(8, 3, k=4)
+    units = np.array([1.0, 1e6, 1e-6])
+    same = LGDS(
+        model.transition * np.outer(units, 1 / units),
+        model.process_cov * np.outer(units, units),
+        model.reward_std,
+    )
+    P = prediction_cov(model, arms[0])
+    expected = wrong_action_probability(model, arms, kalman_ucb.bonus, P)
+    found = wrong_action_probability(
+        same, arms / units, kalman_ucb.bonus, P * np.outer(units, units)
+    )
+    assert found == pytest.approx(expected, abs=2e-3)

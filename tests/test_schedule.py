@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from driftbandit import LGDS
+from driftbandit import LGDS, NotDetectable
 from driftbandit.model import unit_rows
 from driftbandit.policies import idea, kalman_ucb, kode
 from driftbandit.steady_state import prediction_cov
@@ -102,3 +102,23 @@ def test_P14_no_period_is_said_where_none_was_seen():
     assert found.period is None
     assert len(found.opening) == 20
     assert found.covs.shape == (1, 3, 3)
+
+
+def test_P14_opposite_arms_tie_and_one_is_explored_forever():
+    model = LGDS([[0.9]], [[1.0]], reward_std=0.5)
+    arms = [[1.0], [-1.0]]
+    assert every_arm_is_left(model, arms, kalman_ucb.bonus)  # by a tie
+    assert exploration_schedule(model, arms, kalman_ucb.bonus).cycle.tolist() == [0]
+
+
+def test_P14_a_period_is_judged_in_any_units():
+    """A small state that still grows by 0.2 % a round beside a large one that stands still."""
+    model = LGDS(np.diag([0.0, 0.99]), np.diag([1e16, 1e-3]), 0.1, initial_cov=np.diag([1e16, 0.0]))
+    found = exploration_schedule(model, [[1e-8, 0.0]], kode.bonus, rounds=100)
+    assert found.period is None
+
+
+def test_P14_an_error_beyond_any_number_is_said():
+    model = LGDS(np.diag([1.5, 0.5]), np.eye(2), 1.0, initial_cov=np.eye(2))
+    with pytest.raises(NotDetectable, match="the error is beyond any number"):
+        exploration_schedule(model, [[0.0, 1.0], [0.0, 2.0]], kalman_ucb.bonus)

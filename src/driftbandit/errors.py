@@ -19,6 +19,7 @@ __all__ = [
     "covariance",
     "matrix",
     "number",
+    "printable",
     "whole_number",
 ]
 
@@ -53,6 +54,11 @@ class NotDetectable(ValueError):
 def _shown(value: Any) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def printable(text: str) -> str:
+    """The text itself, or its escapes where it would break the line or drive the terminal."""
+    return text if text.isprintable() else ascii(text)
 
 
 def matrix(value: Any, argument: str, *, shape: tuple[int | None, ...]) -> np.ndarray:

@@ -30,6 +30,7 @@ __all__ = [
     "Predictions",
     "Spread",
     "log_likelihood",
+    "moves",
     "observe",
     "predict",
     "predictions",
@@ -92,6 +93,17 @@ def spread(cov: Array, model: LGDS, arms: Array) -> Spread:
     cross = arms @ cov
     variance = xp.vecdot(arms, cross) + model.reward_std**2
     return Spread(cov, cross, xp.where(variance > 0, variance, math.inf))
+
+
+def moves(cov: Array, model: LGDS, arms: Array) -> Array:
+    """Γ P a / √(aᵀPa + σ²) of every arm as a row: where its reward moves the next prediction.
+
+    The reward's surprise is √(aᵀPa + σ²) ω with ω ~ N(0, 1), and ẑ⁺ = Γẑ + v ω with
+    this v (P7, P15). Zero for an arm whose reward is known.
+    """
+    seen = spread(cov, model, arms)
+    shares = seen.cross * (1 / namespace(cov).sqrt(seen.variance))[:, None]
+    return shares @ model.transition.T
 
 
 def _observed_cov(seen: Spread) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 
 from driftbandit import errors
 
-__all__ = ["LGDS", "checked_arms", "factor", "unit_rows"]
+__all__ = ["LGDS", "checked_arms", "factor", "same_cov", "unit_rows"]
 
 RANK_TOLERANCE = 1e-10
 """Singular values below this share of the largest count as zero in rank decisions."""
@@ -184,3 +184,9 @@ def factor(cov: np.ndarray) -> np.ndarray:
     """Return F with F Fᵀ = cov, for any positive semidefinite ``cov``, singular ones included."""
     values, vectors = np.linalg.eigh(cov)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
+
+
+def same_cov(cov: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
+    """Whether no entries differ by more than ``tolerance`` √(P_ii P_jj): in any units of states."""
+    size = np.sqrt(np.maximum(np.diag(cov), np.diag(other)))
+    return bool((np.abs(cov - other) <= tolerance * np.outer(size, size)).all())

@@ -73,7 +73,7 @@ def from_document(document: Any) -> tuple[LGDS, np.ndarray]:
 def read(path: str | Path) -> tuple[LGDS, np.ndarray]:
     """Read a model file: TOML where its name ends in .toml, else JSON."""
     format_ = "TOML" if str(path).lower().endswith(".toml") else "JSON"
-    name = _printable(str(path))
+    name = errors.printable(str(path))
     data = _bytes(path, name, format_)
     try:
         text = data.decode("utf-8-sig")
@@ -89,7 +89,7 @@ def read(path: str | Path) -> tuple[LGDS, np.ndarray]:
     except RecursionError:
         raise _wrong(f"{name} is nested too deep", "a matrix is a list of rows") from None
     except ValueError as error:
-        problem = f"{name} is not {format_} ({_printable(str(error))})"
+        problem = f"{name} is not {format_} ({errors.printable(str(error))})"
         raise _wrong(problem, f"write {', '.join(REQUIRED)} as {format_}") from None
 
 
@@ -151,12 +151,7 @@ def _shown(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):  # TOML has dates and times
         text = str(value)
-    return _printable(text if len(text) <= 60 else text[:57] + "...")
-
-
-def _printable(text: str) -> str:
-    """The text itself, or its escapes where it would break the line or drive the terminal."""
-    return text if text.isprintable() else ascii(text)
+    return errors.printable(text if len(text) <= 60 else text[:57] + "...")
 
 
 def _wrong(problem: str, remedy: str) -> errors.InvalidInput:

@@ -55,7 +55,16 @@ class Paired(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What the median's interval says: "worse", "better", "no difference seen", or too few.
+        """What the median's interval says: "worse", "better", "no difference seen", or too few."""
+        return self._said(self.low, self.high)
+
+    @property
+    def mean_verdict(self) -> str:
+        """The same of the mean's interval."""
+        return self._said(self.mean_low, self.mean_high)
+
+    def _said(self, low: float, high: float) -> str:
+        """Where an interval lies.
 
         Where there is no difference, n independent medians still all lie on one side of zero with
         probability 2¹⁻ⁿ. Where that exceeds 1 − confidence, no data could decide: at 95 % it takes
@@ -63,9 +72,9 @@ class Paired(NamedTuple):
         """
         if 2.0 ** (1 - self.independent) > 1 - self.confidence:
             return "too few to tell"
-        if self.low > 0:
+        if low > 0:
             return "worse"
-        if self.high < 0:
+        if high < 0:
             return "better"
         return "no difference seen"
 

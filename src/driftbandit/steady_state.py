@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ from driftbandit.model import LGDS, checked_arms
 __all__ = [
     "detectable",
     "oracle_cov",
-    "oracle_covs",
     "oracle_gain",
     "oracle_gains",
+    "oracle_path",
     "prediction_cov",
     "prediction_covs",
 ]
@@ -85,28 +85,24 @@ def oracle_cov(model: LGDS, arms: Any) -> np.ndarray:
     return riccati.settled([model], seen, ["arms"])[0][0]
 
 
-def oracle_covs(model: LGDS, arms: Any, rounds: int) -> np.ndarray:
-    """P(t|t−1) of rounds t = 0 … n−1 if all rewards are seen from the start, n × d × d.
+def oracle_path(model: LGDS, arms: Any) -> Iterator[np.ndarray]:
+    """P(t|t−1) of rounds t = 0, 1, … if all rewards are seen from the start (P9).
 
     P(0) is Σ0 or the stationary Z: what is known before the first reward. No filter that sees
-    fewer rewards has a smaller one in any round.
+    fewer rewards has a smaller one in any round. Goes on forever.
 
     Example:
+        >>> import itertools
         >>> model = LGDS([[1.0]], [[1.0]], reward_std=1.0, initial_cov=[[0.0]])
-        >>> oracle_covs(model, [[1.0]], rounds=3).ravel().tolist()
+        >>> [float(P[0, 0]) for P in itertools.islice(oracle_path(model, [[1.0]]), 3)]
         [0.0, 1.0, 1.5]
     """
-    rounds = errors.whole_number(rounds, "rounds", low=1)
     _, seen = _distilled(checked_arms(arms, model)[None])
     stack = riccati.Stack.of([model], seen)
-    covs = np.empty((rounds, model.states, model.states))
-    covs[0] = model.start_cov()
-    for t in range(1, rounds):
-        covs[t] = riccati.next_round(covs[t - 1 : t], stack)[0]
-        if np.abs(covs[t] - covs[t - 1]).max() <= 1e-15 * np.abs(covs[t]).max():  # settled
-            covs[t:] = covs[t]
-            break
-    return covs
+    covs = model.start_cov()[None]
+    while True:
+        yield covs[0]
+        covs = riccati.next_round(covs, stack)
 
 
 def oracle_gain(model: LGDS, arms: Any) -> np.ndarray:

@@ -53,7 +53,7 @@ def advise(
     rows = checked_arms(arms, model)
     model.start_cov()  # says so if there is none
     usual = played.sizes(model.states, len(rows), model.spectral_radius)
-    most = 2**32 - 1
+    most = 10**7
     runs = errors.whole_number(usual[0] if runs is None else runs, "runs", low=1, high=most)
     rounds = errors.whole_number(usual[1] if rounds is None else rounds, "rounds", low=1, high=most)
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)

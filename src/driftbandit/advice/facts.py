@@ -23,6 +23,8 @@ LONGEST = 1e7
 ACCURACY = 0.03
 """Of a floor over a stretch of rounds, as a share of it: each round has its own covariances."""
 
+SETTLED = 0.01
+"""What may be left of the start after a fifth of the run, for the run to count as settled."""
 MOST_ROUNDS = 2000
 """Of such a stretch."""
 
@@ -142,7 +144,8 @@ def _best_shares(cov: np.ndarray, arms: np.ndarray) -> list[Any]:
 
 def floor(model: LGDS, arms: np.ndarray, rounds: int) -> Floor:
     """The regret per round nobody can beat: of a settled state, or of the first ``rounds``."""
-    settled = model.is_stable and model.initial_cov is None
+    fast = model.spectral_radius ** (rounds / 5) < SETTLED
+    settled = fast and model.initial_cov is None
     if not settled and rounds > MOST_ROUNDS:
         reason = f"it takes too long for {rounds} rounds; db.theory.finite_lower_bound computes it"
         return Floor(None, None, None, reason)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import driftbandit
 from driftbandit.advice.parts import (
-    NAMES,
     POLICIES,
     Advice,
     Arm,
@@ -20,11 +19,18 @@ from driftbandit.advice.parts import (
     System,
 )
 from driftbandit.advice.words import margin, number, percent, plus_minus
+from driftbandit.policies import TITLES
 from driftbandit.report import Cell, Facts, Paragraph, Picture, Points, Section, Table, page
 
 __all__ = ["html", "recommendation", "sections"]
 
 NONE = "–"
+VERDICTS = {
+    "worse": "worse",
+    "better": "better",
+    "no difference seen": "level",
+    "too few to tell": "too few",
+}
 MOST_ON_PAPER = 200
 """Arms that an HTML page shows."""
 
@@ -195,7 +201,7 @@ def _metric(advice: Advice) -> Section:
         return Section("metric", title, [Paragraph(f"No intervals: {metric.reason}.")])
     rows: list[list[Cell]] = []
     for policy in POLICIES:
-        rows.append([Cell(NAMES[policy])])
+        rows.append([Cell(TITLES[policy])])
         for form, winner in (
             (metric.printed, metric.winner),
             (metric.squared, metric.squared_winner),
@@ -228,7 +234,7 @@ def _prediction(metric: Metric) -> str:
     said = [
         f"{form}, neither"
         if winner is None
-        else f"{form}, {NAMES[winner]} by {percent(margin(of))}"
+        else f"{form}, {TITLES[winner]} by {percent(margin(of))}"
         for form, (winner, of) in forms.items()
     ]
     return (
@@ -251,10 +257,10 @@ def _simulation(advice: Advice) -> Section:
         if row is not best:
             gap = differences[row.policy]
             more = Cell(_gap(gap, unit), gap.mean)
-            verdict = Cell(gap.verdict, tone="bad" if gap.verdict == "worse" else "")
+            verdict = Cell(VERDICTS[gap.verdict], tone="bad" if gap.verdict == "worse" else "")
         rows.append(
             [
-                Cell(NAMES[row.policy], tone="dim" if row.policy == "random" else ""),
+                Cell(TITLES[row.policy], tone="dim" if row.policy == "random" else ""),
                 Cell(plus_minus(row.regret, (row.high - row.low) / 2), row.regret),
                 _cell(row.regret / floor if floor else None),
                 more,
@@ -267,7 +273,7 @@ def _simulation(advice: Advice) -> Section:
         "regret: the mean per round and its 95 % interval.",
         "× floor: in multiples of what nobody can beat.",
         "more: than the lowest, run by run on the same states and noise; 95 % interval.",
-        "verdict: worse where that interval is above zero.",
+        "verdict: worse where that interval is above zero, level where it holds zero.",
     ]
     return Section("simulation", title, [Table(caption, columns, rows), Points(readings)])
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
-    "NAMES",
     "POLICIES",
     "Advice",
     "Arm",
@@ -23,8 +22,6 @@ __all__ = [
 
 POLICIES = ("idea", "kode", "kalman_ucb")
 """What is compared: the policies that know the model and see one reward a round."""
-NAMES = {"idea": "IDEA", "kode": "KODE", "kalman_ucb": "Kalman-UCB", "random": "random"}
-"""As the paper writes them."""
 
 
 @dataclass(frozen=True)

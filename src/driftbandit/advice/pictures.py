@@ -9,7 +9,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from driftbandit import plots
-from driftbandit.advice.parts import NAMES, POLICIES, Floor, Metric, Simulation
+from driftbandit.advice.parts import POLICIES, Floor, Metric, Simulation
+from driftbandit.policies import TITLES
 
 __all__ = ["intervals", "regrets"]
 
@@ -55,14 +56,14 @@ def regrets(simulation: Simulation, floor: Floor) -> str:
             right.plot([gap.low, gap.high], [place, place], "|-", color=color, lw=2.5, ms=10)
             right.plot(gap.mean, place, "o", color=color, ms=5)
         right.axvline(0, color="black", ls="--", lw=1)
-        lowest = NAMES[simulation.best.policy]
+        lowest = TITLES[simulation.best.policy]
         _label(right, f"more than {lowest}, per round", [row.policy for row in rivals])
     return plots.save(figure, Path("figure.svg")).decode()
 
 
 def _label(axis: Any, title: str, policies: Any) -> None:
     axis.set_title(title, fontsize=9)
-    axis.set_yticks(range(len(policies)), [NAMES[policy] for policy in policies])
+    axis.set_yticks(range(len(policies)), [TITLES[policy] for policy in policies])
     axis.set_ylim(len(policies) - 0.5, -0.5)
     axis.tick_params(labelsize=8)
     if axis.get_xscale() == "linear":

@@ -114,7 +114,5 @@ def summarized(result: Result) -> Simulation:
 
 
 def _difference(policy: str, baseline: str, row: Paired, rounds: int) -> Difference:
-    # Regret is paid in the mean, so the mean decides, by the rule that `Paired` has for medians.
-    verdict = row._replace(low=row.mean_low, high=row.mean_high).verdict
     ends = (row.mean_difference / rounds, row.mean_low / rounds, row.mean_high / rounds)
-    return Difference(policy, baseline, *ends, verdict)
+    return Difference(policy, baseline, *ends, row.mean_verdict)  # regret is paid in the mean

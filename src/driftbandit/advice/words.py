@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from driftbandit.advice.parts import (
-    NAMES,
     Arm,
     Difference,
     Floor,
@@ -15,8 +14,14 @@ from driftbandit.advice.parts import (
     Simulation,
     System,
 )
+from driftbandit.policies import TITLES
 
 __all__ = ["margin", "number", "percent", "plus_minus", "recommend"]
+
+MATTERS = 0.05
+"""A difference of at most this share of the regret is one that nobody need mind."""
+NOTHING = 1e-6
+"""Below this share of the regret, the floor is as good as zero."""
 
 
 def recommend(
@@ -51,7 +56,7 @@ def _ranking(simulation: Simulation) -> list[str]:
     *rivals, random = simulation.differences
     worse = [row for row in rivals if row.verdict == "worse"]
     level = [row for row in rivals if row.verdict != "worse"]
-    name = NAMES[best.policy]
+    name = TITLES[best.policy]
     lowest = f"{name} came out lowest."
     if all(row.regret == 0 for row in simulation.policies):
         return [f"Any policy will do, {name} among them: none lost anything."]
@@ -64,15 +69,17 @@ def _ranking(simulation: Simulation) -> list[str]:
             f"most {number(_most(random))}: past rewards hardly say what pays next.",
         ]
     if not worse:
-        names = _list([NAMES[row.policy] for row in simulation.policies[:-1]])
-        return [f"Any of {names} will do. {lowest}", _apart(simulation, level)]
+        names = _list([TITLES[row.policy] for row in simulation.policies[:-1]])
+        wide = max(_most(row) for row in level) > MATTERS * best.regret
+        headline = f"{runs} runs cannot tell {names} apart" if wide else f"Any of {names} will do"
+        return [f"{headline}. {lowest}", _apart(simulation, level)]
     if not level:
         return [
             f"Play {name}.",
             f"It loses {number(best.regret)} per round. {_losing(worse, best.regret)}: the 95 % "
             "intervals of the differences exclude zero.",
         ]
-    either = _list([name, *(NAMES[row.policy] for row in level)], "or")
+    either = _list([name, *(TITLES[row.policy] for row in level)], "or")
     return [
         f"Play {either}. {lowest}",
         _apart(simulation, level),
@@ -86,15 +93,20 @@ def _above_floor(floor: Floor, simulation: Simulation) -> str:
     guess = f"Random choice loses {number(random.regret)}."
     if floor.value is None or floor.error is None:
         return f"How little anybody must lose is not known: {floor.reason}. {guess}"
-    if floor.value <= floor.error:
+    if max(floor.value, floor.error) <= NOTHING * best.regret:
         return f"Who saw all rewards would lose next to nothing. {guess}"
+    if floor.value <= floor.error:
+        return f"How little anybody must lose is not known to any digit. {guess}"
+    least = f"Nobody can lose less than {number(floor.value)} per round"
+    if not best.low <= best.high:  # too few runs for an interval
+        return f"{least}. {guess}"
+    if best.high < floor.value - floor.error:
+        return f"{least}; that {TITLES[best.policy]} lost less in these runs is luck. {guess}"
     if best.low <= floor.value + floor.error:
-        return (
-            f"Nobody can lose less than {number(floor.value)} per round; {NAMES[best.policy]} is "
-            f"there, as far as {simulation.runs} runs can tell. {guess}"
-        )
+        told = f"as far as {simulation.runs} runs can tell"
+        return f"{least}; {TITLES[best.policy]} is there, {told}. {guess}"
     return (
-        f"{NAMES[best.policy]} loses {number(best.regret / floor.value)} times what nobody can "
+        f"{TITLES[best.policy]} loses {number(best.regret / floor.value)} times what nobody can "
         f"beat, {number(floor.value)} per round. {guess}"
     )
 
@@ -105,8 +117,8 @@ def _agreement(metric: Metric, simulation: Simulation) -> tuple[str | None, str]
         return None, f"The metric φ predicts nothing here: {metric.reason}."
     if metric.winner is None:
         return None, "The metric φ is the same for IDEA and Kalman-UCB: it predicts nothing here."
-    other = NAMES["kalman_ucb" if metric.winner == "idea" else "idea"]
-    favors = f"φ favors {NAMES[metric.winner]} over {other} by {percent(margin(metric.printed))}"
+    other = TITLES["kalman_ucb" if metric.winner == "idea" else "idea"]
+    favors = f"φ favors {TITLES[metric.winner]} over {other} by {percent(margin(metric.printed))}"
     if metric.squared_winner != metric.winner:
         favors += " (as printed; its squared form does not)"
     verdict = simulation.rivals.verdict  # Kalman-UCB's, against IDEA
@@ -180,20 +192,20 @@ def _most(row: Difference) -> float:
 def _apart(simulation: Simulation, level: Sequence[Difference]) -> str:
     """By how much policies that cannot be told apart may still differ."""
     best, most = simulation.best, max(_most(row) for row in level)
-    loss = f"{NAMES[best.policy]} loses {number(best.regret)} per round"
-    rest = _list([NAMES[row.policy] for row in level])
+    loss = f"{TITLES[best.policy]} loses {number(best.regret)} per round"
+    rest = _list([TITLES[row.policy] for row in level])
     if most == 0:
         return f"{loss}, and {rest} exactly the same in all {simulation.runs} runs."
     differs = "differs" if len(level) == 1 else "differ"
     size = percent(most / best.regret) if best.regret > 0 else number(most)
     return (
         f"{simulation.runs} runs do not tell them apart: {loss}, and {rest} {differs} from that by "
-        f"at most {size}."
+        f"at most {size} (95 % interval)."
     )
 
 
 def _losing(worse: Sequence[Difference], best: float) -> str:
-    return _list([f"{NAMES[row.policy]} loses {_more(row.mean, best)}" for row in worse])
+    return _list([f"{TITLES[row.policy]} loses {_more(row.mean, best)}" for row in worse])
 
 
 def _more(extra: float, best: float) -> str:

@@ -104,23 +104,18 @@ def command(
         from driftbandit.study.store import write_whole
 
         write_whole(html, page.html(advice, name, seed).encode())
-        saved = f"Page saved to [bold]{escape(_printable(str(html)))}[/]"
+        saved = f"Page saved to [bold]{escape(errors.printable(str(html)))}[/]"
         Console(stderr=as_json).print(saved, soft_wrap=True)
 
 
 def _check_page(path: Path) -> None:
-    name, folder = _printable(str(path)), _printable(str(path.parent))
+    name, folder = errors.printable(str(path)), errors.printable(str(path.parent))
     if path.suffix.lower() not in (".html", ".htm"):
         raise errors.InvalidInput("--html", f"is {name}", "end it in .html")
     if not path.parent.is_dir():
         raise errors.InvalidInput("--html", f"{folder} is no folder", "make it first")
     if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise errors.InvalidInput("--html", f"cannot write {name}", "name a file you may write")
-
-
-def _printable(name: str) -> str:
-    """A file's name, or its escapes where it would break the line or drive the terminal."""
-    return name if name.isprintable() else ascii(name)
 
 
 def _system(
@@ -133,9 +128,9 @@ def _system(
     if path is not None:
         for key in ([] if family is None else ["family"]) + list(given):
             option = "--" + key.replace("_", "-")
-            problem = f"was given beside {_printable(str(path))}"
+            problem = f"was given beside {errors.printable(str(path))}"
             raise errors.InvalidInput(option, problem, "give one of the two")
-        return _printable(path.name), *model_file.read(path)
+        return errors.printable(path.name), *model_file.read(path)
     d, k = (given.get(key, 10) for key in ("states", "arms"))
     if max(d, 1) * (max(d, 1) + max(k, 1)) > LARGEST:
         problem = f"{d} states and {k} arms make more than {LARGEST:,} numbers"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 from rich.console import Console
@@ -24,6 +23,7 @@ def bars() -> Progress:
 
     Tasks need a field: ``bars().add_task(name, total=1.0, start=False, rate="")``.
     """
+    console = Console(stderr=True)
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description:<12}"),
@@ -33,8 +33,8 @@ def bars() -> Progress:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=not sys.stderr.isatty(),
+        console=console,
+        disable=not console.is_terminal,
     )
 
 

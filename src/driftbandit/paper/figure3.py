@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from driftbandit import plots
 from driftbandit.paper.published import FIGURE3
-from driftbandit.paper.target import NAMES, Options, Size, Target
+from driftbandit.paper.target import Options, Size, Target
+from driftbandit.policies import TITLES
 from driftbandit.report import Cell, Paragraph, Picture, Points, Section, Table
 from driftbandit.result import ORACLE
 from driftbandit.study import Cell as StudyCell
@@ -103,7 +104,7 @@ def figure(document: Mapping[str, Any]) -> Figure:
         line[0].set_ylabel(f"{SYMBOLS[target]} perturbed", fontsize=9)
         for axis, strength in zip(line, STRENGTHS, strict=True):
             axis.set_yscale("log")
-            axis.set_xticks(range(len(POLICIES)), [NAMES[p] for p in POLICIES], fontsize=8)
+            axis.set_xticks(range(len(POLICIES)), [TITLES[p] for p in POLICIES], fontsize=8)
             axis.grid(axis="y", alpha=0.3)
             plots.log_ticks(axis.yaxis, 1, 20)
             axis.tick_params(labelsize=8)
@@ -125,7 +126,7 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
     strongest = STRENGTHS[-1]
     by_strength: list[list[Cell | str]] = [
         [
-            f"{SYMBOLS[target]}, {NAMES[policy]}",
+            f"{SYMBOLS[target]}, {TITLES[policy]}",
             *(change(ALL, target, strength, policy) for strength in STRENGTHS),
             _percent(cells[ALL, target, strongest, policy]["change"]),
             _percent(cells[ALL, target, strongest, policy]["published_change"]),
@@ -134,7 +135,7 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
     ]
     by_family: list[list[Cell | str]] = [
         [
-            f"{SYMBOLS[target]}, {NAMES[policy]}",
+            f"{SYMBOLS[target]}, {TITLES[policy]}",
             *(change(family, target, strongest, policy) for family in families if family != ALL),
         ]
         for target, policy in pairs
@@ -199,7 +200,7 @@ def _lowest(document: Mapping[str, Any], target: str) -> str:
             if (row["family"], row["perturbed"], row["strength"]) == (ALL, target, strength)
         ]
         best = min(rows, key=lambda row: row["quantiles"][2])
-        winners.append(f"{NAMES[best['policy']]} at ν = {strength:g}")
+        winners.append(f"{TITLES[best['policy']]} at ν = {strength:g}")
     published = "IDEA everywhere"
     if target == "transition":
         published = "IDEA, but KODE at ν = 10"

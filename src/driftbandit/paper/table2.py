@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from driftbandit import plots, policies, statistics
 from driftbandit.paper import published
-from driftbandit.paper.target import NAMES, Options, Size, Target
+from driftbandit.paper.target import Options, Size, Target
+from driftbandit.policies import TITLES
 from driftbandit.report import Cell, Paragraph, Picture, Points, Section, Table
 from driftbandit.result import Result, median_and_iqr, quartiles
 from driftbandit.study import Outcome, Specification
@@ -59,7 +60,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
 
 def _place(policy: str) -> tuple[int, str]:
     """Sorts as in the paper's table, other policies last."""
-    names = list(NAMES)
+    names = list(TITLES)
     return (names.index(policy) if policy in names else len(names), policy)
 
 
@@ -130,7 +131,7 @@ def figure(document: Mapping[str, Any]) -> Figure:
         axis.minorticks_off()
         axis.tick_params(labelsize=8)
         axis.grid(axis="x", alpha=0.3)
-    axes[0].set_yticks(range(len(names)), [NAMES.get(name, name) for name in names])
+    axes[0].set_yticks(range(len(names)), [TITLES.get(name, name) for name in names])
     axes[0].invert_yaxis()
     drawing.supxlabel("excess regret, in multiples of the Kalman Oracle's", fontsize=9)
     drawing.legend(
@@ -151,7 +152,7 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
     cells = {(row["family"], row["policy"]): row for row in document["rows"]}
     listed = [row["policy"] for row in by_family[families[0]]]
     rows: list[list[Cell | str]] = [
-        [NAMES.get(policy, policy), *(_cell(cells[family, policy]) for family in families)]
+        [TITLES.get(policy, policy), *(_cell(cells[family, policy]) for family in families)]
         for policy in listed
     ]
     judged = [row for row in document["rows"] if agrees(row) is not None]
@@ -199,7 +200,7 @@ def _cell(row: Row) -> Cell:
 
 
 def _finding(family: str, rows: list[Row]) -> str:
-    off = [NAMES[row["policy"]] for row in rows if agrees(row) is False]
+    off = [TITLES[row["policy"]] for row in rows if agrees(row) is False]
     order = "in the published order" if groups_in_order(rows) else "NOT in the published order"
     verdict = f"medians too far off for {', '.join(off)}" if off else "all published medians met"
     return (

@@ -14,20 +14,7 @@ from driftbandit.report import Section
 from driftbandit.study import Cell, Outcome, Specification
 from driftbandit.study.readings import PLAIN, Reading
 
-__all__ = ["NAMES", "Options", "Size", "Target", "storable"]
-
-NAMES = {
-    "idea": "IDEA",
-    "kode": "KODE",
-    "kalman_ucb": "Kalman-UCB",
-    "kalman_oracle": "Kalman Oracle",
-    "oful": "OFUL",
-    "random": "Random",
-    "rexp3": "Rexp3",
-    "sliding_window_ucb": "SW-UCB",
-    "ucb": "UCB",
-}
-"""Policies as the paper writes them."""
+__all__ = ["Options", "Size", "Target", "storable"]
 
 
 class Size(NamedTuple):

@@ -27,7 +27,7 @@ from driftbandit.policies import (
 from driftbandit.policies.base import Noise, Policy, Problem
 from driftbandit.policies.optimistic import optimistic
 
-__all__ = ["Noise", "Policy", "Problem", "available", "make", "optimistic"]
+__all__ = ["TITLES", "Noise", "Policy", "Problem", "available", "make", "optimistic"]
 
 _MODULES: dict[str, ModuleType] = {
     "idea": idea,
@@ -40,6 +40,19 @@ _MODULES: dict[str, ModuleType] = {
     "oful": oful,
     "random": random,
 }
+
+TITLES = {
+    "idea": "IDEA",
+    "kode": "KODE",
+    "kalman_ucb": "Kalman-UCB",
+    "kalman_oracle": "Kalman Oracle",
+    "oful": "OFUL",
+    "random": "Random",
+    "rexp3": "Rexp3",
+    "sliding_window_ucb": "SW-UCB",
+    "ucb": "UCB",
+}
+"""Policies as the paper writes them."""
 
 
 def available() -> tuple[str, ...]:

@@ -34,9 +34,8 @@ def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
         [0.5, 0.5]
     """
     xp = namespace(cov)
-    seen = kalman.spread(cov, model, arms)
-    moved = seen.cross @ model.transition.T  # rows (Γ P a)ᵀ
-    return xp.sqrt(xp.vecdot(moved, moved) / seen.variance)
+    moves = kalman.moves(cov, model, arms)
+    return xp.sqrt(xp.vecdot(moves, moves))
 
 
 def policy() -> Policy:

@@ -18,6 +18,7 @@ from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import idea
 from driftbandit.policies.optimistic import Bonus
+from driftbandit.theory import checks
 from driftbandit.theory.lines import expected_highest
 from driftbandit.theory.normal import expected_length
 
@@ -50,7 +51,7 @@ def two_step_value(belief: Belief, model: LGDS, arms: Array) -> Array:
     rows, belief = _checked(belief, model, arms)
     xp = namespace(belief.cov)
     offsets = rows @ (model.transition @ belief.mean)
-    slopes = _moves(belief.cov, model, rows) @ rows.T  # row a: the slopes if a is played
+    slopes = kalman.moves(belief.cov, model, rows) @ rows.T  # row a: the slopes if a is played
     if xp is not np:
         return rows @ belief.mean + expected_highest(offsets[None, :] + 0 * slopes, slopes)
     size = max(1, BLOCK // len(rows) ** 2)
@@ -79,7 +80,7 @@ def sphere_two_step_value(belief: Belief, model: LGDS, arms: Array) -> np.ndarra
         [0.797885, 0.797885]
     """
     rows, belief = _checked(belief, model, arms)
-    moves = _moves(belief.cov, model, rows)
+    moves = kalman.moves(belief.cov, model, rows)
     ahead = model.transition @ belief.mean
     spread = np.vecdot(moves, moves)
     along = (moves @ ahead) / np.sqrt(np.where(spread > 0, spread, 1.0))
@@ -114,20 +115,21 @@ def two_step_upper_bound(
     rows, belief = _checked(belief, model, arms)
     ahead = model.transition @ belief.mean
     length = namespace(ahead).sqrt(ahead @ ahead)
-    return rows @ belief.mean + length + bonus(belief.cov, model, rows)
+    given = checks.bonuses if namespace(rows) is np else _unchecked
+    return rows @ belief.mean + length + given(bonus, belief.cov, model, rows)
+
+
+def _unchecked(bonus: Bonus, cov: Array, model: LGDS, arms: Array) -> Array:
+    return bonus(cov, model, arms)
 
 
 def _checked(belief: Belief, model: LGDS, arms: Array) -> tuple[Array, Belief]:
     """Lists become arrays and are checked; arrays of another library are taken as they are."""
-    if hasattr(arms, "__array_namespace__") and namespace(arms) is not np:
-        return arms, belief
+    for array in (arms, *belief):
+        if hasattr(array, "__array_namespace__") and namespace(array) is not np:
+            xp = namespace(array)
+            return xp.asarray(arms), Belief(*(xp.asarray(part) for part in belief))
     rows = checked_arms(arms, model)
     mean = errors.matrix(belief.mean, "belief.mean", shape=(model.states,))
     cov = errors.covariance(belief.cov, "belief.cov", size=model.states)
     return rows, Belief(mean, cov)
-
-
-def _moves(cov: Array, model: LGDS, arms: Array) -> Array:
-    """Return v of every arm as a row, k × d; zero for an arm whose reward is known."""
-    seen = kalman.spread(cov, model, arms)
-    return (seen.cross @ model.transition.T) / namespace(cov).sqrt(seen.variance)[:, None]

@@ -8,6 +8,7 @@ where P′ is below the error covariance of any policy: on the sphere with the w
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 import scipy.special
 
 from driftbandit import errors, steady_state
-from driftbandit.model import LGDS, checked_arms
+from driftbandit.model import LGDS, checked_arms, same_cov
 from driftbandit.theory import checks, scrambled
 from driftbandit.theory.normal import expected_norm
 
@@ -28,6 +29,9 @@ WORK = 1 << 31
 """Scores (points × arms × rounds) beyond which points are not doubled any more."""
 BLOCK = 1 << 20
 """Scores held at once."""
+STILL = 1e-12
+"""Rounds whose covariances differ by less share one average."""
+MOST_ROUNDS = 10**6
 FIRST_STRETCH = "give rounds= for the mean over a first stretch"
 
 
@@ -72,13 +76,14 @@ def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = 
     else:
         covs = list(_covariances(model, np.eye(model.states), rounds))
     zero = np.zeros(model.states)
-    lengths = [
-        (expected_norm(zero, Z), expected_norm(zero, Z - P), weight) for Z, P, weight in covs
-    ]
-    total = sum(weight for *_, weight in lengths)
-    value = math.fsum(weight * (full - known) for full, known, weight in lengths) / total
-    error = 1e-14 * math.fsum(weight * full for full, _, weight in lengths) / total
-    return Bound(max(value, 0.0), error)
+    value = error = 0.0
+    for Z, P, weight in covs:
+        if not _outgrown(Z, P):
+            length = expected_norm(zero, Z)
+            value += weight * (length - expected_norm(zero, Z - P))
+            error += weight * 1e-14 * length
+    total = sum(weight for *_, weight in covs)
+    return Bound(max(value / total, 0.0), error / total)
 
 
 def finite_lower_bound(
@@ -121,10 +126,14 @@ def finite_lower_bound(
     offsets, seen = left[:, kept] * sizes[kept], right[kept]
     if not kept.any():  # all arms are equal
         return Bound(0.0, 0.0)
-    laws = [
-        (*_coupled(seen @ Z @ seen.T, seen @ (Z - P) @ seen.T), weight)
-        for Z, P, weight in _covariances(model, rows, rounds)
-    ]
+    laws, total = [], 0
+    for Z, P, weight in _covariances(model, rows, rounds):
+        total += weight
+        full, error = seen @ Z @ seen.T, seen @ P @ seen.T
+        if not _outgrown(full, error):
+            laws.append((*_coupled(full, full - error), weight))
+    if not laws:
+        return Bound(0.0, 0.0)
     r = len(seen)
     mean_length = math.sqrt(2) * math.exp(math.lgamma((r + 1) / 2) - math.lgamma(r / 2))
     points = scrambled.sources(r)
@@ -132,7 +141,7 @@ def finite_lower_bound(
     sums, count, size = np.zeros(len(points)), 0, 1 << FIRST
     while True:
         for scramble, source in enumerate(points):
-            sums[scramble] += _mean_gaps(source.random(size), offsets, laws) * size
+            sums[scramble] += _mean_gaps(source.random(size), offsets, laws) * size / total
         count += size
         means = mean_length * sums / count
         value = float(means.mean())
@@ -140,8 +149,8 @@ def finite_lower_bound(
         if error <= accuracy * value or 2 * count > most:
             break
         size = count
-    rounding = 1e-14 * float(np.abs(offsets).max() * max(np.abs(full).max() for full, *_ in laws))
-    return Bound(max(value, 0.0), error + rounding)
+    sizes = sum(weight * np.linalg.norm(offsets @ full, axis=1).max() for full, _, weight in laws)
+    return Bound(max(value, 0.0), error + 1e-14 * float(sizes) / total)
 
 
 def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
@@ -150,9 +159,10 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
         Σ_i Σ_j √( 2 (a_j − a_i)ᵀ Z (a_j − a_i) / (tr(Ψ_i|j)^(2k−2) |Σ̃_i|j|) )
 
     Σ̃_i|j is the covariance of A_i ẑ given A_j z for the Kalman Oracle's ẑ, and tr Ψ_i|j =
-    tr Σ̃⁻¹ + tr(Πᵀ Σ̃⁻¹ Π) with Π = A_i Z̃ A_jᵀ (A_j Z A_jᵀ)⁻¹ A_j, Z̃ = Z − P_A. Rewards in units
-    c times smaller multiply it by c^k and the regret by c, so in small enough units it exceeds
-    the regret of every policy. `finite_lower_bound` is exact.
+    tr Σ̃⁻¹ + tr(Πᵀ Σ̃⁻¹ Π) with Π = A_i Z̃ A_jᵀ (A_j Z A_jᵀ)⁻¹ A_j, Z̃ = Z − P_A. With state and
+    noise c times as large (Q c², σ c) it is c^k times as large and every regret c times, so that
+    a large enough c makes it exceed the regret of the best policy; with arms c times as large
+    instead, the same rewards give another number. `finite_lower_bound` is exact.
 
     Args:
         model: Γ, Q, σ with ρ(Γ) < 1.
@@ -170,6 +180,13 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
     k = len(rows)
     Z = model.stationary_cov()
     predicted = Z - steady_state.oracle_cov(model, rows)
+    rank = np.linalg.matrix_rank(rows - rows[0])
+    if rank < k - 1:
+        raise errors.InvalidInput(
+            "arms",
+            f"differ in {rank} directions, and there are {k} ({model.states} states)",
+            "the printed formula needs k − 1 of them; finite_lower_bound does not",
+        )
     A = [np.delete(rows[i] - rows, i, axis=0) for i in range(k)]
     logs = []
     for i in range(k):
@@ -184,14 +201,14 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
                 raise errors.InvalidInput(
                     "arms",
                     f"Σ̃ of arms {i} and {j} has no inverse ({k} arms in {model.states} states)",
-                    "the printed formula needs k − 1 ≤ d and arms in general position; "
-                    "finite_lower_bound needs neither",
+                    "the printed formula needs it; finite_lower_bound does not",
                 ) from None
             trace = np.sum(inverse**2) + np.sum((inverse @ regression @ A[j]) ** 2)
             gap = (rows[j] - rows[i]) @ Z @ (rows[j] - rows[i])
             half_log_det = -np.log(np.diag(inverse)).sum()
             logs.append(0.5 * np.log(2 * gap) - (k - 1) * np.log(trace) - half_log_det)
-    return float(np.exp(scipy.special.logsumexp(logs))) if logs else 0.0
+    size = float(scipy.special.logsumexp(logs)) if logs else -math.inf
+    return math.exp(size) if size < 700 else math.inf
 
 
 def _covariances(
@@ -201,28 +218,30 @@ def _covariances(
     if rounds is None:
         yield model.stationary_cov(), steady_state.oracle_cov(model, seen), 1
         return
-    rounds = errors.whole_number(rounds, "rounds", low=1)
+    rounds = errors.whole_number(rounds, "rounds", low=1, high=MOST_ROUNDS)
     if not np.isfinite(model.state_cov(rounds)).all():
         raise errors.InvalidInput(
             "rounds", f"is {rounds}", "the state outgrows the largest number by then; give fewer"
         )
-    Z = model.start_cov()
-    before: tuple[np.ndarray, np.ndarray] | None = None
-    weight = 0
-    for P in steady_state.oracle_covs(model, seen, rounds):
-        if before is not None and _still(Z, before[0]) and _still(P, before[1]):
+    Z, first, weight = model.start_cov(), None, 0
+    for P in itertools.islice(steady_state.oracle_path(model, seen), rounds):
+        if first is not None and same_cov(Z, first[0], STILL) and same_cov(P, first[1], STILL):
             weight += 1
         else:
-            if before is not None:
-                yield *before, weight
-            before, weight = (Z, P), 1
+            if first is not None:
+                yield *first, weight
+            first, weight = (Z, P), 1
         Z = model.transition @ Z @ model.transition.T + model.process_cov
-    if before is not None:
-        yield *before, weight
+    if first is not None:
+        yield *first, weight
 
 
-def _still(cov: np.ndarray, before: np.ndarray) -> bool:
-    return bool(np.abs(cov - before).max() <= 1e-12 * np.abs(cov).max())
+def _outgrown(Z: np.ndarray, P: np.ndarray) -> bool:
+    """Whether the error is so small beside the state that the gap drowns in rounding.
+
+    Such rounds, of a state that grows without end, count as zero, which keeps the bound one.
+    """
+    return bool(np.linalg.eigvalsh(P)[-1] < 1e-18 * np.linalg.eigvalsh(Z)[-1])
 
 
 def _coupled(full: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -264,4 +283,4 @@ def _mean_gaps(
                     - np.ptp(block @ (offsets @ known).T, axis=1).sum()
                 )
             )
-    return total / (len(directions) * sum(weight for *_, weight in laws))
+    return total / len(directions)

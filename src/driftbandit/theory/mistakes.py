@@ -15,16 +15,18 @@ from driftbandit.theory import checks, lines, scrambled
 
 __all__ = ["wrong_action_probability"]
 
-FIRST, LAST = 7, 15
+FIRST, LAST = 7, 14
 """Points per scramble are doubled from 2^FIRST to at most 2^LAST."""
-MOST_ARMS = 20
+MOST_ARMS = 16
 """Work grows as k³: beyond this the accuracy cannot be had within minutes."""
 BLOCK = 1 << 18
 """Pairs of arms looked at together."""
+EFFECTIVE = 500
+"""Points of equal weight that the weighted ones must be worth before their spread is believed."""
 ALIGNED = 1e-9
-"""Lengths below this share of the largest count as zero."""
-RANK = 1e-12
-"""Variances below this share of the largest count as zero."""
+"""Of rows of length one: what is left of them below this is rounding."""
+RANK = 1e-13
+"""Singular values below this share of the largest count as zero."""
 
 
 def wrong_action_probability(
@@ -41,7 +43,7 @@ def wrong_action_probability(
 
     Args:
         model: Γ, Q, σ with ρ(Γ) < 1.
-        arms: k × d, 2 ≤ k ≤ 20.
+        arms: k × d, 2 ≤ k ≤ 16.
         bonus: u, as ``policies.idea.bonus``.
         cov: P, the policy's error covariance, d × d; at most Z.
         accuracy: half-width of every entry's 99 % interval. Where it is not reached, nothing is
@@ -75,9 +77,10 @@ def wrong_action_probability(
     for best in range(len(rows)):
         found[:, best], error = _column(law, u, best, accuracy)
         if error > accuracy:
+            reached = f"{error:.3g} was reached" if error < math.inf else "nothing can be said"
             raise errors.InvalidInput(
                 "accuracy",
-                f"is {accuracy:g}, but {error:.2g} was reached for arm {best} of {len(rows)}",
+                f"is {accuracy:g}, but {reached} for arm {best} of {len(rows)}",
                 "ask for less, or leave out arms that are rarely best",
             )
     return found
@@ -95,55 +98,84 @@ class _Law(NamedTuple):
 
 
 def _law(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Law:
-    """Only differences between arms count: scores are taken from the first arm's."""
+    """Scores, less the first arm's: only differences count.
+
+    With z = F w, w unit normal, and ŵ = F⁺ẑ: Cov ŵ = Cov(ŵ, w) = G = I − F⁺ P F⁺ᵀ, the share of
+    w that is known, so that ŵ given w is N(G w, G − G²). Arms read w in q directions, D = U S Vᵀ;
+    the same holds of y = Vᵀw and ŷ = Vᵀŵ with VᵀGV.
+    """
     Z = model.stationary_cov()
-    offsets, seen = np.linalg.qr(rows[1:] - rows[0])
-    offsets = np.vstack([np.zeros(len(seen)), offsets])
-    S = seen @ Z @ seen.T
-    values, vectors = np.linalg.eigh(S)
-    kept = values > RANK * max(values[-1], np.finfo(float).tiny)
-    root = vectors[:, kept] * np.sqrt(values[kept])
-    predicted = S - seen @ P @ seen.T
-    known = predicted @ (vectors[:, kept] / np.sqrt(values[kept]))  # Cov(ẑ, y)
-    rest = predicted - known @ known.T
-    values, vectors = np.linalg.eigh(0.5 * (rest + rest.T))
-    spread = offsets @ (vectors * np.sqrt(np.maximum(values, 0)))
-    left, sizes, _ = np.linalg.svd(spread, full_matrices=False)
-    wide = sizes > math.sqrt(RANK) * np.linalg.norm(offsets @ root)
-    return _Law(offsets @ root, offsets @ known, left[:, wide] * sizes[wide])
+    size = np.sqrt(np.diag(Z))  # in units of their own, states of any size are told apart
+    unit = np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(Z / np.outer(unit, unit))
+    kept = values > RANK * values[-1]
+    root = unit[:, None] * vectors[:, kept] * np.sqrt(values[kept])
+    inverse = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
+    left, sizes, right = np.linalg.svd((rows - rows[0]) @ root, full_matrices=False)
+    seen = sizes > RANK * sizes[0]
+    true, axes = left[:, seen] * sizes[seen], right[seen]
+    share = axes @ (np.eye(len(inverse)) - inverse @ P @ inverse.T) @ axes.T
+    values, vectors = np.linalg.eigh(0.5 * (share + share.T))
+    values = np.clip(values, 0.0, 1.0)
+    known = (vectors * values) @ vectors.T
+    blur = true @ (vectors * np.sqrt(values * (1 - values)))
+    left, sizes, _ = np.linalg.svd(blur, full_matrices=False)
+    wide = sizes > RANK * max(np.linalg.norm(true), np.finfo(float).tiny)
+    return _Law(true, true @ known, left[:, wide] * sizes[wide])
 
 
 def _column(law: _Law, u: np.ndarray, best: int, accuracy: float) -> tuple[np.ndarray, float]:
     """P(play i | ``best`` is best) for every i, and the largest half-width."""
     k = len(law.true)
     leads = law.true[best] - law.true
-    alike = np.linalg.norm(leads, axis=1) <= ALIGNED * np.linalg.norm(law.true, axis=1).max()
-    if alike[:best].any() or alike.all():
+    lengths = np.linalg.norm(leads, axis=1)
+    alike = lengths <= RANK * lengths.max()
+    if alike[:best].any() or not _has_inside(leads[~alike] / lengths[~alike, None]):
         return np.full(k, np.nan), 0.0
-    cone, turn = _triangular(leads[~alike])
+    cone, turn = _triangular(leads[~alike] / lengths[~alike, None])
     known = law.known @ turn
     inside, e = cone.shape[1], max(law.blur.shape[1] - 1, 0)
     sources = scrambled.sources(inside + e)
     chances, weights = np.zeros((len(sources), k)), np.zeros(len(sources))
-    count, size = 0, 1 << FIRST
+    squares, count, size = 0.0, 0, 1 << FIRST
     while True:
         for scramble, source in enumerate(sources):
             for cube in np.array_split(source.random(size), -(-size * k * k // BLOCK)):
                 weight, state = _in_cone(cube[:, :inside], cone)
                 chance = _played(law.blur, state @ known.T + u, scrambled.normal(cube[:, inside:]))
                 weights[scramble] += weight.sum()
+                squares += float(weight @ weight)
                 chances[scramble] += weight @ chance
         count += size
         total = weights.sum()
-        if total == 0:
-            return np.full(k, np.nan), 0.0
-        mean = chances.sum(axis=0) / total
-        # A ratio of two means: what each scramble leaves over, in units of the denominator.
-        left = (chances - weights[:, None] * mean) / weights.mean()
-        error = float(scrambled.half_width(left).max())
-        if error <= accuracy or count >= 1 << LAST:
-            return mean / mean.sum(), error
+        error = math.inf
+        if total**2 >= EFFECTIVE * squares > 0:  # else a few points have all the weight
+            mean = chances.sum(axis=0) / total
+            # A ratio of two means: what each scramble leaves over, in units of the denominator.
+            left = (chances - weights[:, None] * mean) / weights.mean()
+            error = float(scrambled.half_width(left).max())
+            if error <= accuracy:
+                return mean, error
+        if count >= 1 << LAST:
+            return np.full(k, np.nan), error
         size = count
+
+
+def _has_inside(cone: np.ndarray) -> bool:
+    """Whether some x has L x > 0 in every row: whether the arm is ever the only best one.
+
+    The deepest such x within the unit cube, by linear programming.
+    """
+    from scipy.optimize import linprog  # slow to load
+
+    m, q = cone.shape
+    found = linprog(
+        np.r_[np.zeros(q), -1.0],
+        A_ub=np.hstack([-cone, np.ones((m, 1))]),
+        b_ub=np.zeros(m),
+        bounds=[(-1, 1)] * q + [(0, 1)],
+    )
+    return bool(-found.fun > ALIGNED)
 
 
 def _played(blur: np.ndarray, scores: np.ndarray, rest: np.ndarray) -> np.ndarray:
@@ -154,14 +186,13 @@ def _played(blur: np.ndarray, scores: np.ndarray, rest: np.ndarray) -> np.ndarra
     return np.asarray(lines.probabilities(scores, np.broadcast_to(blur[:, 0], scores.shape)))
 
 
-def _triangular(constraints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _triangular(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L and an orthogonal U with L = M U lower triangular but for the order of its rows.
 
-    M y > 0 becomes L x > 0 with y = U x. Each next axis belongs to the row least likely to hold
-    where the coordinates before it have their means: what is tight is decided first (Gibson,
-    Glasbey and Elston 1994).
+    M y > 0, with rows of length one, becomes L x > 0 with y = U x. Each next axis belongs to the
+    row least likely to hold where the coordinates before it have their means: what is tight is
+    decided first (Gibson, Glasbey and Elston 1994).
     """
-    unit = constraints / np.linalg.norm(constraints, axis=1, keepdims=True)
     rest, shift, chosen = unit, np.zeros(len(unit)), []
     for _ in range(unit.shape[1]):
         size = np.linalg.norm(rest, axis=1)

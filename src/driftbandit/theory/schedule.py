@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors, kalman, steady_state
-from driftbandit.model import LGDS, checked_arms
+from driftbandit.model import LGDS, checked_arms, same_cov
 from driftbandit.policies.optimistic import Bonus
 from driftbandit.theory import checks
 
 __all__ = ["Schedule", "every_arm_is_left", "exploration_schedule"]
 
 TOLERANCE = 1e-9
-"""Covariances one period apart differ by at most this share of their largest entry."""
+"""Covariances one period apart differ by at most this share of √(P_ii P_jj)."""
 
 
 class Schedule(NamedTuple):
@@ -58,14 +58,20 @@ def exploration_schedule(
         ([0, 1], 2)
     """
     rows = checked_arms(arms, model)
-    rounds = errors.whole_number(rounds, "rounds", low=1)
+    rounds = errors.whole_number(rounds, "rounds", low=1, high=10**6)
     P = model.start_cov() if cov is None else errors.covariance(cov, "cov", size=model.states)
     played = np.empty(rounds, int)
     covs = np.empty((rounds + 1, model.states, model.states))
     for t in range(rounds):
         covs[t] = P
         played[t] = checks.bonuses(bonus, P, model, rows).argmax()
-        P = kalman.riccati_step(P, model, rows[played[t]])
+        with np.errstate(over="ignore", invalid="ignore"):
+            P = kalman.riccati_step(P, model, rows[played[t]])
+        if not np.isfinite(P).all():
+            raise errors.NotDetectable(
+                f"arms: after {t + 1} rounds the error is beyond any number: what is explored "
+                "does not show a mode that grows; give fewer rounds, or an arm that reads it"
+            )
     covs[rounds] = P
     period = _period(played, covs)
     if period is None:
@@ -81,13 +87,12 @@ def exploration_schedule(
 
 def _period(played: np.ndarray, covs: np.ndarray) -> int | None:
     rounds = len(played)
-    scale = np.abs(covs[-1]).max()
     for period in range(1, rounds):
         checked = max(2 * period, period + 64)
         if checked > rounds:
             return None
         tail = played[rounds - checked :]
-        back = np.abs(covs[-1] - covs[-1 - period]).max() <= TOLERANCE * scale
+        back = same_cov(covs[-1], covs[-1 - period], TOLERANCE)
         if back and (tail[period:] == tail[:-period]).all():
             return period
     return None
@@ -96,8 +101,9 @@ def _period(played: np.ndarray, covs: np.ndarray) -> int | None:
 def every_arm_is_left(model: LGDS, arms: Any, bonus: Bonus) -> bool:
     """Lemma 3's condition: for every arm a another one has u(a′ | P_a) ≥ u(a | P_a) (P14).
 
-    No arm can then be explored forever. The lemma concludes that every arm is explored, again and
-    again; that does not follow, since two arms can take turns while a third is never played.
+    No arm can then be explored forever, unless bonuses tie, as those of a and −a always do. The
+    lemma concludes that every arm is explored, again and again; that does not follow, since two
+    arms can take turns while a third is never played.
 
     Args:
         model: Γ, Q, σ.

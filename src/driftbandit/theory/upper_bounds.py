@@ -126,5 +126,10 @@ def ucb_upper_bound(model: LGDS, arms: Any, rounds: int, delta: float = 0.05) ->
     rows = checked_arms(arms, model)
     n = errors.whole_number(rounds, "rounds", low=1)
     delta = errors.number(delta, "delta", low=0, high=1, strict=True)
-    spread = float(np.vecdot(rows @ model.settled_cov(n), rows).max())
+    cov = model.settled_cov(n)
+    if not np.isfinite(cov).all():
+        raise errors.InvalidInput(
+            "rounds", f"is {n}", "the state outgrows the largest number by then; give fewer"
+        )
+    spread = float(np.vecdot(rows @ cov, rows).max())
     return math.sqrt((3 * n**2 + n + 1) * spread * math.log(1 / delta))
