@@ -21,7 +21,7 @@ from driftbandit.cli.app import app
 from driftbandit.paper import figure1, figure3, published, table2
 from driftbandit.paper.figure3 import TARGETS as PERTURBED
 from driftbandit.paper.target import storable
-from driftbandit.policies import idea, kalman_ucb
+from driftbandit.policies import TITLES, idea, kalman_ucb
 from driftbandit.study import Cell, Outcome, Specification, chunks, readings
 from driftbandit.study.perturbation import similarity
 from driftbandit.study.readings import PLAIN, Reading
@@ -576,7 +576,7 @@ def printed(folder):
 def test_the_command_prints_the_table(printed, folder):
     lines = printed.splitlines()
     for policy, pairs in TABLE.items():
-        (median, iqr), name = pairs[0], paper.target.NAMES[policy]
+        (median, iqr), name = pairs[0], TITLES[policy]
         place = next(n for n, line in enumerate(lines) if line.split()[:1] == [name])
         assert re.search(r"-?\d+\.\d\d \(\d+\.\d\d\)$", lines[place].rstrip())
         assert lines[place + 1].strip() == f"{median:.2f} ({iqr:.2f})"
