@@ -44,7 +44,9 @@ def command(
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(help="JSON file with one system and its arms, instead of a family."),
+        typer.Option(
+            help="Model file (JSON or TOML) with one system and its arms, instead of a family."
+        ),
     ] = None,
     policies: Annotated[
         str,
