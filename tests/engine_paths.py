@@ -24,7 +24,7 @@ def states_and_rewards(model, arms, rounds, *, seed=0, stream="", system=0, run=
         start = normal(draws.START, np.zeros(1), d)
         shocks = normal(draws.PROCESS, t, d)
         noise = normal(draws.REWARD, t, k)
-    z = factor(model.start_cov()) @ start
+    z = model.start_mean() + factor(model.start_cov()) @ start
     states = np.empty((rounds, d))
     for n in range(rounds):
         states[n] = z

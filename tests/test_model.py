@@ -172,3 +172,16 @@ def test_stationary_cov_in_any_units():
     left = 1e-16 * 0.01 / 1.01 / (1 - 0.999999**2)
     found = steady_state.prediction_cov(slow, [1.0, 0.0])[1, 1]
     assert found == pytest.approx(left, rel=1e-6)
+
+
+def test_P3_a_state_that_starts_from_a_mean():
+    model = LGDS(
+        [[0.5, 1.0], [0.0, 1.0]], np.diag([1.0, 0.0]), 1.0, np.diag([1.0, 0.0]), [2.0, 1.0]
+    )
+    assert model.start_mean().tolist() == [2.0, 1.0]
+    assert model.state_mean(0).tolist() == [2.0, 1.0]
+    assert model.state_mean(2).tolist() == [2.0, 1.0]  # the second state pushes the first
+    moment = model.settled_moment(3)
+    mean = model.state_mean(3)
+    np.testing.assert_allclose(moment, model.state_cov(3) + np.outer(mean, mean))
+    assert not LGDS([[0.5]], [[1.0]], 1.0).start_mean().any()

@@ -166,3 +166,16 @@ def test_a_huge_file_is_refused_unread(tmp_path, name):
         file.truncate(1 << 40)  # sparse: reading it would end the process
     with pytest.raises(InvalidInput, match="1,099,511,627,776 bytes or more"):
         model_file.read(path)
+
+
+@pytest.mark.parametrize("value", ["no", {"a": 1}, [[1.0, 2.0]], [1.0, True], [1.0, None], [1.0]])
+def test_a_bad_initial_mean_is_named(value):
+    document = model_file.to_document(LGDS(0.5 * np.eye(2), np.eye(2), 1.0), np.eye(2))
+    with pytest.raises(InvalidInput, match=r"^model file initial_mean: "):
+        model_file.from_document(document | {"initial_mean": value})
+
+
+def test_an_initial_mean_comes_back():
+    model = LGDS(np.eye(2), np.eye(2), 1.0, np.eye(2), [1.0, -2.0])
+    again, _ = model_file.from_document(model_file.to_document(model, np.eye(2)))
+    assert again.initial_mean.tolist() == [1.0, -2.0]

@@ -355,3 +355,29 @@ def test_replayed_paths_are_the_engines(systems):
         values = states @ arms.T
         expected = (values.max(axis=1) - values[:, 0]).sum()
         np.testing.assert_allclose(result.regret["first"][run], expected, rtol=1e-12)
+
+
+def test_a_state_that_starts_from_a_mean():
+    """A constant state pays each arm an offset; filters know it, and the engine plays it."""
+    arms = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0], [0.5, 0.5, -2.0]])
+    model = db.LGDS(
+        np.diag([0.9, 0.5, 1.0]),
+        np.diag([0.2, 0.2, 0.0]),
+        0.3,
+        np.diag([1.0, 0.3, 0.0]),
+        [0.0, 0.0, 1.0],
+    )
+    policies = ["kode", "idea", "kalman_oracle", "ucb", "random"]
+    result = db.simulate(model, arms, policies, rounds=80, runs=400)
+    states, rewards = states_and_rewards(model, arms, 80, run=1)
+    assert (states[:, 2] == 1).all()
+    belief, total = db.kalman.prior(model), 0.0
+    for z, paid in zip(states, rewards, strict=True):
+        arm = int((arms @ belief.mean).argmax())
+        total += (arms @ z).max() - arms[arm] @ z
+        belief = db.kalman.step(belief, model, arms[arm], paid[arm])
+    assert result.regret["kode"][1] == pytest.approx(total, rel=1e-9)
+    assert result.regret["kalman_oracle"].mean() <= result.regret["kode"].mean()
+    assert result.regret["idea"].mean() < 0.5 * result.regret["random"].mean()
+    waited = db.simulate(model, arms, ["kode"], rounds=20, runs=2, warmup=30)
+    assert np.isfinite(waited.regret["kode"]).all()

@@ -52,13 +52,13 @@ class Belief(NamedTuple):
 
 
 def prior(model: LGDS) -> Belief:
-    """Belief before the first reward: mean 0, covariance Σ0 or the stationary Z.
+    """Belief before the first reward: the mean of z(0), covariance Σ0 or the stationary Z.
 
     Example:
         >>> prior(LGDS([[0.5]], [[3.0]], 1.0)).cov.tolist()
         [[4.0]]
     """
-    return Belief(np.zeros(model.states), model.start_cov())
+    return Belief(model.start_mean(), model.start_cov())
 
 
 @functools.lru_cache(maxsize=64)

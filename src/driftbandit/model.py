@@ -32,6 +32,7 @@ class LGDS:
         reward_std: σ ≥ 0; zero means rewards without noise.
         initial_cov: Σ0, the covariance of z(0); None means the stationary covariance, which
             exists only if ρ(Γ) < 1.
+        initial_mean: the mean of z(0), d numbers; None means zero, as in the paper.
 
     Example:
         >>> model = LGDS([[0.5]], [[3.0]], reward_std=1.0)
@@ -43,6 +44,7 @@ class LGDS:
     process_cov: np.ndarray
     reward_std: Any
     initial_cov: np.ndarray | None = None
+    initial_mean: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         transition = errors.matrix(self.transition, "transition", shape=(None, None))
@@ -58,6 +60,9 @@ class LGDS:
             "initial_cov": None
             if self.initial_cov is None
             else errors.covariance(self.initial_cov, "initial_cov", size=d),
+            "initial_mean": None
+            if self.initial_mean is None
+            else errors.matrix(self.initial_mean, "initial_mean", shape=(d,)),
         }
         for name, value in checked.items():
             if isinstance(value, np.ndarray):
@@ -110,6 +115,18 @@ class LGDS:
         """Covariance of z(0): Σ0 where given, otherwise the stationary Z."""
         return self.stationary_cov() if self.initial_cov is None else self.initial_cov
 
+    def start_mean(self) -> np.ndarray:
+        """Mean of z(0): zero where none was given."""
+        return np.zeros(self.states) if self.initial_mean is None else self.initial_mean
+
+    def state_mean(self, rounds: int) -> np.ndarray:
+        """The mean of the state after ``rounds`` steps, Γ^t E z(0) (P3)."""
+        rounds = errors.whole_number(rounds, "rounds", low=0)
+        if self.initial_mean is None:
+            return np.zeros(self.states)
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN
+            return np.asarray(np.linalg.matrix_power(self.transition, rounds) @ self.initial_mean)
+
     def state_cov(self, rounds: int) -> np.ndarray:
         """Z(t) after ``rounds`` steps of Z(t+1) = Γ Z(t) Γᵀ + Q from z(0)'s covariance (P3).
 
@@ -135,6 +152,11 @@ class LGDS:
     def settled_cov(self, rounds: int) -> np.ndarray:
         """The state's own spread that tuning constants come from: Z if stable, else Z(rounds)."""
         return self.stationary_cov() if self.is_stable else self.state_cov(rounds)
+
+    def settled_moment(self, rounds: int) -> np.ndarray:
+        """E z zᵀ by then: `settled_cov`, and what is left of the mean."""
+        mean = self.state_mean(rounds)
+        return self.settled_cov(rounds) + np.outer(mean, mean)
 
     def is_controllable(self) -> bool:
         """Whether (Γ, Q^½) is controllable: the noise reaches every state (P3, Assumption 2)."""

@@ -1,9 +1,9 @@
 """Model files: a system and its arms as JSON or TOML.
 
     {"transition": [[…]], "process_cov": [[…]], "reward_std": x, "initial_cov": [[…]],
-     "arms": [[…]]}
+     "initial_mean": […], "arms": [[…]]}
 
-``initial_cov`` may be absent: the state then starts stationary.
+``initial_cov`` may be absent: the state then starts stationary; ``initial_mean`` too: then at zero.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from driftbandit.model import LGDS, checked_arms
 __all__ = ["from_document", "read", "to_document"]
 
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
+OPTIONAL = ("initial_cov", "initial_mean")
 MATRICES = ("transition", "process_cov", "initial_cov", "arms")
 LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}
 """Bytes; a larger file is refused unread. TOML takes ten times as long to read."""
@@ -35,6 +36,8 @@ def to_document(model: LGDS, arms: np.ndarray) -> dict[str, Any]:
     }
     if model.initial_cov is not None:
         document["initial_cov"] = model.initial_cov.tolist()
+    if model.initial_mean is not None:
+        document["initial_mean"] = model.initial_mean.tolist()
     return document | {"arms": np.asarray(arms).tolist()}
 
 
@@ -53,7 +56,7 @@ def from_document(document: Any) -> tuple[LGDS, np.ndarray]:
         remedy = f"write an object with {', '.join(REQUIRED)}"
         raise _wrong(f"holds {kind}{_shown(document)}", remedy)
     for key in document:  # before what is missing: a misspelled name is both
-        errors.closest(key, "model file", (*REQUIRED, "initial_cov"))
+        errors.closest(key, "model file", (*REQUIRED, *OPTIONAL))
     missing = [repr(key) for key in REQUIRED if key not in document]
     if missing:
         raise _wrong(f"lacks {', '.join(missing)}", f"give {', '.join(REQUIRED)}")
@@ -63,6 +66,8 @@ def from_document(document: Any) -> tuple[LGDS, np.ndarray]:
             for key in MATRICES
             if key in REQUIRED or document.get(key) is not None
         }
+        if document.get("initial_mean") is not None:
+            numbers["initial_mean"] = _vector(document["initial_mean"], "initial_mean")
         arms = numbers.pop("arms")
         model = LGDS(**numbers)
         return model, checked_arms(arms, model)
@@ -136,6 +141,17 @@ def _matrix(value: Any, field: str) -> list[list[float]]:
             problem = f"entry [{i}, {j}] is {_shown(row[j])}"
             raise errors.InvalidInput(field, problem, "every entry must be a finite number")
     return [[_float(entry) for entry in row] for row in value]
+
+
+def _vector(value: Any, field: str) -> list[float]:
+    """A list of numbers."""
+    if not isinstance(value, list):
+        raise errors.InvalidInput(field, f"is {_shown(value)}", "give a list of numbers")
+    for i, entry in enumerate(value):
+        if type(entry) not in (int, float):
+            problem = f"entry [{i}] is {_shown(entry)}"
+            raise errors.InvalidInput(field, problem, "every entry must be a finite number")
+    return [_float(entry) for entry in value]
 
 
 def _float(entry: float) -> float:

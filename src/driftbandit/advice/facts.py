@@ -60,7 +60,8 @@ def arm_facts(model: LGDS, arms: np.ndarray, rounds: int) -> tuple[Arm, ...]:
         spreads = np.sqrt(np.maximum(np.vecdot(arms @ Z, arms), 0)).tolist()
     conditions, ranks = _gramians(model, arms)
     first, group = _groups(arms)
-    shares = _best_shares(model.settled_cov(rounds), arms)
+    means = arms @ model.state_mean(rounds)
+    shares = _best_shares(means, model.settled_cov(rounds), arms)
     return tuple(
         Arm(
             number=i,
@@ -126,9 +127,9 @@ def _groups(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, group.ravel()
 
 
-def _best_shares(cov: np.ndarray, arms: np.ndarray) -> list[Any]:
-    """How often each of ``arms`` is the best, alone or with others, the state being N(0, cov)."""
-    if not np.isfinite(cov).all():
+def _best_shares(means: np.ndarray, cov: np.ndarray, arms: np.ndarray) -> list[Any]:
+    """How often each of ``arms`` is the best, alone or with others, by its mean and Cov z."""
+    if not (np.isfinite(cov).all() and np.isfinite(means).all()):
         return [None] * len(arms)
     directions = arms @ factor(cov)
     tie = 1e-9 * np.abs(directions).max()
@@ -137,7 +138,7 @@ def _best_shares(cov: np.ndarray, arms: np.ndarray) -> list[Any]:
     size = max(1, BLOCK // max(arms.shape))
     for start in range(0, DRAWS, size):
         points = rng.standard_normal((min(size, DRAWS - start), arms.shape[1]))
-        values = points @ directions.T
+        values = means + points @ directions.T
         wins += (values >= values.max(axis=1, keepdims=True) - tie).sum(axis=0)
     return (wins / DRAWS).tolist()
 
@@ -146,6 +147,8 @@ def floor(model: LGDS, arms: np.ndarray, rounds: int) -> Floor:
     """The regret per round nobody can beat: of a settled state, or of the first ``rounds``."""
     fast = model.spectral_radius ** (rounds / 5) < SETTLED
     settled = fast and model.initial_cov is None
+    if not settled and model.start_mean().any():
+        return Floor(None, None, None, "it is not known for a state that starts from a mean")
     if not settled and rounds > MOST_ROUNDS:
         reason = f"it takes too long for {rounds} rounds; db.theory.finite_lower_bound computes it"
         return Floor(None, None, None, reason)

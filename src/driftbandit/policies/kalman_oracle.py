@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from driftbandit import steady_state
 from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
@@ -43,7 +41,7 @@ def prepare_all(
 
 
 def _started(model: LGDS, gain: Array) -> tuple[Mapping[str, Any], OracleState]:
-    return {"gain": model.transition @ gain}, OracleState(np.zeros(model.states))
+    return {"gain": model.transition @ gain}, OracleState(model.start_mean())
 
 
 def choose(state: OracleState, problem: Problem, noise: Array) -> Array:

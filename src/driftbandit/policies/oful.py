@@ -41,7 +41,7 @@ def prepare(
     if ridge is None:
         ridge = float(np.einsum("kd,kd->k", arms, arms).max())
     if bound is None:
-        bound = math.sqrt(max(float(np.trace(model.settled_cov(rounds))), 0.0))
+        bound = math.sqrt(max(float(np.trace(model.settled_moment(rounds))), 0.0))
     constants = {
         "scale": reward_scale(model, arms, rounds),
         "log_odds": 2 * math.log(1 / delta),

@@ -42,7 +42,7 @@ def prepare(
     if batch is None:
         # V = n · max_a std⟨a, z(t+1) − z(t)⟩ / span: how far rescaled means drift in n rounds.
         change = model.transition - np.eye(model.states)
-        drift = change @ model.settled_cov(rounds) @ change.T + model.process_cov
+        drift = change @ model.settled_moment(rounds) @ change.T + model.process_cov
         fastest = math.sqrt(max(float(np.einsum("kd,de,ke->k", arms, drift, arms).max()), 0.0))
         batch = rounds
         if fastest > 0:

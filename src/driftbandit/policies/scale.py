@@ -14,12 +14,12 @@ __all__ = ["reward_scale"]
 
 
 def reward_scale(model: LGDS, arms: Array, rounds: int) -> float:
-    """R = √(max_a aᵀZa + σ²): the largest standard deviation a reward has (P18).
+    """R = √(max_a aᵀZa + σ²): the largest root mean square a reward has (P18).
 
-    Z is the stationary covariance, or Z(rounds) when ρ(Γ) ≥ 1.
+    Z is the stationary covariance, or E z zᵀ by ``rounds`` when ρ(Γ) ≥ 1.
     """
-    cov = model.settled_cov(rounds)
-    variance = float(np.einsum("kd,de,ke->k", arms, cov, arms).max() + model.reward_std**2)
+    moment = model.settled_moment(rounds)
+    variance = float(np.einsum("kd,de,ke->k", arms, moment, arms).max() + model.reward_std**2)
     if not math.isfinite(variance):
         raise errors.InvalidInput(
             "rounds",

@@ -59,15 +59,17 @@ def _checked_pairs(pairs: list[Any], argument: str) -> list[System]:
 
 
 def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
-    """The system ``warmup`` rounds later: N(0, Σ0) moves to N(0, Z(w)), with no need to play it."""
-    if not warmup or lgds.initial_cov is None:
+    """The system ``warmup`` rounds later: the law of z(0) moves on, with no need to play it."""
+    if not warmup or (lgds.initial_cov is None and lgds.initial_mean is None):
         return lgds
-    moved = lgds.state_cov(warmup)
-    if not np.abs(moved).max() < errors.LARGEST:
+    mean = None if lgds.initial_mean is None else lgds.state_mean(warmup)
+    moved = None if lgds.initial_cov is None else lgds.state_cov(warmup)
+    sizes = [np.abs(part).max() for part in (mean, moved) if part is not None]
+    if not max(sizes) < errors.LARGEST:
         raise errors.InvalidInput(
             "warmup", f"is {warmup}, by when the state outgrows any number", "wait less"
         )
-    return dataclasses.replace(lgds, initial_cov=moved)
+    return dataclasses.replace(lgds, initial_cov=moved, initial_mean=mean)
 
 
 def _pairs(model: Any, arms: Any) -> list[Any]:
@@ -172,7 +174,7 @@ def check_range(
     """Refuse systems whose variances outgrow what the precision can hold within ``rounds``."""
     limit = LARGEST[dtype.name]
     for index, (lgds, arms) in enumerate(systems):
-        cov = lgds.settled_cov(rounds)
+        cov = lgds.settled_moment(rounds)
         if not lgds.is_stable and not np.abs(cov).max() < limit:
             raise errors.InvalidInput(
                 "rounds",
@@ -183,6 +185,7 @@ def check_range(
         largest = max(
             np.abs(cov).max(),
             np.abs(lgds.start_cov()).max(),
+            np.abs(lgds.start_mean()).max() ** 2,
             np.einsum("kd,de,ke->k", arms, cov, arms).max(),
             float(lgds.reward_std) ** 2,
         )

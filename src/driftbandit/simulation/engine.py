@@ -81,7 +81,7 @@ def simulate(
             reward that was drawn, noise included, which no policy can foresee.
         common_noise: one noise for all arms of a round, instead of one each.
         warmup: rounds the state moves before the first one is played; matters only with an
-            ``initial_cov``, since a state without one starts stationary.
+            ``initial_cov`` or ``initial_mean``, since a state without starts stationary.
         stream: a name that sets this study's random numbers apart from others with its seed.
         first_system: number of the first system, for a study that is played in pieces.
         device: "cpu" or "gpu"; None: what JAX prefers.
@@ -196,7 +196,13 @@ def _stack(trees: list[Any]) -> Any:
 def _environment(systems: list[System]) -> programs.Environment:
     return _stack(
         [
-            programs.Environment(lgds, arms, factor(lgds.process_cov), factor(lgds.start_cov()))
+            programs.Environment(
+                lgds,
+                arms,
+                factor(lgds.process_cov),
+                factor(lgds.start_cov()),
+                lgds.start_mean(),
+            )
             for lgds, arms in systems
         ]
     )

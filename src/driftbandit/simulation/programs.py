@@ -49,8 +49,10 @@ def _flatten(model: LGDS) -> tuple[tuple[Any, ...], None]:
 
 def _unflatten(_: None, leaves: tuple[Any, ...]) -> LGDS:
     model = object.__new__(LGDS)  # leaves may be tracers: no validation here
-    for name, leaf in zip((*LEAVES, "initial_cov"), (*leaves, None), strict=True):
+    for name, leaf in zip(LEAVES, leaves, strict=True):
         object.__setattr__(model, name, leaf)
+    for name in ("initial_cov", "initial_mean"):
+        object.__setattr__(model, name, None)
     return model
 
 
@@ -77,6 +79,8 @@ class Environment(NamedTuple):
     """F with F Fᵀ = Q."""
     start_factor: Array
     """F with F Fᵀ = covariance of z(0)."""
+    start_mean: Array
+    """E z(0), d numbers."""
 
 
 class Rule(NamedTuple):
@@ -128,12 +132,12 @@ def run_keys(role: Key, systems: Array, runs: Array) -> Key:
 
 @jax.jit
 def start(keys: Key, environment: Environment) -> Array:
-    """z(0) ~ N(0, Σ0) for every run."""
+    """z(0), with the environment's mean and covariance, for every run."""
 
     def one_run(key: Key, environment: Environment) -> Array:
         factor = environment.start_factor
         states = jnp.arange(factor.shape[0])
-        return factor @ draws.normal(key, 0, states, factor.dtype)
+        return environment.start_mean + factor @ draws.normal(key, 0, states, factor.dtype)
 
     return _over_runs_and_systems(one_run, (0, None))(keys, environment)
 

@@ -219,6 +219,12 @@ def _covariances(
         yield model.stationary_cov(), steady_state.oracle_cov(model, seen), 1
         return
     rounds = errors.whole_number(rounds, "rounds", low=1, high=MOST_ROUNDS)
+    if model.start_mean().any():
+        raise errors.InvalidInput(
+            "model",
+            "starts from a mean",
+            "a bound from the start is known for a mean of zero alone",
+        )
     if not np.isfinite(model.state_cov(rounds)).all():
         raise errors.InvalidInput(
             "rounds", f"is {rounds}", "the state outgrows the largest number by then; give fewer"
