@@ -1,0 +1,167 @@
+"""The LGDS bandit as a Gymnasium environment (P1, P4): one decision per step.
+
+    env = gymnasium.make("driftbandit/LGDSBandit-v0", model=model, arms=arms)
+
+Importing this module registers the name. The player sees the past alone; the state is simulated in
+float64, and every step draws the same numbers whatever is played, so that players who start from
+the same seed meet the same states and the same noise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from driftbandit import adapters, errors, kalman
+from driftbandit.model import LGDS, checked_arms, factor
+
+try:
+    import gymnasium
+except ImportError as error:
+    raise adapters.missing(__name__, "gymnasium", "gym") from error
+
+__all__ = ["ID", "LGDSBandit"]
+
+ID = "driftbandit/LGDSBandit-v0"
+"""What `gymnasium.make` knows the environment by."""
+
+HIGHEST = float(np.finfo(np.float32).max)
+"""Largest reward an observation shows; a bound of infinity would make `check_env` warn."""
+
+
+class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
+    """Play arm a, get X = ⟨a, z⟩ + η, and let the state move: z⁺ = Γz + ξ.
+
+    An action is the index of an arm. An observation is k + 2 numbers: the last arm, one-hot; the
+    last reward; the share of the rounds that is played. All are zero before the first round.
+    An episode never terminates; it is truncated after ``rounds``. Each step's ``info`` holds
+
+    - ``mean``: ⟨a, z⟩, the reward without its noise;
+    - ``best_arm``: the index of a*, the arm with the highest mean;
+    - ``regret``: ⟨a* − a, z⟩ of this step;
+    - ``total_regret``: the sum so far, R_n at the end.
+
+    Args:
+        model: the system that drives the rewards.
+        arms: k × d.
+        rounds: steps of an episode.
+        render_mode: "ansi" makes `render` return one line of text; None renders nothing.
+
+    Example:
+        >>> env = LGDSBandit(LGDS([[0.5]], [[3.0]], reward_std=0.0), [[1.0], [-1.0]], rounds=2)
+        >>> observation, _ = env.reset(seed=0, options={"state": [2.0]})
+        >>> observation, reward, terminated, truncated, info = env.step(1)
+        >>> observation.tolist(), reward, info["best_arm"], info["regret"]
+        ([0.0, 1.0, -2.0, 0.5], -2.0, 0, 4.0)
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(
+        self, model: LGDS, arms: Any, rounds: int = 1000, render_mode: str | None = None
+    ) -> None:
+        self.arms = checked_arms(arms, model)
+        self.model = model
+        self.rounds = errors.whole_number(rounds, "rounds", low=1)
+        self.render_mode = render_mode
+        if render_mode is not None:
+            errors.closest(render_mode, "render_mode", self.metadata["render_modes"])
+        self._start = kalman.prior(model)
+        self._start_root = factor(self._start.cov)
+        self._process_root = factor(model.process_cov)
+        _check_range(model, self.rounds)
+        k = len(self.arms)
+        self.action_space = gymnasium.spaces.Discrete(k)
+        self.observation_space = gymnasium.spaces.Box(
+            np.array([0.0] * k + [-HIGHEST, 0.0], np.float32),
+            np.array([1.0] * k + [HIGHEST, 1.0], np.float32),
+        )
+        self.state = np.zeros(model.states)
+        """z, which no player sees."""
+        self.total_regret = 0.0
+        self._round = self.rounds  # nothing to play before `reset`
+        self._line = "not started"
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Start an episode: z is drawn as the model starts, N(0, Σ0) or from the stationary law.
+
+        Args:
+            seed: of the episode's random numbers, and of the episodes that follow.
+            options: ``{"state": z}`` starts from that state instead.
+
+        Returns:
+            The first observation, all zero, and an empty dictionary.
+        """
+        super().reset(seed=seed)
+        for name in options or {}:
+            errors.closest(name, "options", ["state"])
+        draw = self.np_random.standard_normal(self.model.states)
+        state = self._start.mean + self._start_root @ draw
+        if options and options.get("state") is not None:
+            state = errors.matrix(options["state"], "options['state']", shape=(len(state),))
+        self.state, self.total_regret, self._round = state, 0.0, 0
+        self._line = f"round 0 of {self.rounds}"
+        return self._observation(None, 0.0), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Play one round.
+
+        Args:
+            action: index of the arm.
+
+        Returns:
+            Observation, reward X, False (never terminated), whether this was the last round, info.
+        """
+        if self._round >= self.rounds:
+            raise gymnasium.error.ResetNeeded("no episode is under way: call reset() before step()")
+        if isinstance(action, np.ndarray) and action.ndim == 0:  # as Stable-Baselines3 gives it
+            action = action[()]
+        arm = errors.whole_number(action, "action", low=0, high=len(self.arms) - 1)
+        means = self.arms @ self.state
+        best = int(means.argmax())
+        regret = float(means[best] - means[arm])
+        noise = self.np_random.standard_normal(1 + self.model.states)
+        reward = float(means[arm] + self.model.reward_std * noise[0])
+        self.state = self.model.transition @ self.state + self._process_root @ noise[1:]
+        self.total_regret += regret
+        self._round += 1
+        self._line = (
+            f"round {self._round} of {self.rounds}: arm {arm} paid {reward:.4g}, best was arm "
+            f"{best}, regret {regret:.4g}, {self.total_regret:.4g} in all"
+        )
+        info = {
+            "mean": float(means[arm]),
+            "best_arm": best,
+            "regret": regret,
+            "total_regret": self.total_regret,
+        }
+        return self._observation(arm, reward), reward, False, self._round == self.rounds, info
+
+    def render(self) -> str | None:
+        """The last round in one line, where ``render_mode`` is "ansi"."""
+        return self._line if self.render_mode == "ansi" else None
+
+    def _observation(self, arm: int | None, reward: float) -> np.ndarray:
+        seen = np.zeros(len(self.arms) + 2, np.float32)
+        if arm is not None:
+            seen[arm] = 1
+        seen[-2] = np.clip(reward, -HIGHEST, HIGHEST)
+        seen[-1] = self._round / self.rounds
+        return seen
+
+
+def _check_range(model: LGDS, rounds: int) -> None:
+    if not model.is_stable and not np.abs(model.settled_moment(rounds)).max() < errors.LARGEST:
+        raise errors.InvalidInput(
+            "rounds",
+            f"is {rounds}, by when the state (spectral radius {model.spectral_radius:g}) exceeds "
+            "what float64 can hold",
+            "play fewer rounds",
+        )
+
+
+if ID not in gymnasium.registry:
+    gymnasium.register(ID, entry_point=f"{__name__}:LGDSBandit")

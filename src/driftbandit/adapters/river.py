@@ -1,0 +1,159 @@
+"""The Kalman policies for river's bandits (P12): argmax ⟨a, ẑ⟩ + u(a | P) among what is offered.
+
+    policy = KalmanPolicy(model, {"red": [1.0, 0.0], "blue": [0.0, 1.0]})
+    arm_id = policy.pull(["red", "blue"])
+    policy.update(arm_id, reward)
+
+Time passes with every `update`, one round each, and with `advance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from driftbandit import adapters, errors, kalman
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS, checked_arms
+from driftbandit.policies import Policy, Problem, make, optimistic
+from driftbandit.policies.optimistic import Bonus
+
+try:
+    from river import bandit
+except ImportError as error:
+    raise adapters.missing(__name__, "river", "river") from error
+
+__all__ = ["KalmanPolicy"]
+
+
+class KalmanPolicy(bandit.base.Policy):
+    """Pulls argmax ⟨a, ẑ⟩ + u(a | P) among the offered arms and filters the reward (P12).
+
+    `ranking` and the printed table are river's own: arms by ``reward_obj``, their mean reward
+    unless you say otherwise. What an arm would pay now is in `predictions`.
+
+    Args:
+        model: the system that drives the rewards.
+        arms: feature vector, d numbers, of every arm id; a k × d array has the ids 0 … k−1.
+        policy: "idea", "kode", "kalman_ucb(width=2)", a Kalman `Policy` of your own, or its bonus
+            function ``bonus(cov, model, arms) -> (k,)``, which is given the offered arms.
+        reward_obj: river's statistic of each arm's rewards; it does not change what is pulled.
+        burn_in: how often each arm is pulled first, in river's way.
+
+    Example:
+        >>> model = LGDS([[0.9, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], reward_std=0.1)
+        >>> policy = KalmanPolicy(model, {"slow": [1.0, 0.0], "fast": [0.0, 1.0]})
+        >>> policy.pull(["slow", "fast"])
+        'slow'
+        >>> policy.update("slow", -2.0)
+        >>> policy.pull(["slow", "fast"])
+        'fast'
+        >>> round(policy.predictions["slow"], 3)
+        -1.797
+    """
+
+    def __init__(
+        self,
+        model: LGDS,
+        arms: Mapping[bandit.base.ArmID, Any] | Any,
+        policy: str | Policy | Bonus = "idea",
+        reward_obj: bandit.base.RewardObj | None = None,
+        burn_in: int = 0,
+    ) -> None:
+        burn_in = errors.whole_number(burn_in, "burn_in", low=0)
+        super().__init__(reward_obj=reward_obj, burn_in=burn_in)
+        self.model, self.arms, self.policy = model, arms, policy
+        named = isinstance(arms, Mapping)
+        features = checked_arms(list(arms.values()) if named else arms, model)
+        ids = tuple(arms) if named else tuple(range(len(features)))
+        self._place: dict[bandit.base.ArmID, int] = {arm_id: row for row, arm_id in enumerate(ids)}
+        self._rule = _rule(policy)
+        constants, belief = self._rule.prepare(model, features, 1)
+        rule = self._rule
+        if not isinstance(belief, Belief) or rule.noise is not None or rule.sees_all_rewards:
+            raise errors.InvalidInput(
+                "policy",
+                f"is {rule.name!r}, which is not of the form ⟨a, ẑ⟩ + u(a | P)",
+                "give idea, kode, kalman_ucb or a bonus function; river has policies without model",
+            )
+        self._problem = Problem(model, features, constants)
+        self._offered: tuple[tuple[bandit.base.ArmID, ...], Problem] = (ids, self._problem)
+        self.belief = belief
+        """ẑ(t|t−1) and P(t|t−1)."""
+
+    @property
+    def predictions(self) -> dict[bandit.base.ArmID, float]:
+        """⟨a, ẑ⟩ of every arm: what it is expected to pay now."""
+        means = self._problem.arms @ self.belief.mean
+        return {arm_id: float(means[row]) for arm_id, row in self._place.items()}
+
+    def update(self, arm_id: bandit.base.ArmID, *reward_args: Any, **reward_kwargs: Any) -> None:
+        """Learn what an arm paid, and move on to the next round.
+
+        Args:
+            arm_id: the arm that was played; any of ``arms``, pulled or not.
+            *reward_args: the reward, one number.
+            **reward_kwargs: what else ``reward_obj`` takes.
+        """
+        row = self._row(arm_id)
+        if len(reward_args) != 1:
+            raise errors.InvalidInput("reward", f"is {reward_args!r}", "give one number")
+        reward = reward_args[0]
+        if isinstance(reward, bool | np.bool):  # river's logs of clicks
+            reward = float(reward)
+        reward = errors.number(reward, "reward")
+        super().update(arm_id, reward, **reward_kwargs)  # type: ignore[no-untyped-call]
+        self.belief = self._rule.update(self.belief, self._problem, row, reward)
+
+    def advance(self, rounds: int = 1) -> None:
+        """Let rounds pass in which nothing was seen: ẑ ↦ Γẑ, P ↦ ΓPΓᵀ + Q."""
+        for _ in range(errors.whole_number(rounds, "rounds", low=0)):
+            self.belief = kalman.predict(self.belief, self.model)
+
+    def _pull(self, arm_ids: Any) -> bandit.base.ArmID:
+        ids = tuple(arm_ids)
+        if not ids:
+            raise errors.InvalidInput("arm_ids", "is empty", "offer at least one arm")
+        if ids != self._offered[0]:
+            rows = [self._row(arm_id) for arm_id in ids]
+            self._offered = ids, self._problem._replace(arms=self._problem.arms[rows])
+        return ids[int(self._rule.choose(self.belief, self._offered[1], None))]
+
+    def _row(self, arm_id: Any) -> int:
+        try:
+            return self._place[arm_id]
+        except (KeyError, TypeError):
+            known = ", ".join(map(repr, list(self._place)[:10]))
+            more = ", …" if len(self._place) > 10 else ""
+            raise errors.InvalidInput(
+                "arm_id", f"is {arm_id!r}, which is not among the arms", f"valid: {known}{more}"
+            ) from None
+
+    def __repr__(self) -> str:
+        """The table that river makes of the arms, which needs at least one update."""
+        if self._rewards:
+            return str(super().__repr__())  # type: ignore[no-untyped-call]
+        return f"KalmanPolicy({self._rule.label}, {len(self._place)} arms, no rewards yet)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the made policy out, whose functions do not pickle: its name is stored."""
+        return {name: value for name, value in self.__dict__.items() if name != "_rule"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make it again."""
+        self.__dict__.update(state)
+        self._rule = _rule(self.policy)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        model = LGDS(np.diag([0.9, 0.5]), np.eye(2), reward_std=0.1)
+        for policy in ("idea", "kode", "kalman_ucb(width=2)"):
+            yield {"model": model, "arms": {"a": [1.0, 0.0], "b": [0.6, 0.8]}, "policy": policy}
+
+
+def _rule(policy: str | Policy | Bonus) -> Policy:
+    if callable(policy):
+        return optimistic(getattr(policy, "__name__", "bonus"), policy)
+    return make(policy)
