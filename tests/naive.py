@@ -613,3 +613,48 @@ def run(policy, truth, believed, states, noises, uniforms, regret="mean", common
     if regret == "hindsight":
         return hindsight_regret_path(rewards, played)
     return regret_path(arms, states, played)
+
+
+# Learning (identification): everything about a short log at once, as one big normal vector.
+
+
+def joint_smoothing(p, plays):
+    """Log-likelihood, E z_t, and Cov(z_s, z_t), given all rewards; by conditioning, no recursion.
+
+    p = (G, Q, sigma2, m0, V0, reads, offsets); plays[t] lists the (arm, reward) of round t.
+    """
+    G, Q, variance, m0, V0, reads, offsets = p
+    n, d = len(plays), len(m0)
+    means, covs = [m0], [[None] * n for _ in range(n)]
+    for _ in range(1, n):
+        means.append(G @ means[-1])
+    cov = V0
+    for t in range(n):
+        covs[t][t] = cov
+        for s in range(t + 1, n):
+            covs[s][t] = np.linalg.matrix_power(G, s - t) @ cov
+            covs[t][s] = covs[s][t].T
+        cov = G @ cov @ G.T + Q
+    mean, cov = np.concatenate(means), np.block(covs)
+    rows, rewards, shift = [], [], []
+    for t, played in enumerate(plays):
+        for arm, reward in played:
+            row = np.zeros(n * d)
+            row[t * d : (t + 1) * d] = reads[arm]
+            rows.append(row)
+            rewards.append(reward)
+            shift.append(offsets[arm])
+    if not rows:
+        return 0.0, mean.reshape(n, d), cov.reshape(n, d, n, d)
+    H = np.array(rows)
+    S = H @ cov @ H.T + variance * np.eye(len(H))
+    off = np.array(rewards) - np.array(shift) - H @ mean
+    log_likelihood = -0.5 * (
+        off @ np.linalg.solve(S, off) + np.linalg.slogdet(S)[1] + len(off) * math.log(2 * math.pi)
+    )
+    gain = cov @ H.T @ np.linalg.inv(S)
+    return (
+        log_likelihood,
+        (mean + gain @ off).reshape(n, d),
+        (cov - gain @ H @ cov).reshape(n, d, n, d),
+    )

@@ -21,7 +21,7 @@ from driftbandit.model import LGDS
 from driftbandit.result import Result
 
 if TYPE_CHECKING:
-    from driftbandit import paper, study
+    from driftbandit import identify, paper, study
     from driftbandit.advice import advise
     from driftbandit.simulation import simulate
 
@@ -36,6 +36,7 @@ __all__ = [
     "Result",
     "advise",
     "families",
+    "identify",
     "kalman",
     "paper",
     "policies",
@@ -48,6 +49,7 @@ __all__ = [
 
 _LAZY = {
     "advise": "driftbandit.advice",
+    "identify": "driftbandit",
     "simulate": "driftbandit.simulation",
     "paper": "driftbandit",
     "study": "driftbandit",

@@ -1,0 +1,313 @@
+"""Expectation maximization for a system that is read through known, changing arms.
+
+    z(t+1) = Γ z(t) + ξ,   x = o_a + ⟨c_a, z(t)⟩ + η     for every play of arm a in round t
+
+The E-step filters forward and smooths backward (Durbin and Koopman, Time Series Analysis by State
+Space Methods, 4.4 to 4.7): it divides by innovation variances alone, so that singular covariances
+need no care. Rewards of one round are folded in one by one; rounds without any are predicted only.
+All sequences are smoothed at once. The M-step has closed forms; where a structure is asked for,
+it climbs in blocks (Meng and Rubin 1993), and the likelihood still never falls.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from driftbandit.arrays import Array
+
+__all__ = ["STRUCTURES", "Data", "Options", "Parameters", "Sums", "e_step", "m_step"]
+
+Structure = Literal["free", "diagonal", "scalar"]
+STRUCTURES: tuple[Structure, ...] = ("free", "diagonal", "scalar")
+LEAST = 1e-12
+"""Least reward variance, as a share of the rewards' own: below it nothing is left to explain."""
+
+
+class Data(NamedTuple):
+    """S sequences, padded to n rounds with at most m plays each."""
+
+    arms: Array
+    """Which arm was played, S × n × m."""
+    rewards: Array
+    """What it paid, S × n × m; zero where nothing was seen."""
+    seen: Array
+    """1 where a reward was seen, else 0, S × n × m."""
+    lengths: Array
+    """Rounds of each sequence, S."""
+
+
+class Parameters(NamedTuple):
+    """What is estimated."""
+
+    transition: Array
+    """Γ, d × d."""
+    process_cov: Array
+    """Q, d × d."""
+    reward_var: Array
+    """σ²."""
+    initial_mean: Array
+    """E z(0), d."""
+    initial_cov: Array
+    """Cov z(0), d × d."""
+    reads: Array
+    """c_a, k × d: what each arm reads of the state."""
+    offsets: Array
+    """o_a, k: what each arm pays where the state is zero."""
+
+
+class Options(NamedTuple):
+    """What may be estimated, and in which form."""
+
+    structure: Structure = "free"
+    """Of Γ; a diagonal or scalar Γ comes with a diagonal Q."""
+    stable: bool = False
+    """Keep ρ(Γ) below 1."""
+    reads: bool = False
+    """Estimate the read-outs."""
+    offsets: bool = False
+    """Estimate the offsets."""
+
+
+class Sums(NamedTuple):
+    """What the M-step needs of the smoothed states."""
+
+    log_likelihood: Array
+    transitions: Array
+    """How many."""
+    before: Array
+    """Σ E z(t) z(t)ᵀ over rounds that have a next one, d × d."""
+    after: Array
+    """Σ E z(t+1) z(t+1)ᵀ, d × d."""
+    across: Array
+    """Σ E z(t+1) z(t)ᵀ, d × d."""
+    start_means: Array
+    """E z(0) of every sequence, S × d."""
+    start_covs: Array
+    """Cov z(0), summed over sequences, d × d."""
+    plays: Array
+    """Rewards seen of each arm, k."""
+    paid: Array
+    """Σ x of each arm, k."""
+    squares: Array
+    """Σ x² of each arm, k."""
+    means: Array
+    """Σ E z over an arm's rewards, k × d."""
+    moments: Array
+    """Σ E z zᵀ over an arm's rewards, k × d × d."""
+    products: Array
+    """Σ x E z over an arm's rewards, k × d."""
+
+
+def e_step(parameters: Parameters, data: Data) -> Sums:
+    """Smooth every sequence with the parameters as they are, and add up what matters.
+
+    Args:
+        parameters: the current ones.
+        data: S sequences.
+
+    Returns:
+        `Sums`; ``log_likelihood`` is that of the given parameters.
+    """
+    with jax.enable_x64(True):
+        found = _smoothed(parameters, data)
+        return Sums(*(np.asarray(part) for part in found))
+
+
+@jax.jit
+def _smoothed(parameters: Parameters, data: Data) -> Sums:
+    each = jax.vmap(functools.partial(_sequence, parameters))(*data)
+    return Sums(
+        *(
+            part if name == "start_means" else part.sum(axis=0)
+            for name, part in zip(Sums._fields, each, strict=True)
+        )
+    )
+
+
+def _sequence(p: Parameters, arms: Any, rewards: Any, seen: Any, length: Any) -> Sums:
+    d, k = p.transition.shape[0], p.reads.shape[0]
+    n, m = arms.shape
+    there = jnp.arange(n) < length
+
+    def forward(carry: Any, now: Any) -> Any:
+        mean, cov, total = carry
+        arm, reward, mask = now
+        start = (mean, cov)
+        folds = []
+        for i in range(m):
+            read = p.reads[arm[i]]
+            cross = cov @ read
+            variance = read @ cross + p.reward_var
+            variance = jnp.where(variance > 0, variance, math.inf)
+            weight = mask[i] / variance
+            surprise = reward[i] - p.offsets[arm[i]] - read @ mean
+            likelihood = jnp.log(2 * math.pi * variance) + surprise**2 / variance
+            likelihood = jnp.where((mask[i] > 0) & jnp.isfinite(variance), likelihood, 0.0)
+            total = total - 0.5 * likelihood
+            mean = mean + cross * (surprise * weight)
+            cov = cov - jnp.outer(cross, cross) * weight
+            folds.append((read, cross * weight, surprise * weight, weight))
+        mean, cov = p.transition @ mean, p.transition @ cov @ p.transition.T + p.process_cov
+        kept = tuple(jnp.stack(parts) for parts in zip(*folds, strict=True))
+        return (mean, 0.5 * (cov + cov.T), total), (*start, *kept)
+
+    carry = (p.initial_mean, p.initial_cov, jnp.zeros(()))
+    (_, _, log_likelihood), path = jax.lax.scan(forward, carry, (arms, rewards, seen))
+
+    def backward(carry: Any, now: Any) -> Any:
+        r, N, next_mean, next_cov, next_P, sums = carry
+        mean, P, reads, gains, scaled, weights, arm, reward, mask, present, has_next = now
+        # After the round: r, N as seen from before the next one, through Γ.
+        r_after, N_after = p.transition.T @ r, p.transition.T @ N @ p.transition
+        fold = jnp.eye(d)
+        for i in range(m - 1, -1, -1):
+            keep = jnp.eye(d) - jnp.outer(gains[i], reads[i])
+            r_after = reads[i] * scaled[i] + keep.T @ r_after
+            N_after = jnp.outer(reads[i], reads[i]) * weights[i] + keep.T @ N_after @ keep
+            fold = fold @ keep
+        smooth = mean + P @ r_after
+        cov = P - P @ N_after @ P
+        cov = 0.5 * (cov + cov.T)
+        moment = cov + jnp.outer(smooth, smooth)
+        lag = (jnp.eye(d) - next_P @ N) @ (p.transition @ fold @ P)  # Cov(z(t+1), z(t))
+        before, after, across, plays, paid, squares, means, moments, products = sums
+        step = has_next.astype(P.dtype)
+        before = before + step * moment
+        after = after + step * (next_cov + jnp.outer(next_mean, next_mean))
+        across = across + step * (lag + jnp.outer(next_mean, smooth))
+        for i in range(m):
+            plays = plays.at[arm[i]].add(mask[i])
+            paid = paid.at[arm[i]].add(mask[i] * reward[i])
+            squares = squares.at[arm[i]].add(mask[i] * reward[i] ** 2)
+            means = means.at[arm[i]].add(mask[i] * smooth)
+            moments = moments.at[arm[i]].add(mask[i] * moment)
+            products = products.at[arm[i]].add(mask[i] * reward[i] * smooth)
+        sums = (before, after, across, plays, paid, squares, means, moments, products)
+        # Rounds after a sequence's end tell nothing.
+        r, N = jnp.where(present, r_after, 0.0), jnp.where(present, N_after, 0.0)
+        return (r, N, smooth, cov, P, sums), (smooth, cov)
+
+    zero = jnp.zeros((d, d))
+    sums = (
+        zero,
+        zero,
+        zero,
+        jnp.zeros(k),
+        jnp.zeros(k),
+        jnp.zeros(k),
+        jnp.zeros((k, d)),
+        jnp.zeros((k, d, d)),
+        jnp.zeros((k, d)),
+    )
+    last = (jnp.zeros(d), zero, jnp.zeros(d), zero, zero, sums)
+    has_next = jnp.arange(1, n + 1) < length
+    rounds = (*path, arms, rewards, seen, there, has_next)
+    (_, _, start_mean, start_cov, _, sums), _ = jax.lax.scan(backward, last, rounds, reverse=True)
+    before, after, across, *rest = sums
+    return Sums(
+        log_likelihood,
+        jnp.maximum(length - 1, 0),
+        before,
+        after,
+        across,
+        start_mean,
+        start_cov,
+        *rest,
+    )
+
+
+def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
+    """The parameters under which the smoothed states are likeliest; likelier than before at least.
+
+        Γ = S₁₀ S₀₀⁻¹,   Q = (S₁₁ − Γ S₁₀ᵀ − S₁₀ Γᵀ + Γ S₀₀ Γᵀ) / N
+        σ² = mean of (x − o − ⟨c, ẑ⟩)² + cᵀ V c over all rewards
+
+    Args:
+        parameters: the current ones; what is not estimated is kept.
+        sums: of the E-step with them.
+        options: what to estimate.
+    """
+    transition = _transition(parameters, sums, options)
+    process_cov = parameters.process_cov
+    if sums.transitions > 0:
+        process_cov = _process_cov(transition, sums, options)
+    reads, offsets = _reads(parameters, sums, options)
+    reward_var = parameters.reward_var
+    if sums.plays.sum() > 0:
+        fitted = (
+            sums.squares
+            - 2 * offsets * sums.paid
+            + offsets**2 * sums.plays
+            - 2 * np.vecdot(sums.products - offsets[:, None] * sums.means, reads)
+            + np.einsum("ki,kij,kj->k", reads, sums.moments, reads)
+        )
+        floor = LEAST * sums.squares.sum()
+        reward_var = np.asarray(max(float(fitted.sum()), float(floor)) / sums.plays.sum())
+    initial_mean = sums.start_means.mean(axis=0)
+    apart = sums.start_means - initial_mean
+    initial_cov = (sums.start_covs + apart.T @ apart) / len(apart)
+    return Parameters(
+        transition, process_cov, reward_var, initial_mean, initial_cov, reads, offsets
+    )
+
+
+def _transition(parameters: Parameters, sums: Sums, options: Options) -> np.ndarray:
+    """Γ of the wanted structure, on the way from the current one to the best if need be."""
+    if sums.transitions == 0:
+        return parameters.transition
+    if options.structure == "free":
+        best = sums.across @ np.linalg.pinv(sums.before, hermitian=True)
+    else:  # Q is diagonal: each state's own regression, or all of them weighed together
+        numerators, denominators = np.diag(sums.across), np.diag(sums.before)
+        if options.structure == "diagonal":
+            best = np.diag(numerators / np.where(denominators > 0, denominators, 1.0))
+        else:
+            noise = np.diag(parameters.process_cov)
+            weights = 1 / np.where(noise > 0, noise, np.inf)
+            if not weights.any():
+                weights = np.ones_like(noise)
+            best = np.eye(len(noise)) * ((weights @ numerators) / (weights @ denominators))
+    if options.stable:
+        # The expected likelihood is concave in Γ: any part of the way is uphill.
+        share, current = 1.0, parameters.transition
+        while np.abs(np.linalg.eigvals(best)).max() >= 1 and share > 1e-6:
+            share /= 2
+            best = current + (best - current) / 2
+        if np.abs(np.linalg.eigvals(best)).max() >= 1:
+            best = current
+    return np.asarray(best)
+
+
+def _process_cov(transition: np.ndarray, sums: Sums, options: Options) -> np.ndarray:
+    moved = transition @ sums.across.T
+    Q = (sums.after - moved - moved.T + transition @ sums.before @ transition.T) / sums.transitions
+    Q = 0.5 * (Q + Q.T)
+    if options.structure != "free":
+        return np.asarray(np.diag(np.maximum(np.diag(Q), 0)))
+    values, vectors = np.linalg.eigh(Q)  # below zero by rounding alone
+    return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)
+
+
+def _reads(parameters: Parameters, sums: Sums, options: Options) -> tuple[np.ndarray, np.ndarray]:
+    """Each arm's regression of its rewards on the smoothed state; arms never played keep theirs."""
+    reads, offsets = parameters.reads.copy(), parameters.offsets.copy()
+    for arm in np.flatnonzero(sums.plays) if options.reads or options.offsets else []:
+        plays, mean = sums.plays[arm], sums.means[arm]
+        if options.reads and options.offsets:
+            moment = np.block([[sums.moments[arm], mean[:, None]], [mean[None, :], plays]])
+            found = (
+                np.linalg.pinv(moment, hermitian=True) @ np.r_[sums.products[arm], sums.paid[arm]]
+            )
+            reads[arm], offsets[arm] = found[:-1], found[-1]
+        elif options.reads:
+            rest = sums.products[arm] - offsets[arm] * mean
+            reads[arm] = np.linalg.pinv(sums.moments[arm], hermitian=True) @ rest
+        else:
+            offsets[arm] = (sums.paid[arm] - reads[arm] @ mean) / plays
+    return reads, offsets

@@ -1,0 +1,124 @@
+"""Learning a model from a log: what is found, what is refused, what the log cannot tell."""
+
+import numpy as np
+import pytest
+
+import driftbandit as db
+from driftbandit import InvalidInput
+from driftbandit.identify import Arms, Log, Sequence, fit
+from driftbandit.identify.fitting import data_of
+from systems import random_system
+from test_em import played
+
+SMALL = {"starts": 1, "iterations": 60}
+
+
+def log_of(data, k):
+    """A log with the data's rewards, arms named by their numbers."""
+    sequences = []
+    for s, length in enumerate(data.lengths):
+        rounds, slots = np.nonzero(data.seen[s, :length] > 0)
+        arms, rewards = data.arms[s, rounds, slots], data.rewards[s, rounds, slots]
+        sequences.append(Sequence(rounds.astype(np.int64), arms.astype(np.int64), rewards))
+    return Log(tuple(sequences), tuple(str(i) for i in range(k)))
+
+
+@pytest.fixture(scope="module")
+def system():
+    return random_system(3, 2, k=4)
+
+
+@pytest.fixture(scope="module")
+def log(system):
+    return log_of(played(*system, 8, 300, missing=0.1), 4)
+
+
+def test_a_known_system_is_found_again(system, log):
+    model, arms = system
+    found = fit(log, arms, offsets=False, starts=1, iterations=400)
+    assert (np.diff(found.log_likelihoods) > -1e-6).all()
+    assert found.warnings == ()
+    assert found.converged
+    assert np.abs(found.model.transition - model.transition).max() < 0.1
+    assert float(found.model.reward_std) == pytest.approx(0.5, rel=0.1)
+    options = {"policies": ["idea"], "rounds": 200, "runs": 64}
+    known = db.simulate([(model, arms)], **options).regret["idea"].mean()
+    learned = db.simulate([(model, arms)], believed=[(found.model, found.arms)], **options)
+    assert learned.regret["idea"].mean() < 1.05 * known
+
+
+def test_offsets_are_a_constant_state(system, log):
+    _, arms = system
+    offsets = np.array([5.0, -3.0, 0.0, 1.0])
+    moved = Log(
+        tuple(Sequence(s.rounds, s.arms, s.rewards + offsets[s.arms]) for s in log.sequences),
+        log.names,
+    )
+    found = fit(moved, Arms(log.names, arms), **SMALL)
+    assert found.arms[:, -1] == pytest.approx(offsets, abs=0.5)
+    assert found.model.transition[-1].tolist() == [0.0, 0.0, 1.0]
+    assert found.model.start_mean()[-1] == 1.0
+    agent = db.Agent(found.model, found.arms)
+    assert agent.ask().arm == 0  # the offset alone says so
+    again = db.Agent.from_json(agent.to_json())
+    assert again.ask() == agent.ask()
+
+
+def test_arms_without_features(log):
+    own = fit(log, offsets=False, structure="diagonal", **SMALL)
+    assert (own.arms == np.eye(4)).all()
+    few = fit(log, states=2, offsets=False, **SMALL)
+    assert few.arms.shape == (4, 2)
+    assert (np.diff(few.log_likelihoods) > -1e-6).all()
+    # Two hidden states do explain the four arms: nearly as likely as with one state each.
+    assert few.log_likelihoods[-1] > own.log_likelihoods[-1]
+
+
+def test_rounds_become_a_grid():
+    first = Sequence([3, 3, 6], [0, 1, 0], [1.0, 2.0, 3.0])
+    second = Sequence([0, 1], [1, 1], [4.0, float("nan")])
+    data = data_of(Log((first, second), ("a", "b")))
+    assert data.seen.shape == (2, 4, 2)
+    assert data.lengths.tolist() == [4, 2]
+    assert data.seen.sum(axis=2).tolist() == [[2, 0, 0, 1], [1, 0, 0, 0]]
+    assert data.rewards[0, 0].tolist() == [1.0, 2.0]
+    assert data.arms[0, 0].tolist() == [0, 1]
+
+
+def test_what_the_log_cannot_tell_is_said(system):
+    model, arms = system
+    data = played(model, arms[:1], 1, 60)
+    blind = np.vstack([arms[:1] * 0 + [[1.0, 0.0]], arms[1:]])
+    log = Log(log_of(data, 1).sequences, tuple("0123"))
+    found = fit(log, blind, structure="diagonal", offsets=False, starts=1, iterations=4)
+    said = " ".join(found.warnings)
+    assert "still rising" in said
+    assert "No reward was seen of 3 arms: 1, 2, 3." in said
+    assert "hardly show 1 of 2 directions" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"structure": "diag"}, "structure"),
+        ({"starts": 0}, "starts"),
+        ({"iterations": 0}, "iterations"),
+        ({"tolerance": -1}, "tolerance"),
+        ({"states": 3, "arms": np.eye(2)}, "states"),
+        ({"states": 3}, "states"),
+        ({"arms": np.eye(3)}, "arms"),
+    ],
+)
+def test_wrong_arguments_are_named(options, argument):
+    log = Log((Sequence([0, 1], [0, 1], [1.0, 2.0]),), ("0", "1"))
+    with pytest.raises(InvalidInput, match=f"^{argument}: "):
+        fit(log, **options)
+
+
+def test_a_log_that_cannot_be_smoothed_is_refused():
+    far = Log((Sequence([0, 10**12], [0, 0], [1.0, 2.0]),), ("0",))
+    with pytest.raises(InvalidInput, match=r"^log: spans 1000000000001 rounds"):
+        fit(far)
+    silent = Log((Sequence([0], [0], [float("nan")]),), ("0",))
+    with pytest.raises(InvalidInput, match=r"^log: holds no reward"):
+        fit(silent)

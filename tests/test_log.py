@@ -1,0 +1,562 @@
+"""Logs and arms files: what is read, and how what is wrong with them is said."""
+
+import csv
+import gzip
+import io
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driftbandit import InvalidInput
+from driftbandit.identify import Arms, Log, Sequence, as_log, files, read_arms, read_log
+
+NAN, INF = float("nan"), float("inf")
+HEADER = "sequence,round,arm,reward\n"
+GOOD = {
+    "sequence": ["b", "a", "b", "a", "b"],
+    "round": [4, 0, 4, 3, 9],
+    "arm": ["up", "left", "left", "up", "down"],
+    "reward": [0.25, None, -1e-7, 3.0, None],
+}
+ROWS = [("b", [4, 4, 9], [0, 1, 2], [0.25, -1e-7, None]), ("a", [0, 3], [1, 0], [None, 3.0])]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def plain(log):
+    """A log as lists, None for a missing reward."""
+    return log.names, [
+        (
+            one.label,
+            one.rounds.tolist(),
+            one.arms.tolist(),
+            [None if np.isnan(reward) else reward for reward in one.rewards.tolist()],
+        )
+        for one in log.sequences
+    ]
+
+
+def csv_text(columns, end="\n", quoting=csv.QUOTE_MINIMAL):
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator=end, quoting=quoting)
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
+
+
+def put(name, content):
+    content = content.encode() if isinstance(content, str) else content
+    with open(name, "wb") as file:
+        file.write(content)
+    return name
+
+
+def put_parquet(name, columns):
+    pq.write_table(pa.table(columns), name)
+    return name
+
+
+def test_every_form_gives_the_same_log(tmp_path):
+    text = csv_text(GOOD)
+    dictionary = pa.table(GOOD).set_column(2, "arm", pa.array(GOOD["arm"]).dictionary_encode())
+    logs = [
+        read_log(put("log.csv", text)),
+        read_log(tmp_path / put("LOG.CSV", csv_text(GOOD, "\r\n"))),
+        read_log(put("bom.csv", "\ufeff" + text + "\n\n")),
+        read_log(put("log.csv.gz", gzip.compress(text.encode()))),
+        read_log(put_parquet("log.parquet", GOOD)),
+        as_log("log.csv"),
+        as_log(tmp_path / "log.parquet"),
+        as_log(GOOD),
+        as_log({name: np.array(column) for name, column in GOOD.items()}),
+        as_log({name: pa.chunked_array([column]) for name, column in GOOD.items()}),
+        as_log(GOOD | {"round": np.array(GOOD["round"], float)}),
+        as_log(GOOD | {"reward": np.array([0.25, NAN, -1e-7, 3, NAN])}),
+        as_log(GOOD | {"reward": ["0.25", "", " -1e-7 ", "3", " "]}),
+        as_log(GOOD | {"reward": np.ma.masked_invalid([0.25, NAN, -1e-7, 3, NAN])}),
+        as_log(pa.table(GOOD)),
+        as_log(dictionary),
+        as_log({name: GOOD[name] for name in ("reward", "arm", "round", "sequence")}),
+    ]
+    for log in logs:
+        assert plain(log) == (("up", "left", "down"), ROWS)
+        assert (log.rows, log.rewards_seen) == (5, 3)
+        for one in log.sequences:
+            assert (one.rounds.dtype, one.arms.dtype, one.rewards.dtype) == (int, int, float)
+            assert not any(column.flags.writeable for column in (one.rounds, one.arms, one.rewards))
+    assert repr(logs[0]) == "Log(sequences=2, rows=5, rewards_seen=3, arms=3)"
+    assert as_log(logs[0]) is as_log(logs[0], ("up", "left", "down")) is logs[0]
+
+
+def test_known_names_number_the_arms():
+    log = as_log(GOOD, ["down", "never", "left", "up"])
+    assert log.names == ("down", "never", "left", "up")
+    assert [one.arms.tolist() for one in log.sequences] == [[3, 2, 0], [2, 3]]
+
+
+def test_without_sequences_there_is_one():
+    log = read_log(put("log.csv", "reward,arm,round\n1,x,0\n,x,7\n"))
+    assert plain(log) == (("x",), [("", [0, 7], [0, 0], [1.0, None])])
+
+
+def test_numbers_and_texts_are_one_label():
+    arms = ["3", 3, 3.0, "3.0", " 3 ", np.int64(3), np.float32(3), Decimal(3), "03", 0.5, "-0.0", 0]
+    columns = {"sequence": [1, 1.0, "1"] * 4, "round": range(12), "arm": arms, "reward": [1] * 12}
+    log = as_log(columns)
+    assert log.names == ("3", "03", "0.5", "0")
+    assert [one.label for one in log.sequences] == ["1"]
+    assert log.sequences[0].arms.tolist() == [0] * 8 + [1, 2, 3, 3]
+    assert as_log(columns, [3, "03", 0.5, 0]).names == log.names
+
+
+def test_rounds_are_read_exactly():
+    rounds = ["0", "1.0", " 2 ", "1e+05", "9007199254740991", str(2**53)]
+    log = as_log({"round": rounds, "arm": [1] * 6, "reward": [0] * 6})
+    assert log.sequences[0].rounds.tolist() == [0, 1, 2, 100_000, 2**53 - 1, 2**53]
+
+
+def test_integers_with_gaps_and_decimals_in_parquet():
+    table = {
+        "round": pa.array([1, 2], pa.uint64()),
+        "arm": pa.array([7, 8], pa.decimal128(5, 1)),
+        "reward": pa.array([None, 2], pa.int8()),
+    }
+    log = read_log(put_parquet("log.parquet", table))
+    assert plain(log) == (("7", "8"), [("", [1, 2], [0, 1], [None, 2.0])])
+
+
+def test_a_quoted_field_may_hold_anything():
+    text = 'arm,round,reward\n"a\nb",0,1\n\n"say ""hi"", you",1,"2"\n'
+    assert read_log(put("log.csv", text)).names == ("a\nb", 'say "hi", you')
+
+
+@pytest.mark.parametrize("cells", [4, 12, 10**6])
+def test_blocks_leave_no_trace(cells, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK_CELLS", cells)
+    monkeypatch.setattr(files, "CSV_BLOCK_CELLS", cells)
+    rng = np.random.default_rng(0)
+    columns = {
+        "sequence": rng.integers(0, 40, 200).tolist(),
+        "round": np.sort(rng.integers(0, 99, 200)).tolist(),
+        "arm": rng.integers(0, 5, 200).tolist(),
+        "reward": rng.normal(size=200).tolist(),
+    }
+    expected = {}
+    for sequence, *row in zip(*columns.values(), strict=True):
+        expected.setdefault(str(sequence), []).append(row)
+    for log in (read_log(put("log.csv", csv_text(columns))), as_log(pa.table(columns))):
+        assert [one.label for one in log.sequences] == list(expected)
+        for one in log.sequences:
+            arms = [int(log.names[arm]) for arm in one.arms]
+            rows = zip(one.rounds.tolist(), arms, one.rewards.tolist(), strict=True)
+            assert list(map(list, rows)) == expected[one.label]
+    columns["round"][150] = 0
+    late = columns["sequence"][150]
+    for data, place in (
+        (put("log.csv", csv_text(columns)), "log.csv line 152"),
+        (columns, "log r"),
+    ):
+        with pytest.raises(InvalidInput, match=f"{place}.*: round 0 comes after .* '{late}'"):
+            as_log(data)
+
+
+LABELS = st.one_of(
+    st.integers(-5, 20),
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip),
+)
+REWARDS = st.none() | st.floats(-1e150, 1e150)
+PLAYS = st.lists(st.tuples(LABELS, st.integers(0, 3), LABELS, REWARDS), min_size=1, max_size=20)
+
+
+@settings(max_examples=60, deadline=None)
+@given(PLAYS)
+def test_what_is_written_is_read(plays):
+    clock, rows = {}, []
+    for sequence, step, arm, reward in plays:
+        label = files.label_of(sequence)
+        clock[label] = clock.get(label, 0) + step
+        rows.append((sequence, clock[label], arm, reward))
+    columns = dict(
+        zip(("sequence", "round", "arm", "reward"), zip(*rows, strict=True), strict=True)
+    )
+    log = as_log(columns)
+    assert [one.label for one in log.sequences] == list(clock)
+    assert log.names == tuple(dict.fromkeys(files.label_of(row[2]) for row in rows))
+    seen = {label: [row for row in rows if files.label_of(row[0]) == label] for label in clock}
+    for one in log.sequences:
+        mine = seen[one.label]
+        assert one.rounds.tolist() == [row[1] for row in mine]
+        assert [log.names[arm] for arm in one.arms] == [files.label_of(row[2]) for row in mine]
+        rewards = np.array([NAN if row[3] is None else row[3] for row in mine])
+        assert np.array_equal(one.rewards, rewards, equal_nan=True)
+    texts = columns | {name: [str(v) for v in columns[name]] for name in ("sequence", "arm")}
+    text = csv_text(columns, quoting=csv.QUOTE_ALL)  # "\r" alone is not quoted unless told
+    assert plain(read_log(put("log.csv", text))) == plain(log)
+    assert plain(read_log(put_parquet("log.parquet", texts))) == plain(log)
+
+
+REWARD = "give a finite number, or leave it empty"
+ROUND = "give a whole number from 0 to 2^53"
+CSV = {
+    "reward text": ("a,0,x,1\na,1,x,abc", f"line 3: reward 'abc' is not a number; {REWARD}"),
+    "reward nan": ("a,0,x,nan", f"line 2: reward 'nan' is not a number; {REWARD}"),
+    "reward NA": ("a,0,x,NA", f"line 2: reward 'NA' is not a number; {REWARD}"),
+    "reward inf": ("a,0,x,-inf", f"line 2: reward '-inf' is not a number; {REWARD}"),
+    "reward true": ("a,0,x,true", "line 2: reward 'true' is not a number"),
+    "reward 1_0": ("a,0,x,1_0", "line 2: reward '1_0' is not a number"),
+    "reward comma": ('a,0,x,"1,5"', "line 2: reward '1,5' is not a number"),
+    "reward 1e151": ("a,0,x,1e151", "line 2: reward '1e151' is too large; 1e+150 is the most"),
+    "reward 1e999": ("a,0,x,-1e999", "line 2: reward '-1e999' is too large; 1e+150 is the most"),
+    "reward escape": ("a,0,x,\x1b[31m", "line 2: reward '\\x1b[31m' is not a number"),
+    "reward long": ("a,0,x," + "9x" * 999, "line 2: reward '9x9x9x"),
+    "round text": ("a,one,x,1", f"line 2: round 'one' is not a whole number; {ROUND}"),
+    "round 2.5": ("a,2.5,x,1", f"line 2: round '2.5' is not a whole number; {ROUND}"),
+    "round -1": ("a,0,x,1\na,-1,x,1", f"line 3: round '-1' is negative; {ROUND}"),
+    "round 1_0": ("a,1_0,x,1", "line 2: round '1_0' is not a whole number"),
+    "round nan": ("a,nan,x,1", "line 2: round 'nan' is not a whole number"),
+    "round empty": ("a,,x,1", f"line 2: round is missing; {ROUND}"),
+    "round 2^53+1": ("a,9007199254740993,x,1", "line 2: round '9007199254740993' is too large"),
+    "round 1e999999999": ("a,1e999999999,x,1", "line 2: round '1e999999999' is too large"),
+    "round 5000 digits": (f"a,{'1' * 5000},x,1", "line 2: round '1111"),
+    "backwards": (
+        "a,5,x,1\nb,1,x,1\na,3,x,1",
+        "line 4: round 3 comes after round 5 of sequence 'a'; sort the rows of a sequence by",
+    ),
+    "first of two": ("a,0,x,1\na,1,x,bad\na,0,x,1", "line 3: reward 'bad'"),
+    "backwards first": ("a,1,x,1\na,0,x,1\na,x,x,bad", "line 3: round 0 comes after round 1"),
+    "before ragged": ("a,1,x,1\na,1,x,bad\na,1", "line 3: reward 'bad'"),
+    "both in a row": ("a,x,y,z", "line 2: round 'x'"),
+    "arm empty": ("a,0, ,1", "line 2: arm is missing; give text or a number"),
+    "sequence empty": (
+        ",0,x,1",
+        "line 2: sequence is missing; give text or a number, or leave the",
+    ),
+    "ragged short": ("a,0,x,1\na,1,x", "line 3: has 3 fields, the header 4; give every line as"),
+    "ragged long": ("a,0,x,1,", "line 2: has 5 fields, the header 4"),
+    "one field": ("a,0,x,1\n \n", "line 3: has 1 field, the header 4"),
+    "after newlines": ('a,0,"x\ny\nz",1\n\na,1,x,bad', "line 6: reward 'bad'"),
+    "in newlines": ('a,0,x,1\na,1,"x\ny",bad', "line 3: reward 'bad'"),
+    "crlf": ("a,0,x,1\r\na,1,x,bad\r\n", "line 3: reward 'bad'"),
+    "open quote": ('a,0,x,1\na,1,"x,2\na,2,x,1', "line 3: is not CSV (unexpected end of data)"),
+    "stray quote": ('a,0,"x"y,1', "line 2: is not CSV (',' expected after '\"'); check its quotes"),
+    "latin-1 arm": (b"a,0,x,1\na,1,\xe9,1", "line 3: arm '\\udce9' is not UTF-8 text; save the"),
+    "latin-1 reward": (b"a,0,x,bad\na,1,x,\xe9", "line 2: reward 'bad'"),
+    "latin-1 sequence": (b"\xe9,0,x,1", "line 2: sequence '\\udce9' is not UTF-8 text"),
+    "header only": ("", ": holds no rows; give at least one decision"),
+}
+HEADERS = {
+    "empty": ("", ": is empty; begin with a line of column names"),
+    "blank": ("\n\n", ": is empty; begin with a line of column names"),
+    "BOM alone": ("\ufeff", ": is empty"),
+    "unknown": (
+        "round,arm,rewards\n0,x,1",
+        " column: unknown name 'rewards'; did you mean 'reward'",
+    ),
+    "unnamed": (
+        ",round,arm,reward\n0,0,x,1",
+        " column: unknown name ''; valid: arm, reward, round",
+    ),
+    "extra": ("round,arm,reward,price\n0,x,1,1", " column: unknown name 'price'; "),
+    "lacks": ("sequence,round\na,0", ": has no column 'arm', 'reward'; give round, arm, reward"),
+    "twice": ("round,arm,arm,reward\n0,x,x,1", ": has two columns 'arm'; give each once"),
+    "semicolons": (
+        "round;arm;reward\n0;x;1",
+        " line 1: has its columns separated by ';'; separate",
+    ),
+    "UTF-16": ("round,arm,reward\n0,x,1".encode("utf-16"), " line 1: is not UTF-8 text"),
+    "zeros": (b"\0" * 100, " column: unknown name '\\x00"),
+    "open quote": ('"round', " line 1: is not CSV (unexpected end of data); check its quotes"),
+}
+ROWS_BAD = {
+    "reward text": ({"reward": [1, "abc"]}, "2: reward 'abc' is not a number"),
+    "reward inf": ({"reward": [1.0, INF]}, f"2: reward inf is not a finite number; {REWARD}"),
+    "reward array": ({"reward": np.array([1e200, 1])}, "1: reward 1e+200 is too large"),
+    "reward huge int": ({"reward": [10**400, 1]}, "1: reward 1000000"),
+    "reward endless": ({"reward": [10**5000, 1]}, "1: reward of thousands of digits is too large"),
+    "reward True": ({"reward": [1, True]}, "2: reward True is not a number"),
+    "reward complex": ({"reward": [1j, 1]}, "1: reward 1j is not a number"),
+    "reward list": ({"reward": [[1], [2]]}, "1: reward [1] is not a number"),
+    "round NaN": ({"round": [0, NAN]}, "2: round is missing"),
+    "round None": ({"round": [None, 1]}, "1: round is missing"),
+    "round 0.5": ({"round": np.array([0, 0.5])}, "2: round 0.5 is not a whole number"),
+    "round inf": ({"round": np.array([0, INF])}, "2: round inf is not a whole number"),
+    "round -3": ({"round": np.array([-3, 0])}, "1: round -3 is negative"),
+    "round True": ({"round": [False, True]}, "1: round False is not a whole number"),
+    "round large": ({"round": np.array([1, 2**53 + 1])}, "2: round 9007199254740993 is too large"),
+    "round uint64": ({"round": np.array([1, 2**64 - 1], np.uint64)}, "2: round 18446744073709551"),
+    "round back": ({"round": [5, 2]}, "2: round 2 comes after round 5; sort"),
+    "arm None": ({"arm": ["x", None]}, "2: arm is missing"),
+    "arm True": ({"arm": [1, True]}, "2: arm True is not a label"),
+    "arm list": ({"arm": ["x", ["y"]]}, "2: arm ['y'] is not a label"),
+    "arm bytes": ({"arm": [b"x", b"y"]}, "1: arm b'x' is not a label"),
+    "arm NaN": ({"arm": np.array([1, NAN])}, "2: arm is missing"),
+    "arm inf": ({"arm": [1, INF]}, "2: arm inf is not a label"),
+    "arm date": ({"arm": np.array(["2020-01-01"] * 2, "M8[D]")}, "1: arm datetime.date(2020"),
+    "sequence None": ({"sequence": ["a", None]}, "2: sequence is missing"),
+}
+SHAPES = {
+    "length": ({"arm": ["x"]}, "log: column 'arm' has 1 rows, 'round' has 2; make all columns"),
+    "text": ({"arm": "xy"}, "log: column 'arm' is 'xy'; give a list or a 1-D array"),
+    "number": ({"arm": 3}, "log: column 'arm' is 3; give a list or a 1-D array"),
+    "2-D": ({"reward": np.ones((2, 2))}, "log: column 'reward' is array([[1., 1.], [1., 1.]])"),
+    "unknown": ({"Arm": [1, 2]}, "log column: unknown name 'Arm'; did you mean 'arm'?"),
+    "number for a name": ({3: [1, 2]}, "log column: 3 is not a name; valid: arm, reward"),
+}
+
+
+def refused(call, start):
+    with pytest.raises(InvalidInput) as caught:
+        call()
+    message = str(caught.value)
+    assert message.startswith(start)
+    assert message.isprintable()
+    assert len(message) < 300
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+@pytest.mark.parametrize("case", CSV)
+def test_the_first_bad_line_is_named(case, ending):
+    content, start = CSV[case]
+    content = HEADER.encode() + (content.encode() if isinstance(content, str) else content)
+    name = put("log" + ending, gzip.compress(content) if ending == ".csv.gz" else content)
+    refused(lambda: read_log(name), f"{name}{'' if start[0] == ':' else ' '}{start}")
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_what_is_wrong_with_a_header_is_said(case):
+    content, start = HEADERS[case]
+    refused(lambda: read_log(put("log.csv", content)), f"log.csv{start}")
+
+
+@pytest.mark.parametrize("case", ROWS_BAD)
+def test_the_first_bad_row_is_named(case):
+    change, start = ROWS_BAD[case]
+    columns = {"round": [0, 1], "arm": ["x", "y"], "reward": [1.0, 2.0]} | change
+    refused(lambda: as_log(columns), f"log row {start}")
+    try:
+        table = pa.table(columns)
+    except (pa.ArrowException, ValueError, OverflowError):
+        return  # Arrow holds no such column
+    if case not in ("arm date", "round large", "arm True"):  # Arrow makes something else of it
+        refused(lambda: as_log(table), f"log row {start}")
+        refused(lambda: as_log(put_parquet("log.parquet", columns)), f"log.parquet row {start}")
+
+
+@pytest.mark.parametrize("case", SHAPES)
+def test_columns_of_wrong_shape(case):
+    change, start = SHAPES[case]
+    refused(lambda: as_log({"round": [0, 1], "arm": ["x", "y"], "reward": [1, 2]} | change), start)
+
+
+def test_tables_without_rows_or_columns():
+    empty = {"round": [], "arm": [], "reward": []}
+    refused(lambda: as_log(empty), "log: holds no rows")
+    refused(lambda: as_log(pa.table(empty)), "log: holds no rows")
+    refused(lambda: read_log(put_parquet("log.parquet", empty)), "log.parquet: holds no rows")
+    refused(lambda: as_log({}), "log: has no column 'round', 'arm', 'reward'")
+    twice = pa.table([[0], ["x"], ["y"], [1]], names=["round", "arm", "arm", "reward"])
+    refused(lambda: as_log(twice), "log: has two columns 'arm'")
+    for data in (None, 3, [1, 2], b"log.csv", pa.chunked_array([[1]])):
+        refused(lambda data=data: as_log(data), f"log: has type {type(data).__name__}; give a Log")
+
+
+def test_text_in_parquet_that_is_not_utf8():
+    arms = pa.array([b"x", b"\xe9"]).view(pa.string())
+    table = pa.table({"round": [0, 1], "arm": arms, "reward": [1, 2]})
+    refused(lambda: as_log(table), "log row 2: arm '\\udce9' is not UTF-8 text")
+
+
+@pytest.mark.parametrize(
+    ("names", "start"),
+    [
+        (["lef", "right"], "log row 2: unknown arm 'left'; did you mean 'lef'? known: lef, right"),
+        (["up"], "log row 2: unknown arm 'left'; known: up"),
+        (
+            ["up", *range(99)],
+            "log row 2: unknown arm 'left'; known: up, 0, 1, 2, 3, 4, … (100 arms)",
+        ),
+        ([], "names: are none"),
+        ("up", "names: 'up' is not a list of labels"),
+        (3, "names: 3 is not a list of labels"),
+        (["1", 1.0], "names: hold '1' twice"),
+        (["up", None], "names: arm is missing"),
+        (["up", True], "names: arm True is not a label"),
+    ],
+)
+def test_arms_that_are_not_known(names, start):
+    start = start.replace("row 2", "row 1") if names == ["lef", "right"] else start
+    arms = ["left", "up"] if names == ["lef", "right"] else ["up", "left"]
+    refused(lambda: as_log({"round": [0, 1], "arm": arms, "reward": [1, 2]}, names), start)
+
+
+def test_a_log_with_other_names():
+    refused(lambda: as_log(as_log(GOOD), ("up", "left")), "log: has the arms up, left, down, names")
+
+
+NO_FILE = "(No such file or directory); give the path of a CSV or Parquet file"
+
+
+@pytest.mark.parametrize(
+    ("path", "start"),
+    [
+        ("none.csv", f"none.csv: cannot be read {NO_FILE}"),
+        ("none.parquet", f"none.parquet: cannot be read {NO_FILE}"),
+        ("two\nlines.csv", "'two\\nlines.csv': cannot be read (No such file"),
+        ("a\0b.csv", "'a\\x00b.csv': cannot be read (embedded null byte)"),
+        ("", "'': cannot be read (No such file"),
+        (".", ".: is a folder; give the path"),
+        ("/dev/zero", "/dev/zero: is not a plain file; give the path"),
+        ("log.txt", "log.txt: has a name that does not tell its kind; name it .csv, .csv.gz or"),
+        ("bad.parquet", "bad.parquet: cannot be read ("),
+        ("cut.parquet", "cut.parquet: cannot be read ("),
+        ("worn.parquet", "worn.parquet: cannot be read ("),
+        ("empty.parquet", "empty.parquet: cannot be read ("),
+        ("bad.csv.gz", "bad.csv.gz: cannot be read (Not a gzipped file"),
+        ("cut.csv.gz", "cut.csv.gz: cannot be read (Compressed file ended"),
+        ("huge.csv", "huge.csv: has 1,099,511,627,776 bytes; 4,294,967,296 bytes and"),
+        ("huge.parquet", "huge.parquet: has 1,099,511,627,776 bytes"),
+        ("zeros.csv", "zeros.csv line 1: is not CSV ("),
+        ("line.csv", "line.csv line 3: is not CSV (field larger than field limit (131072))"),
+    ],
+)
+@pytest.mark.parametrize("read", [read_log, read_arms])
+def test_what_cannot_be_read_is_named(path, start, read):
+    put("log.txt", csv_text(GOOD))
+    put("bad.parquet", b"PAR1" + b"x" * 100)
+    put("empty.parquet", b"")
+    whole = Path(put_parquet("good.parquet", GOOD)).read_bytes()
+    put("cut.parquet", whole[:-9])
+    put("worn.parquet", whole[:8] + b"\xff" * 60 + whole[68:])
+    put("bad.csv.gz", csv_text(GOOD))
+    columns = "arm,round,reward" if read is read_log else "arm,x,y"
+    put("cut.csv.gz", gzip.compress(f"{columns}\nx,1,1\n".encode())[:-9])
+    put("line.csv", f"{columns}\nx,1,1\n{'y' * 200_000},1,1")
+    for name in ("huge.csv", "huge.parquet", "zeros.csv"):
+        with open(name, "wb") as file:
+            file.truncate(2**24 if name == "zeros.csv" else 2**40)  # sparse
+    refused(lambda: read(path), start)
+
+
+@pytest.mark.parametrize("path", [None, 3, ["log.csv"]])
+def test_what_is_no_path(path):
+    refused(lambda: read_log(path), f"log: {path!r} is not a path; give the path of a CSV")
+    refused(lambda: read_arms(path), f"arms: {path!r} is not a path; give the path of a CSV")
+
+
+def test_more_rows_or_bytes_than_are_read(monkeypatch):
+    put("log.csv", csv_text(GOOD)), put_parquet("log.parquet", GOOD)
+    put("log.csv.gz", gzip.compress(csv_text(GOOD).encode() + b"a,9,up,1\n" * 999))
+    monkeypatch.setattr(files, "MOST_ROWS", 4)
+    refused(lambda: read_log("log.csv"), "log.csv: is too long; 4,294,967,296 bytes and 100,")
+    refused(lambda: read_log("log.parquet"), "log.parquet: has 5 rows; 4,294,967,296 bytes and")
+    refused(lambda: as_log(GOOD), "log: is too long")
+    put("arms.csv", "arm,x\n" + "".join(f"{i},1\n" for i in range(5)))
+    refused(lambda: read_arms("arms.csv"), "arms.csv: is too long")
+    monkeypatch.setattr(files, "MOST_ROWS", 10**8)
+    monkeypatch.setattr(files, "MOST_BYTES", 4096)
+    refused(lambda: read_log("log.csv.gz"), "log.csv.gz: cannot be read (unpacked it has more")
+
+
+def test_arms_are_read():
+    text = "x0,arm,size of it\n1,left,-2.5\n0,3.0,1e-3\n"
+    for path in (
+        put("arms.csv", text),
+        put("arms.csv.gz", gzip.compress(text.encode())),
+        put_parquet("arms.parquet", {"x0": [1, 0], "arm": ["left", "3"], "s": [-2.5, 1e-3]}),
+    ):
+        arms = read_arms(path)
+        assert arms.names == ("left", "3")
+        assert arms.features.tolist() == [[1, -2.5], [0, 1e-3]]
+        assert not arms.features.flags.writeable
+
+
+FINITE = "give a finite number"
+ARMS = {
+    "twice": ("arm,x\na,1\n\nb,1\na,2", " line 5: arm 'a' stands in line 2 too; give each arm one"),
+    "twice by number": ("arm,x\n3,1\n3.0,1", " line 3: arm '3.0' stands in line 2 too"),
+    "zero": ("arm,x,y\na,1,0\nb,0,-0.0", " line 3: all features of arm 'b' are zero; an arm needs"),
+    "text": ("arm,x,y\na,1,one", f" line 2: feature 'y' 'one' is not a number; {FINITE}"),
+    "empty": ("arm,x,y\na,,1", f" line 2: feature 'x' is missing; {FINITE}"),
+    "nan": ("arm,x\na,nan", f" line 2: feature 'x' 'nan' is not a number; {FINITE}"),
+    "inf": ("arm,x\na,inf", " line 2: feature 'x' 'inf' is not a number"),
+    "large": ("arm,x\na,1e200", " line 2: feature 'x' '1e200' is too large; 1e+150 is the most"),
+    "no label": ("arm,x\n,1", " line 2: arm is missing"),
+    "first": ("arm,x\na,1\nb,bad\na,1", " line 3: feature 'x' 'bad'"),
+    "ragged": ("arm,x\na,1\nb", " line 3: has 1 field, the header 2"),
+    "no arm": ("arms,x\na,1", ": has no column 'arm'; give arm"),
+    "no features": ("arm\na", ": has no features; give a column of numbers"),
+    "no name": (",arm,x\n0,a,1", ": column 1 has no name; name it, or leave it out"),
+    "two columns": ("arm,x,x\na,1,1", ": has two columns 'x'; give each once"),
+    "header": ("arm,x\n", ": holds no rows; give one row per arm"),
+    "nothing": ("", ": is empty; begin with a line of column names"),
+    "latin-1": (b"arm,x\n\xe9,1", " line 2: arm '\\udce9' is not UTF-8 text"),
+}
+
+
+@pytest.mark.parametrize("case", ARMS)
+def test_what_is_wrong_with_an_arms_file_is_said(case):
+    content, start = ARMS[case]
+    refused(lambda: read_arms(put("arms.csv", content)), f"arms.csv{start}")
+
+
+def test_bad_rows_of_arms_in_parquet():
+    bad = put_parquet("arms.parquet", {"arm": ["a", "b"], "x": [1.0, None]})
+    refused(lambda: read_arms(bad), "arms.parquet row 2: feature 'x' is missing")
+    twice = put_parquet("arms.parquet", {"arm": [1, 1], "x": [1.0, 2.0]})
+    refused(lambda: read_arms(twice), "arms.parquet row 2: arm 1 stands in row 1 too")
+
+
+ONE = Sequence([0, 2], [0, 1], [1, None])
+
+
+@pytest.mark.parametrize(
+    ("make", "start"),
+    [
+        (lambda: Sequence([], [], []), "sequence: has 0 rounds, 0 arms and 0 rewards"),
+        (lambda: Sequence([0], [0], [1, 2]), "sequence: has 1 rounds, 1 arms and 2 rewards"),
+        (lambda: Sequence([1, 0], [0, 0], [1, 2]), "rounds: run backwards"),
+        (lambda: Sequence(np.array([-1]), [0], [1]), "rounds: run backwards"),
+        (lambda: Sequence([0.5], [0], [1]), "sequence row 1: round 0.5 is not a whole number"),
+        (lambda: Sequence([0], ["x"], [1]), "sequence row 1: arm 'x' is not a whole number"),
+        (lambda: Sequence([0], np.array([-1]), [1]), "arms: is -1"),
+        (lambda: Sequence([0], [0], ["x"]), "sequence row 1: reward 'x' is not a number"),
+        (lambda: Sequence([0], [0], np.array([INF])), "rewards: hold one too large"),
+        (lambda: Sequence([0], [0], [1], label=3), "label: 3 is no text"),
+        (lambda: Log((), ("a",)), "sequences: () is not a tuple of sequences"),
+        (lambda: Log(ONE, ("a",)), "sequences: Sequence("),
+        (lambda: Log((ONE,), ("a",)), "names: hold 1, and a sequence plays arm 1"),
+        (lambda: Arms(("a",), [[0.0]]), "features: row 0 is the zero vector"),
+        (lambda: Arms(("a",), [[1.0], [2.0]]), "features: has shape (2, 1)"),
+        (lambda: Arms(("a", "a"), [[1.0], [2.0]]), "names: hold 'a' twice"),
+    ],
+)
+def test_what_is_made_by_hand_is_checked(make, start):
+    refused(make, start)
+
+
+def test_a_sequence_keeps_its_own_numbers():
+    rewards = np.array([1.0, NAN])
+    one = Sequence(np.array([0, 2]), [0, 1], rewards)
+    rewards[0] = 5
+    assert one.rewards[0] == 1
+    assert (len(one), one.rewards_seen, Log([one], ["a", "b"]).rows) == (2, 1, 2)
+
+
+def test_importing_loads_neither_arrow_nor_jax():
+    put("log.csv", csv_text(GOOD))
+    code = (
+        "import sys, driftbandit.identify.log as log; log.read_log('log.csv')\n"
+        "assert not {'jax', 'pyarrow'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
