@@ -10,7 +10,7 @@ demo: $(VENV)/demo  ## the paper's comparison, small: a table and a plot in unde
 	$(BIN)/driftbandit simulate --family all --systems 20 --runs 4 --rounds 500 --plot demo.png
 
 test: $(VENV)/test lint  ## lint, types and tests
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/test
 	$(BIN)/ruff check .
