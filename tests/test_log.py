@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftbandit import InvalidInput
-from driftbandit.identify import Arms, Log, Sequence, as_log, files, read_arms, read_log
+from driftbandit.identify import Arms, Log, Sequence, as_log, cells, files, read_arms, read_log
 
 NAN, INF = float("nan"), float("inf")
 HEADER = "sequence,round,arm,reward\n"
@@ -184,7 +184,7 @@ PLAYS = st.lists(st.tuples(LABELS, st.integers(0, 3), LABELS, REWARDS), min_size
 def test_what_is_written_is_read(plays):
     clock, rows = {}, []
     for sequence, step, arm, reward in plays:
-        label = files.label_of(sequence)
+        label = cells.label_of(sequence)
         clock[label] = clock.get(label, 0) + step
         rows.append((sequence, clock[label], arm, reward))
     columns = dict(
@@ -192,12 +192,12 @@ def test_what_is_written_is_read(plays):
     )
     log = as_log(columns)
     assert [one.label for one in log.sequences] == list(clock)
-    assert log.names == tuple(dict.fromkeys(files.label_of(row[2]) for row in rows))
-    seen = {label: [row for row in rows if files.label_of(row[0]) == label] for label in clock}
+    assert log.names == tuple(dict.fromkeys(cells.label_of(row[2]) for row in rows))
+    seen = {label: [row for row in rows if cells.label_of(row[0]) == label] for label in clock}
     for one in log.sequences:
         mine = seen[one.label]
         assert one.rounds.tolist() == [row[1] for row in mine]
-        assert [log.names[arm] for arm in one.arms] == [files.label_of(row[2]) for row in mine]
+        assert [log.names[arm] for arm in one.arms] == [cells.label_of(row[2]) for row in mine]
         rewards = np.array([NAN if row[3] is None else row[3] for row in mine])
         assert np.array_equal(one.rewards, rewards, equal_nan=True)
     texts = columns | {name: [str(v) for v in columns[name]] for name in ("sequence", "arm")}
@@ -556,7 +556,7 @@ def test_a_sequence_keeps_its_own_numbers():
 def test_importing_loads_neither_arrow_nor_jax():
     put("log.csv", csv_text(GOOD))
     code = (
-        "import sys, driftbandit.identify.log as log; log.read_log('log.csv')\n"
+        "import sys, driftbandit.identify as log; log.read_log('log.csv')\n"
         "assert not {'jax', 'pyarrow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,7 +12,7 @@ import pytest
 
 import driftbandit as db
 from driftbandit.policies import Noise, Policy
-from driftbandit.simulation import blocks, engine
+from driftbandit.simulation import blocks, engine, stacking
 from engine_paths import states_and_rewards
 
 POLICIES = ["idea", "ucb", "rexp3", "kalman_oracle"]
@@ -279,7 +279,7 @@ def test_large_states_are_counted():
     sizes = []
     for window in (10, 100_000):
         policy = db.policies.make("sliding_window_ucb", window=window)
-        players = {"x": engine._prepared(policy, systems, 100)}
+        players = {"x": stacking.prepared(policy, systems, 100)}
         plan = engine._plan(systems, 10_000, 100, players, jax.devices("cpu")[0])
         sizes.append(plan.block_runs)
     assert sizes[1] * 100_000 * 8 < 256e6 < sizes[0] * 100_000 * 8

@@ -8,7 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from driftbandit.identify.log import Arms, Log, Sequence, as_log, read_arms, read_log
+from driftbandit.identify.log import Arms, Log, Sequence
+from driftbandit.identify.readers import as_log, read_arms, read_log
 
 if TYPE_CHECKING:
     from driftbandit.identify.fitting import Fit, fit

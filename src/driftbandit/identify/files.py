@@ -1,4 +1,4 @@
-"""Tables of users: CSV and Parquet files, columns in memory, and what their cells say.
+"""Tables of users: CSV and Parquet files, and columns in memory.
 
 A table comes as blocks of rows, each row with its place in the file, so that memory stays bounded
 and what is wrong is named where it stands. A block that ends early is checked before the fault
@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import decimal
 import functools
 import gzip
 import io
 import itertools
-import math
 import os
 import re
 import stat
@@ -25,20 +23,15 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.identify import cells
+from driftbandit.identify.cells import Values
 
 __all__ = [
     "Block",
-    "Labels",
     "Table",
     "in_memory",
-    "is_number",
-    "label_of",
-    "missing",
     "opened",
-    "real",
-    "shown",
     "too_long",
-    "whole",
 ]
 
 MOST_ROWS = 10**8
@@ -49,14 +42,7 @@ LONGEST_LINE = 2**22
 BLOCK_CELLS = 2**18
 CSV_BLOCK_CELLS = 2**13
 """Cells of one block; short lists of text are three times as fast as long ones."""
-LARGEST_ROUND = 2**53
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-WHOLE_AS_REAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
-UNDECODED = re.compile("[\ud800-\udfff]")
-"""Bytes that are no UTF-8 arrive as these."""
-
-Values = list[Any] | np.ndarray
 
 
 class Block(NamedTuple):
@@ -94,7 +80,9 @@ def opened(path: Any, what: str) -> Iterator[Table]:
         path = os.fspath(path)
         name = errors.printable(path if isinstance(path, str) else os.fsdecode(path))
     except TypeError:
-        raise errors.InvalidInput(what, f"{shown(path)} is not a path", _PATH_REMEDY) from None
+        raise errors.InvalidInput(
+            what, f"{cells.shown(path)} is not a path", _PATH_REMEDY
+        ) from None
     name = name or "''"
     try:
         status = os.stat(path)
@@ -147,7 +135,7 @@ def _csv(text: IO[str], name: str) -> Table:
         raise _csv_fault(name, f"{name} line 1", error) from None
     if header is None:
         raise errors.InvalidInput(name, "is empty", "begin with a line of column names")
-    if any(map(UNDECODED.search, header)):
+    if any(map(cells.UNDECODED.search, header)):
         raise errors.InvalidInput(f"{name} line 1", "is not UTF-8 text", "save it as UTF-8")
     header = [column.strip() for column in header]
     if len(header) == 1 and (other := re.search(r"[;\t|]", header[0])):
@@ -280,7 +268,9 @@ def _mapping(data: Mapping[Any, Any], name: str) -> Table:
     lengths = {column: len(values) for column, values in columns.items()}
     for (one, first), (other, second) in itertools.pairwise(lengths.items()):
         if first != second:
-            problem = f"column {shown(other)} has {second} rows, {shown(one)} has {first}"
+            problem = (
+                f"column {cells.shown(other)} has {second} rows, {cells.shown(one)} has {first}"
+            )
             raise errors.InvalidInput(name, problem, "make all columns equally long")
     rows = max(lengths.values(), default=0)
     most = max(1, BLOCK_CELLS // max(1, len(columns)))
@@ -303,171 +293,6 @@ def _column(values: Any, name: str, column: Any) -> Values:
         plain = values.dtype.kind in "iuf" and not np.ma.isMaskedArray(values)
         return values if plain else list(values.tolist())
     if isinstance(values, np.ndarray | str | bytes) or not isinstance(values, Sequence):
-        problem = f"column {shown(column)} is {shown(values)}"
+        problem = f"column {cells.shown(column)} is {cells.shown(values)}"
         raise errors.InvalidInput(name, problem, "give a list or a 1-D array")
     return list(values)
-
-
-# Cells
-
-
-def shown(value: Any) -> str:
-    """A value as errors show it: on one line, cut short."""
-    value = value.item() if isinstance(value, np.generic) else value
-    try:
-        text = repr(value[:60] if isinstance(value, str | bytes) else value)
-    except ValueError:  # Python writes no whole number of more than 4300 digits
-        text = "of thousands of digits"
-    text = " ".join(text.split())
-    return errors.printable(text if len(text) <= 60 else text[:57] + "...")
-
-
-def missing(value: Any) -> bool:
-    """Whether a cell is empty: null, NaN, or text of spaces alone."""
-    if isinstance(value, str):
-        return not value.strip()
-    return value is None or (isinstance(value, float | np.floating) and math.isnan(value))
-
-
-def real(values: Values) -> np.ndarray:
-    """Cells as numbers: NaN where one is missing, infinite where it is no number.
-
-    Example:
-        >>> real(["1.5", "", "x", "1e3"]).tolist()
-        [1.5, nan, inf, 1000.0]
-    """
-    if isinstance(values, np.ndarray):
-        return values.astype(np.float64)
-    types = set(map(type, values))
-    if types <= {int, float}:
-        with contextlib.suppress(OverflowError):
-            return np.array(values, dtype=np.float64)
-    elif types == {str}:
-        text = "".join(values)
-        if text.isascii() and not ("_" in text or "n" in text or "N" in text):  # 1_0, nan, inf
-            with contextlib.suppress(ValueError):
-                return np.array([float(value) if value else math.nan for value in values])
-    return np.array([_real(value) for value in values])
-
-
-def _real(value: Any) -> float:
-    if missing(value):
-        return math.nan
-    try:
-        return float(_numeric(value))
-    except (TypeError, ValueError, ArithmeticError):
-        return math.inf
-
-
-def whole(values: Values) -> np.ndarray:
-    """Cells as whole numbers from 0 to 2^53: −1 where one is missing or something else.
-
-    Example:
-        >>> whole(["3", "4.0", "2.5", "-7", ""]).tolist()
-        [3, 4, -1, -1, -1]
-    """
-    if isinstance(values, np.ndarray):
-        good = (values >= 0) & (values <= LARGEST_ROUND)
-        if values.dtype.kind == "f":
-            good &= values == np.floor(values)
-        return np.where(good, values, 0).astype(np.int64) - ~good
-    types = set(map(type, values))
-    with contextlib.suppress(ValueError, OverflowError):
-        if types == {int} or types == {float}:
-            return whole(np.array(values, dtype=np.int64 if types == {int} else np.float64))
-        if types == {str} and (text := "".join(values)).isascii() and "_" not in text:
-            return whole(np.array(list(map(int, values)), dtype=np.int64))
-    return np.array([_whole(value) for value in values], dtype=np.int64)
-
-
-def _whole(value: Any) -> int:
-    try:
-        number = decimal.Decimal(_numeric(value))
-        inside = 0 <= number <= LARGEST_ROUND and number == number.to_integral_value()
-        return int(number) if inside else -1
-    except (TypeError, ValueError, ArithmeticError):
-        return -1
-
-
-def _numeric(value: Any) -> Any:
-    """The value if it is a number, or text that is one."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
-        return value.strip()
-    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
-        raise TypeError
-    return value
-
-
-def is_number(value: Any) -> bool:
-    """Whether a cell is a finite number, or text that is one."""
-    try:
-        number = _numeric(value)
-        return isinstance(number, str | int) or math.isfinite(number)
-    except (TypeError, ValueError):
-        return False
-
-
-class Labels(dict[Any, int]):
-    """Labels and their numbers, found by any writing: "3", 3 and 3.0 are one label.
-
-    Args:
-        names: the labels there are; None: each new one is added, in order of appearance.
-
-    Example:
-        >>> labels = Labels()
-        >>> labels.codes(["b", 3, "a", 3.0, "3", " b"]).tolist(), labels.names
-        ([0, 1, 2, 1, 1, 0], ['b', '3', 'a'])
-    """
-
-    def __init__(self, names: Sequence[str] | None = None) -> None:
-        super().__init__()
-        self.names = list(names or ())
-        self._numbers = {name: i for i, name in enumerate(self.names)}
-        self._open = names is None
-
-    def codes(self, values: Values) -> np.ndarray:
-        """The number of each label, −1 where it is none or unknown."""
-        if isinstance(values, np.ndarray):
-            values = values.tolist()
-        elif not set(map(type, values)) <= {str, int, float}:  # True would be found as 1
-            values = [value if _may_be_label(value) else None for value in values]
-        return np.fromiter(map(self.__getitem__, values), np.int64, len(values))
-
-    def __missing__(self, value: Any) -> int:
-        label = label_of(value)
-        if label is None:
-            return -1
-        if self._open and label not in self._numbers:
-            self._numbers[label] = len(self.names)
-            self.names.append(label)
-        self[value] = number = self._numbers.get(label, -1)
-        return number
-
-
-def _may_be_label(value: Any) -> bool:
-    numbers = int | float | np.integer | np.floating | decimal.Decimal
-    return isinstance(value, str | numbers) and not isinstance(value, bool)
-
-
-def label_of(value: Any) -> str | None:
-    """A label as text; None if ``value`` is none.
-
-    Example:
-        >>> label_of(3.0), label_of("3.00"), label_of("007"), label_of(" x "), label_of("")
-        ('3', '3', '007', 'x', None)
-    """
-    if not _may_be_label(value) or missing(value):
-        return None
-    if isinstance(value, str):
-        text = value.strip()
-        if UNDECODED.search(text):
-            return None
-        match = WHOLE_AS_REAL.fullmatch(text)
-        if match is None:
-            return text
-        return "0" if match[1] == "-0" else match[1]
-    try:
-        return str(int(value)) if value == int(value) else repr(float(value))
-    except (ValueError, ArithmeticError):  # infinite, or of thousands of digits
-        return None

@@ -11,7 +11,8 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.identify import em
 from driftbandit.identify.climb import climb
-from driftbandit.identify.log import Arms, Log, as_log
+from driftbandit.identify.log import Arms, Log
+from driftbandit.identify.readers import as_log
 from driftbandit.model import LGDS, factor
 
 __all__ = ["Fit", "data_of", "fit"]
@@ -252,16 +253,16 @@ def _warnings(parameters: em.Parameters, data: em.Data, log: Log, converged: boo
     if not played.all():
         silent = [log.names[i] for i in np.flatnonzero(~played)[:5]]
         said.append(f"No reward was seen of {(~played).sum()} arms: {', '.join(silent)}.")
-    shown = _shown_directions(parameters, played)
-    if shown:
+    hidden = _hidden_directions(parameters, played)
+    if hidden:
         said.append(
-            f"The rewards hardly show {shown} of {len(parameters.transition)} directions of the "
+            f"The rewards hardly show {hidden} of {len(parameters.transition)} directions of the "
             "state: what was found of them is the start's, not the log's."
         )
     return said
 
 
-def _shown_directions(parameters: em.Parameters, played: np.ndarray) -> int:
+def _hidden_directions(parameters: em.Parameters, played: np.ndarray) -> int:
     """How many directions of the state hardly show in the rewards of the played arms.
 
     The observability Gramian of d rounds in which all of them are seen, in units of the state's

@@ -14,10 +14,10 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.machine import cores
-from driftbandit.model import LGDS, factor
+from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem
 from driftbandit.result import Result, Timing
-from driftbandit.simulation import blocks, checks, draws, programs
+from driftbandit.simulation import blocks, checks, draws, programs, stacking
 from driftbandit.simulation.checks import System
 
 __all__ = ["simulate"]
@@ -125,13 +125,13 @@ def simulate(
 
     clock = time.perf_counter()
     players = {
-        label: _prepared(policy, systems if policy.sees_all_rewards else learned, rounds)
+        label: stacking.prepared(policy, systems if policy.sees_all_rewards else learned, rounds)
         for label, policy in chosen.items()
     }
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
     job = _Job(
         _plan(systems, runs, rounds, players, target),
-        _environment(systems),
+        stacking.environment(systems),
         players,
         blocks.checkpoints(rounds, checkpoints),
         rounds,
@@ -161,20 +161,10 @@ def simulate(
 # Turning systems and policies into stacked arrays.
 
 
-class _Player(NamedTuple):
-    role: str
-    """Name of the policy's random stream."""
-    rule: programs.Rule
-    problem: Problem
-    """Leaves with a leading systems axis."""
-    state: Any
-    """Leaves with a leading systems axis."""
-
-
 class _Job(NamedTuple):
     plan: blocks.Plan
     environment: programs.Environment
-    players: dict[str, _Player]
+    players: dict[str, stacking.Player]
     checkpoints: np.ndarray
     rounds: int
     roles: dict[str, draws.Key]
@@ -189,41 +179,8 @@ class _Job(NamedTuple):
         return (rounds < self.checkpoints[:, None]).astype(self.dtype)
 
 
-def _stack(trees: list[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
-
-
-def _environment(systems: list[System]) -> programs.Environment:
-    return _stack(
-        [
-            programs.Environment(
-                lgds,
-                arms,
-                factor(lgds.process_cov),
-                factor(lgds.start_cov()),
-                lgds.start_mean(),
-            )
-            for lgds, arms in systems
-        ]
-    )
-
-
-def _prepared(policy: Policy, systems: list[System], rounds: int) -> _Player:
-    if policy.prepare_all is not None:
-        prepared = policy.prepare_all(systems, rounds)
-    else:
-        prepared = [policy.prepare(lgds, arms, rounds) for lgds, arms in systems]
-    problem = [
-        Problem(lgds, arms, dict(constants))
-        for (lgds, arms), (constants, _) in zip(systems, prepared, strict=True)
-    ]
-    states = [state for _, state in prepared]
-    role = f"policy:{policy.name}"
-    return _Player(role, programs.Rule.of(policy), _stack(problem), _stack(states))
-
-
 def _plan(
-    systems: list[System], runs: int, rounds: int, players: dict[str, _Player], device: Any
+    systems: list[System], runs: int, rounds: int, players: dict[str, stacking.Player], device: Any
 ) -> blocks.Plan:
     limits = LIMITS["cpu" if device.platform == "cpu" else "gpu"]
     arms, states = systems[0][1].shape

@@ -51,10 +51,7 @@ def probabilities(offsets: Array, slopes: Array) -> Array:
     """The chance that each line is the highest, P(low_b < ω < high_b); shape (…, k)."""
     xp = namespace(slopes)
     low, high = reign(offsets, slopes)
-    # On the right of zero Φ(high) − Φ(low) would be a difference of ones: mirror it.
-    left = xp.where(low > 0, -high, low)
-    right = xp.where(low > 0, -low, high)
-    return xp.where(low < high, normal_cdf(right) - normal_cdf(left), 0.0)
+    return xp.where(low < high, _chance(low, high), 0.0)
 
 
 def expected_highest(offsets: Array, slopes: Array) -> Array:
@@ -82,12 +79,17 @@ def expected_highest(offsets: Array, slopes: Array) -> Array:
     base = xp.max(offsets, axis=-1)
     leader = leads & (low <= 0) & (high >= 0)  # two where lines cross at zero: either will do
     slope = xp.max(xp.where(leader, slopes, -math.inf), axis=-1, keepdims=True)
-    left = xp.where(low > 0, -high, low)
-    right = xp.where(low > 0, -low, high)
-    share = normal_cdf(right) - normal_cdf(left)
     moment = _density(low) - _density(high)
-    gain = (offsets - base[..., None]) * share + (slopes - slope) * moment
+    gain = (offsets - base[..., None]) * _chance(low, high) + (slopes - slope) * moment
     return base + xp.sum(xp.where(leads, gain, 0.0), axis=-1)
+
+
+def _chance(low: Array, high: Array) -> Array:
+    """P(low < ω < high)."""
+    xp = namespace(low)
+    # On the right of zero Φ(high) − Φ(low) would be a difference of ones: mirror it.
+    left, right = xp.where(low > 0, -high, low), xp.where(low > 0, -low, high)
+    return normal_cdf(right) - normal_cdf(left)
 
 
 def _density(x: Array) -> Array:

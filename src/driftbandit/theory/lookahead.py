@@ -115,12 +115,10 @@ def two_step_upper_bound(
     rows, belief = _checked(belief, model, arms)
     ahead = model.transition @ belief.mean
     length = namespace(ahead).sqrt(ahead @ ahead)
-    given = checks.bonuses if namespace(rows) is np else _unchecked
-    return rows @ belief.mean + length + given(bonus, belief.cov, model, rows)
-
-
-def _unchecked(bonus: Bonus, cov: Array, model: LGDS, arms: Array) -> Array:
-    return bonus(cov, model, arms)
+    values = rows @ belief.mean + length
+    if namespace(rows) is np:
+        return values + checks.bonuses(bonus, belief.cov, model, rows)
+    return values + bonus(belief.cov, model, rows)
 
 
 def _checked(belief: Belief, model: LGDS, arms: Array) -> tuple[Array, Belief]:

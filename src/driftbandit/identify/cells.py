@@ -1,0 +1,248 @@
+"""What the cells of users' tables say: numbers, labels, and what is wrong with them."""
+
+from __future__ import annotations
+
+import contextlib
+import decimal
+import difflib
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from driftbandit import errors
+
+__all__ = [
+    "Labels",
+    "Values",
+    "first",
+    "is_number",
+    "label_of",
+    "missing",
+    "problem",
+    "real",
+    "shown",
+    "some",
+    "whole",
+]
+
+LARGEST_ROUND = 2**53
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+WHOLE_AS_REAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+UNDECODED = re.compile("[\ud800-\udfff]")
+"""Bytes that are no UTF-8 arrive as these."""
+REMEDIES = {
+    "round": "give a whole number from 0 to 2^53",
+    "reward": "give a finite number, or leave it empty",
+    "feature": "give a finite number",
+    "arm": "give text or a number",
+    "sequence": "give text or a number, or leave the column out",
+}
+
+Values = list[Any] | np.ndarray
+
+
+def shown(value: Any) -> str:
+    """A value as errors show it: on one line, cut short."""
+    value = value.item() if isinstance(value, np.generic) else value
+    try:
+        text = repr(value[:60] if isinstance(value, str | bytes) else value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        text = "of thousands of digits"
+    text = " ".join(text.split())
+    return errors.printable(text if len(text) <= 60 else text[:57] + "...")
+
+
+def missing(value: Any) -> bool:
+    """Whether a cell is empty: null, NaN, or text of spaces alone."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float | np.floating) and math.isnan(value))
+
+
+def real(values: Values) -> np.ndarray:
+    """Cells as numbers: NaN where one is missing, infinite where it is no number.
+
+    Example:
+        >>> real(["1.5", "", "x", "1e3"]).tolist()
+        [1.5, nan, inf, 1000.0]
+    """
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64)
+    types = set(map(type, values))
+    if types <= {int, float}:
+        with contextlib.suppress(OverflowError):
+            return np.array(values, dtype=np.float64)
+    elif types == {str}:
+        text = "".join(values)
+        if text.isascii() and not ("_" in text or "n" in text or "N" in text):  # 1_0, nan, inf
+            with contextlib.suppress(ValueError):
+                return np.array([float(value) if value else math.nan for value in values])
+    return np.array([_real(value) for value in values])
+
+
+def _real(value: Any) -> float:
+    if missing(value):
+        return math.nan
+    try:
+        return float(_numeric(value))
+    except (TypeError, ValueError, ArithmeticError):
+        return math.inf
+
+
+def whole(values: Values) -> np.ndarray:
+    """Cells as whole numbers from 0 to 2^53: −1 where one is missing or something else.
+
+    Example:
+        >>> whole(["3", "4.0", "2.5", "-7", ""]).tolist()
+        [3, 4, -1, -1, -1]
+    """
+    if isinstance(values, np.ndarray):
+        good = (values >= 0) & (values <= LARGEST_ROUND)
+        if values.dtype.kind == "f":
+            good &= values == np.floor(values)
+        return np.where(good, values, 0).astype(np.int64) - ~good
+    types = set(map(type, values))
+    with contextlib.suppress(ValueError, OverflowError):
+        if types == {int} or types == {float}:
+            return whole(np.array(values, dtype=np.int64 if types == {int} else np.float64))
+        if types == {str} and (text := "".join(values)).isascii() and "_" not in text:
+            return whole(np.array(list(map(int, values)), dtype=np.int64))
+    return np.array([_whole(value) for value in values], dtype=np.int64)
+
+
+def _whole(value: Any) -> int:
+    try:
+        number = decimal.Decimal(_numeric(value))
+        inside = 0 <= number <= LARGEST_ROUND and number == number.to_integral_value()
+        return int(number) if inside else -1
+    except (TypeError, ValueError, ArithmeticError):
+        return -1
+
+
+def _numeric(value: Any) -> Any:
+    """The value if it is a number, or text that is one."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
+        return value.strip()
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
+        raise TypeError
+    return value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a cell is a finite number, or text that is one."""
+    try:
+        number = _numeric(value)
+        return isinstance(number, str | int) or math.isfinite(number)
+    except (TypeError, ValueError):
+        return False
+
+
+class Labels(dict[Any, int]):
+    """Labels and their numbers, found by any writing: "3", 3 and 3.0 are one label.
+
+    Args:
+        names: the labels there are; None: each new one is added, in order of appearance.
+
+    Example:
+        >>> labels = Labels()
+        >>> labels.codes(["b", 3, "a", 3.0, "3", " b"]).tolist(), labels.names
+        ([0, 1, 2, 1, 1, 0], ['b', '3', 'a'])
+    """
+
+    def __init__(self, names: Sequence[str] | None = None) -> None:
+        super().__init__()
+        self.names = list(names or ())
+        self._numbers = {name: i for i, name in enumerate(self.names)}
+        self._open = names is None
+
+    def codes(self, values: Values) -> np.ndarray:
+        """The number of each label, −1 where it is none or unknown."""
+        if isinstance(values, np.ndarray):
+            values = values.tolist()
+        elif not set(map(type, values)) <= {str, int, float}:  # True would be found as 1
+            values = [value if _may_be_label(value) else None for value in values]
+        return np.fromiter(map(self.__getitem__, values), np.int64, len(values))
+
+    def __missing__(self, value: Any) -> int:
+        label = label_of(value)
+        if label is None:
+            return -1
+        if self._open and label not in self._numbers:
+            self._numbers[label] = len(self.names)
+            self.names.append(label)
+        self[value] = number = self._numbers.get(label, -1)
+        return number
+
+
+def _may_be_label(value: Any) -> bool:
+    numbers = int | float | np.integer | np.floating | decimal.Decimal
+    return isinstance(value, str | numbers) and not isinstance(value, bool)
+
+
+def label_of(value: Any) -> str | None:
+    """A label as text; None if ``value`` is none.
+
+    Example:
+        >>> label_of(3.0), label_of("3.00"), label_of("007"), label_of(" x "), label_of("")
+        ('3', '3', '007', 'x', None)
+    """
+    if not _may_be_label(value) or missing(value):
+        return None
+    if isinstance(value, str):
+        text = value.strip()
+        if UNDECODED.search(text):
+            return None
+        match = WHOLE_AS_REAL.fullmatch(text)
+        if match is None:
+            return text
+        return "0" if match[1] == "-0" else match[1]
+    try:
+        return str(int(value)) if value == int(value) else repr(float(value))
+    except (ValueError, ArithmeticError):  # infinite, or of thousands of digits
+        return None
+
+
+# What is wrong
+
+
+def first(wrong: np.ndarray) -> int:
+    """The first place that is true, or the length."""
+    return int(wrong.argmax()) if wrong.any() else len(wrong)
+
+
+def problem(column: str, value: Any, known: Any = (), called: str = "") -> tuple[str, str]:
+    """What is wrong with a cell, and what would be right."""
+    called, text, remedy = called or column, shown(value), REMEDIES[column]
+    if isinstance(value, str) and UNDECODED.search(value):
+        return f"{called} {text} is not UTF-8 text", "save the file as UTF-8"
+    if missing(value):
+        return f"{called} is missing", remedy
+    if column in ("arm", "sequence"):
+        label = label_of(value)
+        if label is None:
+            return f"{called} {text} is not a label", remedy
+        near = difflib.get_close_matches(label[:100], known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        return f"unknown arm {shown(label)}", f"{hint}known: {some(known)}"
+    number = is_number(value)
+    if column != "round":
+        if number:
+            return f"{called} {text} is too large", f"{errors.LARGEST:g} is the most"
+        finite = "finite " if isinstance(value, float | np.floating) else ""
+        return f"{called} {text} is not a {finite}number", remedy
+    size = real([value])[0]
+    if number and size < 0:
+        return f"{called} {text} is negative", remedy
+    if number and size >= LARGEST_ROUND:
+        return f"{called} {text} is too large", remedy
+    return f"{called} {text} is not a whole number", remedy
+
+
+def some(names: Any) -> str:
+    """The names, or as many as fit on a line."""
+    few = ", ".join(errors.printable(name[:30]) for name in names[:6])
+    return few + (f", … ({len(names)} arms)" if len(names) > 6 else "")
