@@ -15,7 +15,7 @@ from driftbandit import LGDS, Agent, Decision, InvalidInput, NotDetectable, mode
 from driftbandit.kalman import log_likelihood
 from driftbandit.policies import available, make, optimistic
 from driftbandit.result import Timing
-from driftbandit.simulation import engine
+from driftbandit.simulation import engine, stacking
 from driftbandit.statistics import median_interval, paired
 from driftbandit.steady_state import detectable, oracle_cov, prediction_cov
 from driftbandit.study import Cell as StudyCell
@@ -557,7 +557,7 @@ def test_case_names_are_unique():
 @pytest.mark.parametrize("wrong", [{"rounds": 0}, {"runs": 2.5}, {"seed": -1}, {"workers": 0}])
 def test_nothing_heavy_before_the_error(wrong, compiled, monkeypatch):
     prepared = []
-    monkeypatch.setattr(engine, "_prepared", lambda policy, *_: prepared.append(policy))
+    monkeypatch.setattr(stacking, "prepared", lambda policy, *_: prepared.append(policy))
     policies = [*available(), "kalman_ucb(width=2)"]
     assert len(policies) == 10
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
