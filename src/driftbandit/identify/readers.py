@@ -1,7 +1,7 @@
 """Reading logs of decisions and arms, from files and from tables in memory.
 
     sequence,round,arm,reward          sequence: optional, which independent run a row is of
-    monday,0,left,0.7                  round: time step of its sequence; may be left out or repeat
+    monday,0,left,0.7                  round: time step of its sequence; gaps and repeats are fine
     monday,1,right,                    reward: empty where none was seen
 
 An arms file says what each arm reads of the state: a column ``arm``, and one column per feature.
