@@ -4,7 +4,11 @@
     choose(state, problem, noise) -> arm index           every round
     update(state, problem, arm, reward) -> state         every round
 
-``choose`` and ``update`` are written for one system and one run against the array API
+A policy that plays the highest of k scores says so instead of writing ``choose`` (`highest`):
+
+    scores(state, problem) -> (expected rewards, bonuses), k numbers each
+
+``choose``, ``scores`` and ``update`` are written for one system and one run against the array API
 (`driftbandit.arrays.namespace`), without in-place writes and without branching on values, so that
 the same lines decide one at a time under NumPy and by the million under JAX. A state is a
 NamedTuple of arrays; constants are any dictionary of numbers and arrays.
@@ -13,6 +17,7 @@ NamedTuple of arrays; constants are any dictionary of numbers and arrays.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +27,7 @@ from driftbandit import errors
 from driftbandit.arrays import Array
 from driftbandit.model import LGDS
 
-__all__ = ["Noise", "Policy", "Problem"]
+__all__ = ["Noise", "Policy", "Problem", "Scores", "highest"]
 
 
 class Problem(NamedTuple):
@@ -48,6 +53,21 @@ class Noise(NamedTuple):
         return {"one": (), "states": (states,), "arms": (arms,)}[self.size]
 
 
+Scores = Callable[[Any, Problem], tuple[Array, Array]]
+"""``scores(state, problem) -> (expected rewards, bonuses)``, k numbers each."""
+
+
+@functools.lru_cache(maxsize=256)  # the same scores give the same function, so it compiles once
+def highest(scores: Scores) -> Callable[[Any, Problem, Array], Array]:
+    """``choose`` of a policy that plays the highest score, the first of equal ones."""
+
+    def choose(state: Any, problem: Problem, noise: Array) -> Array:
+        expected, bonuses = scores(state, problem)
+        return (expected + bonuses).argmax()
+
+    return choose
+
+
 @dataclasses.dataclass(frozen=True)
 class Policy:
     """A named decision rule; see the module's first lines for the contract.
@@ -71,6 +91,15 @@ class Policy:
         | None
     ) = None
     """Prepare for many systems at once, where that is faster; must give what ``prepare`` gives."""
+
+    scores: Scores | None = None
+    """What ``choose`` maximizes, so that a part of the arms can be chosen from; None: no scores."""
+    reads_features: bool = False
+    """Whether arms matter by their rows in ``problem.arms`` alone, so that new ones may come."""
+    observe: Callable[[Any, Problem, Array, Array], Any] | None = None
+    """``update`` within a round: learn a reward, let no time pass; None: ``update`` itself."""
+    wait: Callable[[Any, Problem], Any] | None = None
+    """What a round without a reward does to the state; None: nothing."""
 
     @property
     def label(self) -> str:

@@ -1,6 +1,6 @@
 """Kalman Oracle: sees every arm's reward, plays the highest prediction; Algorithm 1 (P9, P10).
 
-    z̃ ← Γ z̃ + Γ K (X − C z̃),   K = P_A Cᵀ (C P_A Cᵀ + σ² I)⁻¹
+    z̃ ← Γ (z̃ + K (X − C z̃)),   K = P_A Cᵀ (C P_A Cᵀ + σ² I)⁻¹
 
 Not playable in a bandit: the yardstick that regret is divided by. Its gain is the steady one from
 the first round on, as in the paper: optimal once the error has settled, not before, and blind to a
@@ -28,7 +28,7 @@ class OracleState(NamedTuple):
 
 
 def prepare(model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], OracleState]:
-    """Γ K from the steady state."""
+    """K from the steady state."""
     return _started(model, steady_state.oracle_gain(model, arms))
 
 
@@ -41,7 +41,7 @@ def prepare_all(
 
 
 def _started(model: LGDS, gain: Array) -> tuple[Mapping[str, Any], OracleState]:
-    return {"gain": model.transition @ gain}, OracleState(model.start_mean())
+    return {"gain": gain}, OracleState(model.start_mean())
 
 
 def choose(state: OracleState, problem: Problem, noise: Array) -> Array:
@@ -49,11 +49,20 @@ def choose(state: OracleState, problem: Problem, noise: Array) -> Array:
     return namespace(state.mean).argmax(problem.arms @ state.mean)
 
 
-def update(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> OracleState:
-    """z̃ ← Γ z̃ + Γ K (X − C z̃)."""
+def observe(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> OracleState:
+    """z̃ ← z̃ + K (X − C z̃)."""
     surprise = rewards - problem.arms @ state.mean
-    mean = problem.model.transition @ state.mean + problem.constants["gain"] @ surprise
-    return OracleState(mean)
+    return OracleState(state.mean + problem.constants["gain"] @ surprise)
+
+
+def wait(state: OracleState, problem: Problem) -> OracleState:
+    """z̃ ← Γ z̃."""
+    return OracleState(problem.model.transition @ state.mean)
+
+
+def update(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> OracleState:
+    """Both."""
+    return wait(observe(state, problem, arm, rewards), problem)
 
 
 def policy() -> Policy:
@@ -65,4 +74,6 @@ def policy() -> Policy:
         update,
         sees_all_rewards=True,
         prepare_all=prepare_all,
+        observe=observe,
+        wait=wait,
     )

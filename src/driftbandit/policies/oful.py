@@ -16,7 +16,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy, Problem
+from driftbandit.policies.base import Policy, Problem, highest
 from driftbandit.policies.optimistic import arm_variances
 from driftbandit.policies.scale import reward_scale
 
@@ -51,13 +51,13 @@ def prepare(
     return constants, RidgeState(np.eye(d) / ridge, np.zeros(d), np.zeros(()))
 
 
-def choose(state: RidgeState, problem: Problem, noise: Array) -> Array:
-    """argmax_a ⟨a, θ̂⟩ + β √(aᵀV⁻¹a)."""
+def scores(state: RidgeState, problem: Problem) -> tuple[Array, Array]:
+    """⟨a, θ̂⟩ and β √(aᵀV⁻¹a)."""
     xp = namespace(state.total)
     constants = problem.constants
     radius = constants["scale"] * xp.sqrt(state.log_det + constants["log_odds"]) + constants["bias"]
     cross, variances = arm_variances(state.inverse, problem.arms)
-    return xp.argmax(cross @ state.total + radius * xp.sqrt(variances))
+    return cross @ state.total, radius * xp.sqrt(variances)
 
 
 def update(state: RidgeState, problem: Problem, arm: Array, reward: Array) -> RidgeState:
@@ -89,7 +89,9 @@ def policy(delta: float = 0.1, ridge: float | None = None, bound: float | None =
     return Policy(
         "oful",
         functools.partial(prepare, delta, ridge, bound),
-        choose,
+        highest(scores),
         update,
         parameters={"delta": delta, "ridge": ridge, "bound": bound},
+        scores=scores,
+        reads_features=True,
     )

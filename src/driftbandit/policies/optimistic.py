@@ -14,7 +14,7 @@ from driftbandit import kalman
 from driftbandit.arrays import Array, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy, Problem
+from driftbandit.policies.base import Policy, Problem, Scores, highest
 
 __all__ = ["Bonus", "arm_variances", "optimistic"]
 
@@ -38,9 +38,13 @@ def optimistic(name: str, bonus: Bonus, **parameters: float) -> Policy:
     return Policy(
         name,
         functools.partial(_prepare, parameters),
-        _chooser(bonus),
+        highest(_scores(bonus)),
         _update,
         parameters=parameters,
+        scores=_scores(bonus),
+        reads_features=True,
+        observe=_observe,
+        wait=_wait,
     )
 
 
@@ -50,18 +54,25 @@ def _prepare(
     return parameters, kalman.prior(model)
 
 
-@functools.lru_cache(maxsize=256)  # the same bonus gives the same function, so it compiles once
-def _chooser(bonus: Bonus) -> Callable[[Belief, Problem, Array], Array]:
-    def choose(belief: Belief, problem: Problem, noise: Array) -> Array:
+@functools.lru_cache(maxsize=256)  # the same bonus gives the same function
+def _scores(bonus: Bonus) -> Scores:
+    def scores(belief: Belief, problem: Problem) -> tuple[Array, Array]:
         model, arms, parameters = problem
-        score = arms @ belief.mean + bonus(belief.cov, model, arms, **parameters)
-        return score.argmax()
+        return arms @ belief.mean, bonus(belief.cov, model, arms, **parameters)
 
-    return choose
+    return scores
 
 
 def _update(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Belief:
     return kalman.step(belief, problem.model, problem.arms[arm], reward)
+
+
+def _observe(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Belief:
+    return kalman.observe(belief, problem.model, problem.arms[arm], reward)
+
+
+def _wait(belief: Belief, problem: Problem) -> Belief:
+    return kalman.predict(belief, problem.model)
 
 
 def arm_variances(cov: Array, arms: Array) -> tuple[Array, Array]:

@@ -35,4 +35,6 @@ def update(state: Nothing, problem: Problem, arm: Array, reward: Array) -> Nothi
 
 def policy() -> Policy:
     """Uniformly random play has no parameters."""
-    return Policy("random", prepare, choose, update, noise=Noise("uniform", "one"))
+    return Policy(
+        "random", prepare, choose, update, noise=Noise("uniform", "one"), reads_features=True
+    )

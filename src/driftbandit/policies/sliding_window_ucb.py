@@ -18,7 +18,7 @@ from driftbandit import errors
 from driftbandit.arrays import Array, namespace, put
 from driftbandit.model import LGDS
 from driftbandit.policies import ucb
-from driftbandit.policies.base import Policy, Problem
+from driftbandit.policies.base import Policy, Problem, highest
 
 __all__ = ["WindowState", "policy"]
 
@@ -49,9 +49,9 @@ def prepare(
     return constants, WindowState(*empty, *ring)
 
 
-def choose(state: WindowState, problem: Problem, noise: Array) -> Array:
-    """argmax_a μ̂_a + radius / √N_a over the window."""
-    return ucb.choose(ucb.UCBState(state.sums, state.counts), problem, noise)
+def scores(state: WindowState, problem: Problem) -> tuple[Array, Array]:
+    """μ̂_a and radius / √N_a over the window."""
+    return ucb.scores(ucb.UCBState(state.sums, state.counts), problem)
 
 
 def update(state: WindowState, problem: Problem, arm: Array, reward: Array) -> WindowState:
@@ -81,7 +81,8 @@ def policy(window: int | None = None, delta: float = 0.1) -> Policy:
     return Policy(
         "sliding_window_ucb",
         functools.partial(prepare, delta, window),
-        choose,
+        highest(scores),
         update,
         parameters={"window": window, "delta": delta},
+        scores=scores,
     )

@@ -15,7 +15,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy, Problem
+from driftbandit.policies.base import Policy, Problem, highest
 from driftbandit.policies.scale import reward_scale
 
 __all__ = ["UCBState", "policy"]
@@ -38,12 +38,12 @@ def prepare(
     return {"radius": radius}, UCBState(np.zeros(len(arms)), np.zeros(len(arms)))
 
 
-def choose(state: UCBState, problem: Problem, noise: Array) -> Array:
-    """argmax_a μ̂_a + radius / √N_a, infinite for arms without a reward."""
+def scores(state: UCBState, problem: Problem) -> tuple[Array, Array]:
+    """μ̂_a and radius / √N_a; zero and infinite for arms without a reward."""
     xp = namespace(state.sums)
     seen = xp.maximum(state.counts, xp.ones_like(state.counts))
-    score = state.sums / seen + problem.constants["radius"] / xp.sqrt(seen)
-    return xp.argmax(xp.where(state.counts > 0, score, math.inf))
+    radius = xp.where(state.counts > 0, problem.constants["radius"] / xp.sqrt(seen), math.inf)
+    return state.sums / seen, radius
 
 
 def update(state: UCBState, problem: Problem, arm: Array, reward: Array) -> UCBState:
@@ -57,5 +57,10 @@ def policy(delta: float = 0.1) -> Policy:
     """UCB with confidence 1 − ``delta``; R is taken from the model."""
     delta = errors.number(delta, "delta", low=0, high=1, strict=True)
     return Policy(
-        "ucb", functools.partial(prepare, delta), choose, update, parameters={"delta": delta}
+        "ucb",
+        functools.partial(prepare, delta),
+        highest(scores),
+        update,
+        parameters={"delta": delta},
+        scores=scores,
     )
