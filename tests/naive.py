@@ -296,6 +296,33 @@ def _play_ucb(model, arms, rewards, uniforms, rounds, delta=0.1):
     return played
 
 
+def _play_discounted_ucb(model, arms, rewards, uniforms, rounds, gamma=None, xi=0.6):
+    """argmax mean_a + 2 R sqrt(xi log(sum_b N_b) / N_a), N_a = sum of gamma^(t-s) over plays s.
+
+    t is the last round played, mean_a = sum of gamma^(t-s) X_s / N_a; a log below 0 counts as 0.
+    Arms never played come first. Default gamma: 1 - sqrt(1/N) / 4.
+    """
+    R = _scale(model, arms, rounds)
+    if gamma is None:
+        gamma = 1.0 - math.sqrt(1.0 / rounds) / 4.0
+    played = []
+    for t in range(len(rewards)):
+        counts = np.zeros(len(arms))
+        sums = np.zeros(len(arms))
+        for s in range(t):
+            counts[played[s]] += gamma ** (t - 1 - s)
+            sums[played[s]] += gamma ** (t - 1 - s) * rewards[s, played[s]]
+        index = np.zeros(len(arms))
+        for i in range(len(arms)):
+            if counts[i] == 0:
+                index[i] = np.inf
+            else:
+                log_total = max(math.log(np.sum(counts)), 0.0)
+                index[i] = sums[i] / counts[i] + 2.0 * R * math.sqrt(xi * log_total / counts[i])
+        played.append(int(np.argmax(index)))
+    return played
+
+
 def _play_rexp3(model, arms, rewards, uniforms, rounds, batch=None, gamma=None):
     """P19: Exp3 restarted every `batch` rounds, on x = clip(1/2 + X/(6R), 0, 1).
 
@@ -365,6 +392,48 @@ def _play_oful(model, arms, rewards, uniforms, rounds, delta=0.1, ridge=None, bo
     return played
 
 
+def _play_discounted_linucb(
+    model, arms, rewards, uniforms, rounds, delta=0.1, gamma=None, ridge=None, bound=None
+):
+    """argmax a'theta + radius sqrt(a' V^-1 V2 V^-1 a), theta = V^-1 b, t the last round played.
+
+    V = ridge I + sum gamma^(t-s) a a', V2 the same with gamma^(2(t-s)), b = sum gamma^(t-s) a X,
+    radius = sqrt(ridge) bound
+             + R sqrt(2 log(1/delta) + d log(1 + L^2 (1-gamma^(2t)) / (ridge d (1-gamma^2)))).
+    Defaults: gamma = 1 - min(1/d, (B/(dN))^(2/3)), B = N max_a sqrt(a'Da) / R, D as for rexp3;
+    ridge = L^2 = max_a |a|^2, bound = sqrt(trace Z).
+    """
+    transition, process_cov, _, initial_cov = model
+    d = len(transition)
+    R = _scale(model, arms, rounds)
+    Z = _typical_cov(transition, process_cov, initial_cov, rounds)
+    L = max(np.linalg.norm(a) for a in arms)
+    if gamma is None:
+        move = transition - np.eye(d)
+        D = move @ Z @ move.T + process_cov
+        B = rounds * max(math.sqrt(max(a @ D @ a, 0.0)) for a in arms) / R
+        gamma = 1.0 - min(1.0 / d, (B / (d * rounds)) ** (2.0 / 3.0))
+    if ridge is None:
+        ridge = L**2
+    if bound is None:
+        bound = math.sqrt(np.trace(Z))
+    played = []
+    for t in range(len(rewards)):
+        seen = arms[played]
+        weights = np.diag([gamma ** (t - 1 - s) for s in range(t)])
+        V = ridge * np.eye(d) + seen.T @ weights @ seen
+        V2 = ridge * np.eye(d) + seen.T @ weights**2 @ seen
+        b = seen.T @ weights @ rewards[range(t), played]
+        V_inv = np.linalg.inv(V)
+        spread = V_inv @ V2 @ V_inv
+        growth = 1.0 + L**2 * (1.0 - gamma ** (2 * t)) / (ridge * d * (1.0 - gamma**2))
+        radius = math.sqrt(ridge) * bound
+        radius += R * math.sqrt(2.0 * math.log(1.0 / delta) + d * math.log(growth))
+        index = [a @ V_inv @ b + radius * math.sqrt(a @ spread @ a) for a in arms]
+        played.append(int(np.argmax(index)))
+    return played
+
+
 def _play_random(model, arms, rewards, uniforms, rounds):
     """P19: arm = floor(u_t k)."""
     return [math.floor(uniforms[t] * len(arms)) for t in range(len(rewards))]
@@ -377,8 +446,10 @@ POLICIES = {
     "kalman_oracle": _play_kalman_oracle,
     "ucb": _play_ucb,
     "sliding_window_ucb": _play_sliding_window_ucb,
+    "discounted_ucb": _play_discounted_ucb,
     "rexp3": _play_rexp3,
     "oful": _play_oful,
+    "discounted_linucb": _play_discounted_linucb,
     "random": _play_random,
 }
 

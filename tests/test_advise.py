@@ -25,6 +25,15 @@ OPTIONS = ["--runs", "128", "--rounds", "100"]
 EYE = np.eye(3)
 WALK = LGDS(np.diag([1.0, 0.5, 0.2]), 0.1 * EYE, 0.5, initial_cov=EYE)
 WALK_ARMS = [[1, 0, 0], [0, 1, 0], [1, 1, 1]]
+OFFSETS = LGDS(
+    np.diag([0.9, 0.5, 1.0]),
+    np.diag([0.2, 0.5, 0.0]),
+    0.5,
+    np.diag([0.2 / 0.19, 0.5 / 0.75, 0.0]),
+    [0.0, 0.0, 1.0],
+)
+"""Two states, and a constant that arms read with offsets of their own, as `fit` gives it."""
+OFFSET_ARMS = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.5], [0.7, 0.7, -9.0]])
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +170,43 @@ def test_a_state_that_never_settles(unsettled):
     assert "never settles" in settled
     assert "arm 1: while nothing else is played, the error grows" in arm
     strict(json.dumps(unsettled.to_document(), allow_nan=False))
+
+
+def test_offsets_get_a_full_page():
+    found = db.advise(OFFSETS, OFFSET_ARMS, **SIZE)
+    assert (found.system.stable, found.system.constants) == (True, 1)
+    assert found.system.spectral_radius == pytest.approx(0.9)
+    assert found.system.noise_reaches_all
+    assert [arm.mean_reward for arm in found.arms] == [1.0, 1.5, -9.0]
+    gap = math.sqrt(0.2 / 0.19 + 0.5 / 0.75)
+    first = 0.5 * math.erfc(0.5 / gap / math.sqrt(2))  # P(N(−½, gap²) > 0)
+    assert [arm.best_share for arm in found.arms] == pytest.approx([first, 1 - first, 0], abs=0.02)
+    assert [arm.gramian_rank for arm in found.arms] == [1, 1, 2]
+    assert found.arms[2].gramian_condition > 1
+    assert found.arms[0].removed_share > 0.2
+    exact = theory.finite_lower_bound(OFFSETS, OFFSET_ARMS, rounds=100)
+    assert found.floor.value == pytest.approx(exact.value, abs=found.floor.error + exact.error)
+    assert found.simulation.best.regret > found.floor.value
+    assert found.metric.reason == ""
+    (warning,) = found.recommendation.warnings
+    assert "Never the best in the draws: arm 2." in warning
+    system, arms, *_ = page.sections(found, 20)
+    assert "3 states (1 known constant), 3 arms" in system.blocks[0].text
+    assert "stable, ρ(Γ) = 0.9 without it" in system.blocks[0].text
+    table = arms.blocks[0]
+    assert table.columns[2:4] == ["mean", "s.d."]
+    assert [row[2].text for row in table.rows] == ["1.00", "1.50", "-9.00"]
+    assert [row[-1].text for row in table.rows[:2]] == ["rank 1 of 2"] * 2
+    settled = dataclasses.replace(OFFSETS, initial_cov=None)
+    known = facts.floor(settled, OFFSET_ARMS, rounds=500)
+    assert (known.value, known.error) == theory.finite_lower_bound(settled, OFFSET_ARMS)
+
+
+def test_a_start_from_a_mean_has_a_floor():
+    walk = dataclasses.replace(WALK, initial_mean=[1.0, 2.0, 3.0])
+    found = facts.floor(walk, np.array(WALK_ARMS), 50)
+    assert (found.rounds, found.reason) == (50, "")
+    assert found.value > 0
 
 
 def test_a_single_arm_leaves_nothing_to_decide():

@@ -1,5 +1,6 @@
 """Wrong arguments: refused before any work, in one line that names the argument and its value."""
 
+import hashlib
 import json
 import pickle
 import tempfile
@@ -12,6 +13,7 @@ import pytest
 
 import driftbandit as db
 from driftbandit import LGDS, Agent, Decision, InvalidInput, NotDetectable, model_file
+from driftbandit.agent import Refit
 from driftbandit.kalman import log_likelihood
 from driftbandit.policies import available, make, optimistic
 from driftbandit.result import Timing
@@ -58,22 +60,60 @@ def told_wrong(decision):
     agent.tell(decision, 1.0)
 
 
-def told_twice():
-    agent = Agent(MODEL, EYE)
+def told_twice(first, second, policy="idea", arms=EYE):
+    agent = Agent(LGDS(0.5 * np.eye(len(arms)), np.eye(len(arms)), 1.0), arms, policy)
     decision = agent.ask()
-    agent.tell(decision, 1.0)
-    agent.tell(decision, 1.0)
+    agent.tell(decision, first)
+    agent.tell(decision, second)
+
+
+def decided(number, arm, round=0):
+    return Decision(number, arm, round, None, None, None)
+
+
+def asked(arms=None, round=None, policy="idea", refit=None):
+    """Ask an agent that has come to round 7."""
+    agent = Agent(MODEL, EYE, policy, refit=refit)
+    agent.advance(7)
+    return agent.ask(arms, round=round)
 
 
 def greedy(cov, model, arms):
     return 0 * arms[:, 0]
 
 
+def edited(agent, without=None, **changes):
+    """The agent's JSON text with some fields replaced or one left out, its checksum put right."""
+    whole = json.loads(agent.to_json())
+    whole["agent"] |= changes
+    whole["agent"].pop(without, None)
+    whole["checksum"] = hashlib.sha256(json.dumps(whole["agent"]).encode()).hexdigest()
+    return json.dumps(whole)
+
+
 def restored(policy="idea", without=None, **changes):
     """from_json of a stored agent with some of its fields replaced or one left out."""
-    stored = json.loads(Agent(MODEL, EYE, policy).to_json()) | changes
-    stored.pop(without, None)
-    return Agent.from_json(json.dumps(stored))
+    return Agent.from_json(edited(Agent(MODEL, EYE, policy), without, **changes))
+
+
+def settled(**state):
+    return {"round": 0, "state": state}
+
+
+def loaded(change):
+    """Load an agent's file whose text went through ``change``."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "agent.json"
+        agent = Agent(MODEL, EYE)
+        agent.tell(agent.ask(), 1.5)
+        agent.save(path)
+        changed = change(path.read_text())
+        path.write_bytes(changed if isinstance(changed, bytes) else changed.encode())
+        try:
+            Agent.load(path)
+        except InvalidInput as error:
+            assert str(error).startswith(str(path))  # noqa: PT017 - it goes on below
+            raise InvalidInput("FILE", error.problem, error.remedy) from None
 
 
 def read(content, name="model.json"):
@@ -275,8 +315,14 @@ MAKE_CASES = [
     Case("batch 0", lambda: make("rexp3(batch=0)"), "batch", "is 0"),
     Case("gamma 2", lambda: make("rexp3(gamma=2)"), "gamma", "is 2"),
     Case("gamma -0.1", lambda: make("rexp3(gamma=-0.1)"), "gamma", "-0.1"),
+    Case("gamma 1.1", lambda: make("discounted_ucb(gamma=1.1)"), "gamma", "is 1.1"),
+    Case("xi -1", lambda: make("discounted_ucb(xi=-1)"), "xi", "-1"),
     Case("ridge 0", lambda: make("oful(ridge=0)"), "ridge", "is 0"),
     Case("bound -1", lambda: make("oful(bound=-1)"), "bound", "-1"),
+    Case("discount -1", lambda: make("discounted_linucb(gamma=-1)"), "gamma", "-1"),
+    Case("discounted delta", lambda: make("discounted_linucb(delta=1)"), "delta", "is 1"),
+    Case("discounted ridge", lambda: make("discounted_linucb(ridge=0)"), "ridge", "is 0"),
+    Case("discounted bound", lambda: make("discounted_linucb(bound=-2)"), "bound", "-2"),
 ]
 
 FAMILY_CASES = [
@@ -303,61 +349,186 @@ AGENT_CASES = [
         "spectral radius 2",
         NotDetectable,
     ),
+    Case("agent window -1", lambda: Agent(MODEL, EYE, window=-1), "window", "-1"),
+    Case("agent window None", lambda: Agent(MODEL, EYE, window=None), "window", "None"),
+    Case("agent refit True", lambda: Agent(MODEL, EYE, refit=True), "refit", "True"),
+    Case("agent refit dict", lambda: Agent(None, EYE, refit={"after": 9}), "refit", "'after': 9"),
+    Case("agent no model, no arms", lambda: Agent(None, None), "arms", "None"),
+    Case("agent no model, zero arm", lambda: Agent(None, [[0.0]]), "arms", "row 0"),
     Case(
-        "tell other round", lambda: told_wrong(Decision(7, 0)), "decision", "Decision(id=7, arm=0)"
+        "oracle refit",
+        lambda: Agent(MODEL, EYE, "kalman_oracle", refit=Refit()),
+        "refit",
+        "kalman_oracle",
     ),
-    Case("tell other arm", lambda: told_wrong(Decision(0, 1)), "decision", "Decision(id=0, arm=1)"),
-    Case("tell arm only", lambda: told_wrong(0), "decision", "0"),
+    Case("tell unknown", lambda: told_wrong(decided(7, 0)), "decision", "7 was never made"),
+    Case("tell other arm", lambda: told_wrong(decided(0, 1)), "decision", "arm=1"),
+    Case("tell other round", lambda: told_wrong(decided(0, 0, 3)), "decision", "round=3"),
+    Case("tell unknown number", lambda: told_wrong(1), "decision", "1 was never made"),
+    Case("tell -1", lambda: told_wrong(-1), "decision", "-1 was never made"),
+    Case("tell True", lambda: told_wrong(True), "decision", "True"),
+    Case("tell 0.0", lambda: told_wrong(0.0), "decision", "0.0"),
+    Case("tell tuple", lambda: told_wrong((0, 0)), "decision", "(0, 0)"),
     Case("tell None", lambda: told_wrong(None), "decision", "None"),
-    Case("tell twice", told_twice, "decision", "Decision(id=0"),
     Case(
         "tell unasked",
-        lambda: Agent(MODEL, EYE).tell(Decision(3, 0), 1.0),
+        lambda: Agent(MODEL, EYE).tell(decided(3, 0), 1.0),
         "decision",
-        "Decision(id=3",
+        "3 was never made: there are 0",
     ),
+    Case("conflicting", lambda: told_twice(1.5, 2.5), "reward", "is 2.5, but decision 0 was told"),
+    Case("conflicting None", lambda: told_twice(1.5, None), "reward", "is None"),
+    Case(
+        "conflicting rows",
+        lambda: told_twice(np.ones(30), np.zeros(30), "kalman_oracle", np.eye(30)),
+        "reward",
+        "decision 0",
+    ),
+    Case("duplicate NaN", lambda: told_twice(1.0, NAN), "reward", "nan"),
+    Case("ask round 6", lambda: asked(round=6), "round", "is 6, and time has come to round 7"),
+    Case("ask round -1", lambda: asked(round=-1), "round", "-1"),
+    Case("ask round 7.0", lambda: asked(round=7.0), "round", "7.0"),
+    Case("ask round True", lambda: asked(round=True), "round", "True"),
+    Case("ask arm 2", lambda: asked([0, 2]), "arms", "holds 2; give indices of 0..1"),
+    Case("ask arm -1", lambda: asked([0, -1]), "arms", "holds -1"),
+    Case("ask no arms", lambda: asked([]), "arms", "[]"),
+    Case("ask no indices", lambda: asked(np.array([], int)), "arms", "is empty"),
+    Case("ask no features", lambda: asked(np.zeros((0, 2))), "arms", "(0, 2)"),
+    Case("ask floats", lambda: asked([0.0, 1.0]), "arms", "[0.0, 1.0]"),
+    Case("ask mask", lambda: asked([True, False]), "arms", "[True, False]"),
+    Case("ask text", lambda: asked("all"), "arms", "'all'"),
+    Case("ask number", lambda: asked(1), "arms", "is 1"),
+    Case("ask ragged", lambda: asked([[1.0, 2.0], [3.0]]), "arms", "[[1.0, 2.0], [3.0]]"),
+    Case("ask long floats", lambda: asked(np.arange(99.0)), "arms", "array"),
+    Case("ask wide features", lambda: asked(np.ones((4, 3))), "arms", "(4, 3)"),
+    Case("ask NaN features", lambda: asked([[1.0, NAN]]), "arms", "[0, 1] is nan"),
+    Case("ask zero features", lambda: asked([[1.0, 0.0], [0.0, 0.0]]), "arms", "row 1"),
+    Case("ask text features", lambda: asked([["a", "b"]]), "arms", "'a'"),
+    Case("ask 3-D", lambda: asked(np.ones((2, 2, 2))), "arms", "array"),
+    Case("ask features of ucb", lambda: asked(EYE, policy="ucb"), "arms", "ucb keeps a score"),
+    Case("ask features of rexp3", lambda: asked(EYE, policy="rexp3"), "arms", "rexp3"),
+    Case("ask a part of rexp3", lambda: asked([0], policy="rexp3"), "arms", "rexp3 chooses among"),
+    Case("ask a part, oracle", lambda: asked([0], policy="kalman_oracle"), "arms", "kalman_oracle"),
+    Case(
+        "ask features beside offsets",
+        lambda: asked(EYE, refit=Refit(offsets=True)),
+        "arms",
+        "are new",
+    ),
+    Case("advance -1", lambda: Agent(MODEL, EYE).advance(-1), "rounds", "-1"),
+    Case("advance 0.5", lambda: Agent(MODEL, EYE).advance(0.5), "rounds", "0.5"),
+    Case("refit without", lambda: Agent(MODEL, EYE).refit(), "log", "0 settled rewards"),
+    Case("refit too early", lambda: Agent(None, EYE).refit(), "log", "0 settled rewards"),
+    Case("Refit after 1", lambda: Refit(after=1), "after", "is 1"),
+    Case("Refit after 2.5", lambda: Refit(after=2.5), "after", "2.5"),
+    Case("Refit growth -1", lambda: Refit(growth=-1), "growth", "-1"),
+    Case("Refit growth text", lambda: Refit(growth="half"), "growth", "'half'"),
+    Case("Refit growth inf", lambda: Refit(growth=INF), "growth", "inf"),
+    Case("Refit memory", lambda: Refit(after=50, memory=49), "memory", "is 49"),
+    Case("Refit structure", lambda: Refit(structure="diag"), "structure", "'diagonal'"),
+    Case("Refit stable", lambda: Refit(stable=1), "stable", "is 1"),
+    Case("Refit offsets", lambda: Refit(offsets=None), "offsets", "None"),
+    Case("Refit iterations", lambda: Refit(iterations=0), "iterations", "is 0"),
+    Case("Refit scale", lambda: Refit(scale=0), "scale", "is 0"),
     Case("reward NaN", lambda: told(NAN), "reward", "nan"),
     Case("reward -inf", lambda: told(-INF), "reward", "-inf"),
     Case("reward text", lambda: told("1.5"), "reward", "'1.5'"),
-    Case("reward None", lambda: told(None), "reward", "None"),
     Case("reward row", lambda: told([1.0, 2.0]), "reward", "[1.0, 2.0]"),
     Case("oracle one reward", lambda: told(1.0, "kalman_oracle"), "reward", "()"),
     Case("oracle long row", lambda: told([1, 2, 3], "kalman_oracle"), "reward", "(3,)"),
     Case("oracle NaN", lambda: told([1, NAN], "kalman_oracle"), "reward", "[1] is nan"),
 ]
 
+FRESH = {"state": {"mean": [0, 0], "cov": [[1, 0], [0, 1]]}}
+
 FROM_JSON_CASES = [
     Case("not JSON", lambda: Agent.from_json("{"), "text", "line 1 column 2"),
     Case("not text", lambda: Agent.from_json(None), "text", "NoneType"),
     Case("other JSON", lambda: Agent.from_json('{"a": 1}'), "text", "not a stored agent"),
     Case("JSON list", lambda: Agent.from_json("[1]"), "text", "not a stored agent"),
-    Case("newer format", lambda: restored(driftbandit_agent=2), "text", "format 2"),
+    Case(
+        "newer format",
+        lambda: Agent.from_json('{"driftbandit_agent": 3, "news": []}'),
+        "text",
+        "format 3; this version reads format 2",
+    ),
+    Case("older format", lambda: Agent.from_json('{"driftbandit_agent": 1}'), "text", "format 1"),
+    Case(
+        "nothing inside", lambda: Agent.from_json('{"driftbandit_agent": 2}'), "text", "is damaged"
+    ),
     Case("no rounds", lambda: restored(without="rounds"), "text", "'rounds'"),
-    Case("no state", lambda: restored(without="state"), "text", "'state'"),
-    Case("no mean", lambda: restored(state={"cov": [[1, 0], [0, 1]]}), "text", "'mean'"),
+    Case("no settled", lambda: restored(without="settled"), "text", "'settled'"),
+    Case("no state", lambda: restored(settled={"round": 0}), "text", "'state'"),
+    Case("no mean", lambda: restored(settled=settled(cov=[[1, 0], [0, 1]])), "text", "'mean'"),
     Case(
         "state shape",
-        lambda: restored(state={"mean": [0, 0, 0], "cov": [[1, 0], [0, 1]]}),
-        "state.mean",
+        lambda: restored(settled=settled(mean=[0, 0, 0], cov=[[1, 0], [0, 1]])),
+        "text state.mean",
         "(3,)",
     ),
     Case(
         "state NaN",
-        lambda: restored(state={"mean": [0, 0], "cov": [[1, 0], [0, NAN]]}),
-        "state.cov",
+        lambda: restored(settled=settled(mean=[0, 0], cov=[[1, 0], [0, NAN]])),
+        "text state.cov",
         "[1, 1] is nan",
     ),
-    Case("round -1", lambda: restored(round=-1), "round", "-1"),
-    Case("stored seed", lambda: restored(seed=0.5), "seed", "0.5"),
+    Case("round -1", lambda: restored(round=-1), "text round", "-1"),
+    Case("now 0.5", lambda: restored(now=0.5), "text now", "0.5"),
+    Case("decided None", lambda: restored(decided=None), "text decided", "None"),
+    Case("settled -1", lambda: restored(settled={"round": -1} | FRESH), "text round", "-1"),
+    Case("open too short", lambda: restored(open=[[0, 0]]), "text", "index out of range"),
+    Case("open None", lambda: restored(open=None), "text", "NoneType"),
+    Case("open reward", lambda: restored(open=[[0, 0, 0, None, NAN]]), "text reward", "nan"),
+    Case("stored seed", lambda: restored(seed=0.5), "text seed", "0.5"),
+    Case("stored window", lambda: restored(window=None), "text window", "None"),
     Case("stored policy", lambda: restored(policy="iddea"), "policy", "did you mean 'idea'?"),
-    Case("stored parameter", lambda: restored(parameters={"w": 1}), "idea(w=…)", "valid: none"),
-    Case("stored model", lambda: restored(model=[1]), "model file", "list"),
+    Case(
+        "stored parameter", lambda: restored(parameters={"w": 1}), "text idea(w=…)", "valid: none"
+    ),
+    Case("stored model", lambda: restored(model=[1]), "text model file", "list"),
+    Case("stored refit", lambda: restored(refit={"after": 1}), "text after", "is 1"),
+    Case("stored refit list", lambda: restored(refit=[1]), "text", "mapping"),
+    Case("stored refit unknown", lambda: restored(refit={"when": 1}), "text", "'when'"),
     Case(
         "own policy not given",
         lambda: restored(optimistic("my own", greedy)),
-        "policy",
+        "text policy",
         "my own",
     ),
+    Case(
+        "another policy given",
+        lambda: Agent.from_json(Agent(MODEL, EYE).to_json(), "kode"),
+        "text policy",
+        "is kode, stored was idea",
+    ),
+    Case(
+        "other parameters given",
+        lambda: Agent.from_json(Agent(MODEL, EYE, "kalman_ucb").to_json(), "kalman_ucb(width=2)"),
+        "text policy",
+        "width",
+    ),
+    Case("file digit", lambda: loaded(lambda text: text.replace("1.5", "1.6")), "FILE", "damaged"),
+    Case("file half", lambda: loaded(lambda text: text[: len(text) // 2]), "FILE", "not JSON"),
+    Case("file without its end", lambda: loaded(lambda text: text[:-1]), "FILE", "not JSON"),
+    Case("file of nothing", lambda: loaded(lambda text: ""), "FILE", "not JSON"),
+    Case("file of zeros", lambda: loaded(lambda text: bytes(len(text))), "FILE", "not JSON"),
+    Case("file not text", lambda: loaded(lambda text: b"\xff" * 9), "FILE", "cannot be read"),
+    Case(
+        "file checksum",
+        lambda: loaded(lambda text: text.replace('"checksum": "', '"checksum": "0')),
+        "FILE",
+        "damaged",
+    ),
+    Case(
+        "file newer",
+        lambda: loaded(lambda text: text.replace('_agent": 2', '_agent": 3')),
+        "FILE",
+        "format 3",
+    ),
+    Case("no such agent", lambda: Agent.load("/no/such/agent"), "/no/such/agent", "cannot be read"),
+    Case("agent folder", lambda: Agent.load("/"), "/", "cannot be read"),
+    Case("agent path None", lambda: Agent.load(None), "None", "cannot be read"),
+    Case("agent path zero", lambda: Agent.load("a\0b"), "'a\\x00b'", "cannot be read"),
 ]
 
 MODEL_FILE_CASES = [
@@ -486,15 +657,15 @@ SUBTLE_CASES = [
     ),
     Case(
         "stored state list",
-        lambda: restored(state=[]),
+        lambda: restored(settled={"round": 0, "state": []}),
         "text",
-        "state",
+        "its state is []",
     ),
     Case(
         "stored parameters list",
         lambda: restored(parameters=[1]),
         "text",
-        "parameters",
+        "cannot be read: driftbandit.policies.make() argument after **",
     ),
     Case(
         "stored text deep",
@@ -559,7 +730,7 @@ def test_nothing_heavy_before_the_error(wrong, compiled, monkeypatch):
     prepared = []
     monkeypatch.setattr(stacking, "prepared", lambda policy, *_: prepared.append(policy))
     policies = [*available(), "kalman_ucb(width=2)"]
-    assert len(policies) == 10
+    assert len(policies) == 12
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         simulate(policies=policies, **wrong)
     assert prepared == []
@@ -578,9 +749,40 @@ def test_a_refused_reward_leaves_the_decision_open():
     with pytest.raises(InvalidInput, match="reward"):
         agent.tell(decision, NAN)
     assert agent.to_json() == before
-    assert agent.ask() == decision
-    agent.tell(decision, 1.0)
-    assert agent.round == 1
+    assert agent.tell(decision, 1.0) == "learned"
+    told = agent.to_json()
+    with pytest.raises(InvalidInput, match="reward"):
+        agent.tell(decision, 2.0)
+    assert agent.tell(decision, 1.0) == "duplicate"
+    assert agent.to_json() == told
+
+
+@pytest.mark.parametrize("wrong", [{"arms": [9]}, {"arms": [[1.0]]}, {"round": 1}, {"round": 2.5}])
+def test_a_refused_question_changes_nothing(wrong):
+    agent = Agent(MODEL, EYE, window=1)
+    for _ in range(3):
+        agent.tell(agent.ask(), 1.0)
+    before = agent.to_json()
+    with pytest.raises(InvalidInput, match=next(iter(wrong))):
+        agent.ask(**{"round": 99} | wrong)
+    assert agent.to_json() == before
+
+
+def test_any_damaged_byte_is_noticed():
+    """Flipped anywhere: refused in one line, or it says the same as before."""
+    agent = Agent(MODEL, EYE, "kalman_ucb(width=0.3)", refit=Refit())
+    for reward in (0.1, -1 / 3, 1e-9):
+        agent.tell(agent.ask(), reward)
+    agent.ask(arms=[[0.1, 0.7]])
+    text = agent.to_json()
+    rng = np.random.default_rng(0)
+    for place in range(len(text)):
+        other = chr(ord(text[place]) ^ (1 << int(rng.integers(7))))
+        try:
+            said = Agent.from_json(text[:place] + other + text[place + 1 :]).to_json()
+        except InvalidInput as error:
+            said = text if "\n" not in str(error) else "two lines"
+        assert said == text
 
 
 def test_the_argument_is_on_the_error():

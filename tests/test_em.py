@@ -3,6 +3,7 @@
 import numpy as np
 import pykalman
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,11 +45,11 @@ def start(arms, offsets=None, size=0.5):
 
 
 def improved(parameters, data, options, iterations):
-    """The parameters after so many steps, and the likelihoods before each."""
+    """The parameters after so many steps, and what is climbed before each."""
     found = []
     for _ in range(iterations):
         sums = em.e_step(parameters, data)
-        found.append(float(sums.log_likelihood))
+        found.append(em.objective(parameters, sums, options))
         parameters = em.m_step(parameters, sums, options)
     return parameters, found
 
@@ -147,11 +148,15 @@ def test_sums_are_those_of_the_joint_law():
     offsets=st.booleans(),
     reward_std=st.sampled_from([0.0, 0.5]),
     radius=st.sampled_from([0.5, 0.99]),
+    rounds=st.sampled_from([None, 0.5, 30.0]),
 )
-def test_the_likelihood_never_falls(seed, structure, stable, reads, offsets, reward_std, radius):
+def test_the_likelihood_never_falls(
+    seed, structure, stable, reads, offsets, reward_std, radius, rounds
+):
     model, arms = random_system(seed, 2, k=3, reward_std=reward_std, radius=radius)
     data = played(model, arms, 2, 40, seed=seed)
-    options = em.Options(structure, stable, reads, offsets)
+    prior = None if rounds is None else em.Prior(rounds, np.diag([2.0, 0.5]))
+    options = em.Options(structure, stable, reads, offsets, prior)
     parameters, likelihoods = improved(start(arms), data, options, 12)
     steps = np.diff(likelihoods)
     assert (steps >= -1e-8 * np.abs(likelihoods[:-1])).all(), steps.min()
@@ -164,3 +169,35 @@ def test_the_likelihood_never_falls(seed, structure, stable, reads, offsets, rew
         assert (parameters.reads == arms).all()
     if not offsets:
         assert not parameters.offsets.any()
+
+
+def test_imagined_rounds_are_rounds():
+    """The prior's M-step and density are those of a log to which such rounds were added."""
+    rng = np.random.default_rng(4)
+    model, arms = random_system(2, 3, k=4)
+    data = played(model, arms, 2, 60)
+    parameters = start(arms)
+    sums = em.e_step(parameters, data)
+    cov, n = np.diag([1.0, 3.0, 0.2]), 400_000
+    prior = em.Prior(7.0, cov)
+    before, after = (rng.standard_normal((n, 3)) @ np.sqrt(cov) for _ in range(2))
+    weight = prior.rounds / n
+    drawn = sums._replace(
+        transitions=sums.transitions + prior.rounds,
+        before=sums.before + weight * before.T @ before,
+        after=sums.after + weight * after.T @ after,
+        across=sums.across + weight * after.T @ before,
+    )
+    expected = em.m_step(parameters, drawn, em.Options())
+    found = em.m_step(parameters, sums, em.Options(prior=prior))
+    np.testing.assert_allclose(found.transition, expected.transition, atol=5e-3)
+    np.testing.assert_allclose(found.process_cov, expected.process_cov, atol=5e-3)
+
+    def drawn_density(transition, process_cov):
+        law = scipy.stats.multivariate_normal(np.zeros(3), process_cov)
+        return prior.rounds * law.logpdf(after - before @ transition.T).mean()
+
+    gain = prior.log_density(found) - prior.log_density(parameters)
+    expected_gain = drawn_density(found.transition, found.process_cov)
+    expected_gain -= drawn_density(parameters.transition, parameters.process_cov)
+    assert gain == pytest.approx(expected_gain, abs=0.05)

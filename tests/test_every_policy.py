@@ -109,8 +109,10 @@ def test_bonus_equals_the_textbook(name, library):
         ("kalman_ucb", {"width": 2.5}),
         ("ucb", {"delta": 0.01}),
         ("sliding_window_ucb", {"window": 20, "delta": 0.3}),
+        ("discounted_ucb", {"gamma": 0.8, "xi": 0.05}),
         ("rexp3", {"batch": 30, "gamma": 0.2}),
         ("oful", {"delta": 0.5, "ridge": 0.1, "bound": 0.01}),
+        ("discounted_linucb", {"delta": 0.5, "gamma": 0.9, "ridge": 0.1, "bound": 0.01}),
     ],
 )
 def test_parameters_reach_the_policy(text, parameters):
@@ -126,7 +128,7 @@ def test_parameters_reach_the_policy(text, parameters):
     assert played != naive.play(text, *numbers(model), None, arms, rewards, noise)
 
 
-@pytest.mark.parametrize("name", ["idea", "kode", "kalman_ucb", "kalman_oracle", "oful"])
+@pytest.mark.parametrize("name", [*KALMAN, "kalman_oracle", "oful", "discounted_linucb"])
 def test_ties_go_to_the_first_arm(name):
     """Duplicate arms (Bernoulli draws them): the later copy of an arm is never played."""
     model = db.LGDS([[0.5, 0.2], [0.0, 0.7]], np.eye(2), 0.5)

@@ -5,7 +5,7 @@ import pytest
 
 import driftbandit as db
 from driftbandit import InvalidInput
-from driftbandit.identify import Arms, Log, Sequence, fit
+from driftbandit.identify import Arms, Log, Sequence, em, fit, one_step, selection
 from driftbandit.identify.fitting import data_of
 from systems import random_system
 from test_em import played
@@ -65,13 +65,74 @@ def test_offsets_are_a_constant_state(system, log):
 
 
 def test_arms_without_features(log):
-    own = fit(log, offsets=False, structure="diagonal", **SMALL)
+    own = fit(log, states=4, offsets=False, structure="diagonal", **SMALL)
     assert (own.arms == np.eye(4)).all()
     few = fit(log, states=2, offsets=False, **SMALL)
     assert few.arms.shape == (4, 2)
     assert (np.diff(few.log_likelihoods) > -1e-6).all()
     # Two hidden states do explain the four arms: nearly as likely as with one state each.
     assert few.log_likelihoods[-1] > own.log_likelihoods[-1]
+
+
+def test_the_number_of_states_is_found(system):
+    log, shares = log_of(played(*system, 6, 80, missing=0.1), 4), []
+    found = fit(log, prior=0, starts=1, iterations=20, progress=shares.append)
+    choice = found.selection
+    assert choice.states == len(found.parameters.transition) == 2
+    assert choice.candidates == (1, 2, 3, 4)
+    assert choice.scores[1] > choice.scores[0] + 2 * choice.errors[0]
+    assert found.arms.shape == (4, 3)
+    assert (np.diff(shares) > 0).all()
+    assert 0 < shares[0] < shares[-1] <= 1
+    assert (np.diff([share.iterations for share in shares]) > 0).all()
+    seen = one_step(found, log)
+    assert seen.log_likelihood * len(seen.rewards) == pytest.approx(found.log_likelihood)
+    assert seen.surprises.std() == pytest.approx(1, abs=0.1)
+    assert 0 < seen.share < 1
+
+
+def test_a_short_log_has_one_state_and_says_so():
+    log = Log((Sequence([0, 1, 2], [0, 1, 0], [1.0, 2.0, 1.5]),), ("0", "1"))
+    found = fit(log, starts=1, iterations=2)
+    assert found.selection is None
+    assert len(found.parameters.transition) == 1
+    assert "Too few rewards to choose the number of states" in found.warnings[0]
+
+
+def test_sequences_are_left_out_in_turn():
+    lengths = np.array([9, 3, 8, 7, 6, 2])
+    there = np.arange(9) < lengths[:, None]
+    data = em.Data(
+        np.zeros((6, 9, 2), int), np.ones((6, 9, 2)), np.repeat(there, 2).reshape(6, 9, 2), lengths
+    )
+    parts = selection.splits(data)
+    assert [part.scored for part in parts] == [18, 16, 14, 12, 10]
+    for part in parts:
+        left_out = part.learned.lengths == 0
+        assert (part.learned.lengths == np.where(left_out, 0, lengths)).all()
+        assert not part.learned.seen[left_out].any()
+        assert (part.learned.seen[~left_out] == data.seen[~left_out]).all()
+    assert sum(part.scored for part in parts) == data.seen.sum()
+
+
+def test_few_sequences_are_cut_in_time():
+    seen = np.ones((2, 60, 1))
+    seen[1, ::2] = 0
+    data = em.Data(np.zeros(seen.shape, int), seen, seen, np.array([60, 60]))
+    parts = selection.splits(data)
+    assert [part.learned.lengths.tolist() for part in parts] == [[30, 30], [40, 40], [50, 50]]
+    assert [part.whole.lengths.tolist() for part in parts] == [[40, 40], [50, 50], [60, 60]]
+    assert [part.learned.seen.sum() for part in parts] == [45, 60, 75]
+    assert [part.scored for part in parts] == [15, 15, 15]
+    assert selection.splits(data._replace(seen=seen * (np.arange(60) < 9)[:, None])) == []
+
+
+def test_what_cannot_be_scored_is_not_chosen():
+    gains = np.array([[-np.inf, -1.0], [-9.0, -9.0], [-8.0, -9.9]])
+    found = selection.chosen([1, 2, 3], gains, np.array([5.0, 5.0]))
+    assert found.states == 2
+    assert found.scores == pytest.approx((-np.inf, -1.8, -1.79))
+    assert found.errors == (np.inf, pytest.approx(0.19), 0.0)
 
 
 def test_rounds_become_a_grid():
@@ -122,3 +183,14 @@ def test_a_log_that_cannot_be_smoothed_is_refused():
     silent = Log((Sequence([0], [0], [float("nan")]),), ("0",))
     with pytest.raises(InvalidInput, match=r"^log: holds no reward"):
         fit(silent)
+    huge = Log((Sequence([0, 1], [0, 0], [-1e40, 0.0]),), ("0",))
+    with pytest.raises(InvalidInput, match=r"^log: has rewards up to 1e\+40"):
+        fit(huge)
+
+
+@pytest.mark.parametrize("rewards", [(0.0, 0.0), (1.0, 2.0)])
+def test_rewards_that_are_all_the_same_have_a_model(rewards):
+    log = {"round": range(40), "arm": [0, 1] * 20, "reward": rewards * 20}
+    found = fit(log, states=1, starts=1, iterations=8)
+    assert any("All rewards are zero" in said for said in found.warnings) == (not any(rewards))
+    assert db.Agent(found.model, found.arms).ask().arm in (0, 1)

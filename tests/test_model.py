@@ -183,5 +183,6 @@ def test_P3_a_state_that_starts_from_a_mean():
     assert model.state_mean(2).tolist() == [2.0, 1.0]  # the second state pushes the first
     moment = model.settled_moment(3)
     mean = model.state_mean(3)
-    np.testing.assert_allclose(moment, model.state_cov(3) + np.outer(mean, mean))
+    np.testing.assert_allclose(moment, model.settled_cov(3) + np.outer(mean, mean))
+    assert model.settled_cov(3)[0, 0] == pytest.approx(4 / 3)  # beside a known constant
     assert not LGDS([[0.5]], [[1.0]], 1.0).start_mean().any()

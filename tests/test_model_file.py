@@ -175,6 +175,29 @@ def test_a_bad_initial_mean_is_named(value):
         model_file.from_document(document | {"initial_mean": value})
 
 
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ("left", 'names: is "left"; give a list of texts, one for each arm'),
+        (["left"], "names: are 1 for 2 arms"),
+        (["left", 3], "names: entry [1] is 3"),
+        (["left", " "], 'names: entry [1] is " "'),
+        (["left", "left"], 'names: hold "left" twice'),
+    ],
+)
+def test_bad_names_are_named(tmp_path, names, words):
+    with pytest.raises(InvalidInput) as caught:
+        read(tmp_path, changed(names=names))
+    assert words in str(caught.value)
+
+
+def test_names_are_kept_and_left_alone(tmp_path):
+    model, arms = read(tmp_path, changed(names=["left", "right"]))
+    assert model_file.to_document(model, arms) == GOOD
+    assert model_file.to_document(model, arms, ["a", "b"]) == changed(names=["a", "b"])
+    read(tmp_path, changed(names=None))
+
+
 def test_an_initial_mean_comes_back():
     model = LGDS(np.eye(2), np.eye(2), 1.0, np.eye(2), [1.0, -2.0])
     again, _ = model_file.from_document(model_file.to_document(model, np.eye(2)))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import driftbandit as db
+from driftbandit.paper.table2 import POLICIES
 
 BEST = ("idea", "kode", "kalman_ucb")
 OTHERS = ("oful", "ucb", "rexp3", "random")
@@ -18,7 +19,7 @@ def test_lemma_2_the_oracle_is_lowest_and_its_regret_is_the_exact_bound():
         for i in range(20)
         for family in db.families.FAMILIES
     ]
-    result = db.simulate(systems, rounds=500, runs=20, seed=6)
+    result = db.simulate(systems, policies=POLICIES, rounds=500, runs=20, seed=6)
     oracle = result.regret["kalman_oracle"]
     for name, regret in result.regret.items():
         if name == "kalman_oracle":
@@ -56,7 +57,7 @@ def test_order_of_table_2(family):
     Regrets count in multiples of the Oracle's, since systems differ in scale by decades.
     """
     systems = db.families.sample(family, systems=100)
-    result = db.simulate(systems, rounds=1000, runs=4, stream=family)
+    result = db.simulate(systems, policies=POLICIES, rounds=1000, runs=4, stream=family)
     excess = {name: np.median(values) for name, values in result.normalized().items()}
     assert 1 + excess["idea"] <= 1.03 * (1 + excess["kode"])
     assert max(excess["idea"], excess["kode"]) < excess["kalman_ucb"]

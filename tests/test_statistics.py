@@ -5,11 +5,19 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.signal
 import scipy.stats
 
 import driftbandit as db
 from driftbandit.result import Result, Timing
-from driftbandit.statistics import Paired, median_interval, paired
+from driftbandit.statistics import (
+    Paired,
+    block_interval,
+    block_length,
+    block_means,
+    median_interval,
+    paired,
+)
 
 NAN, INF = float("nan"), float("inf")
 
@@ -232,3 +240,61 @@ def test_where_the_oracle_has_no_regret_the_sign_still_counts():
 def test_best_of_one_system_is_plain():
     some = result(idea=[1, 9], kode=[2, 2], kalman_oracle=[1, 1])
     assert some.best() == "kode"
+
+
+def test_blocks_of_one_are_the_ordinary_bootstrap():
+    values = np.random.default_rng(0).exponential(size=80)
+    found = block_interval(values, block=1, seed=3)
+    usual = paired(values, np.zeros(80), seed=3)
+    assert found[:3] == pytest.approx((usual.mean_difference, usual.mean_low, usual.mean_high))
+
+
+@pytest.mark.parametrize(("n", "block"), [(10, 3), (12, 4), (7, 7), (5, 1)])
+def test_blocks_equal_a_literal_loop(n, block):
+    values = np.random.default_rng(1).normal(size=(n, 2))
+    rng, blocks = np.random.default_rng(4), -(-n // block)
+    expected = []
+    for starts in rng.integers(n, size=(50, blocks)):
+        rounds = [(start + i) % n for start in starts for i in range(block)][:n]
+        expected.append(values[rounds].mean(axis=0))
+    np.testing.assert_allclose(block_means(values, block, resamples=50, seed=4), expected)
+
+
+def test_blocks_cover_a_series_with_memory():
+    """95 % intervals of AR(1) with φ = 0.6: blocks hold what single rounds do not."""
+    hits = {None: 0, 1: 0}
+    noise = np.random.default_rng(2).normal(size=(300, 450))
+    series = scipy.signal.lfilter([1.0], [1.0, -0.6], noise, axis=1)[:, 50:]
+    for values in series:
+        for block in hits:
+            found = block_interval(values, block=block, resamples=300)
+            hits[block] += found.low < 0 < found.high
+    assert 0.88 < hits[None] / 300 < 0.98
+    assert hits[1] / 300 < 0.75
+
+
+def test_block_length_follows_the_memory():
+    noise = np.random.default_rng(0).normal(size=5000)
+    lengths = [
+        block_length(scipy.signal.lfilter([1.0], [1.0, -phi], noise)) for phi in (0, 0.3, 0.6, 0.9)
+    ]
+    assert lengths == sorted(lengths)
+    # For AR(1), G/D is known: b = (6 φ² n / (1 − φ²)²)^⅓ by Politis and White.
+    for phi, length in zip((0.3, 0.6, 0.9), lengths[1:], strict=True):
+        assert length == pytest.approx((6 * phi**2 * 5000 / (1 - phi**2) ** 2) ** (1 / 3), rel=0.35)
+    assert [block_length([1.0] * 50), block_length([1.0, 2.0])] == [1, 1]
+    assert block_length(noise[:100].cumsum()) <= 30
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "words"),
+    [
+        ([1.0, INF], {}, "not finite"),
+        ([], {}, "shape"),
+        ([1.0, 2.0], {"block": 3}, "block: is 3"),
+        ([1.0, 2.0], {"confidence": 1}, "confidence"),
+    ],
+)
+def test_wrong_series_are_named(values, options, words):
+    with pytest.raises(db.InvalidInput, match=words):
+        block_interval(values, **options)

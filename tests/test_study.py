@@ -8,6 +8,7 @@ import json
 import os
 import random
 import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import driftbandit as db
-from driftbandit import study
+from driftbandit import files, study
 from driftbandit.result import Timing
 from driftbandit.study import Cell, Specification, Store, chunks, engines, store
 from driftbandit.study import specification as specifications
@@ -298,7 +299,13 @@ def test_the_fingerprint_sees_every_byte_of_the_code(tmp_path, monkeypatch):
 
 BESIDE_THE_NUMBERS = {
     "__init__.py",
-    "agent.py",
+    "agent/__init__.py",
+    "agent/agent.py",
+    "agent/choosing.py",
+    "agent/ledger.py",
+    "agent/refitting.py",
+    "agent/stored.py",
+    "files.py",
     "machine.py",
     "model_file.py",
     "result.py",
@@ -315,7 +322,7 @@ BESIDE_THE_NUMBERS = {
 def test_the_fingerprint_knows_all_code_that_plays():
     code = """
 import sys, driftbandit, pathlib
-from driftbandit import study
+from driftbandit import files, study
 from driftbandit.study import chunks
 for measure in ("regret", "metric"):
     small = study.Specification(
@@ -599,12 +606,14 @@ def test_a_file_is_seen_whole_or_not_at_all(tmp_path, monkeypatch):
 
     def checked_fsync(handle):
         fsync(handle)
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            return
         seen.append(path.read_bytes() if path.exists() else None)
         assert os.fstat(handle).st_size == len(content)
 
-    monkeypatch.setattr(store.os, "fsync", checked_fsync)
+    monkeypatch.setattr(files.os, "fsync", checked_fsync)
     for content in (b"first", b"the second"):
-        store.write_whole(path, content)
+        files.write_whole(path, content)
         assert path.read_bytes() == content
     assert seen == [None, b"first"]
 
@@ -615,9 +624,9 @@ def test_a_file_is_seen_whole_or_not_at_all(tmp_path, monkeypatch):
 
     for step in ("fsync", "replace"):
         with monkeypatch.context() as patch:
-            patch.setattr(store.os, step, broken)
+            patch.setattr(files.os, step, broken)
             with pytest.raises(OSError, match="disk full"):
-                store.write_whole(path, b"third")
+                files.write_whole(path, b"third")
         assert path.read_bytes() == b"the second"
         assert os.listdir(tmp_path) == ["file"]
 

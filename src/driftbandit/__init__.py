@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from driftbandit import families, kalman, policies, statistics, steady_state, theory
-from driftbandit.agent import Agent, Decision
+from driftbandit.agent import Agent, Decision, Refit
 from driftbandit.errors import InvalidInput, NotDetectable
 from driftbandit.model import LGDS
 from driftbandit.result import Result
@@ -23,6 +23,7 @@ from driftbandit.result import Result
 if TYPE_CHECKING:
     from driftbandit import identify, paper, study
     from driftbandit.advice import advise
+    from driftbandit.replays import replay
     from driftbandit.simulation import simulate
 
 __version__ = "0.1.0"
@@ -33,6 +34,7 @@ __all__ = [
     "Decision",
     "InvalidInput",
     "NotDetectable",
+    "Refit",
     "Result",
     "advise",
     "families",
@@ -40,6 +42,7 @@ __all__ = [
     "kalman",
     "paper",
     "policies",
+    "replay",
     "simulate",
     "statistics",
     "steady_state",
@@ -50,6 +53,7 @@ __all__ = [
 _LAZY = {
     "advise": "driftbandit.advice",
     "identify": "driftbandit",
+    "replay": "driftbandit.replays",
     "simulate": "driftbandit.simulation",
     "paper": "driftbandit",
     "study": "driftbandit",

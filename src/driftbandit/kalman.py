@@ -123,9 +123,23 @@ def observe(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
     return Belief(belief.mean + seen.cross * (surprise / seen.variance), _observed_cov(seen))
 
 
-def predict(belief: Belief, model: LGDS) -> Belief:
-    """Let one round pass: ẑ ↦ Γ ẑ, P ↦ Γ P Γᵀ + Q."""
-    return Belief(model.transition @ belief.mean, _predicted_cov(belief.cov, model))
+def predict(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
+    """Let rounds pass: ẑ ↦ Γ ẑ, P ↦ Γ P Γᵀ + Q, each time; many by repeated squaring.
+
+    Example:
+        >>> belief = Belief(np.array([8.0]), np.array([[0.0]]))
+        >>> predict(belief, LGDS([[0.5]], [[3.0]], reward_std=1.0), rounds=3)
+        Belief(mean=array([1.]), cov=array([[3.9375]]))
+    """
+    if rounds == 1:
+        return Belief(model.transition @ belief.mean, _predicted_cov(belief.cov, model))
+    mean, cov = belief
+    power, noise = model.transition, model.process_cov
+    while rounds:
+        if rounds & 1:
+            mean, cov = power @ mean, power @ cov @ power.T + noise
+        power, noise, rounds = power @ power, power @ noise @ power.T + noise, rounds >> 1
+    return Belief(mean, 0.5 * (cov + cov.T))
 
 
 def step(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:

@@ -4,6 +4,10 @@
     X(t)   = ⟨a, z(t)⟩ + η(t), η ~ N(0, σ²)      reward of arm a
 
 Arms are rows: a set of k arms is a k × d array.
+
+A state whose row of Γ is a unit vector, which Q leaves alone and whose start is known, is a known
+constant: what arms read of it are their offsets. It adds to the mean of the state and nothing to
+any covariance; stability, noise and doubt are those of the other states, which move.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ class LGDS:
         process_cov: Q, d × d, symmetric positive semidefinite; may be singular.
         reward_std: σ ≥ 0; zero means rewards without noise.
         initial_cov: Σ0, the covariance of z(0); None means the stationary covariance, which
-            exists only if ρ(Γ) < 1.
+            exists only if ρ(Γ) < 1, and with it that constants are known.
         initial_mean: the mean of z(0), d numbers; None means zero, as in the paper.
 
     Example:
@@ -75,26 +79,65 @@ class LGDS:
         return int(self.transition.shape[0])
 
     @functools.cached_property
+    def constants(self) -> np.ndarray:
+        """Which states are known constants, d booleans.
+
+        Row i of Γ is the i-th unit vector, that of Q is zero, and that of Σ0 too where it is given.
+
+        Example:
+            >>> LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0).constants.tolist()
+            [False, True]
+        """
+        found = (self.transition == np.eye(self.states)).all(axis=1) & ~self.process_cov.any(axis=1)
+        if self.initial_cov is not None:
+            found &= ~self.initial_cov.any(axis=1)
+        found.setflags(write=False)
+        return found
+
+    @functools.cached_property
+    def moving(self) -> LGDS:
+        """What moves: Γ with zeros in the rows and columns of known constants, and no mean.
+
+        All covariances are the model's own. The model itself where there are no constants.
+        """
+        if not self.constants.any():
+            return self
+        transition = np.where(self.constants | self.constants[:, None], 0.0, self.transition)
+        return LGDS(transition, self.process_cov, self.reward_std, self.initial_cov)
+
+    def without_offsets(self, arms: np.ndarray) -> np.ndarray:
+        """The arms as they read what moves: zero where the state is a known constant."""
+        return np.where(self.constants, 0.0, arms) if self.constants.any() else arms
+
+    @functools.cached_property
     def spectral_radius(self) -> float:
-        """ρ(Γ), the largest modulus of Γ's eigenvalues."""
-        return float(np.abs(np.linalg.eigvals(self.transition)).max())
+        """ρ(Γ), the largest modulus of Γ's eigenvalues; the ones of known constants do not count.
+
+        Example:
+            >>> LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0).spectral_radius
+            0.5
+        """
+        return float(np.abs(np.linalg.eigvals(self.moving.transition)).max())
 
     @property
     def is_stable(self) -> bool:
-        """Whether ρ(Γ) < 1, so that a stationary covariance exists."""
+        """Whether ρ(Γ) < 1: what moves has a stationary law, and what does not is known."""
         return self.spectral_radius < 1
 
-    @functools.cached_property
-    def _stationary_cov(self) -> np.ndarray:
+    def _check_stable(self) -> None:
         if not self.is_stable:
             raise errors.InvalidInput(
                 "transition",
                 f"has spectral radius {self.spectral_radius:.6g}, so there is no stationary state",
                 "give initial_cov, or a transition with spectral radius below 1",
             )
+
+    @functools.cached_property
+    def _stationary_cov(self) -> np.ndarray:
+        self._check_stable()
         # Z = Σ_k Γ^k Q (Γ^k)ᵀ by doubling (Smith 1968): sums of covariances alone, so that nothing
         # cancels where Γ is far from normal, which SciPy's solver perturbs its input for.
-        power, cov = self.transition, self.process_cov
+        power, cov = self.moving.transition, self.process_cov
         with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN
             # Until Γ^k is zero, not until the sum seems to stand still: states in small units, or
             # reached late, would be left out. ρ(Γ) < 1 by one rounding takes 64 doublings.
@@ -108,8 +151,28 @@ class LGDS:
         return cov
 
     def stationary_cov(self) -> np.ndarray:
-        """Z = Γ Z Γᵀ + Q, the covariance the state settles at (P3); needs ρ(Γ) < 1."""
+        """Z = Γ Z Γᵀ + Q, the covariance the state settles at (P3); needs ρ(Γ) < 1.
+
+        Zero in the rows and columns of known constants.
+        """
         return self._stationary_cov
+
+    def stationary_mean(self) -> np.ndarray:
+        """E z = Γ E z, the mean the state settles at; needs ρ(Γ) < 1.
+
+        Known constants keep their c, and push what moves to (I − Γ_mm)⁻¹ Γ_mc c. Zero without.
+
+        Example:
+            >>> model = LGDS([[0.5, 1.0], [0, 1]], np.diag([3.0, 0]), 1.0, initial_mean=[0, 4])
+            >>> model.stationary_mean().tolist()
+            [8.0, 4.0]
+        """
+        self._check_stable()
+        known = np.where(self.constants, self.start_mean(), 0.0)
+        if not known.any():
+            return known
+        fades = np.eye(self.states) - self.moving.transition
+        return np.asarray(np.linalg.solve(fades, self.transition @ known))
 
     def start_cov(self) -> np.ndarray:
         """Covariance of z(0): Σ0 where given, otherwise the stationary Z."""
@@ -159,14 +222,15 @@ class LGDS:
         return self.settled_cov(rounds) + np.outer(mean, mean)
 
     def is_controllable(self) -> bool:
-        """Whether (Γ, Q^½) is controllable: the noise reaches every state (P3, Assumption 2)."""
+        """Whether (Γ, Q^½) is controllable: the noise reaches all that moves (P3, Assumption 2)."""
+        size = int((~self.constants).sum())
         blocks = [factor(self.process_cov)]
         for _ in range(self.states - 1):
-            block = self.transition @ blocks[-1]
+            block = self.moving.transition @ blocks[-1]
             blocks.append(block / max(np.linalg.norm(block), np.finfo(float).tiny))
         blocks[0] = blocks[0] / max(np.linalg.norm(blocks[0]), np.finfo(float).tiny)
         values = np.linalg.svd(np.hstack(blocks), compute_uv=False)
-        return bool(values[-1] > RANK_TOLERANCE * values[0])
+        return not size or bool(values[size - 1] > RANK_TOLERANCE * values[0])
 
     def observability_gramian(self, played: Any) -> np.ndarray:
         """O = Σ_τ (Γᵀ)^τ a_τ a_τᵀ Γ^τ of an arm sequence (P3); positive definite: observable.

@@ -1,15 +1,18 @@
 """Model files: a system and its arms as JSON or TOML.
 
     {"transition": [[…]], "process_cov": [[…]], "reward_std": x, "initial_cov": [[…]],
-     "initial_mean": […], "arms": [[…]]}
+     "initial_mean": […], "arms": [[…]], "names": ["…"]}
 
 ``initial_cov`` may be absent: the state then starts stationary; ``initial_mean`` too: then at zero.
+``names``, what the arms are called, is for people: it is checked, and else left alone.
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +24,16 @@ from driftbandit.model import LGDS, checked_arms
 __all__ = ["from_document", "read", "to_document"]
 
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
-OPTIONAL = ("initial_cov", "initial_mean")
+OPTIONAL = ("initial_cov", "initial_mean", "names")
 MATRICES = ("transition", "process_cov", "initial_cov", "arms")
 LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}
 """Bytes; a larger file is refused unread. TOML takes ten times as long to read."""
 
 
-def to_document(model: LGDS, arms: np.ndarray) -> dict[str, Any]:
-    """The JSON object of a model file."""
+def to_document(
+    model: LGDS, arms: np.ndarray, names: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """The JSON object of a model file; ``names``: what the arms are called, if that is known."""
     document: dict[str, Any] = {
         "transition": model.transition.tolist(),
         "process_cov": model.process_cov.tolist(),
@@ -38,7 +43,8 @@ def to_document(model: LGDS, arms: np.ndarray) -> dict[str, Any]:
         document["initial_cov"] = model.initial_cov.tolist()
     if model.initial_mean is not None:
         document["initial_mean"] = model.initial_mean.tolist()
-    return document | {"arms": np.asarray(arms).tolist()}
+    document["arms"] = np.asarray(arms).tolist()
+    return document if names is None else document | {"names": list(names)}
 
 
 def from_document(document: Any) -> tuple[LGDS, np.ndarray]:
@@ -69,6 +75,8 @@ def from_document(document: Any) -> tuple[LGDS, np.ndarray]:
         if document.get("initial_mean") is not None:
             numbers["initial_mean"] = _vector(document["initial_mean"], "initial_mean")
         arms = numbers.pop("arms")
+        if numbers.pop("names", None) is not None:
+            _check_names(document["names"], len(arms))
         model = LGDS(**numbers)
         return model, checked_arms(arms, model)
     except errors.InvalidInput as error:
@@ -152,6 +160,21 @@ def _vector(value: Any, field: str) -> list[float]:
             problem = f"entry [{i}] is {_shown(entry)}"
             raise errors.InvalidInput(field, problem, "every entry must be a finite number")
     return [_float(entry) for entry in value]
+
+
+def _check_names(value: Any, arms: int) -> None:
+    """One text for each arm, all different."""
+    remedy = "give a list of texts, one for each arm"
+    if not isinstance(value, list):
+        raise errors.InvalidInput("names", f"is {_shown(value)}", remedy)
+    for i, name in enumerate(value):
+        if not isinstance(name, str) or not name.strip():
+            raise errors.InvalidInput("names", f"entry [{i}] is {_shown(name)}", remedy)
+    if len(value) != arms:
+        raise errors.InvalidInput("names", f"are {len(value)} for {arms} arms", remedy)
+    for name, times in Counter(value).items():
+        if times > 1:
+            raise errors.InvalidInput("names", f"hold {_shown(name)} twice", remedy)
 
 
 def _float(entry: float) -> float:

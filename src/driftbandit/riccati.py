@@ -7,6 +7,8 @@ the recursion is followed by doubling: k doublings are 2^k rounds. What this lea
 that do not die out, a singular Q without noise) is settled one by one: by SciPy, by doubling with
 more patience, and where σ = 0 defeats these too, by the limit of small σ. A solution counts only
 if it passes the checks of `_steady_gains`.
+
+Known constants are left out: nothing about them is in doubt, and what is found is zero there.
 """
 
 from __future__ import annotations
@@ -40,16 +42,18 @@ def _dies_out(model: LGDS) -> bool:
 def sees_growth(model: LGDS, seen: np.ndarray) -> bool:
     """Whether every mode that does not die out shows in the rewards of ``seen``, m × d.
 
-    Popov–Belevitch–Hautus: [λI − Γ; C] keeps full column rank for every λ with |λ| ≥ 1.
+    Popov–Belevitch–Hautus: [λI − Γ; C] keeps full column rank for every λ with |λ| ≥ 1. Γ and C
+    are those of what moves.
     """
     if _dies_out(model):
         return True
     told = seen[seen.any(axis=1)]
     rows = told / np.linalg.norm(told, axis=1, keepdims=True)
-    for value in np.linalg.eigvals(model.transition):
+    transition = model.moving.transition
+    for value in np.linalg.eigvals(transition):
         if abs(value) < 1 - UNIT_CIRCLE:
             continue
-        pencil = np.vstack([value * np.eye(model.states) - model.transition, rows])
+        pencil = np.vstack([value * np.eye(model.states) - transition, rows])
         singular = np.linalg.svd(pencil, compute_uv=False)
         if singular[-1] <= 1e-9 * singular[0]:
             return False
@@ -57,7 +61,7 @@ def sees_growth(model: LGDS, seen: np.ndarray) -> bool:
 
 
 class Stack(NamedTuple):
-    """n systems, and the arms seen in each."""
+    """n systems, or what moves in them, and the arms seen in each."""
 
     transition: np.ndarray
     """Γ, n × d × d."""
@@ -70,17 +74,26 @@ class Stack(NamedTuple):
 
     @classmethod
     def of(cls, models: Sequence[LGDS], seen: np.ndarray) -> Stack:
-        """The stack of these models, with the arms seen in each."""
+        """The stack of what moves in these models, as many states in each, and the arms seen."""
+        moving = _moving(models)
+        rows, columns = moving[:, :, None], moving[:, None, :]
+        system = np.arange(len(models))[:, None, None]
+        # Strides of its own: BLAS must go the same way in any stack.
         return cls(
-            np.stack([model.transition for model in models]),
-            np.stack([model.process_cov for model in models]),
+            np.stack([model.transition for model in models])[system, rows, columns],
+            np.stack([model.process_cov for model in models])[system, rows, columns],
             np.array([model.reward_std**2 for model in models])[:, None, None],
-            np.array(seen, order="C"),  # strides of its own: BLAS must go the same way in any stack
+            np.array(np.take_along_axis(seen, columns, axis=2), order="C"),
         )
 
     def at(self, members: Any) -> Stack:
         """The systems with these numbers, or where this mask is true."""
         return Stack(*(field[members] for field in self))
+
+
+def _moving(models: Sequence[LGDS]) -> np.ndarray:
+    """The numbers of the states that move, one row for each model."""
+    return np.stack([np.flatnonzero(~model.constants) for model in models])
 
 
 def _transposed(matrices: np.ndarray) -> np.ndarray:
@@ -98,12 +111,23 @@ def _largest(matrices: np.ndarray) -> np.ndarray:
 def settled(
     models: Sequence[LGDS], seen: np.ndarray, names: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The steady covariances and the gains that keep them, n × d × d and n × d × m."""
-    size = max(1, STACK // models[0].states ** 2)
-    stacks = [slice(i, i + size) for i in range(0, len(models), size)]
-    solved = [_settled_stack(models[part], seen[part], names[part]) for part in stacks]
-    covs, gains = zip(*solved, strict=True)
-    return np.concatenate(covs), np.concatenate(gains)
+    """The steady covariances and the gains that keep them, n × d × d and n × d × m.
+
+    Arms must not read known constants (`LGDS.without_offsets`).
+    """
+    n, m, d = seen.shape
+    covs, gains = np.zeros((n, d, d)), np.zeros((n, d, m))
+    size = max(1, STACK // d**2)
+    counts = np.array([np.count_nonzero(~model.constants) for model in models])
+    for count in np.unique(counts[counts > 0]):
+        alike = np.flatnonzero(counts == count)
+        for part in np.split(alike, range(size, len(alike), size)):
+            chosen = [models[i] for i in part]
+            found = _settled_stack(chosen, seen[part], [names[i] for i in part])
+            moving = _moving(chosen)
+            covs[part[:, None, None], moving[:, :, None], moving[:, None, :]] = found[0]
+            gains[part[:, None], moving] = found[1]
+    return covs, gains
 
 
 def _settled_stack(

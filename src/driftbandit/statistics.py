@@ -7,6 +7,8 @@ there is one system alone draws runs.
 
 A bootstrap resample is kept as counts: how often each system is in it. Sorting all values once
 then gives the median of every resample, without copying a value.
+
+The rounds of one history depend on each other: there, blocks of rounds are drawn.
 """
 
 from __future__ import annotations
@@ -19,7 +21,17 @@ import numpy as np
 
 from driftbandit import errors
 
-__all__ = ["Paired", "median_interval", "paired", "several_systems", "units"]
+__all__ = [
+    "Interval",
+    "Paired",
+    "block_interval",
+    "block_length",
+    "block_means",
+    "median_interval",
+    "paired",
+    "several_systems",
+    "units",
+]
 
 BLOCK = 200_000
 """Counts looked at together: few enough to stay in a core's cache."""
@@ -256,3 +268,133 @@ def _mean(values: np.ndarray) -> Statistic:
         return (counts @ finite + rest) / values.size
 
     return of
+
+
+class Interval(NamedTuple):
+    """The mean of a series, its interval, and how many rounds were drawn together."""
+
+    mean: float
+    low: float
+    high: float
+    block: int
+
+
+def block_length(values: Any) -> int:
+    """How many neighbors to draw together: Politis and White (2004), corrected in 2009.
+
+        b = (2 G² n / D)^⅓,   G = Σ λ(k/M) |k| R(k),   D = 4/3 (Σ λ(k/M) R(k))²
+
+    R is the autocovariance, λ a flat-top window, M twice the lag from which on R is noise.
+
+    Args:
+        values: n numbers in the order of time.
+
+    Returns:
+        1 for a series without memory, at most min(3 √n, n/3).
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> block_length(rng.normal(size=500)), block_length(rng.normal(size=500).cumsum())
+        (1, 42)
+    """
+    series = _series(values)[:, 0]
+    n = len(series)
+    quiet = max(5, math.ceil(math.sqrt(math.log10(n))))
+    lags = min(math.ceil(math.sqrt(n)) + quiet, n - 1)
+    apart = series - series.mean()
+    if n < 9 or not apart.any():
+        return 1
+    size = 2 ** math.ceil(math.log2(2 * n))
+    spectrum = np.abs(np.fft.rfft(apart, size)) ** 2
+    R = np.fft.irfft(spectrum, size)[: lags + 1] / n
+    loud = np.abs(R[1:]) >= 2 * math.sqrt(math.log10(n) / n) * R[0]
+    # The first lag that is followed by ``quiet`` small ones; else the last that is not small.
+    runs = np.convolve(loud, np.ones(quiet), "valid") if len(loud) >= quiet else np.ones(1)
+    last = int(np.argmin(runs)) if not runs.all() else int(np.flatnonzero(loud)[-1]) + 1
+    M = min(2 * max(last, 1), lags)
+    k = np.arange(1, M + 1)
+    weights = np.clip(2 * (1 - k / M), 0, 1)
+    G = 2 * float(weights * k @ R[1 : M + 1])
+    D = 4 / 3 * (R[0] + 2 * float(weights @ R[1 : M + 1])) ** 2
+    most = math.ceil(min(3 * math.sqrt(n), n / 3))
+    if 2 * G**2 * n >= D * most**3:
+        return most
+    return max(1, round((2 * G**2 * n / D) ** (1 / 3)))
+
+
+def block_means(values: Any, block: int, *, resamples: int = 2000, seed: int = 0) -> np.ndarray:
+    """Means of resamples made of blocks of neighbors, the last joined to the first.
+
+    Args:
+        values: n numbers in the order of time, or n × c, whose columns stay together.
+        block: how many neighbors are drawn together; 1: the ordinary bootstrap.
+        resamples, seed: as in `paired`.
+
+    Returns:
+        resamples × c.
+    """
+    series = _series(values)
+    n = len(series)
+    block = errors.whole_number(block, "block", low=1, high=n)
+    resamples = errors.whole_number(resamples, "resamples", low=1)
+    rng = np.random.default_rng(errors.whole_number(seed, "seed", low=0))
+    blocks = -(-n // block)
+    rest = n - (blocks - 1) * block  # the last block is cut: n values in all
+    sums = np.vstack([np.zeros(series.shape[1]), np.cumsum(np.vstack([series] * 2), axis=0)])
+    whole, cut = (sums[length : length + n] - sums[:n] for length in (block, rest))
+    means = np.empty((resamples, series.shape[1]))
+    rows = max(1, BLOCK // (blocks * series.shape[1]))
+    for start in range(0, resamples, rows):
+        rows = min(rows, resamples - start)
+        drawn = rng.integers(n, size=(rows, blocks))
+        means[start : start + rows] = (whole[drawn[:, :-1]].sum(axis=1) + cut[drawn[:, -1]]) / n
+    return means
+
+
+def block_interval(
+    values: Any,
+    *,
+    block: int | None = None,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """Interval of the mean of a series whose neighbors depend on each other.
+
+    A circular block bootstrap (Politis and Romano 1992). A series with a long memory still gets
+    too short an interval: 500 rounds of AR(1) with φ = 0.5 are covered in 93 % for 95 %.
+
+    Args:
+        values: n numbers in the order of time.
+        block: how many neighbors are drawn together; None: `block_length`.
+        confidence, resamples, seed: as in `paired`.
+
+    Returns:
+        `Interval`; with one round alone its ends are NaN.
+
+    Example:
+        >>> found = block_interval(np.random.default_rng(2).normal(size=400))
+        >>> f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}] {found.block}"
+        '-0.03 [-0.13, 0.07] 1'
+    """
+    series = _series(values)
+    confidence = errors.number(confidence, "confidence", low=0, high=1, strict=True)
+    block = block_length(series) if block is None else block
+    means = block_means(series, block, resamples=resamples, seed=seed)[:, 0]
+    ends = ends_of(means, confidence) if len(series) > 1 else (math.nan, math.nan)
+    return Interval(float(series.mean()), *ends, int(block))
+
+
+def ends_of(drawn: np.ndarray, confidence: float) -> tuple[float, float]:
+    """The percentile interval of drawn values."""
+    drawn = np.sort(drawn)
+    outside = int(len(drawn) * (1 - confidence) / 2)
+    return float(drawn[outside]), float(drawn[-1 - outside])
+
+
+def _series(values: Any) -> np.ndarray:
+    """Finite numbers, n × c."""
+    series = _checked(values, "values")
+    if not np.isfinite(series).all():
+        raise errors.InvalidInput("values", "hold one that is not finite", "leave that round out")
+    return series.reshape(len(series), -1)

@@ -2,7 +2,8 @@
 
     P = Γ P Γᵀ + Q − Γ P Cᵀ (C P Cᵀ + σ² I)⁻¹ C P Γᵀ,   C the arms that are seen (P9)
 
-`riccati` solves it, for many systems at once.
+`riccati` solves it, for many systems at once. Nothing about a known constant is in doubt: P is
+zero there, and so are the gain's rows; all is solved for what moves.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def detectable(model: LGDS, arms: Any) -> np.ndarray:
         >>> detectable(model, [[1.0, 0.0], [0.0, 1.0]]).tolist()
         [True, False]
     """
-    return np.array([riccati.sees_growth(model, arm[None]) for arm in checked_arms(arms, model)])
+    rows = model.without_offsets(checked_arms(arms, model))
+    return np.array([riccati.sees_growth(model, arm[None]) for arm in rows])
 
 
 def prediction_cov(model: LGDS, arm: Any) -> np.ndarray:
@@ -56,8 +58,8 @@ def prediction_cov(model: LGDS, arm: Any) -> np.ndarray:
         1.618034
     """
     arm = errors.matrix(arm, "arm", shape=(model.states,))
-    seen = checked_arms(arm[None], model, "arm")[None]
-    return riccati.settled([model], seen, ["arm"])[0][0]
+    rows = model.without_offsets(checked_arms(arm[None], model, "arm"))
+    return riccati.settled([model], rows[None], ["arm"])[0][0]
 
 
 def prediction_covs(model: LGDS, arms: Any) -> np.ndarray:
@@ -74,14 +76,14 @@ def prediction_covs(model: LGDS, arms: Any) -> np.ndarray:
         >>> prediction_covs(LGDS([[0.5]], [[1.0]], reward_std=0.0), [[1.0], [2.0]]).ravel().tolist()
         [1.0, 1.0]
     """
-    rows = checked_arms(arms, model)
+    rows = model.without_offsets(checked_arms(arms, model))
     names = [f"arms: row {i}" for i in range(len(rows))]
     return riccati.settled([model] * len(rows), rows[:, None], names)[0]
 
 
 def oracle_cov(model: LGDS, arms: Any) -> np.ndarray:
     """P_A: the error covariance when the rewards of all ``arms`` are seen every round (P9)."""
-    _, seen = _distilled(checked_arms(arms, model)[None])
+    _, seen = _distilled(model.without_offsets(checked_arms(arms, model))[None])
     return riccati.settled([model], seen, ["arms"])[0][0]
 
 
@@ -97,11 +99,14 @@ def oracle_path(model: LGDS, arms: Any) -> Iterator[np.ndarray]:
         >>> [float(P[0, 0]) for P in itertools.islice(oracle_path(model, [[1.0]]), 3)]
         [0.0, 1.0, 1.5]
     """
-    _, seen = _distilled(checked_arms(arms, model)[None])
+    _, seen = _distilled(model.without_offsets(checked_arms(arms, model))[None])
     stack = riccati.Stack.of([model], seen)
-    covs = model.start_cov()[None]
+    moving = np.ix_(~model.constants, ~model.constants)
+    covs = model.start_cov()[moving][None]
     while True:
-        yield covs[0]
+        whole = np.zeros_like(model.transition)
+        whole[moving] = covs[0]
+        yield whole
         covs = riccati.next_round(covs, stack)
 
 
@@ -140,7 +145,8 @@ def oracle_gains(systems: Sequence[tuple[LGDS, Any]]) -> np.ndarray:
 
 
 def _gains(models: Sequence[LGDS], arms: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    weights, seen = _distilled(arms)
+    pairs = zip(models, arms, strict=True)
+    weights, seen = _distilled(np.stack([model.without_offsets(rows) for model, rows in pairs]))
     return riccati.settled(models, seen, names)[1] @ weights
 
 

@@ -31,6 +31,7 @@ MOST_ROUNDS = 2000
 
 def system_facts(model: LGDS, arms: np.ndarray) -> System:
     """Size, stability, noise and start."""
+    settled = model.initial_cov is None and model.is_stable
     return System(
         states=model.states,
         arms=len(arms),
@@ -38,7 +39,8 @@ def system_facts(model: LGDS, arms: np.ndarray) -> System:
         spectral_radius=model.spectral_radius,
         stable=model.is_stable,
         noise_reaches_all=model.is_controllable(),
-        starts_stationary=model.initial_cov is None,
+        starts_stationary=settled and np.allclose(model.start_mean(), model.stationary_mean()),
+        constants=int(model.constants.sum()),
     )
 
 
@@ -53,10 +55,12 @@ def arm_facts(model: LGDS, arms: np.ndarray, rounds: int) -> tuple[Arm, ...]:
     seen = steady_state.detectable(model, arms)
     traces = _error_traces(model, arms, seen)
     spreads: list[float | None] = [None] * len(arms)
+    pays: list[float | None] = [None] * len(arms)
     total = 0.0
     if model.is_stable:
         Z = model.stationary_cov()
         total = float(np.trace(Z))
+        pays = (arms @ model.stationary_mean()).tolist()
         spreads = np.sqrt(np.maximum(np.vecdot(arms @ Z, arms), 0)).tolist()
     conditions, ranks = _gramians(model, arms)
     first, group = _groups(arms)
@@ -73,6 +77,7 @@ def arm_facts(model: LGDS, arms: np.ndarray, rounds: int) -> tuple[Arm, ...]:
             reward_spread=spreads[i],
             best_share=shares[i],
             same_as=None if first[group[i]] == i else int(first[group[i]]),
+            mean_reward=pays[i],
         )
         for i, trace in enumerate(traces)
     )
@@ -98,11 +103,12 @@ def _error_traces(model: LGDS, arms: np.ndarray, seen: np.ndarray) -> list[float
 
 
 def _gramians(model: LGDS, arms: np.ndarray) -> tuple[list[float | None], list[int]]:
-    """Condition number and rank of O after d rounds of each arm.
+    """Condition number and rank of O after d rounds of each arm, for what moves.
 
     O = MᵀM with rows aᵀΓ^τ in M, whose singular values keep the digits that squaring loses.
     """
-    d = model.states
+    d, moving = model.states, int((~model.constants).sum())
+    arms, transition = model.without_offsets(arms), model.moving.transition
     conditions: list[float | None] = []
     ranks: list[int] = []
     size = max(1, BLOCK // d**2)
@@ -112,12 +118,12 @@ def _gramians(model: LGDS, arms: np.ndarray) -> tuple[list[float | None], list[i
         with np.errstate(over="ignore", invalid="ignore"):
             for power in range(d):
                 M[:, power] = rows
-                rows = rows @ model.transition
+                rows = rows @ transition
         M[~np.isfinite(M).all(axis=(1, 2))] = 0  # beyond any number
         for values in np.linalg.svd(M, compute_uv=False):
             ranks.append(int((values > RANK_TOLERANCE * values[0]).sum()))
-            full = ranks[-1] == d
-            conditions.append(float((values[0] / values[-1]) ** 2) if full else None)
+            full = 0 < ranks[-1] == moving
+            conditions.append(float((values[0] / values[moving - 1]) ** 2) if full else None)
     return conditions, ranks
 
 
@@ -147,8 +153,6 @@ def floor(model: LGDS, arms: np.ndarray, rounds: int) -> Floor:
     """The regret per round nobody can beat: of a settled state, or of the first ``rounds``."""
     fast = model.spectral_radius ** (rounds / 5) < SETTLED
     settled = fast and model.initial_cov is None
-    if not settled and model.start_mean().any():
-        return Floor(None, None, None, "it is not known for a state that starts from a mean")
     if not settled and rounds > MOST_ROUNDS:
         reason = f"it takes too long for {rounds} rounds; db.theory.finite_lower_bound computes it"
         return Floor(None, None, None, reason)

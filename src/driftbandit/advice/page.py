@@ -109,19 +109,29 @@ def _with(section: Section, picture: Picture) -> Section:
 
 def _line(system: System) -> str:
     kind = "stable" if system.stable else "never settles"
-    start = "the stationary law" if system.starts_stationary else "initial_cov"
+    start = "the stationary law" if system.starts_stationary else "a law of its own"
     noise = "" if system.noise_reaches_all else "; the noise does not reach every state"
+    known, rest = "", ""
+    if system.constants:
+        several = system.constants > 1
+        known = f" ({system.constants} known constant{'s' * several})"
+        rest = f" without {'them' if several else 'it'}"
     return (
-        f"{system.states} state{'s' * (system.states > 1)}, {system.arms} "
+        f"{system.states} state{'s' * (system.states > 1)}{known}, {system.arms} "
         f"arm{'s' * (system.arms > 1)}, reward noise σ = {system.reward_std:.4g}; {kind}, "
-        f"ρ(Γ) = {system.spectral_radius:.4g}; starts from {start}{noise}."
+        f"ρ(Γ) = {system.spectral_radius:.4g}{rest}; starts from {start}{noise}."
     )
 
 
 def _arms(advice: Advice, most: int) -> Section:
     shown = _telling(advice.arms, most)
-    columns = ["arm", "best, %", "reward s.d.", "detectable", "tr P_a", "removed, %", "cond O"]
-    rows = [_arm(arm, advice.system.states) for arm in shown]
+    spread = "s.d." if advice.system.constants else "reward s.d."
+    columns = ["arm", "best, %", spread, "detectable", "tr P_a", "removed, %", "cond O"]
+    rows = [_arm(arm, advice.system.states - advice.system.constants) for arm in shown]
+    if advice.system.constants:
+        columns.insert(2, "mean")
+        for arm, row in zip(shown, rows, strict=True):
+            row.insert(2, _cell(arm.mean_reward))
     blocks: list[Table | Paragraph | Points] = [
         Table("What each arm pays and teaches", columns, rows)
     ]
@@ -130,18 +140,18 @@ def _arms(advice: Advice, most: int) -> Section:
         blocks.append(
             Paragraph(f"{left:,} more arms are left out: those above are the best most often.")
         )
-    blocks.append(
-        Points(
-            [
-                "best: how often it is the best arm, from 16,384 draws of the state.",
-                "reward s.d.: √(aᵀZa), how much its mean reward moves over time.",
-                "detectable: every mode that does not die out by itself shows in its rewards.",
-                "tr P_a: the error left in the state if it is played forever.",
-                "removed: 1 − tr P_a / tr Z, what that takes off the state's own variance.",
-                "cond O: of d rounds' observability Gramian; large: some of the state hides.",
-            ]
-        )
-    )
+    readings = [
+        "best: how often it is the best arm, from 16,384 draws of the state.",
+        f"{spread}: √(aᵀZa), how much its mean reward moves over time.",
+        "detectable: every mode that does not die out by itself shows in its rewards.",
+        "tr P_a: the error left in the state if it is played forever.",
+        "removed: 1 − tr P_a / tr Z, what that takes off the state's own variance.",
+        "cond O: of d rounds' observability Gramian; large: some of the state hides.",
+    ]
+    if advice.system.constants:
+        readings.insert(1, "mean: ⟨a, E z⟩, what it pays on average once the state has settled.")
+        readings.append("detectable, tr P_a, removed, cond O: of what moves, constants left out.")
+    blocks.append(Points(readings))
     return Section("arms", "The arms", blocks)
 
 
@@ -210,18 +220,19 @@ def _metric(advice: Advice) -> Section:
             favored = policy == winner
             rows[-1] += [_cell(low), Cell(number(high), high, tone="good" if favored else "")]
     columns = ["policy", "least φ", "greatest φ", "squared: least", "greatest"]
+    readings = [
+        "φ: how far a policy's view of the arms is from that of one who sees all.",
+        "squared: with ‖μ‖² for the printed ‖μ‖, a squared 2-Wasserstein distance.",
+    ]
+    if advice.system.constants:
+        readings.append("Offsets cancel in φ: arms that they keep from being best count in full.")
     return Section(
         "metric",
         title,
         [
             Table("Interval of φ, as printed in the paper and squared", columns, rows),
             Paragraph(_prediction(metric)),
-            Points(
-                [
-                    "φ: how far a policy's view of the arms is from that of one who sees all.",
-                    "squared: with ‖μ‖² for the printed ‖μ‖, a squared 2-Wasserstein distance.",
-                ]
-            ),
+            Points(readings),
         ],
     )
 

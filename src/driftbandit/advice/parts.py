@@ -35,13 +35,15 @@ class System:
     reward_std: float
     """σ."""
     spectral_radius: float
-    """ρ(Γ)."""
+    """ρ(Γ), known constants left out."""
     stable: bool
     """ρ(Γ) < 1."""
     noise_reaches_all: bool
     """(Γ, Q^½) is controllable."""
     starts_stationary: bool
-    """False: the state starts from ``initial_cov``."""
+    """False: the state starts from ``initial_cov``, or from a mean that it does not keep."""
+    constants: int = 0
+    """How many of the states are known constants, which arms read with offsets of their own."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,15 @@ class Arm:
     gramian_condition: float | None
     """Condition number of O after d rounds of it; None: O is singular."""
     gramian_rank: int
-    """Rank of O; d: it shows every direction of the state."""
+    """Rank of O; d, less the known constants: it shows every direction of what moves."""
     reward_spread: float | None
     """√(aᵀZa), the standard deviation of ⟨a, z⟩ once the state has settled."""
     best_share: float | None
     """How often it is the best arm, from draws of the state."""
     same_as: int | None
     """The first arm that is equal to it."""
+    mean_reward: float | None = 0.0
+    """⟨a, E z⟩ once the state has settled: its offset; None: the state never settles."""
 
 
 @dataclass(frozen=True)

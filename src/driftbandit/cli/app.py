@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 import driftbandit
-from driftbandit.cli import advise, reproduce, simulate
+from driftbandit.cli import advise, fit, replay, reproduce, simulate
 
 __all__ = ["app", "main"]
 
@@ -20,8 +20,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+app.command(name="fit", epilog=fit.EXAMPLES)(fit.command)
 app.command(name="advise", epilog=advise.EXAMPLES)(advise.command)
 app.command(name="simulate", epilog=simulate.EXAMPLES)(simulate.command)
+app.command(name="replay", epilog=replay.EXAMPLES)(replay.command)
 app.command(name="reproduce", epilog=reproduce.EXAMPLES)(reproduce.command)
 
 

@@ -1,6 +1,6 @@
 """Learning a model from logs of decisions.
 
-`read_log` and `read_arms` read files, `fit` learns the model.
+`read_log` and `read_arms` read files, `fit` learns the model, `one_step` says how well it predicts.
 """
 
 from __future__ import annotations
@@ -13,11 +13,35 @@ from driftbandit.identify.readers import as_log, read_arms, read_log
 
 if TYPE_CHECKING:
     from driftbandit.identify.fitting import Fit, fit
+    from driftbandit.identify.prediction import OneStep, one_step
+    from driftbandit.identify.selection import Selection
 
-__all__ = ["Arms", "Fit", "Log", "Sequence", "as_log", "fit", "read_arms", "read_log"]
+__all__ = [
+    "Arms",
+    "Fit",
+    "Log",
+    "OneStep",
+    "Selection",
+    "Sequence",
+    "as_log",
+    "fit",
+    "one_step",
+    "read_arms",
+    "read_log",
+]
+
+LATER = {
+    "Fit": "fitting",
+    "fit": "fitting",
+    "OneStep": "prediction",
+    "one_step": "prediction",
+    "Selection": "selection",
+}
+"""What loads JAX, and where it is."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Fit", "fit"):  # loads JAX
-        return getattr(importlib.import_module("driftbandit.identify.fitting"), name)
+    if name in LATER:
+        module = importlib.import_module(f"driftbandit.identify.{LATER[name]}")
+        return getattr(module, name)
     raise AttributeError(f"module 'driftbandit.identify' has no attribute {name!r}")

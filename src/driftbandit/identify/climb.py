@@ -42,11 +42,11 @@ def climb(
         moved: called with the share of the iterations done.
 
     Returns:
-        The parameters, the log-likelihoods on the way, and whether it came to rest.
+        The parameters, what was climbed on the way (`em.objective`), and whether it came to rest.
     """
     least = tolerance * float(data.seen.sum())
     sums = em.e_step(parameters, data)
-    likelihoods = [float(sums.log_likelihood)]
+    likelihoods = [em.objective(parameters, sums, options)]
     done = 1
     while done < iterations:
         begin = likelihoods[-1]
@@ -54,16 +54,19 @@ def climb(
         sums_first = em.e_step(first, data)
         second = em.m_step(first, sums_first, options)
         sums = em.e_step(second, data)
-        likelihoods += [float(sums_first.log_likelihood), float(sums.log_likelihood)]
+        likelihoods += [
+            em.objective(first, sums_first, options),
+            em.objective(second, sums, options),
+        ]
         done += 2
         jump = _jump(parameters, first, second, options)
         parameters = second
         if jump is not None:
             sums_jump = em.e_step(jump, data)
             done += 1
-            if float(sums_jump.log_likelihood) > likelihoods[-1]:
+            if (higher := em.objective(jump, sums_jump, options)) > likelihoods[-1]:
                 parameters, sums = jump, sums_jump
-                likelihoods.append(float(sums.log_likelihood))
+                likelihoods.append(higher)
         moved(min(done / iterations, 1.0))
         if likelihoods[-1] - begin <= least:
             return parameters, likelihoods, True

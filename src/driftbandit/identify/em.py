@@ -21,7 +21,17 @@ import numpy as np
 
 from driftbandit.arrays import Array
 
-__all__ = ["STRUCTURES", "Data", "Options", "Parameters", "Sums", "e_step", "m_step"]
+__all__ = [
+    "STRUCTURES",
+    "Data",
+    "Options",
+    "Parameters",
+    "Prior",
+    "Sums",
+    "e_step",
+    "m_step",
+    "objective",
+]
 
 Structure = Literal["free", "diagonal", "scalar"]
 STRUCTURES: tuple[Structure, ...] = ("free", "diagonal", "scalar")
@@ -61,6 +71,40 @@ class Parameters(NamedTuple):
     """o_a, k: what each arm pays where the state is zero."""
 
 
+class Prior(NamedTuple):
+    """Rounds imagined beside the log's, of a state with covariance S that forgets at once.
+
+    They enter the likelihood with what they are expected to add to it, up to a constant:
+
+        −½ λ (log det Q + tr Q⁻¹ (S + Γ S Γᵀ))
+
+    Γ is drawn towards zero and Q towards S where a log tells little; a long one overrules them.
+    """
+
+    rounds: float
+    """λ, how many."""
+    cov: Array
+    """S, d × d."""
+
+    def added(self, sums: Sums) -> Sums:
+        """The sums with those of the imagined rounds."""
+        whole = self.rounds * self.cov
+        return sums._replace(
+            transitions=sums.transitions + self.rounds,
+            before=sums.before + whole,
+            after=sums.after + whole,
+        )
+
+    def log_density(self, parameters: Parameters) -> float:
+        """What they add to the log-likelihood."""
+        sign, log_det = np.linalg.slogdet(parameters.process_cov)
+        if sign <= 0:
+            return -math.inf
+        spread = self.cov + parameters.transition @ self.cov @ parameters.transition.T
+        trace = np.trace(np.linalg.solve(parameters.process_cov, spread))
+        return float(-0.5 * self.rounds * (log_det + trace))
+
+
 class Options(NamedTuple):
     """What may be estimated, and in which form."""
 
@@ -72,6 +116,8 @@ class Options(NamedTuple):
     """Estimate the read-outs."""
     offsets: bool = False
     """Estimate the offsets."""
+    prior: Prior | None = None
+    """Rounds imagined beside the log's; None: the log alone."""
 
 
 class Sums(NamedTuple):
@@ -222,6 +268,12 @@ def _sequence(p: Parameters, arms: Any, rewards: Any, seen: Any, length: Any) ->
     )
 
 
+def objective(parameters: Parameters, sums: Sums, options: Options) -> float:
+    """What every iteration raises: the log-likelihood, with the prior's part where there is one."""
+    prior = 0.0 if options.prior is None else options.prior.log_density(parameters)
+    return float(sums.log_likelihood) + prior
+
+
 def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
     """The parameters under which the smoothed states are likeliest; likelier than before at least.
 
@@ -233,6 +285,8 @@ def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
         sums: of the E-step with them.
         options: what to estimate.
     """
+    if options.prior is not None:
+        sums = options.prior.added(sums)
     transition = _transition(parameters, sums, options)
     process_cov = parameters.process_cov
     if sums.transitions > 0:

@@ -12,13 +12,20 @@ from driftbandit import errors
 from driftbandit.identify import em
 from driftbandit.identify.climb import climb
 from driftbandit.identify.log import Arms, Log
+from driftbandit.identify.meter import Meter, Share
 from driftbandit.identify.readers import as_log
+from driftbandit.identify.selection import Selection, candidates, select, splits
+from driftbandit.identify.starts import beginning, of_model
 from driftbandit.model import LGDS, factor
 
 __all__ = ["Fit", "data_of", "fit"]
 
+LARGEST_REWARD = 1e30
+"""The largest reward, and one over the least it may be: fourth powers must still be numbers."""
 LARGEST_GRID = 10**8
 """Rounds × sequences × states² that are smoothed at once."""
+MOST_ITERATIONS, LEAST_TOLERANCE = 60, 1e-4
+"""Of the climbs that the number of states is chosen by: they are many, and only compared."""
 HIDDEN = 1e-6
 """A direction that shows this much less in the rewards than the best one is not identified."""
 
@@ -37,13 +44,17 @@ class Fit:
     names: tuple[str, ...]
     """What the log calls the arms."""
     log_likelihoods: np.ndarray
-    """Of the log along the climb from the best start; it never falls."""
+    """Of the log along the climb from the best start, with the prior's part; it never falls."""
+    log_likelihood: float
+    """Of the log alone, at the end."""
     converged: bool
     """Whether the last gain was below the tolerance."""
     parameters: em.Parameters
     """As EM left them: the estimated start of a sequence among them."""
     warnings: tuple[str, ...]
     """What the log cannot tell."""
+    selection: Selection | None = None
+    """How the number of states was chosen; None: it was given, or there was no choice."""
 
 
 def fit(
@@ -57,8 +68,10 @@ def fit(
     starts: int = 3,
     iterations: int = 200,
     tolerance: float = 1e-5,
+    prior: float | None = None,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    start: LGDS | None = None,
+    progress: Callable[[Share], None] | None = None,
 ) -> Fit:
     """Learn Γ, Q, σ, the start and the arms' offsets from a log by expectation maximization.
 
@@ -67,15 +80,20 @@ def fit(
         arms: k × d features, in the order of the log's arm names where these are numbers; or
             `Arms`, as `read_arms` gives. None: what the arms read is estimated too, or, with as
             many states as arms, each arm has a state of its own.
-        states: d; None: the number of features, or without arms as many as there are arms.
+        states: d; None: the number of features, or without arms the number that best predicts
+            rewards it was not learned from, see `selection.select`.
         structure: of Γ: "free"; "diagonal" or "scalar", which come with a diagonal Q.
         stable: keep ρ(Γ) below 1.
         offsets: whether arms pay an offset of their own, as real rewards do.
         starts: how many starts to climb from; the likeliest end is kept.
         iterations: at most so many for each.
         tolerance: stop when an iteration gains less than this per reward.
+        prior: how many rounds of a state that forgets at once are imagined beside the log's, so
+            that a free Γ does not follow the noise of a short log (`em.Prior`); None: d² / 5;
+            0: plain maximum likelihood. Simple structures take none.
         seed: of the starts.
-        progress: called with the share of the iterations done, 0 to 1.
+        start: a model to climb from in place of the first start, as an earlier fit gave it.
+        progress: called with the share of the work done, 0 to 1, a `Share`.
 
     Returns:
         `Fit`.
@@ -93,21 +111,30 @@ def fit(
     iterations = errors.whole_number(iterations, "iterations", low=1)
     tolerance = errors.number(tolerance, "tolerance", low=0)
     rng = np.random.default_rng(errors.whole_number(seed, "seed", low=0))
-    read, reads, estimated = _read(log, arms, states, rng)
-    data = data_of(read, reads.shape[1])
-    options = em.Options(structure, bool(stable), estimated, bool(offsets))
-    best: tuple[em.Parameters, list[float], bool] | None = None
-    for number in range(starts):
-
-        def moved(share: float, number: int = number) -> None:
-            if progress is not None:
-                progress((number + share) / starts)
-
-        start = _start(data, reads, options, rng, number)
-        found = climb(start, data, options, iterations, tolerance, moved)
-        if best is None or found[1][-1] > best[1][-1]:
-            best = found
-    assert best is not None
+    if prior is not None:
+        prior = errors.number(prior, "prior", low=0)
+    read, features, states = _read(log, arms, states)
+    data, k = data_of(read, states or 1), len(read.names)
+    if not _has_size(data.rewards):
+        iterations = 1  # there is nothing to climb
+    options = em.Options(structure, bool(stable), False, bool(offsets))
+    meter, chosen = Meter(progress), None
+    if states is None and k > 1:
+        limits = min(iterations, MOST_ITERATIONS), max(tolerance, LEAST_TOLERANCE)
+        chosen = _chosen(data, k, options, prior, rng, limits, meter, starts * iterations)
+    d = chosen.states if chosen else states or 1
+    best = _learned(
+        data,
+        (k, d),
+        features,
+        options,
+        prior,
+        rng,
+        (iterations, tolerance),
+        lambda number: meter.climb((1 - meter.share) / (starts - number), iterations),
+        starts,
+        start,
+    )
     parameters, likelihoods, converged = best
     model, rows = _assembled(parameters, options, len(data.lengths))
     return Fit(
@@ -115,10 +142,57 @@ def fit(
         rows,
         read.names,
         np.array(likelihoods),
+        float(em.e_step(parameters, data).log_likelihood),
         converged,
         parameters,
-        tuple(_warnings(parameters, data, read, converged)),
+        tuple(_warnings(parameters, data, read, converged, guessed=not (states or chosen))),
+        chosen,
     )
+
+
+def _learned(
+    data: em.Data,
+    shape: tuple[int, int],
+    features: np.ndarray | None,
+    options: em.Options,
+    prior: float | None,
+    rng: np.random.Generator,
+    limits: tuple[int, float],
+    meter: Callable[[int], Callable[[float], None]],
+    starts: int = 1,
+    start: LGDS | None = None,
+) -> tuple[em.Parameters, list[float], bool]:
+    """The best of several climbs, as `climb` returns it.
+
+    Args:
+        data: S sequences.
+        shape: k arms, d states.
+        features: k × d; None: what arms read is estimated, or each has a state of its own.
+        options: what else to estimate.
+        prior: as `fit` takes it.
+        rng: draws the starts.
+        limits: iterations and tolerance of a climb.
+        meter: what the climb of a number moves.
+        starts: how many climbs.
+        start: a model to climb from first.
+    """
+    k, d = shape
+    reads = np.eye(k, d) if features is None else features
+    options = options._replace(reads=features is None and d < k)
+    by_moments = 0 if features is None else 1  # from guesses, read-outs are seldom found
+    rounds = d**2 / 5 if prior is None else prior
+    best: tuple[em.Parameters, list[float], bool] | None = None
+    for number in range(starts):
+        begin = beginning(data, reads, options, rng, number, moments=number == by_moments)
+        if options.structure == "free" and rounds > 0:
+            options = options._replace(prior=em.Prior(rounds, begin.initial_cov / 2))
+        if start is not None and number == 0:
+            begin = of_model(start, begin)
+        found = climb(begin, data, options, *limits, meter(number))
+        if best is None or found[1][-1] > best[1][-1]:
+            best = found
+    assert best is not None
+    return best
 
 
 def _name(structure: Any) -> em.Structure:
@@ -126,29 +200,72 @@ def _name(structure: Any) -> em.Structure:
     return next(name for name in get_args(em.Structure) if name == found)
 
 
-def _read(
-    log: Any, arms: Any, states: int | None, rng: np.random.Generator
-) -> tuple[Log, np.ndarray, bool]:
-    """The log, the read-outs to start from, and whether these are estimated."""
+def _read(log: Any, arms: Any, states: int | None) -> tuple[Log, np.ndarray | None, int | None]:
+    """The log, the arms' features if they are given, and the number of states if it is."""
     if isinstance(arms, Arms):
-        read, reads = as_log(log, arms.names), arms.features
+        read, features = as_log(log, arms.names), arms.features
     elif arms is not None:
-        reads = errors.matrix(arms, "arms", shape=(None, None))
-        read = as_log(log, log.names if isinstance(log, Log) else _numbered(len(reads)))
-        if len(read.names) != len(reads):
-            problem = f"has {len(reads)} rows for the log's {len(read.names)} arms"
+        features = errors.matrix(arms, "arms", shape=(None, None))
+        read = as_log(log, log.names if isinstance(log, Log) else _numbered(len(features)))
+        if len(read.names) != len(features):
+            problem = f"has {len(features)} rows for the log's {len(read.names)} arms"
             raise errors.InvalidInput("arms", problem, "give one row of features for each arm")
     else:
         read = as_log(log)
-        k = len(read.names)
-        d = k if states is None else errors.whole_number(states, "states", low=1, high=k)
-        if d == k:
-            return read, np.eye(k), False
-        return read, rng.standard_normal((k, d)), True
-    d = reads.shape[1]
+        if states is not None:
+            states = errors.whole_number(states, "states", low=1, high=len(read.names))
+        return read, None, states
+    d = features.shape[1]
     if states is not None and errors.whole_number(states, "states", low=1) != d:
         raise errors.InvalidInput("states", f"is {states}", f"the arms have {d} features: give {d}")
-    return read, reads, False
+    return read, features, d
+
+
+def _chosen(
+    data: em.Data,
+    arms: int,
+    options: em.Options,
+    prior: float | None,
+    rng: np.random.Generator,
+    limits: tuple[int, float],
+    meter: Meter,
+    later: int,
+) -> Selection | None:
+    """The number of states by cross-validation; None where the log is too short for it.
+
+    Args:
+        data: S sequences.
+        arms: k.
+        options: of the fit.
+        prior: as `fit` takes it.
+        rng: draws the starts.
+        limits: iterations and tolerance of a climb.
+        meter: of the fit.
+        later: iterations that follow when the number is known.
+    """
+    parts = splits(data)
+    if not parts:
+        return None
+    tried = [d for d in candidates(arms) if data.seen.size * d**2 <= LARGEST_GRID]
+    work = limits[0] * len(parts) * sum(2 + d for d in tried) + later * (2 + tried[-1])
+
+    def learn(part: em.Data, d: int) -> em.Parameters:
+        moved = meter.climb(limits[0] * (2 + d) / work, limits[0])
+        shape = (arms, d)
+        found, _, _ = _learned(part, shape, None, options, prior, rng, limits, lambda _: moved)
+        mean, cov = _start_law(found, int(np.count_nonzero(part.lengths)))
+        return found._replace(initial_mean=mean, initial_cov=cov)
+
+    return select(parts, tried, learn)
+
+
+def _has_size(rewards: np.ndarray) -> bool:
+    """Whether there is a reward but zero; those beyond what can be reckoned with are refused."""
+    largest = float(np.abs(rewards).max())
+    if largest > 0 and not 1 / LARGEST_REWARD <= largest <= LARGEST_REWARD:
+        remedy = f"measure them in other units: {LARGEST_REWARD:g} is the most"
+        raise errors.InvalidInput("log", f"has rewards up to {largest:g}", remedy)
+    return largest > 0
 
 
 def _numbered(count: int) -> tuple[str, ...]:
@@ -164,11 +281,11 @@ def data_of(log: Log, states: int = 1) -> em.Data:
     """
     lengths = np.array([int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences])
     plays = max(int(np.unique(one.rounds, return_counts=True)[1].max()) for one in log.sequences)
-    shape = (len(log.sequences), int(lengths.max()), plays)
+    shape = (len(log.sequences), _roomy(int(lengths.max())), plays)
     if np.prod([float(size) for size in shape]) * states**2 > LARGEST_GRID:
         raise errors.InvalidInput(
             "log",
-            f"spans {shape[1]} rounds in {shape[0]} sequences, up to {plays} plays in a round",
+            f"spans {lengths.max()} rounds in {shape[0]} sequences, up to {plays} plays in a round",
             "number rounds without large gaps, or fit a part of it",
         )
     arms, rewards, seen = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape)
@@ -185,46 +302,33 @@ def data_of(log: Log, states: int = 1) -> em.Data:
     return em.Data(arms, rewards, seen, lengths)
 
 
-def _start(
-    data: em.Data, reads: np.ndarray, options: em.Options, rng: np.random.Generator, number: int
-) -> em.Parameters:
-    """Half of the rewards' variance is noise, half is the state; the first start turns nothing."""
-    k, d = reads.shape
-    seen = data.seen > 0
-    offsets = np.zeros(k)
-    if options.offsets:
-        counts = np.bincount(data.arms[seen], minlength=k)
-        sums = np.bincount(data.arms[seen], data.rewards[seen], minlength=k)
-        offsets = np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum() / counts.sum())
-    left = data.rewards[seen] - offsets[data.arms[seen]]
-    variance = max(float(left @ left) / len(left), np.finfo(float).tiny)
-    memory = (0.9, 0.5, 0.99)[number % 3]
-    transition = memory * np.eye(d)
-    if number and options.structure == "free":
-        turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
-        transition = memory * (0.5 * np.eye(d) + 0.5 * turn)
-    size = variance / 2 / max(float((reads**2).sum(axis=1).mean()), np.finfo(float).tiny)
-    return em.Parameters(
-        transition,
-        (1 - memory**2) * size * np.eye(d),
-        np.asarray(variance / 2),
-        np.zeros(d),
-        size * np.eye(d),
-        reads,
-        offsets,
-    )
+def _roomy(rounds: int) -> int:
+    """The next of 1, 2, 3, 4, 6, 8, 12, …: logs of about one length share a compiled program."""
+    whole = 1 << (rounds - 1).bit_length()
+    return whole * 3 // 4 if rounds <= whole * 3 // 4 else whole
+
+
+def _start_law(parameters: em.Parameters, sequences: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of a new run's start: the log's, and d + 1 of runs that had settled.
+
+    The starts of a few sequences can be matched as closely as one likes; that predicts no other.
+    """
+    mean, cov = parameters.initial_mean, parameters.initial_cov
+    settled = LGDS(parameters.transition, parameters.process_cov, 1.0)
+    if not settled.is_stable:
+        return mean, cov
+    own = sequences / (sequences + len(mean) + 1)
+    blend = own * cov + (1 - own) * (settled.stationary_cov() + own * np.outer(mean, mean))
+    return own * mean, blend
 
 
 def _assembled(
     parameters: em.Parameters, options: em.Options, sequences: int
 ) -> tuple[LGDS, np.ndarray]:
-    """The model: a new run starts as the log's did if these were many, else as one that settled."""
-    d = len(parameters.transition)
+    """The model, and what the arms read of it."""
     std = np.sqrt(parameters.reward_var)
-    moving = LGDS(parameters.transition, parameters.process_cov, std, parameters.initial_cov)
-    mean, cov = parameters.initial_mean, parameters.initial_cov
-    if moving.is_stable and sequences < 2 * d:
-        mean, cov = np.zeros(d), LGDS(moving.transition, moving.process_cov, std).stationary_cov()
+    mean, cov = _start_law(parameters, sequences)
+    moving = LGDS(parameters.transition, parameters.process_cov, std, cov)
     if not options.offsets:
         start = mean if mean.any() else None
         return LGDS(moving.transition, moving.process_cov, std, cov, start), parameters.reads
@@ -245,9 +349,15 @@ def _with_constant(matrix: np.ndarray, corner: float) -> np.ndarray:
     return whole
 
 
-def _warnings(parameters: em.Parameters, data: em.Data, log: Log, converged: bool) -> list[str]:
+def _warnings(
+    parameters: em.Parameters, data: em.Data, log: Log, converged: bool, guessed: bool
+) -> list[str]:
     said = []
-    if not converged:
+    if guessed and len(log.names) > 1:
+        said.append("Too few rewards to choose the number of states: there is one.")
+    if not data.rewards.any():
+        said.append("All rewards are zero: what was found is the start's, not the log's.")
+    elif not converged:
         said.append("The likelihood was still rising: give more iterations.")
     played = np.bincount(data.arms[data.seen > 0], minlength=len(log.names)) > 0
     if not played.all():

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import driftbandit
 from driftbandit import plots
+from driftbandit.files import write_whole
 from driftbandit.paper.target import Options, Target, storable
 from driftbandit.report import Facts, Paragraph, Section, page
 from driftbandit.study import Outcome, run
 from driftbandit.study.engines import Engine
 from driftbandit.study.run import Progress
-from driftbandit.study.store import logged_seconds, write_whole
+from driftbandit.study.store import logged_seconds
 
 __all__ = ["Reproduced", "reproduce", "write_report"]
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from driftbandit import errors
 from driftbandit.policies import (
+    discounted_linucb,
+    discounted_ucb,
     idea,
     kalman_oracle,
     kalman_ucb,
@@ -36,8 +38,10 @@ _MODULES: dict[str, ModuleType] = {
     "kalman_oracle": kalman_oracle,
     "ucb": ucb,
     "sliding_window_ucb": sliding_window_ucb,
+    "discounted_ucb": discounted_ucb,
     "rexp3": rexp3,
     "oful": oful,
+    "discounted_linucb": discounted_linucb,
     "random": random,
 }
 
@@ -51,8 +55,10 @@ TITLES = {
     "rexp3": "Rexp3",
     "sliding_window_ucb": "SW-UCB",
     "ucb": "UCB",
+    "discounted_ucb": "D-UCB",
+    "discounted_linucb": "D-LinUCB",
 }
-"""Policies as the paper writes them."""
+"""Policies as the papers write them."""
 
 
 def available() -> tuple[str, ...]:

@@ -98,8 +98,8 @@ class Policy:
     """Whether arms matter by their rows in ``problem.arms`` alone, so that new ones may come."""
     observe: Callable[[Any, Problem, Array, Array], Any] | None = None
     """``update`` within a round: learn a reward, let no time pass; None: ``update`` itself."""
-    wait: Callable[[Any, Problem], Any] | None = None
-    """What a round without a reward does to the state; None: nothing."""
+    wait: Callable[[Any, Problem, int], Any] | None = None
+    """What so many rounds without a reward do to the state; None: nothing."""
 
     @property
     def label(self) -> str:

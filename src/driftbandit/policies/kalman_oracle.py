@@ -55,9 +55,12 @@ def observe(state: OracleState, problem: Problem, arm: Array, rewards: Array) ->
     return OracleState(state.mean + problem.constants["gain"] @ surprise)
 
 
-def wait(state: OracleState, problem: Problem) -> OracleState:
-    """z̃ ← Γ z̃."""
-    return OracleState(problem.model.transition @ state.mean)
+def wait(state: OracleState, problem: Problem, rounds: int = 1) -> OracleState:
+    """z̃ ← Γ z̃, each round."""
+    mean = state.mean
+    for _ in range(rounds):
+        mean = problem.model.transition @ mean
+    return OracleState(mean)
 
 
 def update(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> OracleState:

@@ -71,8 +71,8 @@ def _observe(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Bel
     return kalman.observe(belief, problem.model, problem.arms[arm], reward)
 
 
-def _wait(belief: Belief, problem: Problem) -> Belief:
-    return kalman.predict(belief, problem.model)
+def _wait(belief: Belief, problem: Problem, rounds: int) -> Belief:
+    return kalman.predict(belief, problem.model, rounds)
 
 
 def arm_variances(cov: Array, arms: Array) -> tuple[Array, Array]:

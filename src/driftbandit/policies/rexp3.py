@@ -19,7 +19,7 @@ from driftbandit import errors
 from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
 from driftbandit.policies.base import Noise, Policy, Problem
-from driftbandit.policies.scale import reward_scale
+from driftbandit.policies.scale import reward_drift, reward_scale
 
 __all__ = ["Rexp3State", "policy"]
 
@@ -41,9 +41,7 @@ def prepare(
     span = 6 * reward_scale(model, arms, rounds)
     if batch is None:
         # V = n · max_a std⟨a, z(t+1) − z(t)⟩ / span: how far rescaled means drift in n rounds.
-        change = model.transition - np.eye(model.states)
-        drift = change @ model.settled_moment(rounds) @ change.T + model.process_cov
-        fastest = math.sqrt(max(float(np.einsum("kd,de,ke->k", arms, drift, arms).max()), 0.0))
+        fastest = reward_drift(model, arms, rounds)
         batch = rounds
         if fastest > 0:
             length = (k * math.log(k)) ** (1 / 3) * (span / fastest) ** (2 / 3)

@@ -10,7 +10,7 @@ from driftbandit import errors
 from driftbandit.arrays import Array
 from driftbandit.model import LGDS
 
-__all__ = ["reward_scale"]
+__all__ = ["reward_drift", "reward_scale"]
 
 
 def reward_scale(model: LGDS, arms: Array, rounds: int) -> float:
@@ -28,3 +28,13 @@ def reward_scale(model: LGDS, arms: Array, rounds: int) -> float:
             "play fewer rounds",
         )
     return math.sqrt(max(variance, 0.0))
+
+
+def reward_drift(model: LGDS, arms: Array, rounds: int) -> float:
+    """max_a √(aᵀDa), D = (Γ − I) Z (Γ − I)ᵀ + Q: how far the fastest arm's mean moves in a round.
+
+    Root mean square, with the Z of `reward_scale`.
+    """
+    change = model.transition - np.eye(model.states)
+    drift = change @ model.settled_moment(rounds) @ change.T + model.process_cov
+    return math.sqrt(max(float(np.einsum("kd,de,ke->k", arms, drift, arms).max()), 0.0))

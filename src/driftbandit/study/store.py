@@ -20,7 +20,6 @@ import json
 import math
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from importlib import metadata
@@ -33,11 +32,12 @@ import pyarrow.parquet as pq
 
 import driftbandit
 from driftbandit import errors
+from driftbandit.files import write_whole
 from driftbandit.result import Timing
 from driftbandit.study.chunks import Columns
 from driftbandit.study.specification import Chunk, Specification
 
-__all__ = ["Store", "encode", "logged_seconds", "versions", "write_whole"]
+__all__ = ["Store", "encode", "logged_seconds", "versions"]
 
 KEY = b"driftbandit"
 """Name of our entry in a Parquet file's metadata."""
@@ -58,21 +58,6 @@ def encode(specification: Specification, chunk: Chunk, columns: Columns) -> byte
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is seen with all of its content, or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:60]}.", suffix="~")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 class Store:

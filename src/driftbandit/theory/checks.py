@@ -10,7 +10,7 @@ from driftbandit import errors
 from driftbandit.model import LGDS
 from driftbandit.policies.optimistic import Bonus
 
-__all__ = ["bonuses", "check_stationary", "error_cov"]
+__all__ = ["bonuses", "check_no_offsets", "check_stationary", "error_cov"]
 
 
 def check_stationary(model: LGDS, argument: str = "model", remedy: str = "") -> None:
@@ -22,6 +22,19 @@ def check_stationary(model: LGDS, argument: str = "model", remedy: str = "") -> 
             argument,
             f"has spectral radius {model.spectral_radius:.6g}, so there is no stationary state",
             remedy or "this needs a transition with spectral radius below 1",
+        )
+
+
+def check_no_offsets(model: LGDS, remedy: str) -> None:
+    """Refuse known constants other than zero, where a formula is printed for a mean of zero."""
+    kept = np.flatnonzero(model.constants & (model.start_mean() != 0))
+    if kept.size:
+        number = int(kept[0])
+        raise errors.InvalidInput(
+            "model",
+            f"state {number} is the constant {model.start_mean()[number]:g}, and the printed "
+            "formula is for a mean of zero",
+            remedy,
         )
 
 

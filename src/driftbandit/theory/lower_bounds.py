@@ -1,9 +1,11 @@
 """What nobody can beat: the regret that is left when the state is known as well as it can be.
 
-A policy plays well by what it knows, ẑ; the best arm follows the state itself, z. Both have mean
-zero, and Cov ẑ = Z − P. So a round costs at least E max ⟨a, N(0, Z)⟩ − E max ⟨a, N(0, Z − P′)⟩,
-where P′ is below the error covariance of any policy: on the sphere with the whole state seen
-(Theorem 2, P8), on a finite set with all rewards seen, which is the Kalman Oracle (Theorem 3, P11).
+A policy plays well by what it knows, ẑ; the best arm follows the state itself, z. Both have the
+mean m = E z, and Cov ẑ = Z − P. So a round costs at least E max ⟨a, N(m, Z)⟩ − E max ⟨a, N(m, Z −
+P′)⟩, where P′ is below the error covariance of any policy: on the sphere with the whole state seen
+(Theorem 2, P8), on a finite set with all rewards seen, which is the Kalman Oracle (Theorem 3, P11):
+less knowledge is a mean over more, and a mean lowers what is convex. In the paper m = 0; here known
+constants (offsets) keep it up, and a start decays.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ import scipy.special
 
 from driftbandit import errors, steady_state
 from driftbandit.model import LGDS, checked_arms, same_cov
-from driftbandit.theory import checks, scrambled
-from driftbandit.theory.normal import expected_norm
+from driftbandit.theory import checks, lines, scrambled
+from driftbandit.theory.normal import expected_norm, unit_length
 
 __all__ = ["Bound", "finite_lower_bound", "printed_finite_lower_bound", "sphere_lower_bound"]
 
@@ -30,7 +32,9 @@ WORK = 1 << 31
 BLOCK = 1 << 20
 """Scores held at once."""
 STILL = 1e-12
-"""Rounds whose covariances differ by less share one average."""
+"""Rounds whose means and covariances differ by less share one average."""
+BENDS = 8
+"""Scores that one costs where arms have offsets: the bends of an envelope."""
 MOST_ROUNDS = 10**6
 FIRST_STRETCH = "give rounds= for the mean over a first stretch"
 
@@ -46,7 +50,7 @@ class Bound(NamedTuple):
 def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = None) -> Bound:
     """Regret per round of any policy whose arms are the unit sphere (Theorem 2, P8).
 
-        E ‖N(0, Z)‖ − E ‖N(0, Z − P′)‖,   P′ ⪯ P(t|t−1) for all t
+        E ‖N(m, Z)‖ − E ‖N(m, Z − P′)‖,   P′ ⪯ P(t|t−1) for all t,   m = E z
 
     By default P′ is the steady error covariance when every state is seen, each with noise σ: one
     unit arm tells less, since a aᵀ ⪯ I. Both means are one-dimensional integrals, exact to
@@ -72,17 +76,17 @@ def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = 
     if error_cov is not None and rounds is not None:
         raise errors.InvalidInput("error_cov", "was given beside rounds", "give one of the two")
     if error_cov is not None:
-        covs = [(model.stationary_cov(), checks.error_cov(error_cov, model, "error_cov"), 1)]
+        P = checks.error_cov(error_cov, model, "error_cov")
+        laws = [_Law(model.stationary_mean(), model.stationary_cov(), P, 1)]
     else:
-        covs = list(_covariances(model, np.eye(model.states), rounds))
-    zero = np.zeros(model.states)
+        laws = list(_laws(model, np.eye(model.states), rounds))
     value = error = 0.0
-    for Z, P, weight in covs:
+    for mean, Z, P, weight in laws:
         if not _outgrown(Z, P):
-            length = expected_norm(zero, Z)
-            value += weight * (length - expected_norm(zero, Z - P))
+            length = expected_norm(mean, Z)
+            value += weight * (length - expected_norm(mean, Z - P))
             error += weight * 1e-14 * length
-    total = sum(weight for *_, weight in covs)
+    total = sum(law.weight for law in laws)
     return Bound(max(value / total, 0.0), error / total)
 
 
@@ -91,12 +95,12 @@ def finite_lower_bound(
 ) -> Bound:
     """Regret per round of any policy on these arms: the Kalman Oracle's own (Theorem 3, P11).
 
-        E max_a ⟨a, N(0, Z)⟩ − E max_a ⟨a, N(0, Z − P_A)⟩
+        E max_a ⟨a, N(m, Z)⟩ − E max_a ⟨a, N(m, Z − P_A)⟩,   m = E z
 
     Exact, where the printed Theorem 3 (`printed_finite_lower_bound`) is not. The difference is
-    averaged over quasi-random points, both laws read off the same ones. It is linear in the
-    length of a point, whose mean is known, and its odd part averages to zero: only directions, up
-    to sign, are sampled.
+    averaged over quasi-random points, both laws read off the same ones. Along a line through the
+    mean the highest score is an envelope of lines, whose mean is known (for m = 0 it is half the
+    range of scores, times the mean length of a point): only directions, up to sign, are sampled.
 
     Args:
         model: Γ, Q, σ; ρ(Γ) < 1 unless ``rounds`` is given.
@@ -121,36 +125,42 @@ def finite_lower_bound(
         checks.check_stationary(model, remedy=FIRST_STRETCH)
     accuracy = errors.number(accuracy, "accuracy", low=0, strict=True)
     # Only differences between arms count, and these span r ≤ min(k − 1, d) directions.
-    left, sizes, right = np.linalg.svd(rows - rows[0], full_matrices=False)
+    moving = model.without_offsets(rows)
+    left, sizes, right = np.linalg.svd(moving - moving[0], full_matrices=False)
     kept = sizes > 1e-13 * sizes[0]
-    offsets, seen = left[:, kept] * sizes[kept], right[kept]
-    if not kept.any():  # all arms are equal
+    places, seen = left[:, kept] * sizes[kept], right[kept]
+    if not kept.any():  # all arms are equal, or differ by what is known
         return Bound(0.0, 0.0)
-    laws, total = [], 0
-    for Z, P, weight in _covariances(model, rows, rounds):
+    games, total = [], 0
+    for mean, Z, P, weight in _laws(model, rows, rounds):
         total += weight
         full, error = seen @ Z @ seen.T, seen @ P @ seen.T
         if not _outgrown(full, error):
-            laws.append((*_coupled(full, full - error), weight))
-    if not laws:
+            games.append(_Game(rows @ mean, *_coupled(full, full - error), weight))
+    if not games:
         return Bound(0.0, 0.0)
     r = len(seen)
-    mean_length = math.sqrt(2) * math.exp(math.lgamma((r + 1) / 2) - math.lgamma(r / 2))
-    points = scrambled.sources(r)
-    most = min(WORK // (len(rows) * len(laws) * len(points)), 1 << LAST)
+    level = all(np.ptp(game.offsets) == 0 for game in games)
+    mean_gaps = _mean_gaps if level else _mean_gaps_of_rounds
+    points = scrambled.sources(r if level else r + 1)
+    each = len(rows) * (len(games) if level else BENDS)
+    most = min(WORK // (each * len(points)), 1 << LAST)
     sums, count, size = np.zeros(len(points)), 0, 1 << FIRST
     while True:
         for scramble, source in enumerate(points):
-            sums[scramble] += _mean_gaps(source.random(size), offsets, laws) * size / total
+            sums[scramble] += mean_gaps(source.random(size), places, games) * size / total
         count += size
-        means = mean_length * sums / count
+        means = unit_length(r) * sums / count
         value = float(means.mean())
         error = float(scrambled.half_width(means))
         if error <= accuracy * value or 2 * count > most:
             break
         size = count
-    sizes = sum(weight * np.linalg.norm(offsets @ full, axis=1).max() for full, _, weight in laws)
-    return Bound(max(value, 0.0), error + 1e-14 * float(sizes) / total)
+    scale = sum(
+        weight * (np.linalg.norm(places @ full, axis=1).max() + np.ptp(offsets))
+        for offsets, full, _, weight in games
+    )
+    return Bound(max(value, 0.0), error + 1e-14 * float(scale) / total)
 
 
 def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
@@ -165,7 +175,7 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
     instead, the same rewards give another number. `finite_lower_bound` is exact.
 
     Args:
-        model: Γ, Q, σ with ρ(Γ) < 1.
+        model: Γ, Q, σ with ρ(Γ) < 1 and a mean of zero.
         arms: k × d with k − 1 ≤ d, no two differences of arms in line: else A_j Z A_jᵀ has no
             inverse and the formula no value.
 
@@ -177,6 +187,7 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
     """
     rows = checked_arms(arms, model)
     checks.check_stationary(model)
+    checks.check_no_offsets(model, "finite_lower_bound knows offsets")
     k = len(rows)
     Z = model.stationary_cov()
     predicted = Z - steady_state.oracle_cov(model, rows)
@@ -211,35 +222,51 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
     return math.exp(size) if size < 700 else math.inf
 
 
-def _covariances(
-    model: LGDS, seen: np.ndarray, rounds: int | None
-) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Z, P and for how many rounds, when the rewards of ``seen`` are known."""
+class _Law(NamedTuple):
+    """What is known when the rewards of some arms are, for so many rounds."""
+
+    mean: np.ndarray
+    """m."""
+    cov: np.ndarray
+    """Z."""
+    error: np.ndarray
+    """P."""
+    weight: int
+
+
+def _laws(model: LGDS, seen: np.ndarray, rounds: int | None) -> Iterator[_Law]:
+    """Of a settled state, or round by round, when the rewards of ``seen`` are known."""
     if rounds is None:
-        yield model.stationary_cov(), steady_state.oracle_cov(model, seen), 1
+        P = steady_state.oracle_cov(model, seen)
+        yield _Law(model.stationary_mean(), model.stationary_cov(), P, 1)
         return
     rounds = errors.whole_number(rounds, "rounds", low=1, high=MOST_ROUNDS)
-    if model.start_mean().any():
-        raise errors.InvalidInput(
-            "model",
-            "starts from a mean",
-            "a bound from the start is known for a mean of zero alone",
-        )
-    if not np.isfinite(model.state_cov(rounds)).all():
+    ends = model.state_mean(rounds), model.state_cov(rounds)
+    if not all(np.isfinite(part).all() for part in ends):
         raise errors.InvalidInput(
             "rounds", f"is {rounds}", "the state outgrows the largest number by then; give fewer"
         )
-    Z, first, weight = model.start_cov(), None, 0
+    mean, Z, first = model.start_mean(), model.start_cov(), None
+    largest = np.abs(mean)
     for P in itertools.islice(steady_state.oracle_path(model, seen), rounds):
-        if first is not None and same_cov(Z, first[0], STILL) and same_cov(P, first[1], STILL):
-            weight += 1
+        if first is not None and _same(first, _Law(mean, Z, P, 1), largest):
+            first = first._replace(weight=first.weight + 1)
         else:
             if first is not None:
-                yield *first, weight
-            first, weight = (Z, P), 1
+                yield first
+            first = _Law(mean, Z, P, 1)
+        mean = model.transition @ mean
+        largest = np.maximum(largest, np.abs(mean))
         Z = model.transition @ Z @ model.transition.T + model.process_cov
     if first is not None:
-        yield *first, weight
+        yield first
+
+
+def _same(law: _Law, later: _Law, largest: np.ndarray) -> bool:
+    """Whether nothing has moved; means, by a share of the largest that each state has had."""
+    still = np.abs(later.mean - law.mean) <= STILL * largest
+    covs = (later.cov, law.cov), (later.error, law.error)
+    return bool(still.all()) and all(same_cov(*pair, STILL) for pair in covs)
 
 
 def _outgrown(Z: np.ndarray, P: np.ndarray) -> bool:
@@ -264,29 +291,59 @@ def _coupled(full: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return vectors * np.sqrt(values), root @ vectors
 
 
-def _mean_gaps(
-    cube: np.ndarray,
-    offsets: np.ndarray,
-    laws: list[tuple[np.ndarray, np.ndarray, int]],
-) -> float:
-    """The mean of max ⟨a, z⟩ − max ⟨a, ẑ⟩ over points of the unit cube, as unit vectors and signs.
+class _Game(NamedTuple):
+    """The arms' scores under one law, but for their places among the directions that count."""
 
-    max over both signs' mean is half the range from the lowest to the highest score.
-    """
+    offsets: np.ndarray
+    """⟨a, m⟩, k numbers."""
+    full: np.ndarray
+    """What makes the state of a unit normal point, r × r."""
+    known: np.ndarray
+    """What makes the prediction of it, r × r."""
+    weight: int
+
+
+def _directions(cube: np.ndarray) -> np.ndarray:
     normal = scrambled.normal(cube)
     lengths = np.linalg.norm(normal, axis=1, keepdims=True)
-    directions = normal / np.where(lengths > 0, lengths, 1.0)
-    size = max(1, BLOCK // len(offsets))
+    return np.asarray(normal / np.where(lengths > 0, lengths, 1.0))
+
+
+def _mean_gaps(cube: np.ndarray, places: np.ndarray, games: list[_Game]) -> float:
+    """The mean of max ⟨a, z⟩ − max ⟨a, ẑ⟩ over points of the unit cube, as unit vectors and signs.
+
+    In units of the points' mean length, summed over rounds. Without offsets the mean of max over
+    both signs is half the range from the lowest to the highest score.
+    """
+    directions = _directions(cube)
+    size = max(1, BLOCK // len(places))
     total = 0.0
-    for full, known, weight in laws:
+    for _, full, known, weight in games:
         for first in range(0, len(directions), size):
             block = directions[first : first + size]
             total += (
                 weight
                 * 0.5
                 * float(
-                    np.ptp(block @ (offsets @ full).T, axis=1).sum()
-                    - np.ptp(block @ (offsets @ known).T, axis=1).sum()
+                    np.ptp(block @ (places @ full).T, axis=1).sum()
+                    - np.ptp(block @ (places @ known).T, axis=1).sum()
                 )
             )
     return total / len(directions)
+
+
+def _mean_gaps_of_rounds(cube: np.ndarray, places: np.ndarray, games: list[_Game]) -> float:
+    """`_mean_gaps` where arms have offsets; a point's first coordinate is its round."""
+    k, r = places.shape
+    ends = np.cumsum([game.weight for game in games])
+    which = np.searchsorted(ends, cube[:, 0] * ends[-1], side="right").clip(max=len(games) - 1)
+    directions = _directions(cube[:, 1:])
+    offsets, full, known = (np.stack([game[part] for game in games]) for part in range(3))
+    size = max(1, BLOCK // max(k, r * r))
+    total = 0.0
+    for first in range(0, len(cube), size):
+        block, game = directions[first : first + size, :, None], which[first : first + size]
+        for root, sign in ((full, 1), (known, -1)):
+            slopes = (root[game] @ block)[:, :, 0] @ places.T
+            total += sign * float(lines.radial_gain(offsets[game], slopes, r).sum())
+    return total / len(cube) * int(ends[-1]) / unit_length(r)

@@ -25,6 +25,8 @@ EFFECTIVE = 500
 """Points of equal weight that the weighted ones must be worth before their spread is believed."""
 ALIGNED = 1e-9
 """Of rows of length one: what is left of them below this is rounding."""
+REACH = 8.0
+"""No normal number is ever further from its mean: the chance is 10⁻¹⁵."""
 RANK = 1e-13
 """Singular values below this share of the largest count as zero."""
 
@@ -36,10 +38,11 @@ def wrong_action_probability(
 
         P( A_i ẑ + Δu_i > 0, A_j z > 0 ) / P( A_j z > 0 )
 
-    The state is drawn from quasi-random points inside the cone in which arm j is best, coordinate
-    by coordinate, each weighted with its chance to be there (Genz 1992), so that an arm that is
-    rarely best is as well known as any other. Given the state, ẑ is normal; its widest direction
-    is integrated exactly. Columns add up to one by construction.
+    Both ẑ and z have the mean the state settles at: zero, but for offsets. The state is drawn from
+    quasi-random points inside the cone in which arm j is best, coordinate by coordinate, each
+    weighted with its chance to be there (Genz 1992), so that an arm that is rarely best is as well
+    known as any other. Given the state, ẑ is normal; its widest direction is integrated exactly.
+    Columns add up to one by construction.
 
     Args:
         model: Γ, Q, σ with ρ(Γ) < 1.
@@ -51,7 +54,8 @@ def wrong_action_probability(
 
     Returns:
         k × k: row i the played arm, column j the best one. Of equal arms the first counts as
-        best. A column is NaN where arm j is never best.
+        best. A column is NaN where arm j is never best; offsets of 8 standard deviations keep it
+        from that.
 
     Raises:
         InvalidInput: the accuracy was not reached, or there are too many arms to try.
@@ -87,8 +91,10 @@ def wrong_action_probability(
 
 
 class _Law(NamedTuple):
-    """The arms' true and predicted scores: C y, and H y + B ε; y, ε unit normal."""
+    """The arms' true and predicted scores: m + C y, and m + H y + B ε; y, ε unit normal."""
 
+    offsets: np.ndarray
+    """m, k numbers."""
     true: np.ndarray
     """C, k × q."""
     known: np.ndarray
@@ -105,6 +111,7 @@ def _law(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Law:
     the same holds of y = Vᵀw and ŷ = Vᵀŵ with VᵀGV.
     """
     Z = model.stationary_cov()
+    offsets = (rows - rows[0]) @ model.stationary_mean()
     size = np.sqrt(np.diag(Z))  # in units of their own, states of any size are told apart
     unit = np.where(size > 0, size, 1.0)
     values, vectors = np.linalg.eigh(Z / np.outer(unit, unit))
@@ -112,7 +119,7 @@ def _law(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Law:
     root = unit[:, None] * vectors[:, kept] * np.sqrt(values[kept])
     inverse = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
     left, sizes, right = np.linalg.svd((rows - rows[0]) @ root, full_matrices=False)
-    seen = sizes > RANK * sizes[0]
+    seen = sizes > RANK * sizes.max(initial=0.0)
     true, axes = left[:, seen] * sizes[seen], right[seen]
     share = axes @ (np.eye(len(inverse)) - inverse @ P @ inverse.T) @ axes.T
     values, vectors = np.linalg.eigh(0.5 * (share + share.T))
@@ -121,18 +128,20 @@ def _law(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Law:
     blur = true @ (vectors * np.sqrt(values * (1 - values)))
     left, sizes, _ = np.linalg.svd(blur, full_matrices=False)
     wide = sizes > RANK * max(np.linalg.norm(true), np.finfo(float).tiny)
-    return _Law(true, true @ known, left[:, wide] * sizes[wide])
+    return _Law(offsets, true, true @ known, left[:, wide] * sizes[wide])
 
 
 def _column(law: _Law, u: np.ndarray, best: int, accuracy: float) -> tuple[np.ndarray, float]:
     """P(play i | ``best`` is best) for every i, and the largest half-width."""
     k = len(law.true)
-    leads = law.true[best] - law.true
+    leads, ahead = law.true[best] - law.true, law.offsets[best] - law.offsets
     lengths = np.linalg.norm(leads, axis=1)
     alike = lengths <= RANK * lengths.max()
-    if alike[:best].any() or not _has_inside(leads[~alike] / lengths[~alike, None]):
+    never = alike & ((ahead < 0) | ((ahead == 0) & (np.arange(k) < best)))
+    normals, ahead = leads[~alike] / lengths[~alike, None], ahead[~alike] / lengths[~alike]
+    if never.any() or not _has_inside(normals, ahead):
         return np.full(k, np.nan), 0.0
-    cone, turn = _triangular(leads[~alike] / lengths[~alike, None])
+    cone, turn = _triangular(normals, ahead)
     known = law.known @ turn
     inside, e = cone.shape[1], max(law.blur.shape[1] - 1, 0)
     sources = scrambled.sources(inside + e)
@@ -141,8 +150,9 @@ def _column(law: _Law, u: np.ndarray, best: int, accuracy: float) -> tuple[np.nd
     while True:
         for scramble, source in enumerate(sources):
             for cube in np.array_split(source.random(size), -(-size * k * k // BLOCK)):
-                weight, state = _in_cone(cube[:, :inside], cone)
-                chance = _played(law.blur, state @ known.T + u, scrambled.normal(cube[:, inside:]))
+                weight, state = _in_cone(cube[:, :inside], cone, ahead)
+                scores = state @ known.T + law.offsets + u
+                chance = _played(law.blur, scores, scrambled.normal(cube[:, inside:]))
                 weights[scramble] += weight.sum()
                 squares += float(weight @ weight)
                 chances[scramble] += weight @ chance
@@ -161,10 +171,10 @@ def _column(law: _Law, u: np.ndarray, best: int, accuracy: float) -> tuple[np.nd
         size = count
 
 
-def _has_inside(cone: np.ndarray) -> bool:
-    """Whether some x has L x > 0 in every row: whether the arm is ever the only best one.
+def _has_inside(cone: np.ndarray, ahead: np.ndarray) -> bool:
+    """Whether some x has L x + c > 0 in every row: whether the arm is ever the only best one.
 
-    The deepest such x within the unit cube, by linear programming.
+    The deepest such x within the cube of side 2 `REACH`, by linear programming.
     """
     from scipy.optimize import linprog  # slow to load
 
@@ -172,10 +182,10 @@ def _has_inside(cone: np.ndarray) -> bool:
     found = linprog(
         np.r_[np.zeros(q), -1.0],
         A_ub=np.hstack([-cone, np.ones((m, 1))]),
-        b_ub=np.zeros(m),
+        b_ub=ahead / REACH,
         bounds=[(-1, 1)] * q + [(0, 1)],
     )
-    return bool(-found.fun > ALIGNED)
+    return found.fun is not None and bool(-found.fun > ALIGNED)
 
 
 def _played(blur: np.ndarray, scores: np.ndarray, rest: np.ndarray) -> np.ndarray:
@@ -186,14 +196,14 @@ def _played(blur: np.ndarray, scores: np.ndarray, rest: np.ndarray) -> np.ndarra
     return np.asarray(lines.probabilities(scores, np.broadcast_to(blur[:, 0], scores.shape)))
 
 
-def _triangular(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _triangular(unit: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L and an orthogonal U with L = M U lower triangular but for the order of its rows.
 
-    M y > 0, with rows of length one, becomes L x > 0 with y = U x. Each next axis belongs to the
-    row least likely to hold where the coordinates before it have their means: what is tight is
-    decided first (Gibson, Glasbey and Elston 1994).
+    M y + c > 0, with rows of length one, becomes L x + c > 0 with y = U x. Each next axis belongs
+    to the row least likely to hold where the coordinates before it have their means: what is tight
+    is decided first (Gibson, Glasbey and Elston 1994).
     """
-    rest, shift, chosen = unit, np.zeros(len(unit)), []
+    rest, shift, chosen = unit, ahead, []
     for _ in range(unit.shape[1]):
         size = np.linalg.norm(rest, axis=1)
         free = size > ALIGNED
@@ -211,14 +221,17 @@ def _triangular(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return unit @ turn, turn
 
 
-def _in_cone(cube: np.ndarray, cone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points x with L x > 0, and the weight of each: the product of its coordinates' chances."""
+def _in_cone(
+    cube: np.ndarray, cone: np.ndarray, ahead: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points x with L x + c > 0, and their weights: the products of their coordinates' chances."""
     last = [int(np.flatnonzero(np.abs(row) > ALIGNED)[-1]) for row in cone]
     points, weight = np.zeros_like(cube), np.ones(len(cube))
     for column in range(cone.shape[1]):
         low, high = np.full(len(cube), -np.inf), np.full(len(cube), np.inf)
-        for row in cone[np.equal(last, column)]:
-            edge = -(points @ row) / row[column]
+        for i in np.flatnonzero(np.equal(last, column)):
+            row = cone[i]
+            edge = -(points @ row + ahead[i]) / row[column]
             if row[column] > 0:
                 low = np.maximum(low, edge)
             else:

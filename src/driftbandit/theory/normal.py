@@ -1,4 +1,4 @@
-"""The mean length of a normal vector, by one smooth integral."""
+"""The mean length of a normal vector: of a unit one, and of any by one smooth integral."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["expected_length", "expected_norm"]
+__all__ = ["expected_length", "expected_norm", "unit_length"]
 
 STEP = 0.25
 """Of the trapezoidal rule, whose error is about exp(−π²/STEP) = 7·10⁻¹⁸ of the result."""
 REACH = 76.0
 """Beyond ±REACH the integrand is below exp(−REACH/2) = 3·10⁻¹⁷ of its peak."""
 NODES = np.arange(-REACH, REACH + STEP, STEP)
+
+
+def unit_length(dimension: int) -> float:
+    """E ‖N(0, I)‖ = √2 Γ((r + 1)/2) / Γ(r/2) in r dimensions.
+
+    Example:
+        >>> round(unit_length(1) ** 2, 12) == round(2 / math.pi, 12)
+        True
+    """
+    ratio = math.lgamma((dimension + 1) / 2) - math.lgamma(dimension / 2)
+    return math.sqrt(2) * math.exp(ratio)
 
 
 def expected_length(squares: np.ndarray, variances: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from driftbandit.arrays import Array, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies.optimistic import Bonus
+from driftbandit.theory import checks
 
 __all__ = ["RegretBound", "path_upper_bound", "round_upper_bound", "ucb_upper_bound"]
 
@@ -111,7 +112,7 @@ def ucb_upper_bound(model: LGDS, arms: Any, rounds: int, delta: float = 0.05) ->
     near one, exceed it on nearly every run. It grows like n, as any policy's regret does here.
 
     Args:
-        model: Γ, Q, σ.
+        model: Γ, Q, σ; without known constants other than zero, which the proof does not bound.
         arms: k × d.
         rounds: n.
         delta: δ, in (0, 1).
@@ -124,6 +125,7 @@ def ucb_upper_bound(model: LGDS, arms: Any, rounds: int, delta: float = 0.05) ->
         True
     """
     rows = checked_arms(arms, model)
+    checks.check_no_offsets(model, "leave the constant out")
     n = errors.whole_number(rounds, "rounds", low=1)
     delta = errors.number(delta, "delta", low=0, high=1, strict=True)
     cov = model.settled_cov(n)

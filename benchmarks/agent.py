@@ -1,0 +1,186 @@
+"""Speed and memory of the online engine, against a textbook loop and a bare matrix product.
+
+    python benchmarks/agent.py --json benchmarks/results/agent.json
+    python benchmarks/agent.py --decisions 20000 --arms 100000      # a small one
+
+Two measurements, each beside its rival in the same run, in turns, so that a busy machine slows
+both:
+
+1. ask and tell, d = k = 10, IDEA, a million times in one process: median and 99th percentile of a
+   pair, and the memory on the way, which must not grow. The rival is the textbook's filter and
+   score in plain NumPy, without a window, identities, checks or late rewards; both must decide the
+   same.
+2. one ask among a million arms, d = 10. The rival is NumPy's arms @ F, F a factor of the covariance
+   (d × d): any score with a bonus needs about that much. Best of ten, with as many threads as BLAS
+   takes by itself, and with one: two that wait for each other on a busy machine show nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import driftbandit as db
+from driftbandit.model import factor
+
+BLOCK = 10_000
+"""Decisions in a row, before it is the rival's turn."""
+POLICIES = ("idea", "kalman_ucb", "kode")
+
+
+def blas_threads(number: int | None = None) -> int | None:
+    """How many threads NumPy's matrix products use, and use from now on; None: nobody knows."""
+    for library in Path(np.__file__).parent.parent.glob("numpy.libs/*openblas*"):
+        blas = ctypes.CDLL(str(library))
+        for form in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads"):
+            asked = getattr(blas, form.format("get"), None)
+            if asked is not None:
+                before = int(asked())
+                if number is not None:
+                    getattr(blas, form.format("set"))(number)
+                return before
+    return None
+
+
+def memory() -> float:
+    """What the process holds now, MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 2**20
+
+
+def engine(agent: db.Agent, rewards: np.ndarray, arms: np.ndarray, times: np.ndarray) -> None:
+    """Ask and tell once per reward; note the arms and how long each pair took, in ns."""
+    clock = time.perf_counter_ns
+    for i, reward in enumerate(rewards):
+        begin = clock()
+        decision = agent.ask()
+        agent.tell(decision, reward)
+        times[i] = clock() - begin
+        arms[i] = decision.arm
+
+
+def textbook(
+    model: db.LGDS,
+    rows: np.ndarray,
+    belief: tuple[np.ndarray, np.ndarray],
+    rewards: np.ndarray,
+    arms: np.ndarray,
+    times: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same in plain NumPy: IDEA's score, argmax, and the filter of P5 and P15."""
+    clock = time.perf_counter_ns
+    G, Q, variance = model.transition, model.process_cov, float(model.reward_std) ** 2
+    mean, P = belief
+    for i, reward in enumerate(rewards):
+        begin = clock()
+        seen = rows @ P
+        s = np.sum(seen * rows, axis=1) + variance
+        bonus = np.linalg.norm(seen @ G.T, axis=1) / np.sqrt(s)
+        arm = int(np.argmax(rows @ mean + bonus))
+        a = rows[arm]
+        K = P @ a / (a @ P @ a + variance)
+        mean = G @ (mean + K * (reward - a @ mean))
+        P = G @ (P - np.outer(K, a @ P)) @ G.T + Q
+        P = (P + P.T) / 2
+        times[i] = clock() - begin
+        arms[i] = arm
+    return mean, P
+
+
+def pairs(decisions: int) -> dict[str, Any]:
+    """Ask and tell, over and over."""
+    model, rows = db.families.sample("gaussian", states=10, arms=10, seed=1)[0]
+    rewards = np.random.default_rng(2).standard_normal(decisions)
+    agent = db.Agent(model, rows)
+    belief = db.kalman.prior(model)
+    times = np.zeros((2, decisions), np.int64)
+    arms = np.zeros((2, decisions), np.int8)
+    times[:], arms[:] = 1, 1  # so that their memory is there from the start
+    held = {}
+    block = max(1, min(BLOCK, decisions // 10))
+    marks = {round(share * decisions / block): share for share in (0.1, 0.5, 1.0)}
+    for number, begin in enumerate(range(0, decisions, block), 1):
+        part = slice(begin, begin + block)
+        engine(agent, rewards[part], arms[0, part], times[0, part])
+        belief = textbook(model, rows, belief, rewards[part], arms[1, part], times[1, part])
+        if number in marks:
+            held[f"{marks[number]:.0%}"] = memory()
+    figures: dict[str, Any] = {"decisions": decisions}
+    for name, took in zip(("ours", "textbook"), times, strict=True):
+        figures[f"{name} median us"] = float(np.median(took)) / 1e3
+        figures[f"{name} 99% us"] = float(np.percentile(took, 99)) / 1e3
+    return figures | {
+        "median over the textbook's": figures["ours median us"] / figures["textbook median us"],
+        "same decisions": float((arms[0] == arms[1]).mean()),
+        "memory MiB": held,
+        "memory grows MiB": held["100%"] - held["10%"],
+    }
+
+
+def many_arms(arms: int, repeats: int = 10) -> dict[str, Any]:
+    """One ask among many arms."""
+    model, _ = db.families.sample("gaussian", states=10, arms=10, seed=1)[0]
+    rows = np.random.default_rng(3).standard_normal((arms, 10))
+    agents = {name: db.Agent(model, rows, name) for name in POLICIES}
+    for agent in agents.values():
+        for reward in (1.0, -2.0, 0.5):
+            agent.tell(agent.ask(), reward)
+    root = factor(agents["idea"].state.cov)
+    times: dict[str, list[float]] = {name: [] for name in (*POLICIES, "product")}
+    for _ in range(repeats):
+        for name, agent in agents.items():
+            begin = time.perf_counter()
+            agent.ask()
+            times[name].append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        rows @ root
+        times["product"].append(time.perf_counter() - begin)
+    best = {name: min(took) for name, took in times.items()}
+    return {
+        "arms": arms,
+        "ms": {name: 1e3 * took for name, took in best.items()},
+        "over the product": {name: best[name] / best["product"] for name in POLICIES},
+    }
+
+
+def main() -> None:
+    """Measure both and print them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--decisions", type=int, default=10**6)
+    parser.add_argument("--arms", type=int, default=10**6)
+    parser.add_argument("--json", type=Path, help="store the figures here")
+    options = parser.parse_args()
+    threads = blas_threads()
+    figures = {
+        "machine": platform.machine(),
+        "numpy": np.__version__,
+        "BLAS threads": threads,
+        "ask and tell": pairs(options.decisions),
+        "one ask": many_arms(options.arms),
+    }
+    if blas_threads(1) is not None:
+        figures["one ask, one thread"] = many_arms(options.arms)
+    print(f"driftbandit {db.__version__}")
+    for name, value in figures.items():
+        print(f"  {name}: {value if not isinstance(value, dict) else ''}")
+        for inner, figure in value.items() if isinstance(value, dict) else ():
+            print(f"    {inner}: {_shown(figure)}")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def _shown(figure: Any) -> str:
+    if isinstance(figure, dict):
+        return ", ".join(f"{name} {value:.4g}" for name, value in figure.items())
+    return f"{figure:.6g}"
+
+
+if __name__ == "__main__":
+    main()

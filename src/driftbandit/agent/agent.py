@@ -1,0 +1,291 @@
+"""The online engine: one policy, one decision at a time, on NumPy alone.
+
+    decision = agent.ask()
+    agent.tell(decision, reward)        # now, later, in any order, or never
+
+The policies are the very ones `simulate` plays; no compile, no JAX, tens of microseconds. Time
+moves with asking, never with telling: so what an agent knows does not depend on the order in which
+rewards arrive.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.agent import refitting, stored
+from driftbandit.agent.choosing import Choice, choose
+from driftbandit.agent.ledger import Entry, Ledger
+from driftbandit.agent.refitting import Refit
+from driftbandit.files import write_whole
+from driftbandit.model import LGDS, checked_arms
+from driftbandit.policies import Policy, Problem, make
+from driftbandit.policies.base import check_kinds
+
+__all__ = ["Agent", "Decision"]
+
+Told = Literal["learned", "duplicate", "too late"]
+
+
+class Decision(NamedTuple):
+    """What to play in a round."""
+
+    id: int
+    """Number of the decision, from 0."""
+    arm: int
+    """Index of the arm to play, among the agent's arms, or among the features given to `ask`."""
+    round: int
+    """The round it is for."""
+    mean: float | None
+    """The reward the policy expects; None for policies that expect none."""
+    bonus: float | None
+    """What the policy adds to that, for what it may learn; None for policies without a score."""
+    uncertainty: float | None
+    """√(aᵀPa), the standard deviation of ⟨a, z⟩; None for policies without a Kalman filter."""
+
+
+class Agent:
+    """Decides round by round and learns from rewards, whenever they come.
+
+    Args:
+        model: the system that drives the rewards; None: not known, see ``refit``.
+        arms: k × d.
+        policy: a name such as "idea" or "kalman_ucb(width=2)", or a `Policy` of your own.
+        rounds: the horizon, for policies that tune themselves to it.
+        seed: of the policy's own random numbers, for those that draw some.
+        window: how many rounds late a reward may come; 0: before the next round.
+        refit: when and how to learn the model from the agent's own log. None: never, or, where no
+            model is given, `Refit` as it comes: the agent starts with a random walk.
+
+    Example:
+        >>> from driftbandit import LGDS, Agent
+        >>> model = LGDS([[0.9, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], reward_std=0.1)
+        >>> agent = Agent(model, arms=[[1.0, 0.0], [0.0, 1.0]])
+        >>> first, second = agent.ask(), agent.ask()  # two rounds; no reward has come yet
+        >>> agent.tell(second, reward=-3.0), agent.tell(first, reward=-4.0)
+        ('learned', 'learned')
+        >>> agent.tell(first, reward=-4.0)
+        'duplicate'
+        >>> first.arm, agent.ask().arm
+        (0, 1)
+    """
+
+    def __init__(
+        self,
+        model: LGDS | None,
+        arms: Any,
+        policy: str | Policy = "idea",
+        *,
+        rounds: int = 1000,
+        seed: int = 0,
+        window: int = 100,
+        refit: Refit | None = None,
+    ) -> None:
+        self.policy = make(policy)
+        self.rounds = errors.whole_number(rounds, "rounds", low=1)
+        self.seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
+        self.window = errors.whole_number(window, "window", low=0)
+        if refit is not None and not isinstance(refit, Refit):
+            raise errors.InvalidInput("refit", f"is {refit!r}", "give a Refit, or None")
+        if model is None:
+            refit = refit or Refit()
+            model = refitting.random_walk(arms, refit.scale)
+        if refit is not None and self.policy.sees_all_rewards:
+            problem = f"is given, and {self.policy.name} sees all rewards"
+            raise errors.InvalidInput("refit", problem, "choose a policy that plays a bandit")
+        arms = checked_arms(arms, model)
+        self.refit_options = refit
+        self.features = arms
+        """The arms as they were given; a model learned with offsets reads more of them."""
+        constants, state = self.policy.prepare(model, arms, self.rounds)
+        self.problem = Problem(model, arms, constants)
+        self.round = 0
+        """The round that the next `ask` is for."""
+        self._decided = 0
+        self._now = 0  # no round before it can be asked for any more
+        self._ledger = Ledger(self.policy, self.problem, state, round=0)
+        self._log: deque[Entry] = deque(maxlen=refit.memory if refit else 0)
+        self._until_refit = refit.after if refit else 0
+        self._learned = False
+        """Whether the model was learned here."""
+
+    @property
+    def model(self) -> LGDS:
+        """The system as the agent believes it to be."""
+        return self.problem.model
+
+    @property
+    def state(self) -> Any:
+        """The policy's state as the next `ask` finds it: for Kalman policies the belief."""
+        return self._ledger.at(self.round)
+
+    def ask(self, arms: Any = None, *, round: int | None = None) -> Decision:
+        """Choose an arm for the next round, or for a round of your own.
+
+        Args:
+            arms: which arms are on offer: indices among the agent's own, or the features of
+                others, rows of d numbers; None: all of the agent's own.
+            round: when; None: one round after the last. The same round again is another decision
+                in it; a later one lets time pass.
+        """
+        now = self.round if round is None else self._checked_round(round)
+        offer = self._offer(arms)
+        if self._settle(now):
+            offer = self._offer(arms)  # a new model may read its arms otherwise
+        state = self._ledger.at(now)
+        noise = self._noise(len(offer.arms))
+        chosen = choose(self.policy, self.problem, state, offer, noise)
+        row = offer.arms[chosen.place] if offer.new else None
+        self._ledger.add(Entry(self._decided, now, chosen.arm, row), state)
+        self._decided += 1
+        self._now, self.round = now, now + 1
+        return Decision(self._decided - 1, chosen.arm, now, *chosen.figures)
+
+    def tell(self, decision: Decision | int, reward: Any) -> Told:
+        """Learn what a decision paid; the order does not matter.
+
+        Args:
+            decision: what `ask` returned, or its id.
+            reward: a finite number; for the Kalman Oracle the rewards of all k arms. None: no
+                reward is known, which is how every decision starts.
+
+        Returns:
+            "learned"; "duplicate": the same reward was told before, and nothing changes; or "too
+            late": the decision's round has left the window, and nothing changes.
+        """
+        entry = self._entry(decision)
+        if reward is not None:
+            reward = self._checked_reward(reward)
+        if entry is None:
+            return "too late"
+        if entry.reward is None:
+            if reward is not None:
+                first = self._ledger.state if entry.id == 0 else None
+                self._ledger.learn(entry, reward)
+                if first is not None:
+                    check_kinds(first, self._ledger.at(self._now))
+            return "learned"
+        if reward is None or not np.array_equal(reward, entry.reward):
+            new, old = (" ".join(repr(one).split()) for one in (reward, entry.reward))
+            raise errors.InvalidInput(
+                "reward",
+                f"is {new}, but decision {entry.id} was told {old}",
+                "a decision has one reward; what was told first is kept",
+            )
+        return "duplicate"
+
+    def advance(self, rounds: int = 1) -> None:
+        """Let rounds pass in which nothing is decided."""
+        self.round += errors.whole_number(rounds, "rounds", low=0)
+        self._now = max(self._now, self.round)
+        self._settle(self._now)
+
+    def refit(self) -> None:
+        """Learn the model from the agent's own log: the settled rewards, and what follows now.
+
+        An agent with a `Refit` does so by itself, as it is asked.
+        """
+        if self.refit_options is None or len(self._log) < 2:
+            problem = f"has {len(self._log)} settled rewards"
+            remedy = "make the agent with refit=Refit(), and play on"
+            raise errors.InvalidInput("log", problem, remedy)
+        start = self.model if self._learned else None
+        entries = list(self._log)
+        model, arms = refitting.learned(
+            entries, self.features, self.refit_options, start, self.seed
+        )
+        constants, state = self.policy.prepare(model, arms, self.rounds)
+        self.problem = Problem(model, arms, constants)
+        state, round_ = refitting.refolded(self.policy, self.problem, state, entries)
+        self._ledger.restart(self.problem, state, round_)
+        self._learned = True
+        self._until_refit = self.refit_options.pause(len(entries))
+
+    def to_json(self) -> str:
+        """The whole agent as JSON text; `from_json` goes on where this one stands, bit for bit."""
+        return stored.written(self)
+
+    @classmethod
+    def from_json(cls, text: str, policy: str | Policy | None = None) -> Self:
+        """Bring back an agent from `to_json`.
+
+        Args:
+            text: what `to_json` returned.
+            policy: the `Policy` itself, where it is one of your own.
+        """
+        return stored.read(cls, text, policy)
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole agent to a file, which is seen complete or not at all."""
+        write_whole(Path(path), self.to_json().encode())
+
+    @classmethod
+    def load(cls, path: str | Path, policy: str | Policy | None = None) -> Self:
+        """Bring back an agent from `save`; a damaged file, or a newer version's, is refused."""
+        return stored.read(cls, stored.text_of(path), policy, str(path))
+
+    def _checked_round(self, round: Any) -> int:
+        now = errors.whole_number(round, "round", low=0)
+        if now < self._now:
+            problem = f"is {now}, and time has come to round {self._now}"
+            raise errors.InvalidInput("round", problem, "give this round or a later one")
+        return now
+
+    def _offer(self, arms: Any) -> Choice:
+        if arms is None:
+            return Choice(self.problem.arms)
+        fixed = self.refit_options is not None and self.refit_options.offsets
+        return Choice.of(arms, self.policy, self.problem, fixed)
+
+    def _settle(self, now: int) -> bool:
+        """Let go of what is too old, and learn from it if it is time to; whether it was."""
+        settled = self._ledger.settle(now - self.window)
+        if self.refit_options is None or not settled:
+            return False
+        told = [entry for entry in settled if entry.reward is not None]
+        self._log.extend(told)
+        self._until_refit -= len(told)
+        if self._until_refit > 0:
+            return False
+        self.refit()
+        return True
+
+    def _entry(self, decision: Decision | int) -> Entry | None:
+        """The open decision; None where it is settled."""
+        remedy = "tell what ask returned"
+        id_ = decision.id if isinstance(decision, Decision) else decision
+        if type(id_) is not int:
+            raise errors.InvalidInput("decision", f"is {decision!r}", remedy)
+        if not 0 <= id_ < self._decided:
+            problem = f"{id_} was never made: there are {self._decided}"
+            raise errors.InvalidInput("decision", problem, remedy)
+        entry = self._ledger.find(id_)
+        if (
+            entry is not None
+            and isinstance(decision, Decision)
+            and (decision.arm, decision.round) != (entry.arm, entry.round)
+        ):
+            problem = f"{id_} is arm {entry.arm} in round {entry.round}, not {decision!r}"
+            raise errors.InvalidInput("decision", problem, remedy)
+        return entry
+
+    def _checked_reward(self, reward: Any) -> Any:
+        if self.policy.sees_all_rewards:
+            return errors.matrix(reward, "reward", shape=(len(self.problem.arms),))
+        return errors.number(reward, "reward")
+
+    def _noise(self, arms: int) -> Any:
+        noise = self.policy.noise
+        if noise is None:
+            return None
+        # Counter-based: what a decision draws does not depend on what was drawn before it.
+        counter = [0, 0, 0, self._decided]
+        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=counter))
+        shape = noise.shape(self.problem.model.states, arms)
+        return np.asarray(
+            rng.random(shape) if noise.law == "uniform" else rng.standard_normal(shape)
+        )

@@ -1,0 +1,122 @@
+"""Choosing one arm of those on offer: all, a part of them, or ones never seen before."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.kalman import Belief
+from driftbandit.model import checked_arms
+from driftbandit.policies import Policy, Problem
+
+__all__ = ["Choice", "Chosen", "choose"]
+
+BLOCK = 4096
+"""Arms scored at a time: their products stay in the cache."""
+
+
+class Choice(NamedTuple):
+    """The arms on offer."""
+
+    arms: np.ndarray
+    """Their rows."""
+    places: np.ndarray | None = None
+    """Their numbers among the agent's own; None: all of these in order, or new ones."""
+    new: bool = False
+    """Whether they are none of the agent's own."""
+
+    @classmethod
+    def of(cls, arms: Any, policy: Policy, problem: Problem, fixed: bool) -> Choice:
+        """The offer from what a user gave: indices, or rows of features unless arms are fixed."""
+        try:
+            given = np.asarray(arms)
+        except ValueError:  # ragged
+            given = np.empty(0, object)
+        if given.ndim == 2:
+            return cls(_new(arms, policy, problem, fixed), new=True)
+        if given.ndim != 1 or given.dtype.kind not in "iu":
+            raise errors.InvalidInput(
+                "arms",
+                f"is {errors.printable(repr(arms)[:60])}",
+                "give indices of the agent's arms, or rows of features",
+            )
+        k = len(problem.arms)
+        if not given.size or given.min() < 0 or given.max() >= k:
+            wrong = "is empty" if not given.size else f"holds {_outside(given, k)}"
+            raise errors.InvalidInput("arms", wrong, f"give indices of 0..{k - 1}")
+        if policy.sees_all_rewards or not (policy.scores or policy.reads_features):
+            problem_ = f"are a part, and {policy.name} chooses among all of its arms"
+            raise errors.InvalidInput("arms", problem_, "choose a policy with scores")
+        return cls(problem.arms[given], given)
+
+
+def _outside(given: np.ndarray, k: int) -> int:
+    return int(given[(given < 0) | (given >= k)][0])
+
+
+def _new(arms: Any, policy: Policy, problem: Problem, fixed: bool) -> np.ndarray:
+    if not policy.reads_features:
+        problem_ = f"are new, and {policy.name} keeps a score for each of its own arms"
+        raise errors.InvalidInput("arms", problem_, "choose a policy that reads features")
+    if fixed:
+        problem_ = "are new, and what they pay beside their features is not known"
+        raise errors.InvalidInput("arms", problem_, "refit without offsets")
+    return checked_arms(arms, problem.model)
+
+
+class Chosen(NamedTuple):
+    """The arm to play."""
+
+    place: int
+    """Its row in the offer."""
+    arm: int
+    """Its number for the user."""
+    figures: tuple[float | None, float | None, float | None]
+    """Expected reward, bonus, uncertainty."""
+
+
+def choose(policy: Policy, problem: Problem, state: Any, offer: Choice, noise: Any) -> Chosen:
+    """Play the policy on what is on offer."""
+    mean = bonus = uncertainty = None
+    if policy.scores is not None:
+        place, mean, bonus = _highest(policy, problem, state, offer)
+    else:
+        place = int(policy.choose(state, problem._replace(arms=offer.arms), noise))
+        last = len(offer.arms) - 1
+        errors.whole_number(place, f"arm of policy {policy.name!r}", low=0, high=last)
+    if isinstance(state, Belief):
+        row = offer.arms[place]
+        uncertainty = math.sqrt(max(float(row @ state.cov @ row), 0.0))
+    arm = place if offer.places is None else int(offer.places[place])
+    return Chosen(place, arm, (mean, bonus, uncertainty))
+
+
+def _highest(
+    policy: Policy, problem: Problem, state: Any, offer: Choice
+) -> tuple[int, float, float]:
+    """The first of the highest scores."""
+    assert policy.scores is not None
+    if not policy.reads_features:
+        expected, bonuses = policy.scores(state, problem)
+        if offer.places is not None:
+            expected, bonuses = expected[offer.places], bonuses[offer.places]
+        return _first(expected, bonuses)
+    if offer.arms is not problem.arms:
+        problem = problem._replace(arms=offer.arms)
+    if len(offer.arms) <= BLOCK:
+        return _first(*policy.scores(state, problem))
+    best, highest = (0, 0.0, 0.0), -math.inf
+    for begin in range(0, len(offer.arms), BLOCK):
+        block = problem._replace(arms=offer.arms[begin : begin + BLOCK])
+        place, mean, bonus = _first(*policy.scores(state, block))
+        if mean + bonus > highest:
+            best, highest = (begin + place, mean, bonus), mean + bonus
+    return best
+
+
+def _first(expected: np.ndarray, bonuses: np.ndarray) -> tuple[int, float, float]:
+    place = int((expected + bonuses).argmax())
+    return place, float(expected[place]), float(bonuses[place])

@@ -1,0 +1,140 @@
+"""What was decided and paid, folded into a policy's state in the order of time.
+
+Rewards arrive in any order. The state is a function of the decisions and of the rewards known of
+them, not of when these came: every open decision keeps the state before and after it, and a
+reward that comes late has everything from its decision on computed again, by the same operations
+in the same order. Decisions older than the window are settled: their states and rewards are let
+go, so that memory stays flat.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from driftbandit.arrays import Array
+from driftbandit.policies import Policy, Problem
+
+__all__ = ["Entry", "Ledger", "fold"]
+
+
+class Entry:
+    """One decision and, once it is known, what it paid."""
+
+    __slots__ = ("after", "arm", "before", "id", "reward", "round", "row")
+
+    def __init__(
+        self, id_: int, round_: int, arm: int, row: Array | None, reward: Any = None
+    ) -> None:
+        self.id, self.round, self.arm = id_, round_, arm
+        self.row = row
+        """The features that were played, where they are none of the agent's own arms."""
+        self.reward = reward
+        """None: not known."""
+        self.before: Any = None
+        """The state in this round, before the reward."""
+        self.after: Any = None
+        """The state in this round, after the reward where one is known."""
+
+
+def fold(policy: Policy, problem: Problem, state: Any, entry: Entry) -> Any:
+    """The state after the entry's reward, in the same round."""
+    if entry.reward is None:
+        return state
+    learn = policy.observe or policy.update
+    if entry.row is None:
+        return learn(state, problem, entry.arm, entry.reward)
+    return learn(state, problem._replace(arms=entry.row[None, :]), 0, entry.reward)
+
+
+class Ledger:
+    """The open decisions, oldest first, on top of a state that is settled.
+
+    Args:
+        policy: how rewards are folded in.
+        problem: the policy's.
+        state: what is known at ``round``.
+        round: when.
+    """
+
+    def __init__(self, policy: Policy, problem: Problem, state: Any, round: int) -> None:
+        self.policy, self.problem = policy, problem
+        self.state, self.round = state, round
+        self._open: deque[Entry] = deque()
+        self._stale: int | None = None
+        """Place of the first entry whose states are out of date."""
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._open)
+
+    def waited(self, state: Any, rounds: int) -> Any:
+        """The state after so many rounds in which nothing is learned."""
+        if rounds == 0 or self.policy.wait is None:
+            return state
+        return self.policy.wait(state, self.problem, rounds)
+
+    def at(self, round: int) -> Any:
+        """The state in a round that is not before the newest decision's."""
+        self._refresh()
+        if self._open:
+            newest = self._open[-1]
+            return self.waited(newest.after, round - newest.round)
+        return self.waited(self.state, round - self.round)
+
+    def add(self, entry: Entry, state: Any) -> None:
+        """Add a decision that was just made in ``state``, which `at` gave."""
+        entry.before = entry.after = state
+        self._open.append(entry)
+
+    def find(self, id_: int) -> Entry | None:
+        """The open decision of that number: numbers are given out in order, without gaps."""
+        place = id_ - self._open[0].id if self._open else -1
+        return self._open[place] if 0 <= place < len(self._open) else None
+
+    def learn(self, entry: Entry, reward: Any) -> None:
+        """Note what an open decision paid."""
+        entry.reward = reward
+        place = entry.id - self._open[0].id
+        if self._stale is None and place == len(self._open) - 1:
+            entry.after = fold(self.policy, self.problem, entry.before, entry)
+        elif self._stale is None or place < self._stale:
+            self._stale = place
+
+    def settle(self, oldest: int) -> list[Entry]:
+        """Let go of all decisions before round ``oldest``; they come back, oldest first."""
+        settled = []
+        if self._open and self._open[0].round < oldest:
+            self._refresh()
+            while self._open and self._open[0].round < oldest:
+                entry = self._open.popleft()
+                self.state, self.round = entry.after, entry.round
+                settled.append(entry)
+        return settled
+
+    def restart(self, problem: Problem, state: Any, round: int) -> None:
+        """Compute all open entries again on another settled state, for another model."""
+        self.problem, self.state, self.round = problem, state, round
+        self._stale = 0 if self._open else None
+
+    def reopen(self, entries: list[Entry]) -> None:
+        """Put stored entries back."""
+        self._open.extend(entries)
+        self._stale = 0 if self._open else None
+
+    def _refresh(self) -> None:
+        if self._stale is None:
+            return
+        state, round_ = self.state, self.round
+        if self._stale > 0:
+            before = self._open[self._stale - 1]
+            state, round_ = before.after, before.round
+        for entry in itertools.islice(self._open, self._stale, None):
+            entry.before = self.waited(state, entry.round - round_)
+            entry.after = fold(self.policy, self.problem, entry.before, entry)
+            state, round_ = entry.after, entry.round
+        self._stale = None

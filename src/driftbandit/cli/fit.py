@@ -1,0 +1,366 @@
+"""`driftbandit fit`: from a log of decisions to a model file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+import driftbandit as db
+from driftbandit import errors, model_file
+from driftbandit.cli import progress
+
+if TYPE_CHECKING:  # loads JAX and pyarrow, which the help has no need of
+    from driftbandit.identify import Fit, Log, OneStep
+    from driftbandit.identify.meter import Share
+
+__all__ = ["EXAMPLES", "command"]
+
+EXAMPLES = """
+**A log**, CSV or Parquet. sequence is optional: which independent run a row is of. An empty
+reward was not seen; rounds may be left out, or hold several plays.
+
+    sequence,round,arm,reward
+    monday,0,right,1.06
+    monday,1,both,2.49
+    monday,2,right,
+
+**Features**, if they are known: what each arm reads of the state.
+
+    arm,speed,heat
+    left,1.0,0.0
+    right,0.0,1.0
+    both,-0.7,-0.7
+
+**Examples**
+
+    driftbandit fit examples/plant_log.csv --arms examples/plant_arms.csv --out model.json
+    driftbandit fit examples/plant_log.csv --states 2 --structure diagonal --plot fit.png
+    driftbandit fit examples/plant_log.csv --json > fit.json
+"""
+
+
+def command(
+    log: Annotated[Path, typer.Argument(help="Log of decisions: .csv, .csv.gz or .parquet.")],
+    arms: Annotated[
+        Path | None,
+        typer.Option(
+            help="Features of the arms, CSV or Parquet: a column arm, and one of numbers for each "
+            "state. Without it, what arms read is estimated."
+        ),
+    ] = None,
+    states: Annotated[
+        int | None,
+        typer.Option(
+            help="Hidden states d, at most one for each arm; not beside --arms.",
+            show_default="features, or chosen by cross-validation",
+        ),
+    ] = None,
+    structure: Annotated[
+        str,
+        typer.Option(
+            help="Of the transition: free, diagonal (states do not move each other) or scalar "
+            "(all forget equally fast)."
+        ),
+    ] = "free",
+    stable: Annotated[
+        bool, typer.Option(help="Keep the spectral radius below 1: the state does not run away.")
+    ] = True,
+    offsets: Annotated[
+        bool, typer.Option(help="Arms pay a constant of their own besides what they read.")
+    ] = True,
+    starts: Annotated[int, typer.Option(help="Climbs; the one that ends highest is kept.")] = 3,
+    iterations: Annotated[int, typer.Option(help="EM iterations of each climb, at most.")] = 200,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the model to this .json file, for simulate, advise.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Learn a model from a log of decisions.
+
+    What is found: how the hidden state moves and how much it is pushed around, what arms read of
+    it, and the noise of rewards; by expectation maximization, which climbs the likelihood of the
+    log. A number of states that is not known is the one that best predicts rewards that it was
+    not learned from. What the log cannot tell is said.
+    """
+    if out is not None:
+        _check_file("--out", out, ".json")
+    if plot is not None:
+        _check_file("--plot", plot, ".png", ".svg", ".pdf")
+    from driftbandit import identify
+
+    known = None if arms is None else identify.read_arms(arms)
+    read = identify.read_log(log, None if known is None else known.names)
+    with progress.bars() as bars:
+        bars.live.transient = True  # the tables take its place
+        found = identify.fit(
+            read,
+            known,
+            states,
+            structure=structure,  # type: ignore[arg-type]  # checked there
+            stable=stable,
+            offsets=offsets,
+            starts=starts,
+            iterations=iterations,
+            seed=seed,
+            progress=_reporter(bars),
+        )
+    predicted = identify.one_step(found, read)
+    name = errors.printable(log.name)
+    saved: list[tuple[str, Path, bytes]] = []
+    model = model_file.to_document(found.model, found.arms, found.names)
+    if out is not None:
+        saved.append(("Model", out, json.dumps(model, ensure_ascii=False).encode() + b"\n"))
+    if plot is not None:
+        saved.append(("Plot", plot, _picture(found, predicted, name, plot)))
+    from driftbandit.files import write_whole
+
+    for _, path, content in saved:
+        write_whole(path, content)
+    summary = _summary(found, read, predicted)
+    if as_json:
+        document = {"driftbandit": db.__version__, "log": name, "seed": seed} | summary
+        print(json.dumps(document | {"model": model}, indent=2, allow_nan=False))
+    else:
+        _show(Console(highlight=False), found, summary, name)
+    console = Console(stderr=as_json, highlight=False)
+    for what, path, _ in saved:
+        shown = escape(errors.printable(str(path)))
+        console.print(f"{what} saved to [bold]{shown}[/]", soft_wrap=True)
+    if not as_json:
+        shown = "model.json" if out is None else errors.printable(str(out))
+        lines = [f"driftbandit advise {shown}", f"driftbandit simulate --model {shown}"]
+        if out is None:
+            lines.insert(0, f"the same with --out {shown}, which keeps the model")
+        for line in lines:
+            console.print(Text(f"next: {line}", "dim"), soft_wrap=True)
+
+
+def _check_file(option: str, path: Path, *endings: str) -> None:
+    name, folder = errors.printable(str(path)), errors.printable(str(path.parent))
+    if path.suffix.lower() not in endings:
+        wanted = ", ".join(endings[:-1]) + " or " * (len(endings) > 1) + endings[-1]
+        raise errors.InvalidInput(option, f"is {name}", f"end it in {wanted}")
+    if not path.parent.is_dir():
+        raise errors.InvalidInput(option, f"{folder} is no folder", "make it first")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise errors.InvalidInput(option, f"cannot write {name}", "name a file you may write")
+
+
+def _reporter(bars: Progress) -> Callable[[Share], None]:
+    """What `fit` calls: it moves the bar and shows iterations/s."""
+    task = bars.add_task("fit", total=1.0, rate="compiling")
+
+    def report(share: Share) -> None:
+        elapsed = bars.tasks[task].elapsed or 0.0
+        rate = f"{share.iterations / elapsed:.3g} iterations/s" if elapsed > 0.2 else ""
+        bars.update(task, completed=share, rate=rate)
+
+    return report
+
+
+def _summary(found: Fit, log: Log, predicted: OneStep) -> dict[str, Any]:
+    """What was found, in numbers that JSON knows."""
+    radius = float(np.abs(np.linalg.eigvals(found.parameters.transition)).max())
+    choice = found.selection
+    return {
+        "rewards": log.rewards_seen,
+        "rows": log.rows,
+        "sequences": len(log.sequences),
+        "arms": len(log.names),
+        "states": len(found.parameters.transition),
+        "spectral_radius": radius,
+        "memory": _memory(radius),
+        "reward_std": float(found.model.reward_std),
+        "predictable_share": _finite(predicted.share),
+        "log_likelihood_per_reward": _finite(predicted.log_likelihood),
+        "log_likelihood_without_state": _finite(predicted.log_likelihood_without_state),
+        "iterations": len(found.log_likelihoods) - 1,
+        "converged": found.converged,
+        "selection": None
+        if choice is None
+        else {
+            "states": choice.states,
+            "candidates": [
+                {"states": d, "score": _finite(score), "error": _finite(error)}
+                for d, score, error in zip(
+                    choice.candidates, choice.scores, choice.errors, strict=True
+                )
+            ],
+        },
+        "warnings": list(found.warnings),
+    }
+
+
+def _memory(radius: float) -> float | None:
+    """Rounds until a push has faded to 1/e; None: never."""
+    if radius >= 1:
+        return None
+    return -1 / math.log(radius) if radius > 0 else 0.0
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinities and no NaN."""
+    return value if math.isfinite(value) else None
+
+
+# The terminal.
+
+
+def _show(console: Console, found: Fit, summary: dict[str, Any], name: str) -> None:
+    console.print(Text(f"What {name} tells", "bold"), soft_wrap=True)
+    console.print()
+    console.print(_findings(found, summary))
+    if summary["selection"] is not None:
+        console.print()
+        console.print(_candidates(summary["selection"]))
+        console.print(Text(HOW_CHOSEN, "dim"))
+    console.print()
+    for warning in found.warnings:
+        console.print(Text(f"! {warning}", "yellow"))
+    if found.warnings:
+        console.print()
+
+
+HOW_CHOSEN = (
+    "score: log-likelihood per reward, one step ahead, of rewards not learned from; distance: from "
+    "the highest, ± its standard error. The fewest states within one error (or 0.001) are chosen."
+)
+
+
+def _findings(found: Fit, summary: dict[str, Any]) -> Table:
+    from driftbandit.identify import cells
+
+    d, radius, memory = (summary[key] for key in ("states", "spectral_radius", "memory"))
+    share = summary["predictable_share"]
+    with_state, without = (
+        _number(summary[f"log_likelihood_{key}"]) for key in ("per_reward", "without_state")
+    )
+    extra = " and a constant" if found.model.states > d else ""
+    end = "at rest" if summary["converged"] else "still rising"
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", style="bold", no_wrap=True)
+    table.add_column(style="dim")
+    for row in (
+        ("rewards", f"{summary['rewards']:,}", f"seen in {summary['rows']:,} plays"),
+        ("sequences", f"{summary['sequences']:,}", "independent runs of the system"),
+        ("arms", f"{summary['arms']:,}", cells.some(found.names)),
+        ("states", f"{d}", f"that move{extra}"),
+        ("spectral radius ρ", f"{radius:.4g}", "from 1 on the state never settles"),
+        (
+            "memory",
+            "endless" if memory is None else f"{memory:.3g}",
+            "rounds, −1/log ρ: then 37 % of a push is left",
+        ),
+        ("reward noise σ", f"{summary['reward_std']:.4g}", "standard deviation"),
+        (
+            "predictable",
+            "-" if share is None else f"{100 * share:.0f} %",
+            "of variance around arms' means, one step ahead",
+        ),
+        ("log-likelihood", with_state, f"per reward; {without} by arms' means alone"),
+        ("EM", end, f"after {summary['iterations']} steps from the best start"),
+    ):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _candidates(selection: dict[str, Any]) -> Table:
+    table = Table(
+        title=Text("Number of states, by cross-validation", "italic"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        min_width=40,
+    )
+    for column in ("states", "score", "distance", "±"):
+        table.add_column(column, justify="right")
+    table.add_column()
+    rows = selection["candidates"]
+    best = max(row["score"] for row in rows if row["score"] is not None)
+    for row in rows:
+        chosen = row["states"] == selection["states"]
+        cells = ["-", "-", "-"]
+        if row["score"] is not None:
+            cells = [f"{row['score']:.4f}", f"{row['score'] - best:.4f}", f"{row['error']:.4f}"]
+        style = "bold green" if chosen else None
+        table.add_row(f"{row['states']}", *cells, "chosen" if chosen else "", style=style)
+    return table
+
+
+# The picture.
+
+
+def _picture(found: Fit, predicted: OneStep, name: str, path: Path) -> bytes:
+    """The climb, the choice of the number of states if there was one, and the predictions."""
+    import matplotlib as mpl
+
+    from driftbandit import plots
+
+    with mpl.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+        panels = 3 if found.selection is None else 4
+        figure, axes = plots.grid(panels, panels, 3.6 * panels, 3.4)
+        blue, orange, *_ = plots.COLORS
+        climb, seen, surprises = axes[0], axes[-2], axes[-1]
+        climb.plot(found.log_likelihoods / len(predicted.rewards), color=blue)
+        climb.set_title("EM's climb")
+        climb.set_xlabel("step")
+        climb.set_ylabel("log-likelihood and prior, per reward")
+        if found.selection is not None:
+            _draw_selection(axes[1], found, blue, orange)
+        dots = {"ls": "", "marker": ".", "color": blue, "ms": 4, "rasterized": True}
+        dots["alpha"] = max(0.05, min(0.6, 300 / len(predicted.rewards)))
+        seen.plot(predicted.means, predicted.rewards, **dots)
+        ends = [predicted.means.min(), predicted.means.max()]
+        seen.plot(ends, ends, color=orange)
+        share = (
+            "" if math.isnan(predicted.share) else f": {100 * predicted.share:.0f} % of variance"
+        )
+        seen.set_title(f"predicted{share}")
+        seen.set_xlabel("predicted one step ahead")
+        seen.set_ylabel("reward")
+        surprises.plot(predicted.surprises, **dots)
+        for height in (-2, 2):
+            surprises.axhline(height, color=orange, lw=1)
+        beyond = float((np.abs(predicted.surprises) > 2).mean())
+        surprises.set_title(f"surprises: {100 * beyond:.1f} % beyond ±2 (normal: 4.6 %)")
+        surprises.set_xlabel("rewards in the order of the log")
+        surprises.set_ylabel("(reward − predicted) / std")
+        for axis in axes:
+            axis.title.set_fontsize(9)
+        figure.suptitle(f"{name}: {len(found.parameters.transition)} states", fontsize=11)
+        return plots.save(figure, path)
+
+
+def _draw_selection(axis: Any, found: Fit, color: str, mark: str) -> None:
+    choice = found.selection
+    assert choice is not None
+    scores = np.where(np.isfinite(choice.scores), choice.scores, np.nan)
+    axis.errorbar(choice.candidates, scores, choice.errors, color=color, marker="o", capsize=3)
+    place = choice.candidates.index(choice.states)
+    axis.plot(choice.states, scores[place], "o", ms=11, mfc="none", mec=mark, mew=2)
+    axis.set_title(f"cross-validation: {choice.states} chosen")
+    axis.set_xlabel("states")
+    axis.set_ylabel("score of rewards not learned from")
+    axis.set_xticks(choice.candidates)

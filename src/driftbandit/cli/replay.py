@@ -1,0 +1,256 @@
+"""`driftbandit replay`: policies on real data, with a table, intervals and a plot."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+import driftbandit as db
+from driftbandit import errors
+from driftbandit.cli import progress
+from driftbandit.cli.simulate import _check_plot, split_policies
+
+if TYPE_CHECKING:  # loads JAX
+    from driftbandit.replays import Replay, Row
+
+__all__ = ["EXAMPLES", "command"]
+
+EXAMPLES = """
+**Examples**
+
+    driftbandit replay flights --plot flights.png
+    driftbandit replay clicks.csv --policies "idea, ucb, oful" --baseline ucb
+    driftbandit replay clicks.parquet --arms features.csv --train 0.3
+    driftbandit replay french --states 2 --json > french.json
+"""
+SIGNS = {
+    "better": ("▲", "green"),
+    "worse": ("▼", "red"),
+    "no difference seen": ("≈", ""),
+    "too few to tell": ("?", ""),
+}
+WHAT = {
+    "best_arm": "{} in hindsight",
+    "training_leader": "{}, the best arm of the training part",
+    "full_information": "the highest prediction of a filter that is told all rewards",
+    "per_round_best": "the best arm of every round",
+    "random": "any arm with equal chance",
+    "logging": "what the log chose",
+}
+"""The yardsticks in words; {} is the arm."""
+
+
+def command(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A CSV or Parquet file with the columns round, arm, reward; or one of two public "
+            "data sets, french and flights (pip install 'driftbandit\\[data]').",
+        ),
+    ],
+    arms: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with a column arm and one column per feature; without it, what the arms "
+            "have in common is learned."
+        ),
+    ] = None,
+    policies: Annotated[
+        str,
+        typer.Option(
+            help="Comma-separated names, parameters in parentheses, as in kalman_ucb(width=2); or "
+            "all."
+        ),
+    ] = "all",
+    train: Annotated[
+        float, typer.Option(help="Share of the rounds, the first ones, to learn the model from.")
+    ] = 0.5,
+    states: Annotated[
+        int | None, typer.Option(help="Hidden states of the model.", show_default="by the data")
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="Whom to compare with: a policy, random, best_arm, training_leader, …",
+            show_default="the best policy without a Kalman filter",
+        ),
+    ] = None,
+    cold: Annotated[
+        bool, typer.Option(help="Start policies in the test part, without having played before.")
+    ] = False,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            help="Runs of each policy, averaged: each draws its own random numbers and starts in "
+            "another round of the training part."
+        ),
+    ] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Play policies on real data: how much would each have earned?
+
+    The model is learned from the first part of the rounds; the rest is the test. Policies see the
+    reward of the arm they choose and no other.
+
+    A round with several rows shows what every arm on offer paid, so every choice is paid. Where
+    each round has one row, the file is a log of what somebody else chose: a choice then counts
+    only in the rounds in which it is the logged one, which is fair if the log chose uniformly at
+    random, and not else.
+
+    Beside the policies stand yardsticks: the best arm in hindsight, the best arm of the training
+    part, random play, the best arm of every round, and a filter that is told all rewards. Intervals
+    draw blocks of rounds; differences are paired, round by round.
+    """
+    if plot is not None:
+        _check_plot(plot)
+    chosen = None if policies.strip() == "all" else split_policies(policies)
+    with progress.bars() as bars:
+        try:
+            result = db.replay(
+                data,
+                chosen,
+                features=arms,
+                train=train,
+                states=states,
+                warm=not cold,
+                seeds=seeds,
+                seed=seed,
+                baseline=baseline,
+                progress=_stages(bars),
+            )
+        except ValueError:
+            bars.live.transient = True  # leave the message alone on the screen
+            raise
+    name = errors.printable(result.title or Path(data).name)
+    if as_json:
+        document = {"driftbandit": db.__version__} | result.to_document()
+        print(json.dumps(document | {"data": name}, indent=2, allow_nan=False))
+    else:
+        _show(Console(highlight=False), result, name)
+    if plot is not None:
+        from driftbandit.replays import pictures
+
+        pictures.save(result, plot)
+        saved = f"Plot saved to [bold]{escape(errors.printable(str(plot)))}[/]"
+        Console(stderr=as_json).print(saved, soft_wrap=True)
+
+
+def _stages(bars: Progress) -> Callable[[str, float, int], None]:
+    """What `replay` calls: a bar for learning and one for playing."""
+    tasks: dict[str, Any] = {}
+    titles = {"fit": "learn", "play": "play"}
+
+    def moved(stage: str, share: float, rounds: int) -> None:
+        if stage not in tasks:
+            tasks[stage] = bars.add_task(titles[stage], total=1.0, rate="")
+        elapsed = bars.tasks[tasks[stage]].elapsed or 0.0
+        rate = "compiling" if stage == "fit" and share == 0 else ""
+        iterations = getattr(share, "iterations", 0)
+        if elapsed > 0.2 and stage == "play":
+            rate = f"{share * rounds / elapsed:,.0f} rounds/s"
+        elif elapsed > 0.2 and iterations:
+            rate = f"{iterations / elapsed:,.1f} steps/s"
+        bars.update(tasks[stage], completed=share, rate=rate)
+
+    return moved
+
+
+def _show(console: Console, result: Replay, name: str) -> None:
+    console.print(_table(result, name))
+    console.print()
+    for line in _words(result):
+        console.print(Text(line, "dim"))
+    for note in result.notes:
+        console.print(Text(f"! {note}", "yellow"))
+
+
+def _table(result: Replay, name: str) -> Table:
+    unit = f", {result.unit}" if result.unit else ""
+    title = f"{name}: reward per round{unit}, over {len(result.rounds)} test rounds"
+    table = Table(
+        title=Text(title, "italic"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("", no_wrap=True)
+    headings = ["mean", "95 %", f"− {result.baseline}", "95 %"]
+    for heading in [*headings, *(["matched"] * result.logged)]:
+        table.add_column(Text(heading), justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for row in result.rows():
+        style = "dim italic" if row.kind == "yardstick" else ""
+        matched = [f"{row.counted:,.0f}"] * result.logged
+        verdict = Text(*SIGNS.get(row.verdict, ("", "")))
+        table.add_row(Text(row.label), *_cells(row), *matched, verdict, style=style)
+    return table
+
+
+def _cells(row: Row) -> tuple[str, str, str, str]:
+    form = _form(row.low, row.high)
+    means = _number(row.mean, form), _ends(row.low, row.high, form)
+    if not row.verdict:
+        return *means, "", ""
+    form = _form(row.difference_low, row.difference_high)
+    ends = _ends(row.difference_low, row.difference_high, form)
+    return *means, _number(row.difference, "+" + form), ends
+
+
+def _form(low: float, high: float) -> str:
+    """Two digits of an interval's width."""
+    width = high - low
+    if not 0 < width < math.inf or not 1e-4 < max(abs(low), abs(high)) < 1e7:
+        return ".3g"
+    return f",.{min(max(1 - math.floor(math.log10(width)), 0), 6)}f"
+
+
+def _number(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else f"{value:{form}}"
+
+
+def _ends(low: float, high: float, form: str) -> str:
+    return "-" if math.isnan(low) else f"{low:{form}} to {high:{form}}"
+
+
+def _words(result: Replay) -> list[str]:
+    """How to read the table."""
+    model, told = result.fit.model, result.predictability
+    how = "as bandits first" if result.warm else "by nobody: all start fresh"
+    share = f"One round ahead, a filter that sees every reward explains {_percent(told.rewards)} "
+    share += "of the rewards' variance in the test part"
+    if told.differences is not None:
+        share += f", and {_percent(told.differences)} of what arms differ by in a round"
+    said = [
+        f"Model of {model.states - 1} states, learned from {result.train_rounds} rounds, which "
+        f"were played {how}. {share}.",
+        f"−: mean reward minus that of {result.baseline}, and its interval. ▲ better, ▼ worse, ≈ "
+        "no difference seen, ? too few rounds. Intervals: bootstrap of blocks of rounds.",
+        f"Yardsticks, slanted: {_yardsticks(result)}.",
+    ]
+    if result.logged:
+        said.append("matched: rounds in which the choice was the logged arm, which alone count.")
+    return said
+
+
+def _yardsticks(result: Replay) -> str:
+    arms = {name: errors.printable(rule.arm) for name, rule in result.yardsticks.items()}
+    return ", ".join(f"{name} is {WHAT[name].format(arms[name])}" for name in result.yardsticks)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,113 @@
+"""How well a learned model predicts rewards, each from all that came before it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from driftbandit.identify import em
+from driftbandit.identify.readers import as_log
+
+if TYPE_CHECKING:
+    from driftbandit.identify.fitting import Fit
+
+__all__ = ["OneStep", "one_step"]
+
+
+class OneStep(NamedTuple):
+    """Rewards and what was predicted of them, sequence after sequence in order of time."""
+
+    rewards: np.ndarray
+    """Those that were seen, n."""
+    means: np.ndarray
+    """Predicted, n."""
+    stds: np.ndarray
+    """Standard deviations of the predictions' errors, n: the state's doubt and the noise."""
+    own: np.ndarray
+    """Means of each reward's arm in this log, n: what one would say who knows of no state."""
+
+    @property
+    def surprises(self) -> np.ndarray:
+        """(x − mean) / std, n: independent standard normal if the model is right."""
+        left = self.rewards - self.means
+        return np.divide(left, self.stds, out=np.zeros_like(left), where=self.stds > 0)
+
+    @property
+    def share(self) -> float:
+        """Of the variance of rewards around their arm's own mean, the share that was predicted."""
+        apart = float(((self.rewards - self.own) ** 2).sum())
+        return (
+            1 - float(((self.rewards - self.means) ** 2).sum()) / apart if apart > 0 else math.nan
+        )
+
+    @property
+    def log_likelihood(self) -> float:
+        """Per reward."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(2 * math.pi * self.stds**2) + self.surprises**2
+        return float(-0.5 * logs.mean())
+
+    @property
+    def log_likelihood_without_state(self) -> float:
+        """Per reward, if all were independent and normal around their arm's own mean."""
+        variance = float(((self.rewards - self.own) ** 2).mean())
+        return -0.5 * (math.log(2 * math.pi * variance) + 1) if variance > 0 else math.inf
+
+
+def one_step(found: Fit, log: Any) -> OneStep:
+    """Predict every reward of a log from those before it, in the order of the log's rows.
+
+    Args:
+        found: as `fit` returned it.
+        log: of the same arms: the one that was learned from, or, for an honest judgment, another.
+
+    Returns:
+        `OneStep`.
+
+    Example:
+        >>> from driftbandit.identify import fit
+        >>> log = {"round": range(40), "arm": [0, 1] * 20, "reward": [1, 2] * 20}
+        >>> one_step(fit(log, states=1, starts=1, iterations=3), log).means.shape
+        (40,)
+    """
+    from driftbandit.identify.fitting import data_of
+
+    read = as_log(log, found.names)
+    data = data_of(read, len(found.parameters.transition))
+    with jax.enable_x64(True):
+        means, variances = map(np.asarray, _predicted(found.parameters, data))
+    seen = data.seen > 0
+    arms, rewards = data.arms[seen], data.rewards[seen]
+    plays = np.bincount(arms, minlength=len(read.names))
+    own = np.bincount(arms, rewards, len(read.names)) / np.maximum(plays, 1)
+    return OneStep(rewards, means[seen], np.sqrt(variances[seen]), own[arms])
+
+
+@jax.jit
+def _predicted(parameters: em.Parameters, data: em.Data) -> Any:
+    return jax.vmap(functools.partial(_sequence, parameters))(data.arms, data.rewards, data.seen)
+
+
+def _sequence(p: em.Parameters, arms: Any, rewards: Any, seen: Any) -> Any:
+    """Means and variances of all rewards; those of one round are seen one after another."""
+
+    def forward(belief: Any, now: Any) -> Any:
+        mean, cov = belief
+        arm, reward, mask = now
+        told = []
+        for i in range(len(arm)):
+            read = p.reads[arm[i]]
+            cross = cov @ read
+            told.append((p.offsets[arm[i]] + read @ mean, read @ cross + p.reward_var))
+            weight = jnp.where(told[i][1] > 0, mask[i] / told[i][1], 0.0)
+            mean = mean + cross * (weight * (reward[i] - told[i][0]))
+            cov = cov - jnp.outer(cross, cross) * weight
+        mean, cov = p.transition @ mean, p.transition @ cov @ p.transition.T + p.process_cov
+        return (mean, 0.5 * (cov + cov.T)), tuple(map(jnp.stack, zip(*told, strict=True)))
+
+    return jax.lax.scan(forward, (p.initial_mean, p.initial_cov), (arms, rewards, seen))[1]

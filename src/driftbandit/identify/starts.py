@@ -1,0 +1,161 @@
+"""Where climbs start: guesses, and moments of the log.
+
+Rewards τ rounds apart are correlated through the state alone,
+
+    Λ_τ[a, b] = E (x_a(t+τ) − o_a)(x_b(t) − o_b) = c_aᵀ Γ^τ Z c_b,   τ ≥ 1,
+
+so that the rows of C = (c_a) span the columns of Λ_1, Λ_2, …, and C⁺Λ_(τ+1) = Γ C⁺Λ_τ. Means over
+the pairs of plays that the log holds give C where it is not known, up to the basis of the state,
+and Γ by least squares. They are rough, but they know what turns and what changes its sign; from
+guesses EM seldom finds that.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.identify import em
+from driftbandit.model import LGDS
+
+__all__ = ["beginning", "of_model"]
+
+LAGS = 5
+SMALL = 0.05
+"""Directions of the moments below this share of the largest are taken for noise."""
+MOST_ARMS = 500
+"""For which moments are taken: their number grows with the square."""
+RADIUS = 0.98
+"""Largest ρ(Γ) to start from."""
+
+
+def beginning(
+    data: em.Data,
+    reads: np.ndarray,
+    options: em.Options,
+    rng: np.random.Generator,
+    number: int,
+    moments: bool = False,
+) -> em.Parameters:
+    """Half of the rewards' variance is noise, half is the state.
+
+    Args:
+        data: S sequences.
+        reads: k × d, what arms read; where that is estimated, the shape alone counts.
+        options: what will be estimated.
+        rng: draws what is guessed.
+        number: of the start; the first turns nothing.
+        moments: whether it follows the log's moments instead.
+    """
+    k, d = reads.shape
+    if options.reads:
+        reads = _scaled(rng.standard_normal((k, d)))
+    seen = data.seen > 0
+    offsets = np.zeros(k)
+    if options.offsets:
+        counts = np.bincount(data.arms[seen], minlength=k)
+        sums = np.bincount(data.arms[seen], data.rewards[seen], minlength=k)
+        offsets = np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum() / counts.sum())
+    left = data.rewards[seen] - offsets[data.arms[seen]]
+    least = em.LEAST * float((data.rewards[seen] ** 2).mean())  # rewards may all be the same
+    variance = max(float(left @ left) / len(left), least) or 1.0
+    memory = (0.9, 0.5, 0.99)[number % 3]
+    transition = memory * np.eye(d)
+    if number and options.structure == "free":
+        turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
+        transition = memory * (0.5 * np.eye(d) + 0.5 * turn)
+    size = variance / 2 / max(float((reads**2).sum(axis=1).mean()), np.finfo(float).tiny)
+    found = em.Parameters(
+        transition,
+        (1 - memory**2) * size * np.eye(d),
+        np.asarray(variance / 2),
+        np.zeros(d),
+        size * np.eye(d),
+        reads,
+        offsets,
+    )
+    return _from_moments(found, data, options) if moments else found
+
+
+def of_model(model: LGDS, begin: em.Parameters) -> em.Parameters:
+    """The numbers of an earlier fit; its constant state, if it has one, is begun anew."""
+    d = len(begin.transition)
+    if model.states not in (d, d + 1):
+        problem = f"has {model.states} states"
+        raise errors.InvalidInput("start", problem, f"give a model of {d}, as fit returned it")
+    return begin._replace(
+        transition=model.transition[:d, :d],
+        process_cov=model.process_cov[:d, :d],
+        reward_var=np.asarray(max(model.reward_std**2, np.finfo(float).tiny)),
+        initial_mean=model.start_mean()[:d],
+        initial_cov=model.start_cov()[:d, :d],
+    )
+
+
+def _from_moments(begin: em.Parameters, data: em.Data, options: em.Options) -> em.Parameters:
+    """A start whose Γ, and what arms read if that is estimated, follow the log's moments.
+
+    Args:
+        begin: another start: its noise, offsets and share of the state in the rewards stay.
+        data: S sequences.
+        options: what will be estimated.
+    """
+    k, d = begin.reads.shape
+    if k > MOST_ARMS:
+        return begin
+    reads, transition = _found(_moments(data, begin.offsets), begin.reads, options)
+    radius = float(np.abs(np.linalg.eigvals(transition)).max())
+    transition = transition * min(1.0, RADIUS / max(radius, RADIUS))
+    spread = LGDS(transition, np.eye(d), 1.0).stationary_cov()
+    if options.structure != "free":
+        spread = np.diag(np.diag(spread))
+    shown = float(np.einsum("ki,ij,kj->k", reads, spread, reads).mean())
+    size = float(begin.reward_var) / max(shown, np.finfo(float).tiny)
+    return begin._replace(transition=transition, process_cov=size * np.eye(d), reads=reads)
+
+
+def _scaled(reads: np.ndarray) -> np.ndarray:
+    """The basis is free, its scale is not: of one size in all starts, climbs can be compared."""
+    k, d = reads.shape
+    return np.asarray(reads * np.sqrt(k * d / max((reads**2).sum(), np.finfo(float).tiny)))
+
+
+def _moments(data: em.Data, offsets: np.ndarray) -> np.ndarray:
+    """Λ_1, Λ_2, …: k × k each, zero where the log holds no such pair of plays."""
+    k, (_, n, m) = len(offsets), data.seen.shape
+    left = (data.rewards - offsets[data.arms]) * data.seen
+    found = np.zeros((LAGS, k * k))
+    for lag in range(1, min(LAGS, n - 1) + 1):
+        pairs = np.zeros(k * k)
+        for i, j in itertools.product(range(m), repeat=2):
+            which = (data.arms[:, lag:, i] * k + data.arms[:, :-lag, j]).ravel()
+            both = data.seen[:, lag:, i] * data.seen[:, :-lag, j]
+            product = left[:, lag:, i] * left[:, :-lag, j]
+            pairs += np.bincount(which, both.ravel(), k * k)
+            found[lag - 1] += np.bincount(which, product.ravel(), k * k)
+        found[lag - 1] /= np.maximum(pairs, 1)
+    return found.reshape(LAGS, k, k)
+
+
+def _found(
+    moments: np.ndarray, reads: np.ndarray, options: em.Options
+) -> tuple[np.ndarray, np.ndarray]:
+    """C, which is ``reads`` unless it is estimated, and Γ."""
+    d = reads.shape[1]
+    if options.reads:
+        reads = np.linalg.svd(np.hstack(list(moments)), full_matrices=False)[0][:, :d]
+        seen = np.abs(moments).sum(axis=(0, 2)) > 0
+        reads = _scaled(np.where(seen[:, None], reads, reads.mean(axis=0)))
+    shown = np.linalg.pinv(reads) @ moments
+    before, after = np.hstack(list(shown[:-1])), np.hstack(list(shown[1:]))
+    transition = after @ np.linalg.pinv(before, rcond=SMALL)
+    if options.structure == "free":
+        return reads, transition
+    if options.structure == "scalar":
+        return reads, np.eye(d) * np.trace(transition) / d
+    values, vectors = np.linalg.eig(transition)
+    if options.reads and np.isreal(values).all():  # in the basis in which it is diagonal
+        return _scaled(reads @ vectors.real), np.diag(values.real)
+    return reads, np.diag(np.diag(transition))

@@ -1,0 +1,280 @@
+"""`replay`: learn the model from the first part of real data, play the rest with every policy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.agent import Agent
+from driftbandit.identify.fitting import Fit, fit
+from driftbandit.policies import Policy
+from driftbandit.replays import yardsticks
+from driftbandit.replays.basis import measured
+from driftbandit.replays.datasets import DATASETS, load
+from driftbandit.replays.result import Played, Replay
+from driftbandit.replays.table import Table, as_table
+from driftbandit.replays.yardsticks import Yardstick
+from driftbandit.simulation.checks import checked_policies
+
+__all__ = ["POLICIES", "replay"]
+
+POLICIES = (
+    *("idea", "kode", "kalman_ucb"),
+    *("ucb", "sliding_window_ucb", "discounted_ucb", "rexp3", "oful", "discounted_linucb"),
+)
+"""Played where none are named; what random play earns is known without playing it."""
+FULL = ("best_arm", "training_leader", "full_information", "per_round_best", "random")
+LOGGED = ("best_arm", "training_leader", "logging")
+"""The yardsticks of a table of all arms, and of a log."""
+REPORTED = 256
+"""Rounds between two reports of progress."""
+
+Progress = Callable[[str, float, int], None]
+
+
+def replay(
+    data: Any,
+    policies: Any = None,
+    *,
+    features: Any = None,
+    train: float = 0.5,
+    states: int | None = None,
+    warm: bool = True,
+    seeds: int = 10,
+    seed: int = 0,
+    baseline: str | None = None,
+    structure: Any = "free",
+    starts: int = 3,
+    iterations: int = 200,
+    progress: Progress | None = None,
+) -> Replay:
+    """Learn the model from the first part of the data, then play the rest with every policy.
+
+    Policies see the reward of the arm they choose and no other. Where the data shows all arms,
+    every choice is paid. Where it is a log of one arm per round, a choice counts only if it is the
+    logged one (Li et al. 2011); that is fair if the log chose its arms uniformly at random.
+
+    All policies know the same: the model that was learned from the training part, which gives the
+    Kalman policies their filter and the others the scale of the rewards, and what they themselves
+    saw when they played the training part (``warm``). Rewards are played less the mean of all
+    training rewards, since some policies take rewards to lie around zero, and shown as they are.
+
+    Args:
+        data: "french" or "flights", or anything `as_table` takes: a path, a log, a T × k table.
+        policies: names or `Policy` objects; None: `POLICIES`.
+        features: k × d, what is known of each arm; None: what arms read is learned too.
+        train: share of the rounds that is the training part, the first ones.
+        states: of the model; None: as `identify.fit` chooses.
+        warm: whether policies play the training part first; False: they start in the test part.
+        seeds: runs of each policy, which are averaged: with random numbers of their own, and
+            each from a later round of the training part's first half on, since the luck of the
+            first choices stays with a policy for long. Without either, one run tells all.
+        seed: of the fit, the policies and the intervals.
+        baseline: whom to compare with, a policy or a yardstick; None: the best policy without a
+            Kalman filter.
+        structure: of Γ, as in `identify.fit`; ``starts`` and ``iterations`` as well.
+        progress: called with "fit" or "play", the share of it that is done, and how many rounds
+            are played in all.
+
+    Returns:
+        `Replay`; ``print`` shows its table.
+
+    Example:
+        >>> t, rng = np.arange(200)[:, None], np.random.default_rng(0)
+        >>> waves = np.sin(0.2 * t + np.array([0.0, 2.0, 4.0])) + 0.2 * rng.normal(size=(200, 3))
+        >>> result = replay(waves, ["kode", "ucb"], states=2, starts=1, iterations=30)
+        >>> result.mean("kode") > result.mean("ucb") + 0.5
+        True
+    """
+    table = as_table(_loaded(data), features=features)
+    first = table.split(train)
+    seeds = errors.whole_number(seeds, "seeds", low=1)
+    seed = errors.whole_number(seed, "seed", low=0, high=2**62)
+    chosen, notes = _playable(policies, table)
+    baseline = _baseline(baseline, chosen, table)
+    runs = [
+        (label, policy, number)
+        for label, policy in chosen.items()
+        for number in range(seeds if warm or policy.noise is not None else 1)
+    ]
+    begins = [number * first // (2 * seeds) if warm else first for number in range(seeds)]
+    rounds = [len(table) - begins[number] for _, _, number in runs]
+    if table.logged:
+        notes.append(
+            "One arm per round is known: the figures are fair if the log chose its arms uniformly "
+            "at random, and not else."
+        )
+
+    def moved(stage: str, share: float) -> None:
+        if progress is not None:
+            progress(stage, share, sum(rounds))
+
+    moved("fit", 0.0)
+    center = float(np.nanmean(table.rewards[:first]))
+    found = fit(
+        table.log(0, first, center),
+        table.features,
+        states,
+        structure=structure,
+        starts=starts,
+        iterations=iterations,
+        seed=seed,
+        progress=lambda share: moved("fit", share),
+    )
+    model, rows = found.model, found.arms
+    if table.features is None:
+        model, rows = measured(model, rows, model.states - 1)  # the last is the constant
+    moved("fit", 1.0)
+    centered = table.rewards - center
+    moved("play", 0.0)
+    arms: dict[str, list[np.ndarray]] = {}
+    done = 0
+    for (label, policy, number), length in zip(runs, rounds, strict=True):
+        agent = Agent(model, rows, policy, rounds=length, seed=seed + number, window=0)
+        played = np.empty(length, np.int64)
+        for t, arm in enumerate(_choices(agent, centered[-length:], table.logged)):
+            played[t] = arm
+            done += 1
+            if done % REPORTED == 0:
+                moved("play", done / sum(rounds))
+        arms.setdefault(label, []).append(played[first - len(table) :])
+    moved("play", 1.0)
+    return _result(table, first, found, arms, (centered, center), notes, warm, seed, baseline)
+
+
+def _loaded(data: Any) -> Any:
+    """A data set by its name."""
+    if not isinstance(data, str) or os.sep in data or Path(data).suffix or Path(data).exists():
+        return data
+    if data not in DATASETS:
+        remedy = f"give the path of a CSV or Parquet file, or one of {', '.join(DATASETS)}"
+        problem = f"{errors.printable(data)!r} is neither a file nor a data set"
+        raise errors.InvalidInput("data", problem, remedy)
+    return load(data)
+
+
+def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]]:
+    """The policies to play, and who is left out why."""
+    chosen = checked_policies(POLICIES if policies is None else policies)
+    notes: list[str] = []
+    if chosen.pop("random", None) is not None and not chosen:
+        raise errors.InvalidInput("policies", "is random alone", "name another: its row is there")
+    offered = np.isfinite(table.rewards).sum(axis=1)
+    part = not table.logged and bool(((offered > 0) & (offered < len(table.names))).any())
+    for label, policy in list(chosen.items()):
+        if label in (*FULL, *LOGGED):
+            problem = f"{label!r} is the name of a yardstick"
+            raise errors.InvalidInput("policies", problem, "name the policy otherwise")
+        if policy.sees_all_rewards:
+            problem = f"{label} sees all rewards, which no player does"
+            remedy = "leave it out: the row full_information is there"
+            raise errors.InvalidInput("policies", problem, remedy)
+        if part and policy.scores is None and not policy.reads_features:
+            if policies is not None:
+                problem = f"{label} cannot choose from a part of the arms, which some rounds offer"
+                raise errors.InvalidInput("policies", problem, "leave it out")
+            del chosen[label]
+            notes.append(f"{label} is left out: it cannot choose from a part of the arms.")
+    return chosen, notes
+
+
+def _baseline(name: Any, chosen: dict[str, Policy], table: Table) -> str | None:
+    """The label to compare with, before any work is done."""
+    if name is None:
+        return None
+    if table.logged and name != "logging":
+        problem = f"is {name!r}, and the data is a log of one arm per round"
+        raise errors.InvalidInput("baseline", problem, "compare with logging, or leave it out")
+    return errors.closest(name, "baseline", [*chosen, *(LOGGED if table.logged else FULL)])
+
+
+def _choices(agent: Agent, rewards: np.ndarray, logged: bool) -> Iterator[int]:
+    """The arm of each round, −1 where none is on offer; the agent learns on the way."""
+    for row in rewards:
+        offered = np.flatnonzero(np.isfinite(row))
+        if not offered.size:
+            agent.advance()
+            yield -1
+            continue
+        decision = agent.ask(None if logged or len(offered) == len(row) else offered)
+        reward = row[decision.arm]
+        if np.isfinite(reward):  # else another arm was logged, and nothing is learned
+            agent.tell(decision, reward)
+        yield decision.arm
+
+
+def _result(
+    table: Table,
+    first: int,
+    found: Fit,
+    arms: dict[str, list[np.ndarray]],
+    centered: tuple[np.ndarray, float],
+    notes: list[str],
+    warm: bool,
+    seed: int,
+    baseline: str | None,
+) -> Replay:
+    rewards = table.rewards[first:]
+    rounds = np.flatnonzero(np.isfinite(rewards).any(axis=1))
+    rewards = rewards[rounds]
+    k = len(table.names)
+    played = {}
+    for label, runs in arms.items():
+        choices = np.array(runs)[:, rounds]
+        paid = rewards[np.arange(len(rounds)), choices]  # seeds × rounds
+        seen = np.isfinite(paid)
+        shares = np.bincount(choices.ravel(), minlength=k) / choices.size
+        paid = np.where(seen, paid, 0.0)
+        with np.errstate(invalid="ignore"):  # a run without a match
+            means = paid.sum(axis=1) / seen.sum(axis=1)
+        played[label] = Played(paid.mean(axis=0), seen.mean(axis=0), means, shares)
+    predicted = yardsticks.one_step(found.model, found.arms, centered[0])[first:] + centered[1]
+    means = np.nanmean(np.where(np.isfinite(table.rewards), table.rewards, np.nan)[:first], axis=0)
+    explained = yardsticks.predictability(
+        predicted[rounds], rewards, np.where(np.isfinite(means), means, centered[1]), table.logged
+    )
+    rows = dict(_yardsticks(table, first, rewards, predicted[rounds]))
+    return Replay(
+        title=table.title,
+        unit=table.unit,
+        names=table.names,
+        logged=table.logged,
+        train_rounds=first,
+        test_rounds=len(table) - first,
+        rounds=first + rounds,
+        played=played,
+        yardsticks=rows,
+        predictability=explained,
+        fit=found,
+        warm=bool(warm),
+        seed=seed,
+        compared=baseline,
+        notes=(*notes, *found.warnings),
+    )
+
+
+def _yardsticks(
+    table: Table, first: int, rewards: np.ndarray, predicted: np.ndarray
+) -> Iterator[tuple[str, Yardstick]]:
+    before = table.rewards[:first]
+    before = before[np.isfinite(before).any(axis=1)]
+    fixed = {"best_arm": yardsticks.leader(rewards), "training_leader": yardsticks.leader(before)}
+    every = np.ones(len(rewards))
+    seen = np.isfinite(rewards)
+    if table.logged:
+        for name, arm in fixed.items():
+            earned = np.where(seen[:, arm], rewards[:, arm], 0.0)
+            yield name, Yardstick(earned, seen[:, arm].astype(float), table.names[arm])
+        yield "logging", Yardstick(np.nansum(rewards, axis=1), every)
+        return
+    for name, arm in fixed.items():
+        yield name, Yardstick(yardsticks.fixed(rewards, arm), every, table.names[arm])
+    best = np.where(seen, predicted, -np.inf).argmax(axis=1)
+    yield "full_information", Yardstick(rewards[np.arange(len(rewards)), best], every)
+    yield "per_round_best", Yardstick(np.nanmax(rewards, axis=1), every)
+    yield "random", Yardstick(np.nanmean(rewards, axis=1), every)
