@@ -22,7 +22,12 @@ import driftbandit as db
 from driftbandit.model import factor
 
 ROUNDS, FIRST = 2000, 500
-RIVALS = ("sliding_window_ucb", "discounted_linucb", "random")
+RIVALS = (
+    "sliding_window_ucb",
+    "discounted_linucb",
+    "discounted_linucb(gamma=0.98)",
+    "random",
+)
 LEARNS, KNOWS = "learns its model", "knows the model"
 
 

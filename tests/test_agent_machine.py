@@ -189,7 +189,7 @@ class AgentMachine(RuleBasedStateMachine):
     @rule(place=PLACES)
     def tell_nothing(self, place):
         waiting = self.open(False)
-        assert self.agent.tell(waiting[place % len(waiting)].decision, None) == "learned"
+        assert self.agent.tell(waiting[place % len(waiting)].decision, None) == "missing"
 
     @precondition(lambda self: self.open(True))
     @rule(place=PLACES)

@@ -209,6 +209,14 @@ def test_cold_policies_start_in_the_test_part():
     assert result.played["ucb"].earned[0] == drifting()[40, agent.ask().arm]
 
 
+def test_an_arm_that_comes_after_the_training_part():
+    rewards = drifting()
+    rewards[:40, 3] = NAN
+    result = replay(rewards, ["idea"], **FAST)
+    assert "No reward was seen of 1 arms: 3." in " ".join(result.notes)
+    assert np.isfinite(result.mean("idea"))
+
+
 def test_policies_that_need_all_arms_are_left_out():
     result = replay(drifting(gaps=0.1), **FAST)
     assert "rexp3" not in result.played

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-__all__ = ["Array", "namespace", "normal_cdf", "put"]
+__all__ = ["Array", "dots", "namespace", "normal_cdf", "put", "times"]
 
 Array = Any
 """A NumPy or JAX array (or a JAX tracer)."""
@@ -20,6 +20,24 @@ Array = Any
 def namespace(array: Array) -> Any:
     """Return the array API module (numpy or jax.numpy) that ``array`` belongs to."""
     return array.__array_namespace__()
+
+
+MANY = 256
+"""Rows from which NumPy is faster along columns, each of which is one run through memory."""
+
+
+def times(rows: Array, matrix: Array) -> Array:
+    """The product rows @ matrix; of many rows it is held by columns."""
+    if rows.ndim == 2 and rows.shape[0] > MANY and isinstance(rows, np.ndarray):
+        return (matrix.T @ rows.T).T
+    return rows @ matrix
+
+
+def dots(rows: Array, others: Array) -> Array:
+    """Σ_j x_ij y_ij for every row i; of one row each, a number."""
+    if rows.ndim == 2 and rows.shape[0] > MANY and isinstance(rows, np.ndarray):
+        return np.einsum("jk,jk->k", rows.T, others.T)
+    return namespace(rows).vecdot(rows, others)
 
 
 def put(array: Array, index: Array, value: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 __all__ = ["write_whole"]
@@ -14,19 +14,25 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that it is seen with all of its content, or not at all.
 
     The content goes to a file beside it, to the disk, and then by one rename to its name: whoever
-    is killed at any moment leaves the old file or the new one.
+    is killed at any moment leaves the old file or the new one, and perhaps a ``.NAME.…~`` that
+    nobody reads. A file that was there keeps its permissions.
     """
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:60]}.", suffix="~")
+    temporary = path.parent / f".{path.name[:60]}.{secrets.token_hex(6)}~"
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less the umask
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, path.stat().st_mode & 0o777)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:  # of the file that was asked for
+        raise type(error)(error.errno, error.strerror or str(error), str(path)) from None
     with contextlib.suppress(OSError):  # the name too; where folders cannot be synced, so be it
         folder = os.open(path.parent, os.O_RDONLY)
         try:

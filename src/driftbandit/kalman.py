@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.arrays import Array, namespace
+from driftbandit.arrays import Array, dots, namespace, times
 from driftbandit.model import LGDS, checked_arms
 
 __all__ = [
@@ -90,8 +90,8 @@ def spread(cov: Array, model: LGDS, arms: Array) -> Spread:
     """
     xp = namespace(cov)
     cov = _rounded_up(cov)
-    cross = arms @ cov
-    variance = xp.vecdot(arms, cross) + model.reward_std**2
+    cross = times(arms, cov)
+    variance = dots(arms, cross) + model.reward_std**2
     return Spread(cov, cross, xp.where(variance > 0, variance, math.inf))
 
 
@@ -103,7 +103,7 @@ def moves(cov: Array, model: LGDS, arms: Array) -> Array:
     """
     seen = spread(cov, model, arms)
     shares = seen.cross * (1 / namespace(cov).sqrt(seen.variance))[:, None]
-    return shares @ model.transition.T
+    return times(shares, model.transition.T)
 
 
 def _observed_cov(seen: Spread) -> Array:
@@ -135,10 +135,11 @@ def predict(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
         return Belief(model.transition @ belief.mean, _predicted_cov(belief.cov, model))
     mean, cov = belief
     power, noise = model.transition, model.process_cov
-    while rounds:
-        if rounds & 1:
-            mean, cov = power @ mean, power @ cov @ power.T + noise
-        power, noise, rounds = power @ power, power @ noise @ power.T + noise, rounds >> 1
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN
+        while rounds:
+            if rounds & 1:
+                mean, cov = power @ mean, power @ cov @ power.T + noise
+            power, noise, rounds = power @ power, power @ noise @ power.T + noise, rounds >> 1
     return Belief(mean, 0.5 * (cov + cov.T))
 
 

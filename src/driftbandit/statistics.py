@@ -297,8 +297,7 @@ def block_length(values: Any) -> int:
         >>> block_length(rng.normal(size=500)), block_length(rng.normal(size=500).cumsum())
         (1, 42)
     """
-    series = _series(values)[:, 0]
-    n = len(series)
+    series, n = _series(values)[:, 0], len(values)
     quiet = max(5, math.ceil(math.sqrt(math.log10(n))))
     lags = min(math.ceil(math.sqrt(n)) + quiet, n - 1)
     apart = series - series.mean()

@@ -10,6 +10,7 @@ rewards arrive.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -18,17 +19,22 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent import refitting, stored
-from driftbandit.agent.choosing import Choice, choose
+from driftbandit.agent.choosing import Choice, by_columns, choose
 from driftbandit.agent.ledger import Entry, Ledger
 from driftbandit.agent.refitting import Refit
 from driftbandit.files import write_whole
+from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import Policy, Problem, make
-from driftbandit.policies.base import check_kinds
 
 __all__ = ["Agent", "Decision"]
 
-Told = Literal["learned", "duplicate", "too late"]
+Told = Literal["learned", "missing", "duplicate", "too late"]
+
+LAST_ROUND = 2**53
+"""Rounds beyond it are no longer told apart."""
+
+log = logging.getLogger("driftbandit")
 
 
 class Decision(NamedTuple):
@@ -91,13 +97,16 @@ class Agent:
         self.window = errors.whole_number(window, "window", low=0)
         if refit is not None and not isinstance(refit, Refit):
             raise errors.InvalidInput("refit", f"is {refit!r}", "give a Refit, or None")
+        self._learned = model is not None
+        """Whether there is a model to begin the next refit from."""
         if model is None:
             refit = refit or Refit()
             model = refitting.random_walk(arms, refit.scale)
         if refit is not None and self.policy.sees_all_rewards:
-            problem = f"is given, and {self.policy.name} sees all rewards"
-            raise errors.InvalidInput("refit", problem, "choose a policy that plays a bandit")
-        arms = checked_arms(arms, model)
+            problem = f"cannot be learned by {self.policy.name}, which sees all rewards"
+            name = "refit" if self._learned else "model"
+            raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
+        arms = by_columns(checked_arms(arms, model))
         self.refit_options = refit
         self.features = arms
         """The arms as they were given; a model learned with offsets reads more of them."""
@@ -110,8 +119,8 @@ class Agent:
         self._ledger = Ledger(self.policy, self.problem, state, round=0)
         self._log: deque[Entry] = deque(maxlen=refit.memory if refit else 0)
         self._until_refit = refit.after if refit else 0
-        self._learned = False
-        """Whether the model was learned here."""
+        self.refit_failure: str | None = None
+        """Why the last refit on schedule failed and left the model as it was; None: it did not."""
 
     @property
     def model(self) -> LGDS:
@@ -134,9 +143,14 @@ class Agent:
         """
         now = self.round if round is None else self._checked_round(round)
         offer = self._offer(arms)
+        state = self._ledger.at(now)
+        jumps = now != self._now + 1
+        if jumps and isinstance(state, Belief) and not np.isfinite(state.cov).all():
+            problem = f"is {now}, by when the state has outgrown the largest number"
+            raise errors.InvalidInput("round", problem, "ask for an earlier one")
         if self._settle(now):
             offer = self._offer(arms)  # a new model may read its arms otherwise
-        state = self._ledger.at(now)
+            state = self._ledger.at(now)
         noise = self._noise(len(offer.arms))
         chosen = choose(self.policy, self.problem, state, offer, noise)
         row = offer.arms[chosen.place] if offer.new else None
@@ -154,8 +168,8 @@ class Agent:
                 reward is known, which is how every decision starts.
 
         Returns:
-            "learned"; "duplicate": the same reward was told before, and nothing changes; or "too
-            late": the decision's round has left the window, and nothing changes.
+            "learned"; or, where nothing changes, "missing": there is no reward yet; "duplicate":
+            the same was told before; "too late": the decision's round has left the window.
         """
         entry = self._entry(decision)
         if reward is not None:
@@ -163,11 +177,9 @@ class Agent:
         if entry is None:
             return "too late"
         if entry.reward is None:
-            if reward is not None:
-                first = self._ledger.state if entry.id == 0 else None
-                self._ledger.learn(entry, reward)
-                if first is not None:
-                    check_kinds(first, self._ledger.at(self._now))
+            if reward is None:
+                return "missing"
+            self._ledger.learn(entry, reward)
             return "learned"
         if reward is None or not np.array_equal(reward, entry.reward):
             new, old = (" ".join(repr(one).split()) for one in (reward, entry.reward))
@@ -180,30 +192,31 @@ class Agent:
 
     def advance(self, rounds: int = 1) -> None:
         """Let rounds pass in which nothing is decided."""
-        self.round += errors.whole_number(rounds, "rounds", low=0)
-        self._now = max(self._now, self.round)
-        self._settle(self._now)
+        if errors.whole_number(rounds, "rounds", low=0, high=LAST_ROUND) > 0:
+            self._now = self.round = self._checked_round(self.round + rounds)
+            self._settle(self._now)
 
     def refit(self) -> None:
         """Learn the model from the agent's own log: the settled rewards, and what follows now.
 
-        An agent with a `Refit` does so by itself, as it is asked.
+        An agent with a `Refit` does so by itself, as it is asked; where that fails, it keeps the
+        model it has, and `refit_failure` says why.
         """
         if self.refit_options is None or len(self._log) < 2:
-            problem = f"has {len(self._log)} settled rewards"
+            few = f"has {len(self._log)} settled rewards"
             remedy = "make the agent with refit=Refit(), and play on"
-            raise errors.InvalidInput("log", problem, remedy)
+            raise errors.InvalidInput("log", few, remedy)
         start = self.model if self._learned else None
         entries = list(self._log)
+        self._until_refit = self.refit_options.pause(len(entries))
         model, arms = refitting.learned(
             entries, self.features, self.refit_options, start, self.seed
         )
         constants, state = self.policy.prepare(model, arms, self.rounds)
-        self.problem = Problem(model, arms, constants)
-        state, round_ = refitting.refolded(self.policy, self.problem, state, entries)
-        self._ledger.restart(self.problem, state, round_)
-        self._learned = True
-        self._until_refit = self.refit_options.pause(len(entries))
+        problem = Problem(model, arms, constants)
+        state, round_ = refitting.refolded(self.policy, problem, state, entries)
+        self.problem, self._learned, self.refit_failure = problem, True, None
+        self._ledger.restart(problem, state, round_)
 
     def to_json(self) -> str:
         """The whole agent as JSON text; `from_json` goes on where this one stands, bit for bit."""
@@ -229,7 +242,7 @@ class Agent:
         return stored.read(cls, stored.text_of(path), policy, str(path))
 
     def _checked_round(self, round: Any) -> int:
-        now = errors.whole_number(round, "round", low=0)
+        now = errors.whole_number(round, "round", low=0, high=LAST_ROUND)
         if now < self._now:
             problem = f"is {now}, and time has come to round {self._now}"
             raise errors.InvalidInput("round", problem, "give this round or a later one")
@@ -251,13 +264,19 @@ class Agent:
         self._until_refit -= len(told)
         if self._until_refit > 0:
             return False
-        self.refit()
+        try:
+            self.refit()
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+            self.refit_failure = str(error)
+            log.warning("the model could not be learned anew: %s", error)
         return True
 
     def _entry(self, decision: Decision | int) -> Entry | None:
         """The open decision; None where it is settled."""
         remedy = "tell what ask returned"
-        id_ = decision.id if isinstance(decision, Decision) else decision
+        id_: Any = decision.id if isinstance(decision, Decision) else decision
+        if isinstance(id_, np.integer):
+            id_ = int(id_)
         if type(id_) is not int:
             raise errors.InvalidInput("decision", f"is {decision!r}", remedy)
         if not 0 <= id_ < self._decided:

@@ -16,6 +16,7 @@ from typing import Any
 
 from driftbandit.arrays import Array
 from driftbandit.policies import Policy, Problem
+from driftbandit.policies.base import check_kinds
 
 __all__ = ["Entry", "Ledger", "fold"]
 
@@ -63,6 +64,8 @@ class Ledger:
         self.policy, self.problem = policy, problem
         self.state, self.round = state, round
         self._open: deque[Entry] = deque()
+        self._checked = False
+        """Whether the policy was seen to keep its state's kinds."""
         self._stale: int | None = None
         """Place of the first entry whose states are out of date."""
 
@@ -101,7 +104,14 @@ class Ledger:
         entry.reward = reward
         place = entry.id - self._open[0].id
         if self._stale is None and place == len(self._open) - 1:
-            entry.after = fold(self.policy, self.problem, entry.before, entry)
+            try:
+                entry.after = fold(self.policy, self.problem, entry.before, entry)
+                if not self._checked:
+                    check_kinds(entry.before, entry.after)
+                    self._checked = True
+            except BaseException:  # a policy that fails has learned nothing
+                entry.reward, entry.after = None, entry.before
+                raise
         elif self._stale is None or place < self._stale:
             self._stale = place
 
@@ -113,6 +123,7 @@ class Ledger:
             while self._open and self._open[0].round < oldest:
                 entry = self._open.popleft()
                 self.state, self.round = entry.after, entry.round
+                entry.before = entry.after = None
                 settled.append(entry)
         return settled
 

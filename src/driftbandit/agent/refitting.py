@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.ledger import Entry, Ledger, fold
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import Policy, Problem
@@ -110,7 +111,7 @@ def learned(
         seed=seed,
         start=start,
     )
-    return found.model, found.arms if options.offsets else arms
+    return found.model, by_columns(found.arms) if options.offsets else arms
 
 
 def refolded(

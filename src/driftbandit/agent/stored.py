@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftbandit import errors, model_file
+from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.ledger import Entry, Ledger
 from driftbandit.agent.refitting import Refit
 from driftbandit.policies import Policy, Problem, make
@@ -51,6 +52,7 @@ def written(agent: Agent) -> str:
         "log": [_row(entry) for entry in agent._log],
         "until_refit": agent._until_refit,
         "learned": agent._learned,
+        "refit_failure": agent.refit_failure,
     }
     text = json.dumps(inside, default=_plain)  # arrays and NumPy numbers among parameters
     return f'{{"driftbandit_agent": {FORMAT}, "checksum": "{_checksum(text)}", "agent": {text}}}'
@@ -117,7 +119,7 @@ def _restored(cls: Any, stored: Mapping[str, Any], policy: str | Policy | None) 
             refit=options,
         )
         constants, fresh = agent.policy.prepare(model, arms, agent.rounds)
-        agent.problem = Problem(model, arms, constants)
+        agent.problem = Problem(model, by_columns(arms), constants)
         if stored["features"] is None:
             agent.features = agent.problem.arms
         state = _state(stored["settled"]["state"], fresh, "state")
@@ -129,6 +131,7 @@ def _restored(cls: Any, stored: Mapping[str, Any], policy: str | Policy | None) 
             number = errors.whole_number(stored[field], field, low=0)
             setattr(agent, field if field == "round" else f"_{field}", number)
         agent._until_refit, agent._learned = stored["until_refit"], stored["learned"]
+        agent.refit_failure = stored["refit_failure"]
     except (KeyError, TypeError, IndexError) as error:
         what = "lacks" if isinstance(error, KeyError) else "cannot be read:"
         raise errors.InvalidInput("text", f"{what} {error}", REMEDY) from None
@@ -156,9 +159,13 @@ def _row(entry: Entry) -> list[Any]:
 
 def _entry(agent: Agent, stored: list[Any]) -> Entry:
     id_, round_, arm, row, reward = (stored[place] for place in range(5))
+    if row is None:
+        errors.whole_number(arm, "arm", low=0, high=len(agent.problem.arms) - 1)
+    else:
+        row = errors.matrix(row, "row", shape=(agent.problem.arms.shape[1],))
     if reward is not None:
         reward = agent._checked_reward(reward)
-    return Entry(id_, round_, arm, None if row is None else np.array(row), reward)
+    return Entry(id_, round_, arm, row, reward)
 
 
 def _plain(state: Any) -> Any:

@@ -83,6 +83,14 @@ def command(
     ] = True,
     starts: Annotated[int, typer.Option(help="Climbs; the one that ends highest is kept.")] = 3,
     iterations: Annotated[int, typer.Option(help="EM iterations of each climb, at most.")] = 200,
+    prior: Annotated[
+        float | None,
+        typer.Option(
+            help="Rounds of a state that forgets at once, imagined beside the log's, so that a "
+            "free transition does not follow the noise of a short log; 0: none.",
+            show_default="d²/5",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Write the model to this .json file, for simulate, advise.")
@@ -116,6 +124,7 @@ def command(
             offsets=offsets,
             starts=starts,
             iterations=iterations,
+            prior=prior,
             seed=seed,
             progress=_reporter(bars),
         )

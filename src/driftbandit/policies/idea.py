@@ -7,7 +7,7 @@ that reward: an arm earns its bonus by what it teaches about every arm.
 """
 
 from driftbandit import kalman
-from driftbandit.arrays import Array, namespace
+from driftbandit.arrays import Array, dots, namespace
 from driftbandit.model import LGDS
 from driftbandit.policies.base import Policy
 from driftbandit.policies.optimistic import optimistic
@@ -33,9 +33,8 @@ def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
         >>> bonus(np.eye(2), model, np.array([[3.0, 4.0], [0.0, 1.0]])).round(9).tolist()
         [0.5, 0.5]
     """
-    xp = namespace(cov)
     moves = kalman.moves(cov, model, arms)
-    return xp.sqrt(xp.vecdot(moves, moves))
+    return namespace(cov).sqrt(dots(moves, moves))
 
 
 def policy() -> Policy:

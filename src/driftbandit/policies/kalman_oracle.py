@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from driftbandit import steady_state
 from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
@@ -57,10 +59,10 @@ def observe(state: OracleState, problem: Problem, arm: Array, rewards: Array) ->
 
 def wait(state: OracleState, problem: Problem, rounds: int = 1) -> OracleState:
     """z̃ ← Γ z̃, each round."""
-    mean = state.mean
-    for _ in range(rounds):
-        mean = problem.model.transition @ mean
-    return OracleState(mean)
+    transition = problem.model.transition
+    if rounds > 1:
+        transition = np.linalg.matrix_power(transition, rounds)
+    return OracleState(transition @ state.mean)
 
 
 def update(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> OracleState:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from driftbandit import kalman
-from driftbandit.arrays import Array, namespace
+from driftbandit.arrays import Array, dots, namespace, times
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies.base import Policy, Problem, Scores, highest
@@ -78,5 +78,5 @@ def _wait(belief: Belief, problem: Problem, rounds: int) -> Belief:
 def arm_variances(cov: Array, arms: Array) -> tuple[Array, Array]:
     """Return the rows (P a)ᵀ, k × d, and aᵀPa, k, never below zero."""
     xp = namespace(cov)
-    cross = arms @ cov
-    return cross, xp.maximum(xp.vecdot(cross, arms), xp.zeros((), dtype=cov.dtype))
+    cross = times(arms, cov)
+    return cross, xp.maximum(dots(cross, arms), xp.zeros((), dtype=cov.dtype))

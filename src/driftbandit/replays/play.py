@@ -234,10 +234,10 @@ def _result(
             means = paid.sum(axis=1) / seen.sum(axis=1)
         played[label] = Played(paid.mean(axis=0), seen.mean(axis=0), means, shares)
     predicted = yardsticks.one_step(found.model, found.arms, centered[0])[first:] + centered[1]
-    means = np.nanmean(np.where(np.isfinite(table.rewards), table.rewards, np.nan)[:first], axis=0)
-    explained = yardsticks.predictability(
-        predicted[rounds], rewards, np.where(np.isfinite(means), means, centered[1]), table.logged
-    )
+    before = table.rewards[:first]
+    counts = np.isfinite(before).sum(axis=0)
+    means = np.where(counts > 0, np.nansum(before, axis=0) / np.maximum(counts, 1), centered[1])
+    explained = yardsticks.predictability(predicted[rounds], rewards, means, table.logged)
     rows = dict(_yardsticks(table, first, rewards, predicted[rounds]))
     return Replay(
         title=table.title,
