@@ -6,6 +6,7 @@ import pytest
 import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.identify import Arms, Log, Sequence, em, fit, one_step, selection
+from driftbandit.identify.basis import measured
 from driftbandit.identify.fitting import data_of
 from systems import random_system
 from test_em import played
@@ -194,3 +195,38 @@ def test_rewards_that_are_all_the_same_have_a_model(rewards):
     found = fit(log, states=1, starts=1, iterations=8)
     assert any("All rewards are zero" in said for said in found.warnings) == (not any(rewards))
     assert db.Agent(found.model, found.arms).ask().arm in (0, 1)
+
+
+def test_the_state_is_measured_by_what_arms_read():
+    """Two bases of one system come out as one up to a rotation: IDEA's bonus is the same."""
+    model, arms = random_system(3, 2, k=4)
+    T = np.array([[3.0, 0.5], [-1.0, 0.2]])
+    inverse = np.linalg.inv(T)
+    given = em.Parameters(
+        model.transition,
+        model.process_cov,
+        np.asarray(0.25),
+        np.array([1.0, 2.0]),
+        np.eye(2),
+        arms,
+        np.zeros(4),
+    )
+    turned = given._replace(
+        transition=T @ given.transition @ inverse,
+        process_cov=T @ given.process_cov @ T.T,
+        initial_mean=T @ given.initial_mean,
+        initial_cov=T @ given.initial_cov @ T.T,
+        reads=arms @ inverse,
+    )
+    bonuses = []
+    for one in (measured(given), measured(turned)):
+        np.testing.assert_allclose(one.reads.T @ one.reads, np.eye(2), atol=1e-9)
+        np.testing.assert_allclose(one.reads @ one.initial_mean, arms @ given.initial_mean)
+        np.testing.assert_allclose(one.reads @ one.initial_cov @ one.reads.T, arms @ arms.T)
+        found = db.LGDS(one.transition, one.process_cov, 0.5)
+        cov = found.stationary_cov()
+        np.testing.assert_allclose(
+            one.reads @ cov @ one.reads.T, arms @ model.stationary_cov() @ arms.T
+        )
+        bonuses.append(db.policies.idea.bonus(cov, found, one.reads))
+    np.testing.assert_allclose(*bonuses)

@@ -16,7 +16,6 @@ from driftbandit.policies import make
 from driftbandit.replays import Table, as_table, datasets, pictures, replay, yardsticks
 from driftbandit.replays.basis import measured
 from driftbandit.statistics import block_interval
-from systems import random_system
 
 NAN = float("nan")
 FAST = {"states": 1, "starts": 1, "iterations": 20, "seeds": 2}
@@ -131,7 +130,7 @@ def test_rewards_add_up_by_an_independent_loop():
     rewards[70] = NAN
     result = replay(rewards, ["kode", "ucb"], **FAST | {"seeds": 4})
     center = np.nanmean(rewards[:40])
-    model, arms = measured(result.fit.model, result.fit.arms, 1)
+    model, arms = measured(result.fit.model, result.fit.arms)
     for name in ("kode", "ucb"):
         policy, totals = make(name), np.zeros(80)
         for begin in (0, 5, 10, 15):  # runs start all over the training part's first half
@@ -159,7 +158,7 @@ def test_rejection_equals_a_literal_loop(logged):
     assert result.logged
     assert "uniformly" in result.notes[0]
     center = np.nanmean(logged[:40])
-    model, arms = measured(result.fit.model, result.fit.arms, 1)
+    model, arms = measured(result.fit.model, result.fit.arms)
     for name in ("idea", "rexp3"):
         matched = np.zeros((2, 40))
         for run, begin in enumerate((0, 10)):
@@ -204,7 +203,7 @@ def test_idea_beats_ucb_where_rewards_drift(result):
 def test_cold_policies_start_in_the_test_part():
     result = replay(drifting(), ["ucb"], warm=False, **FAST)
     assert result.played["ucb"].means.shape == (1,)
-    model, arms = measured(result.fit.model, result.fit.arms, 1)
+    model, arms = measured(result.fit.model, result.fit.arms)
     agent = db.Agent(model, arms, "ucb", rounds=40)
     assert result.played["ucb"].earned[0] == drifting()[40, agent.ask().arm]
 
@@ -269,20 +268,9 @@ def test_intervals_are_paired(result):
     assert rows["rexp3"].spread > 0
 
 
-def test_the_state_is_measured_by_what_arms_read():
-    model, arms = random_system(3, 2, k=4)
-    T = np.array([[3.0, 0.5], [-1.0, 0.2]])
-    inverse = np.linalg.inv(T)
-    turned = db.LGDS(T @ model.transition @ inverse, T @ model.process_cov @ T.T, model.reward_std)
-    both = [measured(*system, 2) for system in ((model, arms), (turned, arms @ inverse))]
-    for system, rows in both:
-        np.testing.assert_allclose(rows.T @ rows, np.eye(2), atol=1e-9)
-        means = rows @ system.stationary_cov() @ rows.T
-        np.testing.assert_allclose(means, arms @ model.stationary_cov() @ arms.T)
-    bonuses = [db.policies.idea.bonus(m.stationary_cov(), m, rows) for m, rows in both]
-    np.testing.assert_allclose(*bonuses)
+def test_the_constant_is_measured_by_the_offsets():
     constant = db.LGDS(np.eye(1), np.zeros((1, 1)), 1.0, np.zeros((1, 1)), [1.0])
-    found, rows = measured(constant, np.array([[3.0], [-4.0]]), 0)
+    found, rows = measured(constant, np.array([[3.0], [-4.0]]))
     assert found.start_mean().tolist() == [5.0]
     np.testing.assert_allclose(rows.ravel(), [0.6, -0.8])
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.identify import em
+from driftbandit.identify.basis import measured
 from driftbandit.identify.climb import climb
 from driftbandit.identify.log import Arms, Log
 from driftbandit.identify.meter import Meter, Share
@@ -136,6 +137,8 @@ def fit(
         start,
     )
     parameters, likelihoods, converged = best
+    if features is None and d < k:  # read-outs are estimated, in whatever basis
+        parameters = measured(parameters)
     model, rows = _assembled(parameters, options, len(data.lengths))
     return Fit(
         model,

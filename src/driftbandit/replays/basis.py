@@ -1,8 +1,7 @@
-"""Coordinates of a learned state.
+"""Units of the constant state that pays arms their offsets.
 
-Where what the arms read of the state is learned too, the state's coordinates are whatever EM ended
-with: z ↦ Tz, a ↦ T⁻ᵀa pays the same. Predictions and Kalman-UCB do not care; IDEA, whose bonus is
-the length of a step of the state, and OFUL, whose ridge is a length, do.
+Its value and the offsets are learned up to a factor. Kalman policies do not care; OFUL and
+D-LinUCB, whose ridge is a length, do.
 """
 
 from __future__ import annotations
@@ -13,43 +12,26 @@ from driftbandit.model import LGDS
 
 __all__ = ["measured"]
 
-SILENT = 1e-9
-"""A direction that arms read this much less than the best one keeps its own length."""
 
+def measured(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
+    """The same system with its constant state, the last, measured by the offsets it pays.
 
-def measured(model: LGDS, arms: np.ndarray, moving: int) -> tuple[LGDS, np.ndarray]:
-    """The same system with its states measured by what the arms read of them.
+        1 ↦ ‖o‖,   o ↦ o / ‖o‖
 
-        z ↦ (CᵀC)^½ z,   so that ‖z‖² = Σ_a ⟨a, z⟩²
-
-    With one state for each arm, C = I, nothing changes. A constant state is measured by itself:
-    else the arm with the largest offset had by far the longest row, and OFUL the largest hopes of
-    it, even where the offset is a loss.
+    Else the arm with the largest offset had by far the longest row, and OFUL the largest hopes of
+    it, even where the offset is a loss. The moving states are measured so by `identify.fit`.
 
     Args:
-        model: Γ, Q, σ, Σ0.
-        arms: k × d.
-        moving: how many states move, the first ones; those behind them are constants.
-
-    Returns:
-        The model and its arms.
+        model: Γ, Q, σ, Σ0, the mean of z(0).
+        arms: k × d, offsets last.
     """
-    values, vectors = np.linalg.eigh(arms[:, :moving].T @ arms[:, :moving])
-    sizes = np.sqrt(np.where(values > SILENT * values.max(initial=0.0), values, 1.0))
-    constant = np.linalg.norm(arms, axis=0)
-    constant[constant == 0] = 1.0
-    T, inverse = np.diag(constant), np.diag(1 / constant)
-    T[:moving, :moving] = (vectors * sizes) @ vectors.T
-    inverse[:moving, :moving] = (vectors / sizes) @ vectors.T
+    size = float(np.linalg.norm(arms[:, -1])) or 1.0
+    units = np.append(np.ones(model.states - 1), size)
     turned = LGDS(
-        T @ model.transition @ inverse,
-        _even(T @ model.process_cov @ T.T),
+        units[:, None] * model.transition / units,
+        model.process_cov,
         model.reward_std,
-        None if model.initial_cov is None else _even(T @ model.initial_cov @ T.T),
-        None if model.initial_mean is None else T @ model.initial_mean,
+        model.initial_cov,
+        units * model.start_mean(),
     )
-    return turned, arms @ inverse
-
-
-def _even(cov: np.ndarray) -> np.ndarray:
-    return (cov + cov.T) / 2
+    return turned, arms / units

@@ -128,7 +128,7 @@ def replay(
     )
     model, rows = found.model, found.arms
     if table.features is None:
-        model, rows = measured(model, rows, model.states - 1)  # the last is the constant
+        model, rows = measured(model, rows)
     moved("fit", 1.0)
     centered = table.rewards - center
     moved("play", 0.0)
