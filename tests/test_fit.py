@@ -87,7 +87,11 @@ def test_the_number_of_states_is_found(system):
     assert 0 < shares[0] < shares[-1] <= 1
     assert (np.diff([share.iterations for share in shares]) > 0).all()
     seen = one_step(found, log)
-    assert seen.log_likelihood * len(seen.rewards) == pytest.approx(found.log_likelihood)
+    # From the model's start, which is any sequence's, not EM's own of these.
+    start = found.model.start_mean()[:2], found.model.start_cov()[:2, :2]
+    begun = found.parameters._replace(initial_mean=start[0], initial_cov=start[1])
+    expected = float(em.e_step(begun, data_of(log)).log_likelihood)
+    assert seen.log_likelihood * len(seen.rewards) == pytest.approx(expected)
     assert seen.surprises.std() == pytest.approx(1, abs=0.1)
     assert 0 < seen.share < 1
 
@@ -230,3 +234,52 @@ def test_the_state_is_measured_by_what_arms_read():
         )
         bonuses.append(db.policies.idea.bonus(cov, found, one.reads))
     np.testing.assert_allclose(*bonuses)
+
+
+def test_gaps_say_nothing():
+    """Every second round is logged: lags without a pair of plays are no zeros."""
+    model, arms = db.LGDS(np.diag([0.97, 0.9]), 0.1 * np.eye(2), 0.3), np.eye(4, 2) + 0.3
+    log = log_of(played(model, arms, 1, 300, missing=0.0), 4)
+    wide = Log((Sequence(2 * log.sequences[0].rounds, *_played(log)),), log.names)
+    found = fit(wide, states=2, starts=1, iterations=60)
+    assert found.model.spectral_radius > 0.8
+    assert one_step(found, wide).share > 0.3
+
+
+def _played(log):
+    return log.sequences[0].arms, log.sequences[0].rewards
+
+
+def test_units_of_features_do_not_matter(system, log):
+    """At rest; on the way jumps are lengths, and so in units."""
+    options = {"offsets": False, "starts": 1, "iterations": 600, "tolerance": 1e-7}
+    likelihoods = [
+        fit(log, system[1] * [1.0, scale], **options).log_likelihood for scale in (1.0, 1000.0)
+    ]
+    assert likelihoods[1] == pytest.approx(likelihoods[0], abs=0.1)
+
+
+def test_rewards_that_begin_with_nothing():
+    """σ² has a floor where all rewards of a part are zero, and jumps keep it."""
+    rng = np.random.default_rng(1)
+    rewards = np.where(np.arange(120) < 84, 0.0, rng.standard_normal(120))
+    log = {"round": range(120), "arm": rng.integers(3, size=120), "reward": rewards}
+    assert fit(log, starts=1, iterations=20).selection is not None
+    same = fit({"round": range(60), "arm": [0] * 60, "reward": [5.0] * 60}, **SMALL)
+    assert (np.diff(same.log_likelihoods) > -0.2).all()  # rounding, at σ² of 10⁻¹¹
+
+
+def test_simple_structures_stay_simple(log):
+    found = fit(log, states=2, structure="diagonal", starts=1, iterations=20).model
+    for matrix in (found.transition, found.process_cov):
+        assert not (matrix - np.diag(np.diag(matrix))).any()
+
+
+def test_a_start_is_kept_stable(system, log):
+    _, arms = system
+    walk = db.LGDS(1.02 * np.eye(2), np.eye(2), 1.0, np.eye(2))
+    found = fit(log, arms, offsets=False, start=walk, starts=1, iterations=9)
+    assert found.model.is_stable
+    for start, arms_ in ((db.LGDS(0.5 * np.eye(3), np.eye(3), 1.0), arms), (walk, None)):
+        with pytest.raises(InvalidInput, match=r"^start: "):
+            fit(log, arms_, 2, start=start, **SMALL)

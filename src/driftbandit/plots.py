@@ -123,8 +123,9 @@ def log_ticks(axis: Any, low: float, high: float) -> None:
 
 def save(figure: Figure, path: Path) -> bytes:
     """The bytes of a figure's file in the format of ``path``, the same for the same figure."""
-    metadata: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    kind = path.suffix[1:].lower()
+    unsaid = {"svg": "Date", "pdf": "CreationDate"}.get(kind, "Software")
     sink = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "driftbandit"}):
-        figure.savefig(sink, format=path.suffix[1:], dpi=200, metadata=metadata)
+        figure.savefig(sink, format=kind, dpi=200, metadata={unsaid: None})
     return sink.getvalue()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +20,7 @@ from rich.text import Text
 import driftbandit as db
 from driftbandit import errors, model_file
 from driftbandit.cli import progress
+from driftbandit.cli.outputs import PICTURES, check_file
 
 if TYPE_CHECKING:  # loads JAX and pyarrow, which the help has no need of
     from driftbandit.identify import Fit, Log, OneStep
@@ -106,9 +106,9 @@ def command(
     not learned from. What the log cannot tell is said.
     """
     if out is not None:
-        _check_file("--out", out, ".json")
+        check_file("--out", out, ".json")
     if plot is not None:
-        _check_file("--plot", plot, ".png", ".svg", ".pdf")
+        check_file("--plot", plot, *PICTURES)
     from driftbandit import identify
 
     known = None if arms is None else identify.read_arms(arms)
@@ -159,17 +159,6 @@ def command(
             console.print(Text(f"next: {line}", "dim"), soft_wrap=True)
 
 
-def _check_file(option: str, path: Path, *endings: str) -> None:
-    name, folder = errors.printable(str(path)), errors.printable(str(path.parent))
-    if path.suffix.lower() not in endings:
-        wanted = ", ".join(endings[:-1]) + " or " * (len(endings) > 1) + endings[-1]
-        raise errors.InvalidInput(option, f"is {name}", f"end it in {wanted}")
-    if not path.parent.is_dir():
-        raise errors.InvalidInput(option, f"{folder} is no folder", "make it first")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise errors.InvalidInput(option, f"cannot write {name}", "name a file you may write")
-
-
 def _reporter(bars: Progress) -> Callable[[Share], None]:
     """What `fit` calls: it moves the bar and shows iterations/s."""
     task = bars.add_task("fit", total=1.0, rate="compiling")
@@ -196,7 +185,7 @@ def _summary(found: Fit, log: Log, predicted: OneStep) -> dict[str, Any]:
         "memory": _memory(radius),
         "reward_std": float(found.model.reward_std),
         "predictable_share": _finite(predicted.share),
-        "log_likelihood_per_reward": _finite(predicted.log_likelihood),
+        "log_likelihood_per_reward": _finite(found.log_likelihood / len(predicted.rewards)),
         "log_likelihood_without_state": _finite(predicted.log_likelihood_without_state),
         "iterations": len(found.log_likelihoods) - 1,
         "converged": found.converged,
@@ -307,7 +296,7 @@ def _candidates(selection: dict[str, Any]) -> Table:
         table.add_column(column, justify="right")
     table.add_column()
     rows = selection["candidates"]
-    best = max(row["score"] for row in rows if row["score"] is not None)
+    best = max((row["score"] for row in rows if row["score"] is not None), default=0.0)
     for row in rows:
         chosen = row["states"] == selection["states"]
         cells = ["-", "-", "-"]

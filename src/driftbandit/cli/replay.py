@@ -19,7 +19,8 @@ from rich.text import Text
 import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import progress
-from driftbandit.cli.simulate import _check_plot, split_policies
+from driftbandit.cli.outputs import PICTURES, check_file
+from driftbandit.cli.simulate import split_policies
 
 if TYPE_CHECKING:  # loads JAX
     from driftbandit.replays import Replay, Row
@@ -115,7 +116,7 @@ def command(
     draw blocks of rounds; differences are paired, round by round.
     """
     if plot is not None:
-        _check_plot(plot)
+        check_file("--plot", plot, *PICTURES)
     chosen = None if policies.strip() == "all" else split_policies(policies)
     with progress.bars() as bars:
         try:

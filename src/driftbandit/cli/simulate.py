@@ -16,6 +16,7 @@ from rich.console import Console
 import driftbandit as db
 from driftbandit import errors, model_file
 from driftbandit.cli import progress, tables
+from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.result import ORACLE, Result, median_and_iqr
 
 __all__ = ["EXAMPLES", "command"]
@@ -101,7 +102,7 @@ def command(
     if compare is not None:
         compare = _baseline(compare, chosen)
     if plot is not None:
-        _check_plot(plot)
+        check_file("--plot", plot, *PICTURES)
     given = {"family": family, "systems": systems, "states": states, "arms": arms}
     given = {key: value for key, value in given.items() if value is not None}
     if unit_arms:
@@ -195,13 +196,6 @@ def _baseline(text: str, chosen: Sequence[str]) -> str:
             "--compare", f"{label} is not among --policies", f"valid: {', '.join(valid)}"
         )
     return errors.closest(label, "--compare", valid)
-
-
-def _check_plot(path: Path) -> None:
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise errors.InvalidInput("--plot", f"is {path}", "end it in .png, .svg or .pdf")
-    if not path.parent.is_dir():
-        raise errors.InvalidInput("--plot", f"{path.parent} is no folder", "make it first")
 
 
 def _document(

@@ -17,15 +17,21 @@ SILENT = 1e-9
 """A direction that arms read this much less than the best one keeps its own length."""
 
 
-def measured(parameters: em.Parameters) -> em.Parameters:
+def measured(parameters: em.Parameters, structure: em.Structure = "free") -> em.Parameters:
     """The same system with its states measured by what the arms read of them.
 
         z ↦ (CᵀC)^½ z,   so that ‖z‖² = Σ_a ⟨c_a, z⟩²
 
+    Where states do not move each other, they are not mixed: each is measured by itself.
+
     Args:
         parameters: as EM left them.
+        structure: of Γ.
     """
-    values, vectors = np.linalg.eigh(parameters.reads.T @ parameters.reads)
+    if structure == "free":
+        values, vectors = np.linalg.eigh(parameters.reads.T @ parameters.reads)
+    else:
+        values, vectors = (parameters.reads**2).sum(axis=0), np.eye(parameters.reads.shape[1])
     sizes = np.sqrt(np.where(values > SILENT * values.max(), values, 1.0))
     T, inverse = (vectors * sizes) @ vectors.T, (vectors / sizes) @ vectors.T
     process_cov, initial_cov = (

@@ -48,7 +48,7 @@ def climb(
     sums = em.e_step(parameters, data)
     likelihoods = [em.objective(parameters, sums, options)]
     done = 1
-    while done < iterations:
+    while done + 2 <= iterations:
         begin = likelihoods[-1]
         first = em.m_step(parameters, sums, options)
         sums_first = em.e_step(first, data)
@@ -59,9 +59,9 @@ def climb(
             em.objective(second, sums, options),
         ]
         done += 2
-        jump = _jump(parameters, first, second, options)
+        jump = _jump(parameters, first, second, options, em.least_var(sums))
         parameters = second
-        if jump is not None:
+        if jump is not None and done < iterations:
             sums_jump = em.e_step(jump, data)
             done += 1
             if (higher := em.objective(jump, sums_jump, options)) > likelihoods[-1]:
@@ -74,7 +74,11 @@ def climb(
 
 
 def _jump(
-    start: em.Parameters, first: em.Parameters, second: em.Parameters, options: em.Options
+    start: em.Parameters,
+    first: em.Parameters,
+    second: em.Parameters,
+    options: em.Options,
+    least: float,
 ) -> em.Parameters | None:
     """Where the path leads; None where it stands still, or leads out of what is allowed."""
     flat, shapes = [], [part.shape for part in start]
@@ -93,6 +97,7 @@ def _jump(
         parts.append(there[place : place + size].reshape(shape))
         place += size
     found = _bound(em.Parameters(*parts))
+    found = found._replace(reward_var=np.maximum(found.reward_var, least))
     if not all(np.isfinite(part).all() for part in found):
         return None
     if options.stable and np.abs(np.linalg.eigvals(found.transition)).max() >= 1:

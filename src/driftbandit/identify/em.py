@@ -29,12 +29,15 @@ __all__ = [
     "Prior",
     "Sums",
     "e_step",
+    "least_var",
     "m_step",
     "objective",
 ]
 
 Structure = Literal["free", "diagonal", "scalar"]
 STRUCTURES: tuple[Structure, ...] = ("free", "diagonal", "scalar")
+UNROLLED = 4
+"""Plays of a round that are compiled one by one; more would compile for minutes."""
 LEAST = 1e-12
 """Least reward variance, as a share of the rewards' own: below it nothing is left to explain."""
 
@@ -185,22 +188,27 @@ def _sequence(p: Parameters, arms: Any, rewards: Any, seen: Any, length: Any) ->
         mean, cov, total = carry
         arm, reward, mask = now
         start = (mean, cov)
-        folds = []
-        for i in range(m):
-            read = p.reads[arm[i]]
+
+        def fold(belief: Any, play: Any) -> Any:
+            mean, cov, total = belief
+            read, offset, x, there = play
             cross = cov @ read
             variance = read @ cross + p.reward_var
             variance = jnp.where(variance > 0, variance, math.inf)
-            weight = mask[i] / variance
-            surprise = reward[i] - p.offsets[arm[i]] - read @ mean
+            weight = there / variance
+            surprise = x - offset - read @ mean
             likelihood = jnp.log(2 * math.pi * variance) + surprise**2 / variance
-            likelihood = jnp.where((mask[i] > 0) & jnp.isfinite(variance), likelihood, 0.0)
-            total = total - 0.5 * likelihood
-            mean = mean + cross * (surprise * weight)
-            cov = cov - jnp.outer(cross, cross) * weight
-            folds.append((read, cross * weight, surprise * weight, weight))
+            likelihood = jnp.where((there > 0) & jnp.isfinite(variance), likelihood, 0.0)
+            belief = (
+                mean + cross * (surprise * weight),
+                cov - jnp.outer(cross, cross) * weight,
+                total - 0.5 * likelihood,
+            )
+            return belief, (read, cross * weight, surprise * weight, weight)
+
+        plays = (p.reads[arm], p.offsets[arm], reward, mask)
+        (mean, cov, total), kept = jax.lax.scan(fold, carry, plays, unroll=min(m, UNROLLED))
         mean, cov = p.transition @ mean, p.transition @ cov @ p.transition.T + p.process_cov
-        kept = tuple(jnp.stack(parts) for parts in zip(*folds, strict=True))
         return (mean, 0.5 * (cov + cov.T), total), (*start, *kept)
 
     carry = (p.initial_mean, p.initial_cov, jnp.zeros(()))
@@ -211,12 +219,20 @@ def _sequence(p: Parameters, arms: Any, rewards: Any, seen: Any, length: Any) ->
         mean, P, reads, gains, scaled, weights, arm, reward, mask, present, has_next = now
         # After the round: r, N as seen from before the next one, through Γ.
         r_after, N_after = p.transition.T @ r, p.transition.T @ N @ p.transition
-        fold = jnp.eye(d)
-        for i in range(m - 1, -1, -1):
-            keep = jnp.eye(d) - jnp.outer(gains[i], reads[i])
-            r_after = reads[i] * scaled[i] + keep.T @ r_after
-            N_after = jnp.outer(reads[i], reads[i]) * weights[i] + keep.T @ N_after @ keep
-            fold = fold @ keep
+
+        def unfold(after: Any, play: Any) -> Any:
+            r, N, fold = after
+            read, gain, scale, weight = play
+            keep = jnp.eye(d) - jnp.outer(gain, read)
+            r = read * scale + keep.T @ r
+            N = jnp.outer(read, read) * weight + keep.T @ N @ keep
+            return (r, N, fold @ keep), None
+
+        after = (r_after, N_after, jnp.eye(d))
+        folded = (reads, gains, scaled, weights)
+        (r_after, N_after, fold), _ = jax.lax.scan(
+            unfold, after, folded, reverse=True, unroll=min(m, UNROLLED)
+        )
         smooth = mean + P @ r_after
         cov = P - P @ N_after @ P
         cov = 0.5 * (cov + cov.T)
@@ -227,13 +243,12 @@ def _sequence(p: Parameters, arms: Any, rewards: Any, seen: Any, length: Any) ->
         before = before + step * moment
         after = after + step * (next_cov + jnp.outer(next_mean, next_mean))
         across = across + step * (lag + jnp.outer(next_mean, smooth))
-        for i in range(m):
-            plays = plays.at[arm[i]].add(mask[i])
-            paid = paid.at[arm[i]].add(mask[i] * reward[i])
-            squares = squares.at[arm[i]].add(mask[i] * reward[i] ** 2)
-            means = means.at[arm[i]].add(mask[i] * smooth)
-            moments = moments.at[arm[i]].add(mask[i] * moment)
-            products = products.at[arm[i]].add(mask[i] * reward[i] * smooth)
+        plays = plays.at[arm].add(mask)
+        paid = paid.at[arm].add(mask * reward)
+        squares = squares.at[arm].add(mask * reward**2)
+        means = means.at[arm].add(mask[:, None] * smooth)
+        moments = moments.at[arm].add(mask[:, None, None] * moment)
+        products = products.at[arm].add((mask * reward)[:, None] * smooth)
         sums = (before, after, across, plays, paid, squares, means, moments, products)
         # Rounds after a sequence's end tell nothing.
         r, N = jnp.where(present, r_after, 0.0), jnp.where(present, N_after, 0.0)
@@ -274,6 +289,11 @@ def objective(parameters: Parameters, sums: Sums, options: Options) -> float:
     return float(sums.log_likelihood) + prior
 
 
+def least_var(sums: Sums) -> float:
+    """The floor of σ²."""
+    return LEAST * float(sums.squares.sum()) / max(float(sums.plays.sum()), 1.0)
+
+
 def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
     """The parameters under which the smoothed states are likeliest; likelier than before at least.
 
@@ -293,7 +313,7 @@ def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
         process_cov = _process_cov(transition, sums, options)
     reads, offsets = _reads(parameters, sums, options)
     reward_var = parameters.reward_var
-    if sums.plays.sum() > 0:
+    if sums.squares.sum() > 0:  # else nothing says how large it is
         fitted = (
             sums.squares
             - 2 * offsets * sums.paid
@@ -301,8 +321,7 @@ def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
             - 2 * np.vecdot(sums.products - offsets[:, None] * sums.means, reads)
             + np.einsum("ki,kij,kj->k", reads, sums.moments, reads)
         )
-        floor = LEAST * sums.squares.sum()
-        reward_var = np.asarray(max(float(fitted.sum()), float(floor)) / sums.plays.sum())
+        reward_var = np.asarray(max(float(fitted.sum()) / float(sums.plays.sum()), least_var(sums)))
     initial_mean = sums.start_means.mean(axis=0)
     apart = sums.start_means - initial_mean
     initial_cov = (sums.start_covs + apart.T @ apart) / len(apart)

@@ -87,8 +87,9 @@ def fit(
         stable: keep ρ(Γ) below 1.
         offsets: whether arms pay an offset of their own, as real rewards do.
         starts: how many starts to climb from; the likeliest end is kept.
-        iterations: at most so many for each.
-        tolerance: stop when an iteration gains less than this per reward.
+        iterations: how often the log is smoothed in each climb, at most; below 3 the start is
+            what is found.
+        tolerance: stop when two steps and a jump gain less than this per reward.
         prior: how many rounds of a state that forgets at once are imagined beside the log's, so
             that a free Γ does not follow the noise of a short log (`em.Prior`); None: d² / 5;
             0: plain maximum likelihood. Simple structures take none.
@@ -116,6 +117,9 @@ def fit(
         prior = errors.number(prior, "prior", low=0)
     read, features, states = _read(log, arms, states)
     data, k = data_of(read, states or 1), len(read.names)
+    if start is not None and features is None and (states or 1) < k:
+        remedy = "give arms, or leave it out"
+        raise errors.InvalidInput("start", "does not say what arms read", remedy)
     if not _has_size(data.rewards):
         iterations = 1  # there is nothing to climb
     options = em.Options(structure, bool(stable), False, bool(offsets))
@@ -138,7 +142,7 @@ def fit(
     )
     parameters, likelihoods, converged = best
     if features is None and d < k:  # read-outs are estimated, in whatever basis
-        parameters = measured(parameters)
+        parameters = measured(parameters, structure)
     model, rows = _assembled(parameters, options, len(data.lengths))
     return Fit(
         model,
@@ -190,7 +194,7 @@ def _learned(
         if options.structure == "free" and rounds > 0:
             options = options._replace(prior=em.Prior(rounds, begin.initial_cov / 2))
         if start is not None and number == 0:
-            begin = of_model(start, begin)
+            begin = of_model(start, begin, options)
         found = climb(begin, data, options, *limits, meter(number))
         if best is None or found[1][-1] > best[1][-1]:
             best = found
@@ -266,7 +270,8 @@ def _has_size(rewards: np.ndarray) -> bool:
     """Whether there is a reward but zero; those beyond what can be reckoned with are refused."""
     largest = float(np.abs(rewards).max())
     if largest > 0 and not 1 / LARGEST_REWARD <= largest <= LARGEST_REWARD:
-        remedy = f"measure them in other units: {LARGEST_REWARD:g} is the most"
+        ends = f"{1 / LARGEST_REWARD:g} to {LARGEST_REWARD:g}"
+        remedy = f"measure them in other units: sizes from {ends} are read"
         raise errors.InvalidInput("log", f"has rewards up to {largest:g}", remedy)
     return largest > 0
 

@@ -60,7 +60,7 @@ class OneStep(NamedTuple):
 
 
 def one_step(found: Fit, log: Any) -> OneStep:
-    """Predict every reward of a log from those before it, in the order of the log's rows.
+    """Predict every reward of a log from those before it, sequence after sequence.
 
     Args:
         found: as `fit` returned it.
@@ -78,9 +78,13 @@ def one_step(found: Fit, log: Any) -> OneStep:
     from driftbandit.identify.fitting import data_of
 
     read = as_log(log, found.names)
-    data = data_of(read, len(found.parameters.transition))
+    d = len(found.parameters.transition)
+    data = data_of(read, d)
+    # EM's own start is that of the sequences it learned from; the model's is any sequence's.
+    start = found.model.start_mean()[:d], found.model.start_cov()[:d, :d]
+    parameters = found.parameters._replace(initial_mean=start[0], initial_cov=start[1])
     with jax.enable_x64(True):
-        means, variances = map(np.asarray, _predicted(found.parameters, data))
+        means, variances = map(np.asarray, _predicted(parameters, data))
     seen = data.seen > 0
     arms, rewards = data.arms[seen], data.rewards[seen]
     plays = np.bincount(arms, minlength=len(read.names))
@@ -97,17 +101,21 @@ def _sequence(p: em.Parameters, arms: Any, rewards: Any, seen: Any) -> Any:
     """Means and variances of all rewards; those of one round are seen one after another."""
 
     def forward(belief: Any, now: Any) -> Any:
-        mean, cov = belief
         arm, reward, mask = now
-        told = []
-        for i in range(len(arm)):
-            read = p.reads[arm[i]]
+
+        def fold(belief: Any, play: Any) -> Any:
+            mean, cov = belief
+            read, offset, x, there = play
             cross = cov @ read
-            told.append((p.offsets[arm[i]] + read @ mean, read @ cross + p.reward_var))
-            weight = jnp.where(told[i][1] > 0, mask[i] / told[i][1], 0.0)
-            mean = mean + cross * (weight * (reward[i] - told[i][0]))
-            cov = cov - jnp.outer(cross, cross) * weight
+            told, variance = offset + read @ mean, read @ cross + p.reward_var
+            weight = jnp.where(variance > 0, there / variance, 0.0)
+            mean = mean + cross * (weight * (x - told))
+            return (mean, cov - jnp.outer(cross, cross) * weight), (told, variance)
+
+        plays = (p.reads[arm], p.offsets[arm], reward, mask)
+        unroll = min(len(arm), em.UNROLLED)
+        (mean, cov), told = jax.lax.scan(fold, belief, plays, unroll=unroll)
         mean, cov = p.transition @ mean, p.transition @ cov @ p.transition.T + p.process_cov
-        return (mean, 0.5 * (cov + cov.T)), tuple(map(jnp.stack, zip(*told, strict=True)))
+        return (mean, 0.5 * (cov + cov.T)), told
 
     return jax.lax.scan(forward, (p.initial_mean, p.initial_cov), (arms, rewards, seen))[1]

@@ -59,36 +59,43 @@ def beginning(
         sums = np.bincount(data.arms[seen], data.rewards[seen], minlength=k)
         offsets = np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum() / counts.sum())
     left = data.rewards[seen] - offsets[data.arms[seen]]
-    least = em.LEAST * float((data.rewards[seen] ** 2).mean())  # rewards may all be the same
+    least = 2 * em.LEAST * float((data.rewards[seen] ** 2).mean())  # rewards may all be the same
     variance = max(float(left @ left) / len(left), least) or 1.0
     memory = (0.9, 0.5, 0.99)[number % 3]
     transition = memory * np.eye(d)
     if number and options.structure == "free":
         turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
         transition = memory * (0.5 * np.eye(d) + 0.5 * turn)
-    size = variance / 2 / max(float((reads**2).sum(axis=1).mean()), np.finfo(float).tiny)
+    read = np.ones(d) if options.reads else np.sqrt((reads**2).mean(axis=0))
+    units = 1 / np.where(read > 0, read, read.max() or 1.0)  # each state in its feature's own
+    transition = units[:, None] * transition / units
+    cov = variance / 2 / d * np.diag(units**2)
     found = em.Parameters(
         transition,
-        (1 - memory**2) * size * np.eye(d),
+        (1 - memory**2) * cov,
         np.asarray(variance / 2),
         np.zeros(d),
-        size * np.eye(d),
+        cov,
         reads,
         offsets,
     )
     return _from_moments(found, data, options) if moments else found
 
 
-def of_model(model: LGDS, begin: em.Parameters) -> em.Parameters:
+def of_model(model: LGDS, begin: em.Parameters, options: em.Options) -> em.Parameters:
     """The numbers of an earlier fit; its constant state, if it has one, is begun anew."""
     d = len(begin.transition)
-    if model.states not in (d, d + 1):
+    if model.states not in (d, d + 1) or not model.constants[d:].all():
         problem = f"has {model.states} states"
         raise errors.InvalidInput("start", problem, f"give a model of {d}, as fit returned it")
+    transition = model.transition[:d, :d]
+    radius = float(np.abs(np.linalg.eigvals(transition)).max())
+    if options.stable and radius >= 1:  # no step towards the best leads back from there
+        transition = transition * (RADIUS / radius)
     return begin._replace(
-        transition=model.transition[:d, :d],
+        transition=transition,
         process_cov=model.process_cov[:d, :d],
-        reward_var=np.asarray(max(model.reward_std**2, np.finfo(float).tiny)),
+        reward_var=np.asarray(max(model.reward_std**2, em.LEAST * float(begin.reward_var))),
         initial_mean=model.start_mean()[:d],
         initial_cov=model.start_cov()[:d, :d],
     )
@@ -102,18 +109,21 @@ def _from_moments(begin: em.Parameters, data: em.Data, options: em.Options) -> e
         data: S sequences.
         options: what will be estimated.
     """
-    k, d = begin.reads.shape
-    if k > MOST_ARMS:
+    if len(begin.reads) > MOST_ARMS:
         return begin
-    reads, transition = _found(_moments(data, begin.offsets), begin.reads, options)
+    moments = _moments(data, begin.offsets)
+    if not moments.any():
+        return begin
+    reads, transition = _found(moments, begin, options)
     radius = float(np.abs(np.linalg.eigvals(transition)).max())
     transition = transition * min(1.0, RADIUS / max(radius, RADIUS))
-    spread = LGDS(transition, np.eye(d), 1.0).stationary_cov()
+    noise = begin.initial_cov / np.trace(begin.initial_cov)
+    spread = LGDS(transition, noise, 1.0).stationary_cov()
     if options.structure != "free":
         spread = np.diag(np.diag(spread))
     shown = float(np.einsum("ki,ij,kj->k", reads, spread, reads).mean())
     size = float(begin.reward_var) / max(shown, np.finfo(float).tiny)
-    return begin._replace(transition=transition, process_cov=size * np.eye(d), reads=reads)
+    return begin._replace(transition=transition, process_cov=size * noise, reads=reads)
 
 
 def _scaled(reads: np.ndarray) -> np.ndarray:
@@ -140,16 +150,20 @@ def _moments(data: em.Data, offsets: np.ndarray) -> np.ndarray:
 
 
 def _found(
-    moments: np.ndarray, reads: np.ndarray, options: em.Options
+    moments: np.ndarray, begin: em.Parameters, options: em.Options
 ) -> tuple[np.ndarray, np.ndarray]:
     """C, which is ``reads`` unless it is estimated, and Γ."""
-    d = reads.shape[1]
+    reads, d = begin.reads, begin.reads.shape[1]
     if options.reads:
         reads = np.linalg.svd(np.hstack(list(moments)), full_matrices=False)[0][:, :d]
         seen = np.abs(moments).sum(axis=(0, 2)) > 0
         reads = _scaled(np.where(seen[:, None], reads, reads.mean(axis=0)))
     shown = np.linalg.pinv(reads) @ moments
-    before, after = np.hstack(list(shown[:-1])), np.hstack(list(shown[1:]))
+    held = np.asarray(moments.any(axis=(1, 2)))  # a lag without a pair of plays says nothing
+    lags = np.flatnonzero(held[:-1] & held[1:])
+    if not lags.size:  # Γ = 0 would be a fixed point of EM
+        return reads, begin.transition
+    before, after = (np.hstack(list(shown[lags + i])) for i in (0, 1))
     transition = after @ np.linalg.pinv(before, rcond=SMALL)
     if options.structure == "free":
         return reads, transition

@@ -88,11 +88,7 @@ def _range(lines: list[np.ndarray]) -> tuple[float, float]:
 
 def save(result: Replay, path: Path) -> None:
     """Write the figure to a file: png, svg or pdf."""
-    figure = draw(result)
-    if path.suffix.lower() == ".pdf":
-        figure.savefig(path)
-    else:
-        write_whole(path, plots.save(figure, path.with_suffix(path.suffix.lower())))
+    write_whole(path, plots.save(draw(result), path))
 
 
 def _title(result: Replay, label: str) -> str:

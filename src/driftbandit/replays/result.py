@@ -117,6 +117,7 @@ class Replay:
         Args:
             confidence: of the intervals.
         """
+        confidence = errors.number(confidence, "confidence", low=0, high=1, strict=True)
         baseline = self.baseline
         base = self._pair(baseline)
         found = []
@@ -175,7 +176,8 @@ class Replay:
             means = drawn[:, 0::2] / drawn[:, 1::2]
         values = means[:, 0] if base is None else means[:, 0] - means[:, 1]
         values = values[np.isfinite(values)]
-        return *statistics.ends_of(values, confidence), len(share) / block
+        least = min(float(part.sum()) for part in columns[1::2])  # rounds that count
+        return *statistics.ends_of(values, confidence), least / block
 
     def __str__(self) -> str:
         baseline = self.baseline

@@ -142,8 +142,8 @@ def _table(data: Any, names: Any) -> Table:
             if blocks:
                 table = Table(np.concatenate(blocks), tuple(wide.columns))
                 return table if names is None else _ordered(table, names)
-    if isinstance(data, np.ndarray | list | tuple) and len(data):
-        return Table(np.asarray(data), () if names is None else names)
+    if isinstance(data, np.ndarray | list | tuple):
+        return Table(data, () if names is None else names)  # type: ignore[arg-type]
     raise errors.InvalidInput("data", f"has type {type(data).__name__}", REMEDY)
 
 
