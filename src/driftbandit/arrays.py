@@ -6,12 +6,13 @@ writes. This module alone asks which library is at work.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import scipy.special
 
-__all__ = ["Array", "dots", "namespace", "normal_cdf", "put", "times"]
+__all__ = ["Array", "dots", "namespace", "normal_cdf", "or_infinite", "put", "times"]
 
 Array = Any
 """A NumPy or JAX array (or a JAX tracer)."""
@@ -28,16 +29,28 @@ MANY = 256
 
 def times(rows: Array, matrix: Array) -> Array:
     """The product rows @ matrix; of many rows it is held by columns."""
-    if rows.ndim == 2 and rows.shape[0] > MANY and isinstance(rows, np.ndarray):
+    if len(rows) > MANY and isinstance(rows, np.ndarray):
         return (matrix.T @ rows.T).T
     return rows @ matrix
 
 
 def dots(rows: Array, others: Array) -> Array:
     """Σ_j x_ij y_ij for every row i; of one row each, a number."""
-    if rows.ndim == 2 and rows.shape[0] > MANY and isinstance(rows, np.ndarray):
+    if not isinstance(rows, np.ndarray):
+        return namespace(rows).vecdot(rows, others)
+    if rows.ndim == 2 and len(rows) > MANY:
         return np.einsum("jk,jk->k", rows.T, others.T)
-    return namespace(rows).vecdot(rows, others)
+    return np.vecdot(rows, others)
+
+
+def or_infinite(values: Array, floor: Array) -> Array:
+    """The values that are above zero, and infinity for the others; none is below ``floor`` ≥ 0.
+
+    One line under JAX; NumPy is spared it where the floor is above zero, which is nearly always.
+    """
+    if isinstance(values, np.ndarray | np.floating) and floor > 0:
+        return values
+    return namespace(values).where(values > 0, values, math.inf)
 
 
 def put(array: Array, index: Array, value: Array) -> Array:

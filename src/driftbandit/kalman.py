@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.arrays import Array, dots, namespace, times
+from driftbandit.arrays import Array, dots, namespace, or_infinite, times
 from driftbandit.model import LGDS, checked_arms
 
 __all__ = [
@@ -88,11 +88,10 @@ def spread(cov: Array, model: LGDS, arms: Array) -> Spread:
     A variance of zero means that the reward is known beforehand and teaches nothing; given as
     infinity, it makes the gain zero without a branch and without NaN.
     """
-    xp = namespace(cov)
     cov = _rounded_up(cov)
     cross = times(arms, cov)
-    variance = dots(arms, cross) + model.reward_std**2
-    return Spread(cov, cross, xp.where(variance > 0, variance, math.inf))
+    noise = model.reward_std**2
+    return Spread(cov, cross, or_infinite(dots(arms, cross) + noise, noise))
 
 
 def moves(cov: Array, model: LGDS, arms: Array) -> Array:

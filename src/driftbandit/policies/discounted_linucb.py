@@ -6,7 +6,7 @@
 
 Noise enters θ̂ by V⁻¹ Σ γ^(t−s) a η, whose covariance has γ² for γ: so Ṽ. The source's w is
 (1 − γ^(2t)) / (1 − γ²), the same sum; as a sum it also holds for γ = 1, where Ṽ = V and nothing is
-forgotten.
+forgotten. Where rewards are missing, rounds count that have one.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@
 
 Half of the bonus covers what forgetting leaves of the past, the other half the noise. B is the
 width of the rewards' interval in the source; normal rewards have none, and R takes its place.
+Where rewards are missing, rounds count that have one.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
     argmax_a  μ̂_a + √(2 R² log(1/δ) / N_a),   μ̂_a and N_a over the last ``window`` rounds
 
 The paper's inner loop adds X_t where X_τ is meant; arms absent from the window come first.
+Where rewards are missing, rounds count that have one.
 """
 
 from __future__ import annotations
