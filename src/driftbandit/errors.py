@@ -127,7 +127,7 @@ def number(
 ) -> float:
     """Return ``value`` as a finite float in [low, high], or (low, high) when ``strict``."""
     try:
-        if isinstance(value, str | bytes | bool | np.bool):
+        if not isinstance(value, float) and isinstance(value, str | bytes | bool | np.bool):
             raise TypeError
         result = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -128,4 +128,4 @@ def _highest(
 
 def _first(expected: np.ndarray, bonuses: np.ndarray) -> tuple[int, float, float]:
     place = int((expected + bonuses).argmax())
-    return place, float(expected[place]), float(bonuses[place])
+    return place, expected.item(place), bonuses.item(place)
