@@ -254,12 +254,13 @@ class AgentMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-def test_lives_of_an_agent(monkeypatch):
-    """500 lives of 50 steps; files are written as ever, but do not wait for the disk."""
+@pytest.mark.parametrize("lives", [150, pytest.param(500, marks=pytest.mark.nightly)])
+def test_lives_of_an_agent(monkeypatch, lives):
+    """Of 50 steps each; files are written as ever, but do not wait for the disk."""
     monkeypatch.setattr(files.os, "fsync", lambda handle: None)
     run_state_machine_as_test(
         AgentMachine,
         settings=settings(
-            derandomize=True, max_examples=500, stateful_step_count=50, deadline=None
+            derandomize=True, max_examples=lives, stateful_step_count=50, deadline=None
         ),
     )
