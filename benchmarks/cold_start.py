@@ -33,7 +33,7 @@ LEARNS, KNOWS = "learns its model", "knows the model"
 
 def path_of(model, arms, rng):
     """Expected and paid rewards of every arm in every round."""
-    z, root = factor(model.stationary_cov()) @ rng.standard_normal(model.states), None
+    z = factor(model.stationary_cov()) @ rng.standard_normal(model.states)
     root = factor(model.process_cov)
     expected = np.empty((ROUNDS, len(arms)))
     for t in range(ROUNDS):
