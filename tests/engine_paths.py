@@ -3,12 +3,18 @@
 import jax
 import numpy as np
 
+import driftbandit as db
 from driftbandit.model import factor
 from driftbandit.simulation import draws
 
+# Compiled: operation by operation the first draws of each shape take seconds.
+run_key = jax.jit(draws.run_key)
+normals = jax.jit(draws.normal, static_argnums=3)
+uniform = jax.jit(draws.uniform, static_argnums=3)
+
 
 def _key(role, seed, stream, system, run):
-    return draws.run_key(draws.role_key(seed, stream, role), system, run)
+    return run_key(draws.role_key(seed, stream, role), system, run)
 
 
 def states_and_rewards(model, arms, rounds, *, seed=0, stream="", system=0, run=0):
@@ -19,7 +25,7 @@ def states_and_rewards(model, arms, rounds, *, seed=0, stream="", system=0, run=
 
         def normal(role, round_, size):
             key = _key(role, seed, stream, system, run)
-            return np.asarray(draws.normal(key, round_, np.arange(size), np.float64))
+            return np.asarray(normals(key, round_, np.arange(size), np.float64))
 
         start = normal(draws.START, np.zeros(1), d)
         shocks = normal(draws.PROCESS, t, d)
@@ -32,8 +38,12 @@ def states_and_rewards(model, arms, rounds, *, seed=0, stream="", system=0, run=
     return states, states @ arms.T + model.reward_std * noise
 
 
-def uniforms(policy, rounds, *, seed=0, stream="", system=0, run=0):
-    """The uniform numbers a randomized policy is handed, one per round."""
+def noises(policy, rounds, states=None, *, seed=0, stream="", system=0, run=0):
+    """The random numbers a policy is handed: one uniform a round, or a normal for every state."""
     with jax.enable_x64(True):
         key = _key(f"policy:{policy}", seed, stream, system, run)
-        return np.asarray(draws.uniform(key, np.arange(rounds), 0, np.float64))
+        known = policy in db.policies.available() and db.policies.make(policy).noise
+        if known and known.law == "normal":
+            rows = np.arange(rounds)[:, None]
+            return np.asarray(normals(key, rows, np.arange(states), np.float64))
+        return np.asarray(uniform(key, np.arange(rounds), 0, np.float64))

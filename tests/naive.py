@@ -10,6 +10,7 @@ import itertools
 import math
 
 import numpy as np
+import scipy.stats
 
 
 def stationary_cov(transition, process_cov):
@@ -434,6 +435,259 @@ def _play_discounted_linucb(
     return played
 
 
+def _linear_tuning(model, arms, rounds):
+    """d, R, L = max_a |a|, B = N max_a sqrt(a'Da) / R with D as for rexp3, sqrt(trace Z)."""
+    transition, process_cov, _, initial_cov = model
+    R = _scale(model, arms, rounds)
+    Z = _typical_cov(transition, process_cov, initial_cov, rounds)
+    move = transition - np.eye(len(transition))
+    D = move @ Z @ move.T + process_cov
+    B = rounds * max(math.sqrt(max(a @ D @ a, 0.0)) for a in arms) / R
+    L = max(np.linalg.norm(a) for a in arms)
+    return len(transition), R, L, B, math.sqrt(np.trace(Z))
+
+
+def _optimistic_ridge(arms, seen, rewards, weights, ridge, radius):
+    """argmax a'theta + radius sqrt(a' V^-1 a), V = ridge I + sum w a a', theta = V^-1 sum w a X."""
+    V = ridge * np.eye(arms.shape[1])
+    b = np.zeros(arms.shape[1])
+    for a, x, w in zip(seen, rewards, weights, strict=True):
+        V = V + w * np.outer(a, a)
+        b = b + w * a * x
+    V_inv = np.linalg.inv(V)
+    return int(np.argmax([a @ V_inv @ b + radius * math.sqrt(a @ V_inv @ a) for a in arms]))
+
+
+def _play_sliding_window_linucb(
+    model, arms, rewards, uniforms, rounds, delta=0.1, window=None, ridge=None, bound=None
+):
+    """Ridge regression on rounds t-window..t-1.
+
+    radius = sqrt(ridge) bound + R sqrt(d log((1 + window L^2 / ridge) / delta)).
+    Defaults: window = ceil((d N / B)^(2/3)) in [d, N]; ridge, bound as for oful.
+    """
+    d, R, L, B, size = _linear_tuning(model, arms, rounds)
+    if window is None:
+        window = min(rounds, max(d, math.ceil((d * rounds / B) ** (2.0 / 3.0))))
+    ridge = L**2 if ridge is None else ridge
+    bound = size if bound is None else bound
+    radius = R * math.sqrt(d * math.log((1.0 + window * L**2 / ridge) / delta))
+    radius += math.sqrt(ridge) * bound
+    played = []
+    for t in range(len(rewards)):
+        last = range(max(0, t - window), t)
+        seen = [arms[played[s]] for s in last]
+        paid = [rewards[s, played[s]] for s in last]
+        played.append(_optimistic_ridge(arms, seen, paid, np.ones(len(last)), ridge, radius))
+    return played
+
+
+def _play_weighted_linucb(
+    model, arms, rewards, uniforms, rounds, delta=0.1, gamma=None, ridge=None, bound=None
+):
+    """Ridge regression with weights gamma^(t-s), t the last round played; radius of D-LinUCB.
+
+    Defaults: gamma = 1 - min(1/d, max(1/N, sqrt(B / (d N)))); ridge, bound as for oful.
+    """
+    d, R, L, B, size = _linear_tuning(model, arms, rounds)
+    if gamma is None:
+        gamma = 1.0 - min(1.0 / d, max(1.0 / rounds, math.sqrt(B / (d * rounds))))
+    ridge = L**2 if ridge is None else ridge
+    bound = size if bound is None else bound
+    played = []
+    for t in range(len(rewards)):
+        weights = [gamma ** (t - 1 - s) for s in range(t)]
+        growth = 1.0 + L**2 * sum(w**2 for w in weights) / (ridge * d)
+        radius = math.sqrt(ridge) * bound
+        radius += R * math.sqrt(2.0 * math.log(1.0 / delta) + d * math.log(growth))
+        seen, paid = arms[played], rewards[range(t), played]
+        played.append(_optimistic_ridge(arms, seen, paid, weights, ridge, radius))
+    return played
+
+
+def _play_restarted_linucb(
+    model, arms, rewards, uniforms, rounds, delta=0.1, batch=None, ridge=None, bound=None
+):
+    """Ridge regression on the t - t0 rounds since t0, the last multiple of batch.
+
+    radius = sqrt(ridge) bound + R sqrt(2 log(1/delta) + d log(1 + (t-t0) L^2 / (ridge d))).
+    Defaults: batch = floor(d^(1/4) sqrt(N / B)) in [d, N]; ridge, bound as for oful.
+    """
+    d, R, L, B, size = _linear_tuning(model, arms, rounds)
+    if batch is None:
+        batch = min(rounds, max(d, math.floor(d**0.25 * math.sqrt(rounds / B))))
+    ridge = L**2 if ridge is None else ridge
+    bound = size if bound is None else bound
+    played = []
+    for t in range(len(rewards)):
+        since = range(t - t % batch, t)
+        growth = 1.0 + len(since) * L**2 / (ridge * d)
+        radius = math.sqrt(ridge) * bound
+        radius += R * math.sqrt(2.0 * math.log(1.0 / delta) + d * math.log(growth))
+        seen = [arms[played[s]] for s in since]
+        paid = [rewards[s, played[s]] for s in since]
+        played.append(_optimistic_ridge(arms, seen, paid, np.ones(len(since)), ridge, radius))
+    return played
+
+
+def expected_highest(m, s):
+    """P7: E max_b (m_b + s_b w), w ~ N(0, 1): between two neighboring crossings one line leads."""
+    cuts = {-np.inf, np.inf}
+    for b in range(len(m)):
+        for c in range(b):
+            if s[b] != s[c]:
+                cuts.add((m[b] - m[c]) / (s[c] - s[b]))
+    cuts = np.array(sorted(cuts))
+    inner = np.clip(cuts, cuts[1] - 1 if len(cuts) > 2 else 0, cuts[-2] + 1 if len(cuts) > 2 else 0)
+    middles = (inner[:-1] + inner[1:]) / 2
+    leaders = np.argmax(m[None, :] + s[None, :] * middles[:, None], axis=1)
+    chance = np.diff(scipy.stats.norm.cdf(cuts))
+    moment = -np.diff(scipy.stats.norm.pdf(cuts))
+    return float(np.sum(m[leaders] * chance + s[leaders] * moment))
+
+
+def bonus_lookahead(mean, cov, transition, process_cov, reward_std, arms, steps=3, discount=0.8):
+    """sum_h discount^(h-1) (E max_b <b, G^h z + w_h w> - max_b <b, G^h z>).
+
+    w_h w_h' is the difference of two covariances h rounds from now, both with the best prediction
+    played in between: without any reward now, and with arm a's.
+    """
+    bonuses = np.zeros(len(arms))
+    for i, a in enumerate(arms):
+        blind = transition @ cov @ transition.T + process_cov
+        seeing = riccati_step(cov, transition, process_cov, reward_std, a)
+        ahead = transition @ mean
+        for h in range(steps):
+            sizes, directions = np.linalg.eigh(blind - seeing)
+            w = np.sqrt(max(sizes[-1], 0.0)) * directions[:, -1]
+            m = arms @ ahead
+            bonuses[i] += discount**h * (expected_highest(m, arms @ w) - m.max())
+            best = arms[np.argmax(m)]
+            blind = riccati_step(blind, transition, process_cov, reward_std, best)
+            seeing = riccati_step(seeing, transition, process_cov, reward_std, best)
+            ahead = transition @ ahead
+    return bonuses
+
+
+def _play_filtered(choose, model, arms, rewards):
+    """a_t = choose(t, z(t|t-1), P(t|t-1)), then the Kalman step of P5."""
+    transition, process_cov, reward_std, initial_cov = model
+    mean = np.zeros(len(transition))
+    cov = prior_cov(transition, process_cov, initial_cov)
+    played = []
+    for t in range(len(rewards)):
+        played.append(int(choose(t, mean, cov)))
+        arm = arms[played[-1]]
+        reward = rewards[t, played[-1]]
+        mean, cov = kalman_step(mean, cov, transition, process_cov, reward_std, arm, reward)
+    return played
+
+
+def _play_lookahead(model, arms, rewards, uniforms, rounds, steps=3, discount=0.8):
+    def choose(t, mean, cov):
+        u = bonus_lookahead(mean, cov, *model[:3], arms, steps, discount)
+        return np.argmax(arms @ mean + u)
+
+    return _play_filtered(choose, model, arms, rewards)
+
+
+def lower_factor(cov):
+    """L L' = P, entry by entry (Cholesky); a state that is known has a column of zeros."""
+    d = len(cov)
+    L = np.zeros((d, d))
+    for j in range(d):
+        pivot = cov[j, j] - L[j, :j] @ L[j, :j]
+        if pivot <= 1e-13 * cov[j, j]:
+            continue
+        L[j, j] = np.sqrt(pivot)
+        for i in range(j + 1, d):
+            L[i, j] = (cov[i, j] - L[i, :j] @ L[j, :j]) / L[j, j]
+    return L
+
+
+def _play_thompson(model, arms, rewards, normals, rounds):
+    """argmax <a, z~>, z~ = z + L e, P = L L'."""
+
+    def choose(t, mean, cov):
+        return np.argmax(arms @ (mean + lower_factor(cov) @ normals[t]))
+
+    return _play_filtered(choose, model, arms, rewards)
+
+
+def information_ratio(mean, cov, model, arms, points):
+    """Regret and information of every arm, averaged over mirrored Sobol points (z, xi)."""
+    transition, process_cov, reward_std, _ = model
+    d, k = len(mean), len(arms)
+    half = scipy.stats.norm.ppf(
+        scipy.stats.qmc.Sobol(2 * d, rng=np.random.default_rng(0)).random(points // 2)
+    )
+    drawn = np.concatenate([half, -half])
+    values, vectors = np.linalg.eigh(process_cov)
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    L = lower_factor(cov)
+    best_now, groups = [], {}
+    for row in drawn:
+        z = mean + L @ row[:d]
+        best_now.append(max(a @ z for a in arms))
+        later = int(np.argmax(arms @ (transition @ z + root @ row[d:])))
+        groups.setdefault(later, []).append(z)
+    regret = np.array([np.mean(best_now) - a @ mean for a in arms])
+    information = np.zeros(k)
+    for i, a in enumerate(arms):
+        for states in groups.values():
+            shift = np.mean([a @ z for z in states]) - a @ mean
+            information[i] += len(states) / points * shift**2
+        information[i] /= a @ cov @ a + reward_std**2
+    return regret, information
+
+
+def _play_information_directed(model, arms, rewards, uniforms, rounds, points=64):
+    """Of all pairs of arms and chances q of the first, the least ratio regret^2 / information."""
+
+    def choose(t, mean, cov):
+        regret, information = information_ratio(mean, cov, model, arms, points)
+        found = None
+        for a, b in itertools.combinations_with_replacement(range(len(arms)), 2):
+            D, V = regret[a] - regret[b], information[a] - information[b]
+            chances = [0.0, 1.0]
+            if D != 0 and V != 0:
+                chances.insert(0, min(max(regret[b] / D - 2 * (information[b] + 1e-12) / V, 0), 1))
+            for q in chances:
+                ratio = (regret[b] + q * D) ** 2 / (information[b] + 1e-12 + q * V)
+                if found is None or ratio < found[0]:
+                    found = ratio, q, a, b
+        _, q, a, b = found
+        return a if uniforms[t] < q else b
+
+    return _play_filtered(choose, model, arms, rewards)
+
+
+def _play_rollout(model, arms, rewards, uniforms, rounds, depth=3, scenarios=16, discount=0.8):
+    """Each arm first, then the best prediction, averaged over the same surprises."""
+    transition, process_cov, reward_std, _ = model
+    half = np.random.default_rng(0).standard_normal((scenarios // 2, depth))
+    half[:, 0] = scipy.stats.norm.ppf((np.arange(scenarios // 2) + 0.5) / scenarios)
+    half /= np.sqrt(np.mean(half**2, axis=0))
+    surprises = [*half, *(-half)]
+
+    def value(arm, mean, cov):
+        total = 0.0
+        for surprise in surprises:
+            z, P, b = mean, cov, arm
+            for h in range(depth):
+                s = b @ P @ b + reward_std**2
+                z = transition @ (z + P @ b * surprise[h] / np.sqrt(s) if s > 0 else z)
+                P = riccati_step(P, transition, process_cov, reward_std, b)
+                b = arms[np.argmax(arms @ z)]
+                total += discount**h * (b @ z)
+        return arm @ mean + total / scenarios
+
+    def choose(t, mean, cov):
+        return np.argmax([value(a, mean, cov) for a in arms])
+
+    return _play_filtered(choose, model, arms, rewards)
+
+
 def _play_random(model, arms, rewards, uniforms, rounds):
     """P19: arm = floor(u_t k)."""
     return [math.floor(uniforms[t] * len(arms)) for t in range(len(rewards))]
@@ -450,7 +704,14 @@ POLICIES = {
     "rexp3": _play_rexp3,
     "oful": _play_oful,
     "discounted_linucb": _play_discounted_linucb,
+    "sliding_window_linucb": _play_sliding_window_linucb,
+    "weighted_linucb": _play_weighted_linucb,
+    "restarted_linucb": _play_restarted_linucb,
     "random": _play_random,
+    "lookahead": _play_lookahead,
+    "thompson": _play_thompson,
+    "information_directed": _play_information_directed,
+    "rollout": _play_rollout,
 }
 
 
@@ -729,3 +990,68 @@ def joint_smoothing(p, plays):
         (mean + gain @ off).reshape(n, d),
         (cov - gain @ H @ cov).reshape(n, d, n, d),
     )
+
+
+# Every unit vector an arm (P2, P7, P13, P15), in two dimensions by a fine grid over angles.
+
+
+def sphere_score(policy, mean, cov, transition, reward_std, arm, weights=(1.0,)):
+    """<a, m> + u(a): u = 0, sqrt(a'Pa), |GPa| / sqrt(a'Pa + s2), or what the next rounds gain."""
+    if policy == "kode":
+        return arm @ mean
+    if policy == "kalman_ucb":
+        return arm @ mean + math.sqrt(arm @ cov @ arm)
+    variance = arm @ cov @ arm + reward_std**2
+    move = transition @ cov @ arm / math.sqrt(variance) if variance > 0 else np.zeros(len(mean))
+    if policy == "idea":
+        return arm @ mean + math.sqrt(move @ move)
+    total = arm @ mean
+    omega = np.linspace(-9, 9, 4001)
+    density = np.exp(-(omega**2) / 2) / math.sqrt(2 * math.pi) * (omega[1] - omega[0])
+    for weight in weights:
+        mean = transition @ mean
+        lengths = np.sqrt(((mean[:, None] + move[:, None] * omega) ** 2).sum(axis=0))
+        total += weight * (lengths @ density - math.sqrt(mean @ mean))
+        move = transition @ move
+    return total
+
+
+def sphere_best(policy, mean, cov, transition, reward_std, weights=(1.0,), points=2000):
+    """The best of all unit vectors in the plane: every angle of a grid, the best one refined."""
+
+    def score(angle):
+        arm = np.array([math.cos(angle), math.sin(angle)])
+        return sphere_score(policy, mean, cov, transition, reward_std, arm, weights)
+
+    step = 2 * math.pi / points
+    best = max((i * step for i in range(points)), key=score)
+    while step > 1e-9:
+        step /= 2
+        best = max((best - step, best, best + step), key=score)
+    return np.array([math.cos(best), math.sin(best)])
+
+
+def sphere_regret_path(policy, model, mean, states, rewards, normals):
+    """P4, P8: the regret path on the plane's unit circle; rewards are of the coordinates' vectors.
+
+    The played vector's reward has the first coordinate's noise; the oracle sees every coordinate.
+    """
+    G, Q, reward_std, initial_cov = model
+    cov = initial_cov
+    gain = oracle_gain(riccati_fixed_point(G, Q, reward_std, np.eye(2)), np.eye(2), reward_std)
+    total, path = 0.0, np.zeros(len(states))
+    for t in range(len(states)):
+        if policy == "random":
+            arm = normals[t] / math.sqrt(normals[t] @ normals[t])
+        elif policy in ("kode", "kalman_oracle"):
+            arm = mean / math.sqrt(mean @ mean)
+        else:
+            arm = sphere_best(policy, mean, cov, G, reward_std, points=60)
+        reward = arm @ states[t] + rewards[t, 0] - states[t, 0]
+        if policy == "kalman_oracle":
+            mean = G @ (mean + gain @ (rewards[t] - mean))
+        else:
+            mean, cov = kalman_step(mean, cov, G, Q, reward_std, arm, reward)
+        total += math.sqrt(states[t] @ states[t]) - arm @ states[t]
+        path[t] = total
+    return path

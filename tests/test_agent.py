@@ -54,14 +54,14 @@ def paid(agent, rewards, arm):
 
 def go_on(agent, rewards):
     """Play one round per row; the arms played and the uniform numbers they were chosen with."""
-    arms, uniforms = [], []
+    arms, noises = [], []
     for row in rewards:
         noise = agent._noise(ARMS)
-        uniforms.append(0.0 if noise is None else float(noise))
+        noises.append(0.0 if noise is None else noise)
         decision = agent.ask()
         arms.append(decision.arm)
         agent.tell(decision, paid(agent, row, decision.arm))
-    return arms, np.array(uniforms)
+    return arms, np.array(noises)
 
 
 def assert_same(state, other):
@@ -79,7 +79,7 @@ def test_decisions_are_the_textbook_s(name, parameters, system, horizon):
     model, arms = SYSTEMS[system]
     rewards = reward_table(seed=11)
     agent = Agent(model, arms, make(name, **parameters), rounds=horizon, seed=5)
-    played, uniforms = go_on(agent, rewards)
+    played, noises = go_on(agent, rewards)
     expected = naive.play(
         name,
         model.transition,
@@ -88,7 +88,7 @@ def test_decisions_are_the_textbook_s(name, parameters, system, horizon):
         model.initial_cov,
         arms,
         rewards,
-        uniforms,
+        noises,
         rounds=horizon,
         **parameters,
     )

@@ -2,15 +2,14 @@
 
 import dataclasses
 
-import jax
 import numpy as np
 import pytest
 
 import driftbandit as db
 import naive
 from driftbandit.policies import Policy
-from driftbandit.simulation import draws
-from engine_paths import states_and_rewards, uniforms
+from engine_paths import noises as policy_noises
+from engine_paths import states_and_rewards
 
 POLICIES = db.policies.available()
 FEW = ["kode", "random", "kalman_oracle"]
@@ -74,22 +73,15 @@ def as_arrays(system):
     return model.transition, model.process_cov, float(model.reward_std), start, arms
 
 
-DRAWS = {name: jax.jit(getattr(draws, name), static_argnums=3) for name in ("normal", "uniform")}
-"""Compiled: operation by operation the first draws of each shape take seconds."""
-
-
 def replayed(name, system, place, run):
     """States, every arm's noise, and the policy's own chances, as the engine draws them."""
     where = {"seed": STUDY["seed"], "stream": STUDY["stream"], "system": place, "run": run}
     model, arms = system
     # A state that rests at zero, paid with unit noise: the rewards are the noise itself.
     still = db.LGDS(model.transition, 0 * model.process_cov, 1.0, 0 * model.process_cov)
-    with pytest.MonkeyPatch.context() as patch:
-        for law, compiled in DRAWS.items():
-            patch.setattr(draws, law, compiled)
-        states, _ = states_and_rewards(model, arms, ROUNDS, **where)
-        _, noises = states_and_rewards(still, arms, ROUNDS, **where)
-        return states, noises, uniforms(name, ROUNDS, **where)
+    states, _ = states_and_rewards(model, arms, ROUNDS, **where)
+    _, noises = states_and_rewards(still, arms, ROUNDS, **where)
+    return states, noises, policy_noises(name, ROUNDS, model.states, **where)
 
 
 def textbook(name, truth, believed, place, run, **game):

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import naive
-from driftbandit import families
+from driftbandit import InvalidInput, families
 from driftbandit.families import FAMILIES, sample
 
 NAMES = list(FAMILIES)
@@ -86,6 +86,31 @@ def test_unit_arms(family):
         lengths = np.sqrt((rows**2).sum(axis=1, keepdims=True))
         np.testing.assert_allclose(unit * lengths, rows, rtol=1e-13)
     assert any(not np.array_equal(a[1], b[1]) for a, b in zip(drawn, scaled, strict=True))
+
+
+@pytest.mark.parametrize("family", NAMES)
+def test_another_radius_and_noise_of_the_same_draw(family):
+    """Γ and σ are scaled, all else is the table's; 0.9 and 1 are the table itself."""
+    drawn = sample(family, 10, 4, 3, seed=8)
+    table = sample(family, 10, 4, 3, seed=8, radius=0.9, noise_scale=1.0)
+    assert all(same(a, b) for a, b in zip(drawn, table, strict=True))
+    changed = sample(family, 10, 4, 3, seed=8, radius=0.45, noise_scale=4.0)
+    for (model, rows), (other, others) in zip(drawn, changed, strict=True):
+        assert np.abs(np.linalg.eigvals(other.transition)).max() == pytest.approx(0.45)
+        np.testing.assert_allclose(other.transition, model.transition / 2, rtol=1e-14)
+        assert np.array_equal(other.process_cov, model.process_cov)
+        assert other.reward_std == 4 * model.reward_std
+        assert np.array_equal(others, rows)
+    assert sample(family, noise_scale=0.0)[0][0].reward_std == 0
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("radius", 0.0), ("radius", 1.0), ("radius", None), ("noise_scale", -1), ("noise_scale", "2")],
+)
+def test_wrong_radius_or_noise(argument, value):
+    with pytest.raises(InvalidInput, match=f"^{argument}: "):
+        sample("gaussian", **{argument: value})
 
 
 @pytest.mark.parametrize("family", NAMES)

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 import naive
 from driftbandit import LGDS
+from driftbandit.envelope import reign
 from driftbandit.kalman import Belief
 from driftbandit.policies import idea
 from driftbandit.theory import sphere_two_step_value, two_step_upper_bound, two_step_value
-from driftbandit.theory.lines import expected_highest, probabilities, reign
+from driftbandit.theory.lines import expected_highest, probabilities
 from systems import random_system
 
 checked = settings(deadline=None, derandomize=True, max_examples=60)
@@ -94,7 +95,7 @@ def test_P7_finite_value_equals_brute_force(k, d, reward_std):
         assert two_step_value(belief, model, arms) == pytest.approx(expected, abs=1e-10, rel=1e-10)
 
 
-def test_P7_is_the_same_under_jax_and_in_blocks(monkeypatch):
+def test_P7_is_the_same_under_jax_and_bend_by_bend(monkeypatch):
     model, belief, arms = beliefs(1, 4, 9)
     expected = two_step_value(belief, model, arms)
     with jax.enable_x64(True):
@@ -103,8 +104,10 @@ def test_P7_is_the_same_under_jax_and_in_blocks(monkeypatch):
         assert np.asarray(found) == pytest.approx(expected, rel=1e-12)
         found = jax.jit(lambda b: two_step_value(b, model, arms))(there)  # arms of NumPy
         assert np.asarray(found) == pytest.approx(expected, rel=1e-12)
-    monkeypatch.setattr("driftbandit.theory.lookahead.BLOCK", 200)
-    assert (two_step_value(belief, model, arms) == expected).all()
+        monkeypatch.setattr("driftbandit.envelope.FEW", 0)
+        found = jax.jit(lambda b: two_step_value(b, model, arms))(there)
+        assert np.asarray(found) == pytest.approx(expected, rel=1e-12)
+    assert two_step_value(belief, model, arms) == pytest.approx(expected, rel=1e-12)
 
 
 @checked

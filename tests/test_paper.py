@@ -52,12 +52,14 @@ def test_lemma_2_the_oracle_is_lowest_and_its_regret_is_the_exact_bound():
 
 @pytest.mark.parametrize("family", db.families.FAMILIES)
 def test_order_of_table_2(family):
-    """P21 at 100 systems × 4 runs, raw arms: median regrets in the paper's order.
+    """P21 at 100 systems × 4 runs × 400 rounds, raw arms: median regrets in the paper's order.
 
-    Regrets count in multiples of the Oracle's, since systems differ in scale by decades.
+    Regrets count in multiples of the Oracle's, since systems differ in scale by decades. States
+    start stationary, so that more rounds only lower the noise.
     """
     systems = db.families.sample(family, systems=100)
-    result = db.simulate(systems, policies=POLICIES, rounds=1000, runs=4, stream=family)
+    players = [*BEST, *OTHERS, "kalman_oracle"]
+    result = db.simulate(systems, policies=players, rounds=400, runs=4, stream=family)
     excess = {name: np.median(values) for name, values in result.normalized().items()}
     assert 1 + excess["idea"] <= 1.03 * (1 + excess["kode"])
     assert max(excess["idea"], excess["kode"]) < excess["kalman_ucb"]

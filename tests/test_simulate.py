@@ -15,7 +15,8 @@ from driftbandit.policies import Noise, Policy
 from driftbandit.simulation import blocks, engine, stacking
 from engine_paths import states_and_rewards
 
-POLICIES = ["idea", "ucb", "rexp3", "kalman_oracle"]
+POLICIES = ["kode", "rexp3", "kalman_oracle"]
+"""Filters one reward, draws its own numbers, sees all rewards: what the engine tells apart."""
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +36,8 @@ def assert_same(one, other, **kwargs):
 
 
 def test_shapes(whole):
-    assert whole.regret["idea"].shape == (5, 6)
-    assert whole.curves["idea"].shape == (5, 6, len(whole.checkpoints))
+    assert whole.regret["kode"].shape == (5, 6)
+    assert whole.curves["kode"].shape == (5, 6, len(whole.checkpoints))
     assert whole.checkpoints[0] == 1
     assert whole.checkpoints[-1] == 100
     for curve in whole.curves.values():
@@ -74,7 +75,7 @@ def test_numbers_do_not_depend_on_blocks(monkeypatch, most, memory):
     Spans (the last case shortens them) only change the order in which regret is added up.
     """
     systems = db.families.sample("bernoulli", 8, seed=3)
-    study = {"policies": ["oful", "idea", "kode"], "rounds": 500, "seed": 1, "checkpoints": 1}
+    study = {"policies": ["oful", "idea"], "rounds": 500, "seed": 1, "checkpoints": 1}
     whole = db.simulate(systems, runs=3, **study)
     monkeypatch.setitem(engine.LIMITS, "cpu", engine.Limits(most, 1, memory))
     again = db.simulate(systems, runs=3, **study)
@@ -95,27 +96,27 @@ def test_a_study_can_be_played_in_pieces(systems, whole):
 
 def test_longer_and_wider_studies_begin_the_same(systems, whole):
     """More runs and more rounds only add; the horizon-tuned policies (rexp3) are left out."""
-    more = db.simulate(systems, policies=["idea"], rounds=130, runs=8, seed=2, stream="x")
+    more = db.simulate(systems, policies=["kode"], rounds=130, runs=8, seed=2, stream="x")
     shared = whole.checkpoints < 20
     np.testing.assert_allclose(
-        more.curves["idea"][:, :6, np.isin(more.checkpoints, whole.checkpoints[shared])],
-        whole.curves["idea"][:, :, np.isin(whole.checkpoints, more.checkpoints) & shared],
+        more.curves["kode"][:, :6, np.isin(more.checkpoints, whole.checkpoints[shared])],
+        whole.curves["kode"][:, :, np.isin(whole.checkpoints, more.checkpoints) & shared],
         rtol=1e-12,
     )
 
 
 def test_seed_and_stream_change_the_numbers(systems, whole):
     for other in ({"seed": 3, "stream": "x"}, {"seed": 2, "stream": "y"}):
-        again = db.simulate(systems, policies=["idea"], rounds=100, runs=6, **other)
-        assert not np.isclose(again.regret["idea"], whole.regret["idea"]).any()
+        again = db.simulate(systems, policies=["kode"], rounds=100, runs=6, **other)
+        assert not np.isclose(again.regret["kode"], whole.regret["kode"]).any()
 
 
 def test_policies_share_their_noise():
     """Common random numbers: two names for one rule have the same regret in every run."""
     model, arms = db.families.sample("uniform", states=3, arms=4)[0]
-    twin = dataclasses.replace(db.policies.make("idea"), name="twin")
-    result = db.simulate(model, arms, ["idea", twin], rounds=80, runs=5)
-    np.testing.assert_array_equal(result.regret["idea"], result.regret["twin"])
+    twin = dataclasses.replace(db.policies.make("kode"), name="twin")
+    result = db.simulate(model, arms, ["kode", twin], rounds=80, runs=5)
+    np.testing.assert_array_equal(result.regret["kode"], result.regret["twin"])
 
 
 def test_starts_stationary():
@@ -134,19 +135,11 @@ def test_warmup_moves_the_start():
     model = db.LGDS([[0.9, 0.0], [0.0, 0.5]], np.eye(2), 1.0, initial_cov=np.zeros((2, 2)))
     moved = dataclasses.replace(model, initial_cov=model.state_cov(30))
     arms = np.eye(2)
-    warm = db.simulate(model, arms, ["idea"], rounds=50, runs=9, warmup=30)
-    direct = db.simulate(moved, arms, ["idea"], rounds=50, runs=9)
-    np.testing.assert_array_equal(warm.regret["idea"], direct.regret["idea"])
-    cold = db.simulate(model, arms, ["idea"], rounds=50, runs=9)
-    assert (cold.regret["idea"] != warm.regret["idea"]).all()
-
-
-def test_unstable_system_runs():
-    model = db.LGDS([[1.05, 0.1], [0.0, 0.9]], np.eye(2), 1.0, initial_cov=np.eye(2))
-    result = db.simulate(model, [[1.0, 0.0], [0.3, 1.0]], rounds=300, runs=4)
-    for name, regret in result.regret.items():
-        assert np.isfinite(regret).all(), name
-    assert result.regret["idea"].mean() < result.regret["random"].mean()
+    warm = db.simulate(model, arms, ["kode"], rounds=50, runs=9, warmup=30)
+    direct = db.simulate(moved, arms, ["kode"], rounds=50, runs=9)
+    np.testing.assert_array_equal(warm.regret["kode"], direct.regret["kode"])
+    cold = db.simulate(model, arms, ["kode"], rounds=50, runs=9)
+    assert (cold.regret["kode"] != warm.regret["kode"]).all()
 
 
 def test_progress_reaches_one(systems):
@@ -158,12 +151,12 @@ def test_progress_reaches_one(systems):
 
 def test_normalized_and_summary(whole):
     base = whole.regret["kalman_oracle"]
-    expected = (whole.regret["idea"] - base) / base
-    np.testing.assert_allclose(whole.normalized()["idea"], expected)
-    summary = whole.summary()["idea"]
-    assert summary["mean"] == pytest.approx(whole.regret["idea"].mean())
+    expected = (whole.regret["kode"] - base) / base
+    np.testing.assert_allclose(whole.normalized()["kode"], expected)
+    summary = whole.summary()["kode"]
+    assert summary["mean"] == pytest.approx(whole.regret["kode"].mean())
     assert summary["iqr"] > 0
-    assert "idea" in str(whole)
+    assert "kode" in str(whole)
 
 
 def test_same_policy_with_two_parameters():
@@ -256,18 +249,21 @@ def test_blocks_stay_within_the_memory_budget(per_round, at_rest):
 
 
 def test_memory_does_not_grow_with_the_study():
-    """Peak memory of a process: twenty times the runs, totals only, at most 60 MiB more."""
+    """Peak memory of a process: twenty times the runs, totals only, at most 60 MiB more.
+
+    Without blocks, 40 000 runs take 270 MiB more.
+    """
     code = """
 import resource, sys, driftbandit as db
 model, arms = db.families.sample("gaussian", states=3, arms=4)[0]
-db.simulate(model, arms, ["idea"], rounds=64, runs=int(sys.argv[1]), checkpoints=1)
+db.simulate(model, arms, ["kode"], rounds=64, runs=int(sys.argv[1]), checkpoints=1)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
     peak = [
         float(
             subprocess.run([sys.executable, "-c", code, n], capture_output=True, check=True).stdout
         )
-        for n in ("5000", "100000")
+        for n in ("2000", "40000")
     ]
     assert peak[1] - peak[0] < 60, peak
 
@@ -288,8 +284,12 @@ def test_large_states_are_counted():
 def test_models_with_and_without_initial_cov_mix():
     with_start = db.LGDS(0.5 * np.eye(2), np.eye(2), 1.0, initial_cov=np.eye(2))
     without = db.LGDS(0.5 * np.eye(2), np.eye(2), 1.0)
-    result = db.simulate([(with_start, np.eye(2)), (without, np.eye(2))], rounds=20, runs=2)
-    assert result.regret["idea"].shape == (2, 2)
+    systems = [(with_start, np.eye(2)), (without, np.eye(2))]
+    result = db.simulate(systems, policies=["kode"], rounds=20, runs=2)
+    assert result.regret["kode"].shape == (2, 2)
+    for place, system in enumerate(systems):
+        alone = db.simulate([system], policies=["kode"], rounds=20, runs=2, first_system=place)
+        np.testing.assert_allclose(alone.regret["kode"][0], result.regret["kode"][place])
 
 
 def test_an_interrupt_stops_the_workers(systems):
@@ -367,7 +367,7 @@ def test_a_state_that_starts_from_a_mean():
         np.diag([1.0, 0.3, 0.0]),
         [0.0, 0.0, 1.0],
     )
-    policies = ["kode", "idea", "kalman_oracle", "ucb", "random"]
+    policies = ["kode", "idea", "kalman_oracle", "random"]
     result = db.simulate(model, arms, policies, rounds=80, runs=400)
     states, rewards = states_and_rewards(model, arms, 80, run=1)
     assert (states[:, 2] == 1).all()
@@ -379,5 +379,5 @@ def test_a_state_that_starts_from_a_mean():
     assert result.regret["kode"][1] == pytest.approx(total, rel=1e-9)
     assert result.regret["kalman_oracle"].mean() <= result.regret["kode"].mean()
     assert result.regret["idea"].mean() < 0.5 * result.regret["random"].mean()
-    waited = db.simulate(model, arms, ["kode"], rounds=20, runs=2, warmup=30)
+    waited = db.simulate(model, arms, ["kode"], rounds=80, runs=400, warmup=30)
     assert np.isfinite(waited.regret["kode"]).all()

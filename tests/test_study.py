@@ -179,6 +179,14 @@ CELLS = st.builds(
     READINGS,
     st.sampled_from(["", *TARGETS]),
     st.floats(0, 100),
+    radius=st.floats(0.01, 0.99),
+    noise_scale=st.floats(0, 100),
+) | st.builds(
+    Cell,
+    st.sampled_from(list(db.families.FAMILIES)),
+    states=st.integers(1, 50),
+    arms=st.none() | st.integers(1, 2**31),
+    absent=st.just(()) | st.just(("random",)),
 )
 
 
@@ -195,6 +203,9 @@ CELLS = st.builds(
 def test_a_specification_survives_json(cells, policies, sizes, seed, states, kind, platform, chunk):
     if kind[0] == "metric":  # which is measured of bonuses alone
         policies = ["idea", "kalman_ucb"]
+        cells = [dataclasses.replace(cell, absent=()) for cell in cells]
+    elif any(cell.absent for cell in cells):
+        policies = {"idea": None, "random": None, **dict.fromkeys(policies)}
     given = Specification(
         tuple(cells), tuple(policies), *sizes, seed, states, states, *kind, platform, chunk
     )
@@ -221,6 +232,11 @@ CELL_CHANGES = {
     "family": "cauchy",
     "perturbed": "transition",
     "strength": 0.2,
+    "states": 5,
+    "arms": 5,
+    "radius": 0.8,
+    "noise_scale": 2.0,
+    "absent": ("kode",),
     **{f"reading.{question}": list(answers)[1] for question, answers in CHOICES.items()},
 }
 
@@ -267,6 +283,75 @@ def test_a_strength_is_a_number(strength):
         Cell("gaussian", perturbed="arms", strength=strength)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("states", 0),
+        ("arms", 2.0),
+        ("radius", 1.0),
+        ("radius", 0),
+        ("radius", "0.9"),
+        ("noise_scale", -1.0),
+        ("noise_scale", float("nan")),
+    ],
+)
+def test_what_a_cell_changes_is_checked(field, value):
+    with pytest.raises(db.InvalidInput, match=f"^{field}: "):
+        Cell("gaussian", **{field: value})
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (Cell("gaussian", absent=("kod",)), "absent: unknown name 'kod'; did you mean 'kode'"),
+        (Cell("gaussian", absent=("idea", "kode")), "absent: leaves nobody to play gaussian"),
+        (Cell("gaussian", perturbed="arms", arms=4), "arms: is 4 with 3 states"),
+    ],
+)
+def test_a_cell_that_does_not_fit_its_study(cell, words):
+    with pytest.raises(db.InvalidInput) as caught:
+        dataclasses.replace(METRIC, cells=(cell,))
+    assert str(caught.value).startswith(words)
+
+
+def test_a_study_stored_before_cells_could_change_their_systems():
+    """Its cells say nothing of states, arms, radius, noise and absent policies."""
+    stored = METRIC.as_dict()
+    later = ("states", "arms", "radius", "noise_scale", "absent")
+    stored["cells"] = [
+        {name: value for name, value in cell.items() if name not in later}
+        for cell in stored["cells"]
+    ]
+    assert Specification.from_dict(json.loads(json.dumps(stored))) == METRIC
+
+
+def test_cells_of_several_shapes_in_one_study(tmp_path):
+    """Each is what `simulate` plays on the systems it names, by those who play there."""
+    cells = (
+        Cell("gaussian"),
+        Cell("gaussian", states=2, arms=4, absent=("kode",)),
+        Cell("gaussian", radius=0.5, noise_scale=3.0),
+    )
+    several = dataclasses.replace(
+        REGRET, cells=cells, policies=("kode", "random"), systems=4, chunk=4
+    )
+    found = study.run(several, tmp_path).results()
+    assert list(found) == ["gaussian", "gaussian.d-2.k-4", "gaussian.radius-0.5.noise-3"]
+    for cell, changes in zip(
+        cells,
+        ({}, {"states": 2, "arms": 4}, {"radius": 0.5, "noise_scale": 3.0}),
+        strict=True,
+    ):
+        systems = db.families.sample("gaussian", 4, **{"states": 3, "arms": 3} | changes)
+        players = ["random"] if cell.absent else ["kode", "random"]
+        size = {"rounds": REGRET.rounds, "runs": REGRET.runs, "checkpoints": 1}
+        alone = db.simulate(systems, None, players, stream="gaussian", **size)
+        regret = found[cell.label].regret
+        assert list(regret) == players
+        for policy in players:
+            np.testing.assert_array_equal(regret[policy], alone.regret[policy])
+
+
 def test_other_code_has_another_identity(monkeypatch):
     before = METRIC.identity
     monkeypatch.setattr(specifications, "code_fingerprint", lambda: "0" * 16)
@@ -304,7 +389,9 @@ BESIDE_THE_NUMBERS = {
     "agent/choosing.py",
     "agent/ledger.py",
     "agent/refitting.py",
+    "agent/screening.py",
     "agent/stored.py",
+    "agent/unit_vectors.py",
     "files.py",
     "machine.py",
     "model_file.py",

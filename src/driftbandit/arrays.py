@@ -7,12 +7,25 @@ writes. This module alone asks which library is at work.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.special
 
-__all__ = ["Array", "dots", "namespace", "normal_cdf", "or_infinite", "put", "times"]
+__all__ = [
+    "Array",
+    "decay",
+    "dots",
+    "inverse",
+    "lower_factor",
+    "namespace",
+    "normal_cdf",
+    "or_infinite",
+    "put",
+    "repeat",
+    "times",
+]
 
 Array = Any
 """A NumPy or JAX array (or a JAX tracer)."""
@@ -54,9 +67,83 @@ def or_infinite(values: Array, floor: Array) -> Array:
 
 
 def put(array: Array, index: Array, value: Array) -> Array:
-    """Return a copy of a vector with ``value`` at ``index``; the array API has no scatter."""
+    """Return a copy of an array with ``value`` at ``index``; the array API has no scatter."""
     xp = namespace(array)
-    return xp.where(xp.arange(array.shape[0]) == index, value, array)
+    here = xp.arange(array.shape[0]) == index
+    return xp.where(xp.reshape(here, (-1,) + (1,) * (array.ndim - 1)), value, array)
+
+
+SMALL = 20
+"""Rows up to which JAX inverts faster by elimination than by LAPACK."""
+
+
+def inverse(matrix: Array) -> Array:
+    """M⁻¹ of a symmetric positive definite matrix.
+
+    JAX hands LAPACK one matrix of a batch after the other. Gauss–Jordan elimination, whose steps
+    run over the whole batch at once, takes a quarter of the time for 10 × 10 matrices, and less
+    to compile; positive definite ones need no pivoting.
+    """
+    xp = namespace(matrix)
+    if xp is np or matrix.shape[0] > SMALL:
+        return xp.linalg.inv(matrix)
+    from jax.lax import scan  # JAX is there if the matrix is its array
+
+    def eliminate(m: Array, _: None) -> tuple[Array, None]:
+        """Exchange the first unknown and equation, and move both to the end."""
+        pivot, row, column = m[0, 0], m[0, 1:] / m[0, 0], m[1:, 0]
+        rest = m[1:, 1:] - column[:, None] * row[None, :]
+        above = xp.concat([rest, -column[:, None] / pivot], axis=1)
+        below = xp.concat([row, 1 / pivot[None]])
+        return xp.concat([above, below[None, :]]), None
+
+    return scan(eliminate, matrix, length=matrix.shape[0])[0]
+
+
+def decay(x: Array) -> Array:
+    """e^(−x) for 0 ≤ x ≤ 740, to 10⁻¹² of itself.
+
+    On a CPU, JAX's loops call exp for one double at a time, and nothing around the call is
+    vectorized either. A power series and twelve squares are: (e^(−x/4096))^4096.
+    """
+    xp = namespace(x)
+    if xp is np or x.dtype != np.float64:
+        return xp.exp(-x)
+    small, value = x * (-1 / 4096), 1.0
+    for n in range(11, 0, -1):
+        value = 1 + small * value * (1 / n)
+    for _ in range(12):
+        value = value * value
+    return value
+
+
+def lower_factor(cov: Array) -> Array:
+    """L with L Lᵀ = P, lower triangular, of a matrix that may be singular.
+
+    Column by column; a pivot that is zero up to rounding leaves a column of zeros.
+    """
+    xp = namespace(cov)
+    states = cov.shape[0]
+    rest, columns = cov, []
+    for place in range(states):
+        pivot = rest[place, place]
+        known = pivot <= 8 * states * np.finfo(cov.dtype).eps * cov[place, place]
+        root = xp.sqrt(xp.where(known, 1.0, pivot))
+        column = xp.where(known | (xp.arange(states) < place), 0.0, rest[:, place] / root)
+        rest = rest - column[:, None] * column
+        columns.append(column)
+    return xp.stack(columns, axis=1)
+
+
+def repeat(going: Callable[[Any], Array], step: Callable[[Any], Any], state: Any) -> Any:
+    """``while going(state): state = step(state)``, which JAX writes otherwise."""
+    if namespace(going(state)) is not np:
+        from jax.lax import while_loop  # JAX is there if the state is its arrays
+
+        return while_loop(going, step, state)
+    while going(state):
+        state = step(state)
+    return state
 
 
 def normal_cdf(x: Array) -> Array:

@@ -29,6 +29,7 @@ FAMILIES: dict[str, Law] = {
 """Name of each family and the law of its entries, in the order of Table II."""
 
 SPECTRAL_RADIUS = 0.9
+"""The table's ρ(Γ)."""
 
 
 class Systems(Sequence[tuple[LGDS, np.ndarray]]):
@@ -66,10 +67,13 @@ def sample(
     seed: int = 0,
     unit_arms: bool = False,
     first: int = 0,
+    radius: float = SPECTRAL_RADIUS,
+    noise_scale: float = 1.0,
 ) -> Systems:
     """Draw random systems of one of Table I's families (P20).
 
-    System i depends on (seed, family, i) alone, however many are drawn beside it.
+    System i depends on (seed, family, i) alone, however many are drawn beside it; another radius
+    or noise changes Γ or σ of the same draw.
 
     Args:
         family: gaussian, cauchy, uniform, bernoulli or exponential.
@@ -79,6 +83,8 @@ def sample(
         seed: any whole number ≥ 0.
         unit_arms: scale arms to length one (Assumption 1); the table uses them as drawn.
         first: number of the first system.
+        radius: ρ(Γ), between 0 and 1; the table's is 0.9.
+        noise_scale: σ in units of |r|; the table's is 1.
 
     Example:
         >>> model, arms = sample("gaussian", states=3, arms=5)[0]
@@ -91,13 +97,15 @@ def sample(
     arms = errors.whole_number(arms, "arms", low=1)
     seed = errors.whole_number(seed, "seed", low=0)
     first = errors.whole_number(first, "first", low=0)
+    radius = errors.number(radius, "radius", low=0, high=1, strict=True)
+    noise_scale = errors.number(noise_scale, "noise_scale", low=0)
     drawn, redraws = [], 0
     for number in range(first, first + systems):
         raw = draw(FAMILIES[family], generator(family, seed, number), states, arms)
         model = LGDS(
-            SPECTRAL_RADIUS / raw.radius * raw.transition,
+            radius / raw.radius * raw.transition,
             raw.process_root @ raw.process_root.T,
-            abs(raw.reward_root),
+            noise_scale * abs(raw.reward_root),
         )
         drawn.append((model, unit_rows(raw.arms) if unit_arms else raw.arms))
         redraws += raw.redraws

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ FEWEST_RUNS, MOST_RUNS = 32, 1024
 GROWTH = 1e6
 """An unstable state is followed until it has grown by this much."""
 
-WEIGHTS = {
+WEIGHTS: dict[str, dict[str, Any]] = {
     "idea": {"informed": 1.0, "width": 0.0},
     "kode": {"informed": 0.0, "width": 0.0},
     "kalman_ucb": {"informed": 0.0, "width": 1.0},

@@ -8,14 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.agent.screening import Screen
 from driftbandit.kalman import Belief
 from driftbandit.model import checked_arms
 from driftbandit.policies import Policy, Problem
 
-__all__ = ["Choice", "Chosen", "by_columns", "choose"]
+__all__ = ["Choice", "Chosen", "by_columns", "choose", "screen_of"]
 
 BLOCK = 8192
 """Arms scored at a time: their products stay in the cache."""
+SCREENED = 8 * BLOCK
+"""Arms from which it pays to screen them."""
 
 
 def by_columns(arms: np.ndarray) -> np.ndarray:
@@ -87,11 +90,23 @@ class Chosen(NamedTuple):
     """Expected reward, bonus, uncertainty."""
 
 
-def choose(policy: Policy, problem: Problem, state: Any, offer: Choice, noise: Any) -> Chosen:
-    """Play the policy on what is on offer."""
+def screen_of(policy: Policy, arms: np.ndarray) -> Screen | None:
+    """A screen of the arms, where the policy can be screened and they are many enough."""
+    return Screen(arms) if policy.outline is not None and len(arms) >= SCREENED else None
+
+
+def choose(
+    policy: Policy,
+    problem: Problem,
+    state: Any,
+    offer: Choice,
+    noise: Any,
+    screen: Screen | None = None,
+) -> Chosen:
+    """Play the policy on what is on offer, whose ``screen`` may be given."""
     mean = bonus = uncertainty = None
     if policy.scores is not None:
-        place, mean, bonus = _highest(policy, problem, state, offer)
+        place, mean, bonus = _highest(policy, problem, state, offer, screen)
     else:
         place = int(policy.choose(state, problem._replace(arms=offer.arms), noise))
         last = len(offer.arms) - 1
@@ -104,21 +119,22 @@ def choose(policy: Policy, problem: Problem, state: Any, offer: Choice, noise: A
 
 
 def _highest(
-    policy: Policy, problem: Problem, state: Any, offer: Choice
+    policy: Policy, problem: Problem, state: Any, offer: Choice, screen: Screen | None
 ) -> tuple[int, float, float]:
     """The first of the highest scores."""
     assert policy.scores is not None
-    if not policy.reads_features:
+    if not policy.reads_features or (policy.compares and offer.places is not None):
         expected, bonuses = policy.scores(state, problem)
         if offer.places is not None:
             expected, bonuses = expected[offer.places], bonuses[offer.places]
         return _first(expected, bonuses)
     if offer.arms is not problem.arms:
         problem = problem._replace(arms=offer.arms)
-    if len(offer.arms) <= BLOCK:
+    if len(offer.arms) <= BLOCK or policy.compares:
         return _first(*policy.scores(state, problem))
     best, highest = (0, 0.0, 0.0), -math.inf
-    for begin in range(0, len(offer.arms), BLOCK):
+    blocks = None if screen is None else screen.blocks(policy, problem, state, BLOCK)
+    for begin in range(0, len(offer.arms), BLOCK) if blocks is None else blocks:
         block = problem._replace(arms=offer.arms[begin : begin + BLOCK])
         place, mean, bonus = _first(*policy.scores(state, block))
         if mean + bonus > highest:

@@ -45,7 +45,7 @@ def fold(policy: Policy, problem: Problem, state: Any, entry: Entry) -> Any:
     if entry.reward is None:
         return state
     learn = policy.observe or policy.update
-    if entry.row is None:
+    if entry.row is None or policy.sees_all_rewards:
         return learn(state, problem, entry.arm, entry.reward)
     return learn(state, problem._replace(arms=entry.row[None, :]), 0, entry.reward)
 

@@ -21,6 +21,7 @@ from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.ledger import Entry, Ledger
 from driftbandit.agent.refitting import Refit
 from driftbandit.policies import Policy, Problem, make
+from driftbandit.sphere.offer import SPHERE
 
 if TYPE_CHECKING:
     from driftbandit.agent.agent import Agent
@@ -41,6 +42,8 @@ def written(agent: Agent) -> str:
         "rounds": agent.rounds,
         "seed": agent.seed,
         "window": agent.window,
+        "screen": agent.screen,
+        "sphere": agent.on_sphere,
         "model": model_file.to_document(agent.problem.model, agent.problem.arms),
         "features": None if agent.features is agent.problem.arms else agent.features.tolist(),
         "round": agent.round,
@@ -109,9 +112,10 @@ def _restored(cls: Any, stored: Mapping[str, Any], policy: str | Policy | None) 
         model, arms = model_file.from_document(stored["model"])
         options = stored["refit"] and Refit(**stored["refit"])
         features = arms if stored["features"] is None else np.array(stored["features"])
+        sphere = stored.get("sphere", False)  # not said before there was a sphere
         agent = cls(
             None if options else model,
-            features if options else arms,
+            SPHERE if sphere else features if options else arms,
             _policy(stored, policy),
             rounds=stored["rounds"],
             seed=stored["seed"],
@@ -132,6 +136,7 @@ def _restored(cls: Any, stored: Mapping[str, Any], policy: str | Policy | None) 
             setattr(agent, field if field == "round" else f"_{field}", number)
         agent._until_refit, agent._learned = stored["until_refit"], stored["learned"]
         agent.refit_failure = stored["refit_failure"]
+        agent.screen = stored.get("screen", True)  # agents stored before there were screens
     except (KeyError, TypeError, IndexError) as error:
         what = "lacks" if isinstance(error, KeyError) else "cannot be read:"
         raise errors.InvalidInput("text", f"{what} {error}", REMEDY) from None

@@ -1,4 +1,4 @@
-"""`driftbandit reproduce`: the paper's table and figures, with a report."""
+"""`driftbandit reproduce`: the paper's table and figures and the leaderboard, with a report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
@@ -18,6 +18,7 @@ from rich.text import Text
 
 from driftbandit import errors, families
 from driftbandit.cli import progress
+from driftbandit.cli.simulate import split_policies
 
 if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help has no need of
     from driftbandit import paper, report
@@ -33,18 +34,29 @@ EXAMPLES = """
     driftbandit reproduce all --out paper
     driftbandit reproduce table2 --reading closest --families gaussian,uniform
     driftbandit reproduce figure3 --engine ray --address auto
+    driftbandit reproduce leaderboard --quick --out leaderboard
 """
 
 ALL = "all"
 
 
 def command(
-    target: Annotated[str, typer.Argument(help="table2, figure1, figure2, figure3, or all.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="table2, figure1, figure2, figure3, all of these (all), or the leaderboard, "
+            "which is not the paper's."
+        ),
+    ],
     systems: Annotated[
-        int | None, typer.Option(help="Random systems per family.", show_default="the paper's 1000")
+        int | None,
+        typer.Option(
+            help="Random systems per family.", show_default="the paper's 1000; leaderboard: 200"
+        ),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(help="Runs per system.", show_default="the paper's 10")
+        int | None,
+        typer.Option(help="Runs per system.", show_default="the paper's 10; leaderboard: 5"),
     ] = None,
     rounds: Annotated[
         int | None, typer.Option(help="Rounds per run.", show_default="the paper's 1000")
@@ -82,38 +94,62 @@ def command(
     congruent: Annotated[
         bool, typer.Option("--congruent", help="Figure 3: T⁻¹QT⁻ᵀ, not the projected T⁻¹QT.")
     ] = False,
+    settings: Annotated[
+        str,
+        typer.Option(
+            help="Leaderboard: comma-separated settings such as base, k100, noise10; "
+            "docs/leaderboard.md lists them.",
+            show_default="all; with --quick those of at most 100 arms",
+        ),
+    ] = "",
+    policies: Annotated[
+        str,
+        typer.Option(
+            help="Leaderboard: comma-separated policies to hold against IDEA.", show_default="all"
+        ),
+    ] = "",
     float32: Annotated[bool, typer.Option(help="Single precision.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the data as JSON.")] = False,
 ) -> None:
-    """Reproduce the paper: its Table II and its three figures.
+    """Reproduce the paper: its Table II and its three figures. Or play the leaderboard.
+
+    The leaderboard holds every policy against IDEA, on the paper's systems and on changed ones;
+    it writes a page of Markdown, too.
 
     Each writes its numbers (JSON), a picture (PNG and SVG) and a section of one report.html that
     needs nothing else to be read. Finished parts are stored as they come: stop it whenever you
     like, the same command goes on from there, and a finished study answers in seconds.
     """
-    from driftbandit import paper
+    from driftbandit import leaderboard, paper
     from driftbandit.study import readings
 
+    targets = {**paper.TARGETS, leaderboard.TARGET.name: leaderboard.TARGET}
     chosen = (
         list(paper.TARGETS)
         if target == ALL
-        else [errors.closest(target, "target", [*paper.TARGETS, ALL])]
+        else [errors.closest(target, "target", [*targets, ALL])]
     )
+    for option, text in {"--settings": settings, "--policies": policies}.items():
+        if text and target != leaderboard.TARGET.name:
+            raise errors.InvalidInput(option, f"was given with {target}", "leave it out")
+    played = _names(settings, "--settings", [setting.name for setting in leaderboard.SETTINGS])
     given = {"systems": systems, "runs": runs, "rounds": rounds}
     options = {
         name: paper.Options(
-            _size(paper.TARGETS[name], quick, given),
+            _size(targets[name], quick, given),
             seed,
             readings.named(reading),
             _families(family),
             "float32" if float32 else "float64",
             _platform(device, engine),
             congruent,
+            played or (leaderboard.QUICK if quick else ()),
+            tuple(split_policies(policies)) if policies else (),
         )
         for name in chosen
     }
     player = _engine(engine, address, workers)
-    specifications = {name: paper.TARGETS[name].specification(options[name]) for name in chosen}
+    specifications = {name: targets[name].specification(options[name]) for name in chosen}
     console = Console(stderr=as_json)
     made = {}
     for name, specification in specifications.items():
@@ -121,7 +157,7 @@ def command(
         with progress.bars() as bars:
             try:
                 made[name] = paper.reproduce(
-                    paper.TARGETS[name],
+                    targets[name],
                     options[name],
                     out,
                     player,
@@ -135,7 +171,7 @@ def command(
             for table in _tables(made[name].section):
                 console.print(table)
             _say(console, made[name], time.perf_counter() - begin)
-    page = paper.write_report(paper.TARGETS, out, made)
+    page = paper.write_report(targets, out, made)
     if as_json:
         print(json.dumps({name: part.document for name, part in made.items()}, indent=1))
     console.print(f"Report: [bold]{escape(str(page))}[/]", soft_wrap=True)
@@ -151,11 +187,16 @@ def _size(target: paper.Target, quick: bool, given: dict[str, int | None]) -> pa
 def _families(text: str) -> tuple[str, ...]:
     if text == ALL:
         return tuple(families.FAMILIES)
+    return _names(text, "--families", list(families.FAMILIES)) or _families(ALL)
+
+
+def _names(text: str, option: str, valid: list[str]) -> tuple[str, ...]:
+    """Which of ``valid`` a comma-separated text names, in their order."""
     names = [name.strip() for name in text.split(",") if name.strip()]
-    found = {errors.closest(name, "--families", families.FAMILIES) for name in names}
-    if not found:
-        raise errors.InvalidInput("--families", f"{text!r} names none", "name one, or all")
-    return tuple(name for name in families.FAMILIES if name in found)
+    found = {errors.closest(name, option, valid) for name in names}
+    if text and not found:
+        raise errors.InvalidInput(option, f"{text!r} names none", "name one, or all")
+    return tuple(name for name in valid if name in found)
 
 
 def _platform(device: str | None, engine: str) -> str:
@@ -188,8 +229,8 @@ def _family_bars(
     members: dict[str, dict[str, tuple[float, float]]] = {name: {} for name in family.values()}
     tasks = {name: bars.add_task(name, total=1.0, start=False, rate="") for name in members}
     cells = len(family) // len(members)
-    per_cell = specification.systems * specification.runs * specification.rounds
-    rounds = cells * per_cell * len(specification.policies)
+    plays = sum(len(specification.players(cell)) for cell in specification.cells) / len(members)
+    rounds = plays * specification.systems * specification.runs * specification.rounds
 
     def moved(label: str, share: float, before: float) -> None:
         name = family[label]
@@ -217,7 +258,8 @@ def _tables(section: report.Section) -> Iterator[Table]:
             continue
         table = Table(title=escape(block.caption), box=box.SIMPLE_HEAD, padding=0, show_edge=False)
         for number, column in enumerate(block.columns):
-            table.add_column(escape(column), justify="left" if number == 0 else "right")
+            side: JustifyMethod = "left" if number == 0 else "right"
+            table.add_column(escape(column), justify=side, overflow="fold")
         for row in block.rows:
             table.add_row(*(_text(cell) for cell in row))
         yield table

@@ -1,6 +1,6 @@
 """Reproduce a table or figure: run its study, write its data and picture, add it to the report.
 
-OUT/table2.json  OUT/table2.png  OUT/table2.svg     and so on
+OUT/table2.json  OUT/table2.png  OUT/table2.svg     and so on; the leaderboard has a page, too
 OUT/report.html                                     all that OUT holds
 OUT/studies/…                                       chunks, so that nothing is played twice
 """
@@ -79,12 +79,12 @@ def reproduce(
     figure = target.figure(document)
     svg = plots.save(figure, Path("figure.svg"))
     content = {
-        out / f"{target.name}.json": (
-            json.dumps(document, indent=1, allow_nan=False) + "\n"
-        ).encode(),
+        _data(out, target.name): (json.dumps(document, indent=1, allow_nan=False) + "\n").encode(),
         out / f"{target.name}.svg": svg,
         out / f"{target.name}.png": plots.save(figure, Path("figure.png")),
     }
+    if target.page is not None:
+        content[out / f"{target.name}.md"] = target.page(document).encode()
     for path, data in content.items():
         write_whole(path, data)
     section = target.section(document, svg.decode())
@@ -104,10 +104,9 @@ def write_report(
     out = Path(out)
     sections: list[Section] = []
     facts: dict[str, str] = {}
-    for name, target in targets.items():
-        data = out / f"{name}.json"
-        if not data.exists():
-            continue
+    present = {name: target for name, target in targets.items() if _data(out, name).exists()}
+    for name, target in present.items():
+        data = _data(out, name)
         try:
             if made and name in made:
                 document, section = made[name].document, made[name].section
@@ -120,24 +119,29 @@ def write_report(
             lost = f"`{data.name}` could not be read: reproduce {name} again, or remove it."
             section = Section(name, target.title, [Paragraph(lost)])
         sections.append(section)
-    introduction = Section(
-        "about",
-        "What this is",
-        [
-            Paragraph(
-                "The paper's numbers and pictures, computed again from their definitions by "
-                f"driftbandit {driftbandit.__version__}, beside what was published. Where the two "
-                "differ, it is said. Every column of a table sorts at a click."
-            )
-        ],
-    )
+    published = any(target.published for target in present.values())
+    title = "Drifting bandits: the paper, reproduced" if published else "Drifting bandits"
+    introduction = Section("about", "What this is", [Paragraph(_introduction(published))])
     settings = Section("settings", "Settings", [Facts(facts)])
-    text = page(
-        "Drifting bandits: the paper, reproduced", PAPER, [introduction, *sections, settings]
-    )
+    text = page(title, PAPER, [introduction, *sections, settings])
     path = out / "report.html"
     write_whole(path, text.encode())
     return path
+
+
+def _data(out: Path, name: str) -> Path:
+    return out / f"{name}.json"
+
+
+def _introduction(published: bool) -> str:
+    made = f"driftbandit {driftbandit.__version__}"
+    what = f"Policies compared by {made} on the random systems of the paper named above."
+    if published:
+        what = (
+            "The paper's numbers and pictures, computed again from their definitions by "
+            f"{made}, beside what was published. Where the two differ, it is said."
+        )
+    return f"{what} Every column of a table sorts at a click."
 
 
 def _about(target: Target, document: Mapping[str, Any], out: Path) -> dict[str, str]:

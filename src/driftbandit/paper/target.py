@@ -1,4 +1,4 @@
-"""What a table or figure of the paper is made of, and the names it uses."""
+"""What a table or figure is made of, and the names it uses."""
 
 from __future__ import annotations
 
@@ -39,6 +39,10 @@ class Options:
     platform: str = "cpu"
     congruent: bool = False
     """Figure 3: T⁻¹QT⁻ᵀ in place of the projected T⁻¹QT."""
+    settings: tuple[str, ...] = ()
+    """Leaderboard: which settings; none named: all."""
+    policies: tuple[str, ...] = ()
+    """Leaderboard: which policies; none named: all that are registered."""
 
     def specification(
         self, policies: tuple[str, ...], cells: tuple[Cell, ...] = ()
@@ -95,3 +99,7 @@ class Target(NamedTuple):
     figure: Callable[[Mapping[str, Any]], Figure]
     section: Callable[[Mapping[str, Any], str], Section]
     """From the document and the picture's SVG."""
+    page: Callable[[Mapping[str, Any]], str] | None = None
+    """A page of Markdown, where there is one."""
+    published: bool = True
+    """Whether the paper has it too."""

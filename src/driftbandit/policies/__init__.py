@@ -17,24 +17,36 @@ from driftbandit.policies import (
     discounted_linucb,
     discounted_ucb,
     idea,
+    information_directed,
     kalman_oracle,
     kalman_ucb,
     kode,
+    lookahead,
     oful,
     random,
+    restarted_linucb,
     rexp3,
+    rollout,
+    sliding_window_linucb,
     sliding_window_ucb,
+    thompson,
     ucb,
+    weighted_linucb,
 )
 from driftbandit.policies.base import Noise, Policy, Problem
 from driftbandit.policies.optimistic import optimistic
+from driftbandit.policies.outline import Outline
 
-__all__ = ["TITLES", "Noise", "Policy", "Problem", "available", "make", "optimistic"]
+__all__ = ["TITLES", "Noise", "Outline", "Policy", "Problem", "available", "make", "optimistic"]
 
 _MODULES: dict[str, ModuleType] = {
+    "lookahead": lookahead,
     "idea": idea,
     "kode": kode,
     "kalman_ucb": kalman_ucb,
+    "rollout": rollout,
+    "thompson": thompson,
+    "information_directed": information_directed,
     "kalman_oracle": kalman_oracle,
     "ucb": ucb,
     "sliding_window_ucb": sliding_window_ucb,
@@ -42,6 +54,9 @@ _MODULES: dict[str, ModuleType] = {
     "rexp3": rexp3,
     "oful": oful,
     "discounted_linucb": discounted_linucb,
+    "sliding_window_linucb": sliding_window_linucb,
+    "weighted_linucb": weighted_linucb,
+    "restarted_linucb": restarted_linucb,
     "random": random,
 }
 
@@ -57,6 +72,13 @@ TITLES = {
     "ucb": "UCB",
     "discounted_ucb": "D-UCB",
     "discounted_linucb": "D-LinUCB",
+    "sliding_window_linucb": "SW-LinUCB",
+    "weighted_linucb": "LB-WeightUCB",
+    "restarted_linucb": "RestartUCB",
+    "lookahead": "Lookahead",
+    "rollout": "Rollout",
+    "thompson": "Thompson",
+    "information_directed": "IDS",
 }
 """Policies as the papers write them."""
 

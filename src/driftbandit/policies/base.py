@@ -8,10 +8,14 @@ A policy that plays the highest of k scores says so instead of writing ``choose`
 
     scores(state, problem) -> (expected rewards, bonuses), k numbers each
 
-``choose``, ``scores`` and ``update`` are written for one system and one run against the array API
-(`driftbandit.arrays.namespace`), without in-place writes and without branching on values, so that
-the same lines decide one at a time under NumPy and by the million under JAX. A state is a
-NamedTuple of arrays; constants are any dictionary of numbers and arrays.
+One that can play any unit vector, instead of one of k arms, says how:
+
+    on_sphere(state, problem, noise) -> the vector       every round
+
+``choose``, ``scores``, ``on_sphere`` and ``update`` are written for one system and one run against
+the array API (`driftbandit.arrays.namespace`), without in-place writes and without branching on
+values, so that the same lines decide one at a time under NumPy and by the million under JAX. A
+state is a NamedTuple of arrays; constants are any dictionary of numbers and arrays.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.arrays import Array
 from driftbandit.model import LGDS
+from driftbandit.policies.outline import Outline
 
 __all__ = ["Noise", "Policy", "Problem", "Scores", "highest"]
 
@@ -100,6 +105,17 @@ class Policy:
     """``update`` within a round: learn a reward, let no time pass; None: ``update`` itself."""
     wait: Callable[[Any, Problem, int], Any] | None = None
     """What so many rounds without a reward do to the state; None: nothing."""
+    compares: bool = False
+    """Whether an arm's score depends on which other arms there are."""
+    workspace: Callable[[int, int], int] | None = None
+    """About how many numbers ``choose`` holds at once, given d and k; None: few."""
+    outline: Callable[[Any, Problem], tuple[Array, Outline]] | None = None
+    """The scores as ⟨a, mean⟩ and an `Outline`, for huge sets of arms; None: all are scored."""
+    on_sphere: Callable[[Any, Problem, Array], Array] | None = None
+    """The unit vector to play where all are on offer (``problem.arms`` is then the identity);
+    None: the policy needs a list of arms."""
+    sphere_noise: Noise | None = None
+    """Random numbers handed to ``on_sphere``; None: those of ``noise``."""
 
     @property
     def label(self) -> str:

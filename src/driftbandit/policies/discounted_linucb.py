@@ -12,18 +12,17 @@ forgotten. Where rewards are missing, rounds count that have one.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.arrays import Array, namespace
+from driftbandit.arrays import Array, inverse, namespace
 from driftbandit.model import LGDS
+from driftbandit.policies import confidence
 from driftbandit.policies.base import Policy, Problem, highest
 from driftbandit.policies.optimistic import arm_variances
-from driftbandit.policies.scale import reward_drift, reward_scale
 
 __all__ = ["DiscountedState", "policy"]
 
@@ -52,36 +51,22 @@ def prepare(
 ) -> tuple[Mapping[str, Any], DiscountedState]:
     """R, S, λ and γ from the model where they are not given."""
     d = model.states
-    scale = reward_scale(model, arms, rounds)
-    longest = float(np.einsum("kd,kd->k", arms, arms).max())
     if gamma is None:
-        # The source has means of rewards up to about one: B counts their drift in units of R.
-        drift = reward_drift(model, arms, rounds) / (scale or 1.0)
+        drift = confidence.relative_drift(model, arms, rounds)
         gamma = 1 - min(1 / d, (drift / d) ** (2 / 3))
     if ridge is None:
-        ridge = longest
-    if bound is None:
-        bound = math.sqrt(max(float(np.trace(model.settled_moment(rounds))), 0.0))
-    constants = {
-        "gamma": gamma,
-        "ridge": ridge,
-        "scale": scale,
-        "log_odds": 2 * math.log(1 / delta),
-        "growth": longest / (ridge * d),
-        "bias": math.sqrt(ridge) * bound,
-    }
+        ridge = confidence.longest(arms)
+    constants = confidence.constants(delta, ridge, bound, model, arms, rounds)
     start = ridge * np.eye(d)
-    return constants, DiscountedState(start, start, np.zeros(d), np.zeros(()))
+    return constants | {"gamma": gamma}, DiscountedState(start, start, np.zeros(d), np.zeros(()))
 
 
 def scores(state: DiscountedState, problem: Problem) -> tuple[Array, Array]:
     """⟨a, θ̂⟩ and β √(aᵀV⁻¹ṼV⁻¹a)."""
     xp = namespace(state.total)
-    constants, d = problem.constants, state.total.shape[0]
-    volume = d * xp.log1p(constants["growth"] * state.weight)
-    radius = constants["bias"] + constants["scale"] * xp.sqrt(constants["log_odds"] + volume)
+    radius = confidence.radius(problem.constants, state.weight, state.total.shape[0])
     # No rank-one form: every round brings the ridge back to λI.
-    cross = problem.arms @ xp.linalg.inv(state.design)
+    cross = problem.arms @ inverse(state.design)
     _, variances = arm_variances(state.squared, cross)
     return cross @ state.total, radius * xp.sqrt(variances)
 
@@ -116,13 +101,9 @@ def policy(
         ridge: λ; None: the largest ‖a‖², as for OFUL.
         bound: S, a bound on ‖θ‖; None: √tr Z, the root mean square of ‖z‖.
     """
-    delta = errors.number(delta, "delta", low=0, high=1, strict=True)
+    delta, ridge, bound = confidence.checked(delta, ridge, bound)
     if gamma is not None:
         gamma = errors.number(gamma, "gamma", low=0, high=1)
-    if ridge is not None:
-        ridge = errors.number(ridge, "ridge", low=0, strict=True)
-    if bound is not None:
-        bound = errors.number(bound, "bound", low=0)
     return Policy(
         "discounted_linucb",
         functools.partial(prepare, delta, gamma, ridge, bound),

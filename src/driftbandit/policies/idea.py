@@ -6,13 +6,17 @@ By how much the reward of arm a moves the prediction of the next state, in stand
 that reward: an arm earns its bonus by what it teaches about every arm.
 """
 
-from driftbandit import kalman
-from driftbandit.arrays import Array, dots, namespace
-from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy
-from driftbandit.policies.optimistic import optimistic
+import numpy as np
 
-__all__ = ["bonus", "policy"]
+from driftbandit import kalman, sphere
+from driftbandit.arrays import Array, dots, namespace
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS, factor
+from driftbandit.policies.base import Policy, Problem
+from driftbandit.policies.optimistic import optimistic
+from driftbandit.policies.outline import Outline
+
+__all__ = ["bonus", "outline", "policy"]
 
 
 def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
@@ -37,6 +41,18 @@ def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
     return namespace(cov).sqrt(dots(moves, moves))
 
 
+def outline(cov: np.ndarray, model: LGDS) -> Outline:
+    """‖Γ P a‖ = ‖Γ F Fᵀa‖ and aᵀPa = ‖Fᵀa‖² with F Fᵀ = P."""
+    root = factor(cov)
+    size = float(np.linalg.norm(model.transition) * np.linalg.norm(root))
+    return Outline(root, model.transition @ root, float(model.reward_std), size)
+
+
+def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
+    """The best unit vector: the highest point of a curve, then Newton's steps (`sphere.path`)."""
+    return sphere.idea_arm(belief, problem.model)
+
+
 def policy() -> Policy:
     """IDEA has no parameters."""
-    return optimistic("idea", bonus)
+    return optimistic("idea", bonus, on_sphere=on_sphere, outline=outline)

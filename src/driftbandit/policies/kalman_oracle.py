@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit import steady_state
+from driftbandit import sphere, steady_state
 from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
 from driftbandit.policies.base import Policy, Problem
@@ -51,6 +51,11 @@ def choose(state: OracleState, problem: Problem, noise: Array) -> Array:
     return namespace(state.mean).argmax(problem.arms @ state.mean)
 
 
+def on_sphere(state: OracleState, problem: Problem, noise: Array) -> Array:
+    """z̃ in length one; the rewards it sees are those of the d unit coordinate vectors (P8)."""
+    return sphere.direction(state.mean)
+
+
 def observe(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> OracleState:
     """z̃ ← z̃ + K (X − C z̃)."""
     surprise = rewards - problem.arms @ state.mean
@@ -81,4 +86,5 @@ def policy() -> Policy:
         prepare_all=prepare_all,
         observe=observe,
         wait=wait,
+        on_sphere=on_sphere,
     )

@@ -3,13 +3,17 @@
 u(a | P) = w √(aᵀPa),   w = √log(1/δ)
 """
 
-from driftbandit import errors
-from driftbandit.arrays import Array, namespace
-from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy
-from driftbandit.policies.optimistic import arm_variances, optimistic
+import numpy as np
 
-__all__ = ["bonus", "policy"]
+from driftbandit import errors, sphere
+from driftbandit.arrays import Array, namespace
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS, factor
+from driftbandit.policies.base import Policy, Problem
+from driftbandit.policies.optimistic import arm_variances, optimistic
+from driftbandit.policies.outline import Outline
+
+__all__ = ["bonus", "outline", "policy"]
 
 
 def bonus(cov: Array, model: LGDS, arms: Array, width: float = 1.0) -> Array:
@@ -33,6 +37,17 @@ def bonus(cov: Array, model: LGDS, arms: Array, width: float = 1.0) -> Array:
     return width * namespace(cov).sqrt(variances)
 
 
+def outline(cov: np.ndarray, model: LGDS, width: float = 1.0) -> Outline:
+    """The bonus w √(aᵀPa) = ‖w Fᵀa‖, F Fᵀ = P."""
+    return Outline(factor(cov), width * np.eye(len(cov)), None, width)
+
+
+def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
+    """The best unit vector, by the secular equation (`sphere.secular`)."""
+    return sphere.kalman_ucb_arm(belief, problem.constants["width"])
+
+
 def policy(width: float = 1.0) -> Policy:
     """Kalman-UCB with ``width`` w; 1 is the algorithm box's value, √log(1/δ) the text's."""
-    return optimistic("kalman_ucb", bonus, width=errors.number(width, "width", low=0))
+    width = errors.number(width, "width", low=0)
+    return optimistic("kalman_ucb", bonus, on_sphere=on_sphere, outline=outline, width=width)

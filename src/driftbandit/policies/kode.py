@@ -3,9 +3,11 @@
 u(a | P) = 0
 """
 
+from driftbandit import sphere
 from driftbandit.arrays import Array, namespace
+from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy
+from driftbandit.policies.base import Policy, Problem
 from driftbandit.policies.optimistic import optimistic
 
 __all__ = ["bonus", "policy"]
@@ -25,6 +27,11 @@ def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
     return namespace(arms).zeros(arms.shape[0], dtype=cov.dtype)
 
 
+def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
+    """ẑ in length one."""
+    return sphere.direction(belief.mean)
+
+
 def policy() -> Policy:
     """KODE: no bonus, no parameters."""
-    return optimistic("kode", bonus)
+    return optimistic("kode", bonus, on_sphere=on_sphere)

@@ -15,6 +15,8 @@ from driftbandit.arrays import Array, dots, namespace, times
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies.base import Policy, Problem, Scores, highest
+from driftbandit.policies.filtering import filtering
+from driftbandit.policies.outline import Outline
 
 __all__ = ["Bonus", "arm_variances", "optimistic"]
 
@@ -22,12 +24,23 @@ Bonus = Callable[..., Array]
 """``bonus(cov, model, arms, **parameters) -> (k,)``"""
 
 
-def optimistic(name: str, bonus: Bonus, **parameters: float) -> Policy:
+def optimistic(
+    name: str,
+    bonus: Bonus,
+    *,
+    on_sphere: Callable[[Belief, Problem, Array], Array] | None = None,
+    outline: Callable[..., Outline] | None = None,
+    **parameters: float,
+) -> Policy:
     """Make the Kalman policy that plays argmax ⟨a, ẑ⟩ + u(a | P) and filters its reward (P12).
 
     Args:
         name: how tables and logs call it.
         bonus: u, ``bonus(cov, model, arms, **parameters) -> (k,)``.
+        on_sphere: the unit vector that maximizes the same, ``on_sphere(belief, problem, noise)``;
+            None: only lists of arms are played.
+        outline: what ``bonus`` is made of, ``outline(cov, model, **parameters) -> Outline``, so
+            that `Agent` need not score every one of very many arms; None: it does.
         **parameters: passed on to ``bonus`` every round.
 
     Example:
@@ -35,16 +48,14 @@ def optimistic(name: str, bonus: Bonus, **parameters: float) -> Policy:
         >>> greedy.name
         'greedy'
     """
-    return Policy(
+    return filtering(
         name,
         functools.partial(_prepare, parameters),
         highest(_scores(bonus)),
-        _update,
         parameters=parameters,
         scores=_scores(bonus),
-        reads_features=True,
-        observe=_observe,
-        wait=_wait,
+        on_sphere=on_sphere,
+        outline=outline and functools.partial(_outlined, outline),
     )
 
 
@@ -63,16 +74,10 @@ def _scores(bonus: Bonus) -> Scores:
     return scores
 
 
-def _update(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Belief:
-    return kalman.step(belief, problem.model, problem.arms[arm], reward)
-
-
-def _observe(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Belief:
-    return kalman.observe(belief, problem.model, problem.arms[arm], reward)
-
-
-def _wait(belief: Belief, problem: Problem, rounds: int) -> Belief:
-    return kalman.predict(belief, problem.model, rounds)
+def _outlined(
+    outline: Callable[..., Outline], belief: Belief, problem: Problem
+) -> tuple[Array, Outline]:
+    return belief.mean, outline(belief.cov, problem.model, **problem.constants)
 
 
 def arm_variances(cov: Array, arms: Array) -> tuple[Array, Array]:

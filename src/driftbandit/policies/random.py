@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from driftbandit import sphere
 from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
 from driftbandit.policies.base import Noise, Policy, Problem
@@ -28,6 +29,11 @@ def choose(state: Nothing, problem: Problem, noise: Array) -> Array:
     return xp.minimum(xp.astype(noise * k, xp.int32), xp.asarray(k - 1, dtype=xp.int32))
 
 
+def on_sphere(state: Nothing, problem: Problem, noise: Array) -> Array:
+    """A standard normal vector in length one: every direction with the same chance."""
+    return sphere.direction(noise)
+
+
 def update(state: Nothing, problem: Problem, arm: Array, reward: Array) -> Nothing:
     """Learn nothing."""
     return state
@@ -36,5 +42,12 @@ def update(state: Nothing, problem: Problem, arm: Array, reward: Array) -> Nothi
 def policy() -> Policy:
     """Uniformly random play has no parameters."""
     return Policy(
-        "random", prepare, choose, update, noise=Noise("uniform", "one"), reads_features=True
+        "random",
+        prepare,
+        choose,
+        update,
+        noise=Noise("uniform", "one"),
+        reads_features=True,
+        on_sphere=on_sphere,
+        sphere_noise=Noise("normal", "states"),
     )

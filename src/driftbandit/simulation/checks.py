@@ -12,6 +12,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import Policy, available, make
+from driftbandit.sphere import offer
 
 __all__ = [
     "System",
@@ -20,24 +21,32 @@ __all__ = [
     "checked_device",
     "checked_dtype",
     "checked_policies",
+    "checked_regret",
     "checked_systems",
 ]
 
 System = tuple[LGDS, np.ndarray]
 
+REGRETS = ("mean", "noisy", "hindsight")
+"""What a round is held against; `simulate` says how."""
+
 LARGEST = {"float64": errors.LARGEST, "float32": 1e30}
 """Largest variance each precision may meet: products of two must still be numbers."""
 
 
-def checked_systems(model: Any, arms: Any, warmup: int) -> list[System]:
-    """Every system with its arms, all of one shape, started after ``warmup`` rounds."""
+def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[System], bool]:
+    """Every system with its arms, all of one shape, started after ``warmup`` rounds.
+
+    And whether the arms are the unit sphere, for which the coordinates' unit vectors stand.
+    """
     warmup = errors.whole_number(warmup, "warmup", low=0)
-    systems = _checked_pairs(_pairs(model, arms), "model")
-    return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems]
+    systems, sphere = _checked_pairs(_pairs(model, arms), "model")
+    return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems], sphere
 
 
-def _checked_pairs(pairs: list[Any], argument: str) -> list[System]:
+def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[System], bool]:
     systems: list[System] = []
+    spheres = 0
     for index, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], LGDS):
             raise errors.InvalidInput(
@@ -46,7 +55,11 @@ def _checked_pairs(pairs: list[Any], argument: str) -> list[System]:
                 "give pairs of (LGDS, arms)",
             )
         lgds, rows = pair
-        rows = checked_arms(rows, lgds, "arms" if len(pairs) == 1 else f"arms of system {index}")
+        name = "arms" if len(pairs) == 1 else f"arms of system {index}"
+        if offer.is_sphere(rows, name):
+            rows = offer.coordinates(lgds)
+            spheres += 1
+        rows = checked_arms(rows, lgds, name)
         if systems and rows.shape != systems[0][1].shape:
             raise errors.InvalidInput(
                 f"arms of system {index}",
@@ -55,7 +68,10 @@ def _checked_pairs(pairs: list[Any], argument: str) -> list[System]:
             )
         lgds.start_cov()  # says so if there is none
         systems.append((lgds, rows))
-    return systems
+        if 0 < spheres < len(systems):
+            problem = "are a list in some systems and the sphere in others"
+            raise errors.InvalidInput("arms", problem, "simulate the two apart")
+    return systems, spheres > 0
 
 
 def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
@@ -75,7 +91,8 @@ def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
 def _pairs(model: Any, arms: Any) -> list[Any]:
     if isinstance(model, LGDS):
         if arms is None:
-            raise errors.InvalidInput("arms", "is missing", "give a k × d array of arms")
+            remedy = 'give a k × d array of arms, or "sphere"'
+            raise errors.InvalidInput("arms", "is missing", remedy)
         return [(model, arms)]
     if arms is not None:
         raise errors.InvalidInput(
@@ -93,17 +110,19 @@ def _pairs(model: Any, arms: Any) -> list[Any]:
     return pairs
 
 
-def checked_beliefs(believed: Any, systems: list[System], warmup: int) -> list[System]:
+def checked_beliefs(
+    believed: Any, systems: list[System], warmup: int, sphere: bool = False
+) -> list[System]:
     """What the learners take each system to be: the truth, or a system of the same shape."""
     if believed is None:
         return systems
     try:
-        return _believed(believed, systems, warmup)
+        return _believed(believed, systems, warmup, sphere)
     except errors.InvalidInput as error:
         raise error.of("believed") from None
 
 
-def _believed(believed: Any, systems: list[System], warmup: int) -> list[System]:
+def _believed(believed: Any, systems: list[System], warmup: int, sphere: bool) -> list[System]:
     if not isinstance(believed, Iterable) or isinstance(believed, str | dict):
         raise errors.InvalidInput(
             "believed", f"has type {type(believed).__name__}", "give a sequence of (LGDS, arms)"
@@ -113,7 +132,11 @@ def _believed(believed: Any, systems: list[System], warmup: int) -> list[System]
         raise errors.InvalidInput(
             "believed", f"has {len(pairs)} systems for {len(systems)}", "give one for each"
         )
-    learned = _checked_pairs(pairs, "believed")
+    learned, round_ = _checked_pairs(pairs, "believed")
+    if round_ != sphere:
+        names = {True: "the sphere", False: "a list"}
+        problem = f"has {names[round_]} for arms, the systems {names[sphere]}"
+        raise errors.InvalidInput("believed", problem, f"believe in {names[sphere]} too")
     if learned[0][1].shape != systems[0][1].shape:
         raise errors.InvalidInput(
             "believed",
@@ -123,10 +146,13 @@ def _believed(believed: Any, systems: list[System], warmup: int) -> list[System]
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in learned]
 
 
-def checked_policies(policies: Any) -> dict[str, Policy]:
-    """Policies by label: their name, with parameters where a name stands twice."""
+def checked_policies(policies: Any, sphere: bool = False) -> dict[str, Policy]:
+    """Policies by label: their name, with parameters where a name stands twice.
+
+    None: all that there are, or, on the sphere, all that can play there.
+    """
     if policies is None:
-        policies = available()
+        policies = offer.able() if sphere else available()
     if isinstance(policies, str | Policy):
         policies = [policies]
     if not isinstance(policies, Iterable):
@@ -134,6 +160,8 @@ def checked_policies(policies: Any) -> dict[str, Policy]:
     made = [make(policy) for policy in policies]
     if not made:
         raise errors.InvalidInput("policies", "is empty", "name at least one policy")
+    for policy in made if sphere else ():
+        offer.check_able(policy, "policies")
     names = [policy.name for policy in made]
     labels: dict[str, Policy] = {}
     for policy in made:
@@ -142,6 +170,15 @@ def checked_policies(policies: Any) -> dict[str, Policy]:
             raise errors.InvalidInput("policies", f"{label!r} stands twice", "name each once")
         labels[label] = policy
     return labels
+
+
+def checked_regret(regret: Any, sphere: bool) -> str:
+    """What a round is held against."""
+    regret = errors.closest(regret, "regret", REGRETS)
+    if sphere and regret == "hindsight":
+        problem = "is 'hindsight', and the sphere has no highest of its rewards"
+        raise errors.InvalidInput("regret", problem, "give 'mean' or 'noisy'")
+    return regret
 
 
 def checked_dtype(dtype: Any) -> np.dtype:

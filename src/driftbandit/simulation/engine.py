@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -68,9 +69,9 @@ def simulate(
 
     Args:
         model: one LGDS (with ``arms``), or a sequence of (LGDS, arms), as `families.sample` gives.
-        arms: k × d, with a single LGDS.
+        arms: k × d, with a single LGDS; or "sphere", here or in the pairs: every unit vector.
         policies: names such as "idea" or "kalman_ucb(width=2)", or `Policy` objects of your own;
-            None: every registered one.
+            None: every registered one that can play these arms.
         rounds: n, rounds per run.
         runs: independent runs per system.
         seed: whole number ≥ 0; the same seed gives the same numbers.
@@ -78,7 +79,7 @@ def simulate(
             differs from the truth; who sees all rewards, as the Kalman Oracle, knows the truth.
         regret: against what a round is held. "mean": ⟨a* − a, z⟩, free of noise; "noisy": the
             same arms' rewards with their noise, equal in the mean; "hindsight": the highest
-            reward that was drawn, noise included, which no policy can foresee.
+            reward that was drawn, noise included, which no policy can foresee; not on the sphere.
         common_noise: one noise for all arms of a round, instead of one each.
         warmup: rounds the state moves before the first one is played; matters only with an
             ``initial_cov`` or ``initial_mean``, since a state without starts stationary.
@@ -101,10 +102,10 @@ def simulate(
         >>> bool(result.regret["idea"].mean() < result.regret["random"].mean())
         True
     """
-    systems = checks.checked_systems(model, arms, warmup)
-    learned = checks.checked_beliefs(believed, systems, warmup)
-    chosen = checks.checked_policies(policies)
-    regret = errors.closest(regret, "regret", programs.REGRETS)
+    systems, sphere = checks.checked_systems(model, arms, warmup)
+    learned = checks.checked_beliefs(believed, systems, warmup, sphere)
+    chosen = checks.checked_policies(policies, sphere)
+    regret = checks.checked_regret(regret, sphere)
     rounds = errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
     runs = errors.whole_number(runs, "runs", low=1, high=2**32 - 1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
@@ -125,7 +126,9 @@ def simulate(
 
     clock = time.perf_counter()
     players = {
-        label: stacking.prepared(policy, systems if policy.sees_all_rewards else learned, rounds)
+        label: stacking.prepared(
+            policy, systems if policy.sees_all_rewards else learned, rounds, sphere
+        )
         for label, policy in chosen.items()
     }
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
@@ -136,7 +139,7 @@ def simulate(
         blocks.checkpoints(rounds, checkpoints),
         rounds,
         {role: draws.role_key(seed, stream, role) for role in roles},
-        programs.Game(regret, common_noise),
+        programs.Game(regret, common_noise, sphere),
         first_system,
         dtype,
         target,
@@ -185,12 +188,13 @@ def _plan(
     limits = LIMITS["cpu" if device.platform == "cpu" else "gpu"]
     arms, states = systems[0][1].shape
     remembered = sum(leaf[0].size for p in players.values() for leaf in jax.tree.leaves(p.state))
+    working = max(player.workspace for player in players.values())
     return blocks.plan(
         len(systems),
         runs,
         rounds,
         per_round=4 * arms + 2 * states,
-        at_rest=6 * states * states + 4 * arms * states + 3 * remembered,
+        at_rest=6 * states * states + 4 * arms * states + 3 * remembered + working,
         most=min(limits.runs, max(limits.share, -(-len(systems) * runs // 8))),
         memory=limits.memory,
     )
@@ -311,6 +315,11 @@ def _compile_missing(job: _Job) -> dict[str, Any]:
     return {label: found[key] for label, key in keys.items()}
 
 
+_factorizing = threading.Lock()
+"""On the sphere matrices are factorized. JAX spreads that over the very threads that programs run
+on, and waits for them there: two programs at a time on two cores wait for ever."""
+
+
 def _play(
     job: _Job, compiled: dict[str, Any], workers: int, progress: Progress | None
 ) -> dict[str, np.ndarray]:
@@ -353,13 +362,15 @@ def _play(
                 curves[label][rows, columns] = np.moveaxis(np.asarray(total), 0, -1)[:s, :r]
 
     # A GPU is kept busy by one stream of work.
-    pool = ThreadPoolExecutor(workers if job.device.platform == "cpu" else 1)
-    try:
-        for finished in [pool.submit(play, block) for block in all_blocks]:
-            finished.result()
-    except BaseException:  # Ctrl-C too: let the workers leave at their next step
-        stop.set()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+    shared = job.device.platform == "cpu" and not job.game.sphere
+    with _factorizing if job.game.sphere else contextlib.nullcontext():
+        pool = ThreadPoolExecutor(workers if shared else 1)
+        try:
+            for finished in [pool.submit(play, block) for block in all_blocks]:
+                finished.result()
+        except BaseException:  # Ctrl-C too: let the workers leave at their next step
+            stop.set()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
     return curves

@@ -25,7 +25,6 @@ from driftbandit.simulation import draws
 from driftbandit.simulation.draws import Key
 
 __all__ = [
-    "REGRETS",
     "Environment",
     "Game",
     "Rule",
@@ -34,10 +33,6 @@ __all__ = [
     "policy_program",
     "start",
 ]
-
-REGRETS = ("mean", "noisy", "hindsight")
-"""What a round is held against; `simulate` says how."""
-
 
 LEAVES = ("transition", "process_cov", "reward_std")
 """What policies see of a model round by round; where the state starts is `prepare`'s business."""
@@ -87,14 +82,18 @@ class Rule(NamedTuple):
     """The part of a policy that is compiled; equal rules share one program."""
 
     choose: Callable[..., Array]
+    """The index of an arm, or, on the sphere, the unit vector itself."""
     update: Callable[..., Any]
     noise: Noise | None
     sees_all_rewards: bool
 
     @classmethod
-    def of(cls, policy: Policy) -> Rule:
+    def of(cls, policy: Policy, sphere: bool = False) -> Rule:
         """The rule of a policy: all of it but its name and constants."""
         rule = cls(policy.choose, policy.update, policy.noise, policy.sees_all_rewards)
+        if sphere and policy.on_sphere is not None:
+            noise = policy.sphere_noise or policy.noise
+            rule = rule._replace(choose=policy.on_sphere, noise=noise)
         try:
             hash(rule)
         except TypeError:
@@ -111,6 +110,8 @@ class Game(NamedTuple):
 
     regret: str = "mean"
     common_noise: bool = False
+    sphere: bool = False
+    """Whether all unit vectors are arms; ``values`` are then the state itself."""
 
 
 def _over_runs_and_systems(function: Callable, inside: tuple, outside: Any = 0) -> Callable:
@@ -171,6 +172,35 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
     checkpoint; ``regret`` has one row per checkpoint, to be added up over spans.
     """
 
+    def kept(state: Any, after: Any) -> Any:
+        check_kinds(state, after)
+        return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
+
+    def on_sphere(
+        reward_key: Key,
+        state: Any,
+        round_: Array,
+        arm: Array,
+        z: Array,
+        problem: Problem,
+        noise_std: Array,
+    ) -> tuple[Any, Array]:
+        """The vector's reward has the first noise; who sees all sees those of the coordinates."""
+
+        def noise(index: Array) -> Array:
+            index = index * 0 if game.common_noise else index
+            return noise_std * draws.normal(reward_key, round_, index, z.dtype)
+
+        paid = arm @ z + noise(jnp.asarray(0))
+        if rule.sees_all_rewards:
+            after = rule.update(state, problem, arm, z + noise(jnp.arange(z.shape[0])))
+        else:
+            after = rule.update(state, problem._replace(arms=arm[None, :]), 0, paid)
+        best = jnp.sqrt(z @ z)
+        if game.regret == "noisy":
+            return after, best + noise(jnp.asarray(1)) - paid
+        return after, best - arm @ z
+
     def one_round(
         reward_key: Key,
         policy_key: Key,
@@ -188,6 +218,9 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
             index = jnp.arange(size[0]) if size else 0
             noise = law(policy_key, round_, index, values.dtype)
         arm = rule.choose(state, problem, noise)
+        if game.sphere:
+            after, lost = on_sphere(reward_key, state, round_, arm, values, problem, noise_std)
+            return kept(state, after), lost
 
         def reward(seen: Array) -> Array:
             index = seen * 0 if game.common_noise else seen
@@ -195,8 +228,7 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
 
         every = jnp.arange(k)
         after = rule.update(state, problem, arm, reward(every if rule.sees_all_rewards else arm))
-        check_kinds(state, after)
-        after = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
+        after = kept(state, after)
         if game.regret == "noisy":
             return after, reward(jnp.argmax(values)) - reward(arm)
         if game.regret == "hindsight":

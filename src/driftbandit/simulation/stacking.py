@@ -15,6 +15,10 @@ from driftbandit.simulation.checks import System
 __all__ = ["Player", "environment", "prepared"]
 
 
+MATRICES = 200
+"""d × d matrices that a run holds while its best unit vector is looked for, at most."""
+
+
 class Player(NamedTuple):
     """A policy, prepared for every system."""
 
@@ -25,6 +29,8 @@ class Player(NamedTuple):
     """Leaves with a leading systems axis."""
     state: Any
     """Leaves with a leading systems axis."""
+    workspace: int
+    """Numbers a run holds while it chooses."""
 
 
 def _stack(trees: list[Any]) -> Any:
@@ -47,8 +53,8 @@ def environment(systems: list[System]) -> programs.Environment:
     )
 
 
-def prepared(policy: Policy, systems: list[System], rounds: int) -> Player:
-    """The policy as it starts on every system."""
+def prepared(policy: Policy, systems: list[System], rounds: int, sphere: bool = False) -> Player:
+    """The policy as it starts on every system, to choose from a list or from the sphere."""
     if policy.prepare_all is not None:
         each = policy.prepare_all(systems, rounds)
     else:
@@ -57,6 +63,11 @@ def prepared(policy: Policy, systems: list[System], rounds: int) -> Player:
         Problem(lgds, arms, dict(constants))
         for (lgds, arms), (constants, _) in zip(systems, each, strict=True)
     ]
-    states = [state for _, state in each]
+    starts = [state for _, state in each]
     role = f"policy:{policy.name}"
-    return Player(role, programs.Rule.of(policy), _stack(problem), _stack(states))
+    arms, states = systems[0][1].shape
+    workspace = policy.workspace(states, arms) if policy.workspace else 0
+    if sphere:
+        workspace = MATRICES * states * states
+    rule = programs.Rule.of(policy, sphere)
+    return Player(role, rule, _stack(problem), _stack(starts), workspace)

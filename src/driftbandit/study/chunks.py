@@ -35,21 +35,24 @@ def compute(
 
 def _systems(specification: Specification, chunk: Chunk) -> tuple[Sequence[Any], list[Any] | None]:
     """The true systems, and what the learners take them to be (None: the truth)."""
-    cell, seed, d = chunk.cell, specification.seed, specification.states
+    cell, seed = chunk.cell, specification.seed
+    states, arms = specification.shape(cell)
     systems = readings.sample(
         cell.reading,
         cell.family,
         chunk.systems,
-        states=d,
-        arms=specification.arms,
+        states=states,
+        arms=arms,
         seed=seed,
         first=chunk.first,
+        radius=cell.radius,
+        noise_scale=cell.noise_scale,
     )
     believed = readings.beliefs(cell.reading, systems)
     if cell.perturbed:
         numbers = range(chunk.first, chunk.first + chunk.systems)
         similarities = [
-            perturbation.similarity(cell.family, seed, number, d, cell.strength)
+            perturbation.similarity(cell.family, seed, number, states, cell.strength)
             for number in numbers
         ]
         believed = perturbation.perturb(believed or systems, cell.perturbed, similarities)
@@ -66,14 +69,14 @@ def _regret(
     reading = chunk.cell.reading
     result = simulate(
         systems,
-        policies=specification.policies,
+        policies=specification.players(chunk.cell),
         rounds=specification.rounds,
         runs=specification.runs,
         seed=specification.seed,
         believed=believed,
         regret=reading.regret,
         common_noise=reading.noise == "common",
-        # Readings and perturbations of one family meet the same noise: they are paired too.
+        # All cells of one family meet the same noise: they are paired too.
         stream=chunk.cell.family,
         first_system=chunk.first,
         device=specification.platform,
@@ -92,7 +95,7 @@ def _metric(
     """Both ends of every policy's interval of φ, printed and squared, one row per system."""
     begin = time.perf_counter()
     systems, believed = _systems(specification, chunk)
-    bonuses = {name: getattr(policies, name).bonus for name in specification.policies}
+    bonuses = {name: getattr(policies, name).bonus for name in specification.players(chunk.cell)}
     intervals = metric_intervals(believed or systems, bonuses, progress, workers=1)
     columns = _numbers(chunk, 1)
     for name, found in intervals.items():

@@ -143,6 +143,8 @@ def sample(
     arms: int,
     seed: int,
     first: int = 0,
+    radius: float = families.SPECTRAL_RADIUS,
+    noise_scale: float = 1.0,
 ) -> families.Systems:
     """Random systems of a family as this reading makes them; plainly read, `families.sample`."""
     law = families.FAMILIES[errors.closest(family, "family", families.FAMILIES)]
@@ -161,9 +163,9 @@ def sample(
         # Drawn after all that the text asks for, so that it stays the same in every reading.
         more, normal = law(rng, (states,)), rng.standard_normal((arms, states))
         model = LGDS(
-            _transition(reading, raw),
+            _transition(reading, raw, radius),
             _process_cov(reading, raw.process_root),
-            _reward_std(reading, raw, more),
+            noise_scale * _reward_std(reading, raw, more),
             np.zeros((states, states)) if reading.start == "zero" else None,
         )
         drawn.append((model, _arms(reading, raw.arms, common, normal)))
@@ -171,7 +173,7 @@ def sample(
     return families.Systems(family, drawn, redraws)
 
 
-def _transition(reading: Reading, raw: families.Draw) -> np.ndarray:
+def _transition(reading: Reading, raw: families.Draw, radius: float) -> np.ndarray:
     T, size = raw.transition, raw.radius
     if reading.transition == "norm":
         size = float(np.linalg.norm(T, 2))
@@ -179,8 +181,8 @@ def _transition(reading: Reading, raw: families.Draw) -> np.ndarray:
         T = T + T.T
         size = float(np.abs(np.linalg.eigvalsh(T)).max())
     elif reading.transition == "capped":
-        size = max(size, families.SPECTRAL_RADIUS)
-    return families.SPECTRAL_RADIUS / size * T
+        size = max(size, radius)
+    return radius / size * T
 
 
 def _process_cov(reading: Reading, root: np.ndarray) -> np.ndarray:

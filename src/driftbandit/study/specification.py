@@ -31,19 +31,53 @@ class Cell:
     """What the learners have wrong: "transition", "arms", "process_cov", or nothing (P24)."""
     strength: float = 0.0
     """ν of the perturbation."""
+    states: int | None = None
+    """d; None: as many as the specification says."""
+    arms: int | None = None
+    """k; None: as many as the specification says."""
+    radius: float = families.SPECTRAL_RADIUS
+    """ρ(Γ)."""
+    noise_scale: float = 1.0
+    """σ in units of what was drawn."""
+    absent: tuple[str, ...] = ()
+    """Policies of the study that do not play here."""
 
     def __post_init__(self) -> None:
         errors.closest(self.family, "family", families.FAMILIES)
         if self.perturbed:
             errors.closest(self.perturbed, "perturbed", perturbation.TARGETS)
-        object.__setattr__(self, "strength", errors.number(self.strength, "strength"))
+        plain: dict[str, Any] = {
+            "strength": errors.number(self.strength, "strength"),
+            "radius": errors.number(self.radius, "radius", low=0, high=1, strict=True),
+            "noise_scale": errors.number(self.noise_scale, "noise_scale", low=0),
+            "absent": tuple(self.absent),
+        }
+        for name in ("states", "arms"):
+            if (value := getattr(self, name)) is not None:
+                plain[name] = errors.whole_number(value, name, low=1, high=2**31)
+        _set(self, plain)
 
     @property
     def label(self) -> str:
-        """A short name, also of its files: "gaussian", "gaussian.arms-10"."""
-        return (
-            f"{self.family}.{self.perturbed}-{self.strength:g}" if self.perturbed else self.family
-        )
+        """A short name, also of its files: "gaussian", "gaussian.arms-10", "gaussian.k-100"."""
+        parts = [self.family]
+        if self.states is not None:
+            parts.append(f"d-{self.states}")
+        if self.arms is not None:
+            parts.append(f"k-{self.arms}")
+        if self.radius != families.SPECTRAL_RADIUS:
+            parts.append(f"radius-{self.radius:g}")
+        if self.noise_scale != 1:
+            parts.append(f"noise-{self.noise_scale:g}")
+        if self.perturbed:
+            parts.append(f"{self.perturbed}-{self.strength:g}")
+        return ".".join(parts)
+
+
+def _set(frozen: Any, values: Mapping[str, Any]) -> None:
+    """One form for each value, so that what is equal has one identity."""
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)
 
 
 class Chunk(NamedTuple):
@@ -80,6 +114,7 @@ class Specification:
     seed: int = 0
     states: int = 10
     arms: int = 10
+    """These two of cells that do not say theirs."""
     measure: str = "regret"
     dtype: str = "float64"
     platform: str = "cpu"
@@ -88,13 +123,11 @@ class Specification:
     """Systems per chunk."""
 
     def __post_init__(self) -> None:
-        # One form for each value, so that equal specifications have one identity.
         plain: dict[str, Any] = {"cells": tuple(self.cells), "policies": tuple(self.policies)}
         for name in ("systems", "runs", "rounds", "states", "arms", "chunk"):
             plain[name] = errors.whole_number(getattr(self, name), name, low=1, high=2**31)
         plain["seed"] = errors.whole_number(self.seed, "seed", low=0, high=2**63 - 1)
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        _set(self, plain)
         errors.closest(self.measure, "measure", MEASURES)
         errors.closest(self.dtype, "dtype", ("float64", "float32"))
         errors.closest(self.platform, "platform", ("cpu", "gpu"))
@@ -119,12 +152,29 @@ class Specification:
         labels = [cell.label for cell in self.cells]
         if not labels or len(set(labels)) < len(labels):
             raise errors.InvalidInput("cells", f"are {labels}", "give at least one, each once")
-        if any(cell.perturbed == "arms" for cell in self.cells) and self.arms != self.states:
+        for cell in self.cells:
+            self._check(cell)
+
+    def _check(self, cell: Cell) -> None:
+        states, arms = self.shape(cell)
+        if cell.perturbed == "arms" and arms != states:
             raise errors.InvalidInput(
                 "arms",
-                f"is {self.arms} with {self.states} states, and T⁻¹CT needs as many arms as states",
+                f"is {arms} with {states} states, and T⁻¹CT needs as many arms as states",
                 "make the two equal, or perturb something else",
             )
+        for name in cell.absent:
+            errors.closest(name, "absent", self.policies)
+        if not self.players(cell):
+            raise errors.InvalidInput("absent", f"leaves nobody to play {cell.label}", "keep one")
+
+    def shape(self, cell: Cell) -> tuple[int, int]:
+        """States and arms of a cell's systems."""
+        return cell.states or self.states, cell.arms or self.arms
+
+    def players(self, cell: Cell) -> tuple[str, ...]:
+        """Who plays a cell."""
+        return tuple(policy for policy in self.policies if policy not in cell.absent)
 
     def chunks(self) -> Iterator[Chunk]:
         """Every chunk, in order."""
@@ -154,6 +204,7 @@ class Specification:
 
 PLAYED_BY = (
     "arrays.py",
+    "envelope.py",
     "errors.py",  # its checks make covariances symmetric
     "families.py",
     "kalman.py",
@@ -162,6 +213,7 @@ PLAYED_BY = (
     "steady_state.py",
     "policies",
     "simulation",
+    "sphere",
     "study/chunks.py",
     "study/perturbation.py",
     "study/readings.py",

@@ -1,52 +1,15 @@
-"""The highest of k lines m_b + s_b ω at a standard normal ω (P7).
-
-Which arm is best next round, seen from this one, depends on one number: the surprise ω in this
-round's reward. Every arm's prediction is a line in it, and the best one's their upper envelope.
-"""
+"""The highest of k lines m_b + s_b ω: its mean, and the chance of each, by their envelope (P7)."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import scipy.special
 
 from driftbandit.arrays import Array, namespace, normal_cdf
+from driftbandit.envelope import gain, reign
 from driftbandit.theory.normal import unit_length
 
-__all__ = ["expected_highest", "probabilities", "radial_gain", "reign"]
-
-
-def reign(offsets: Array, slopes: Array) -> tuple[Array, Array]:
-    """Where each line is the highest: from ``low`` to ``high``; nowhere if low ≥ high.
-
-    Line b leads line c from their crossing (m_b − m_c)/(s_c − s_b) on if it is the steeper one,
-    up to there if the flatter one. Of equal lines the first leads.
-
-    Args:
-        offsets: m, shape (…, k).
-        slopes: s, shape (…, k).
-
-    Returns:
-        low and high, of the broadcast shape.
-
-    Example:
-        >>> import numpy as np
-        >>> low, high = reign(np.array([0.0, 1.0, -5.0]), np.array([-1.0, 0.0, 1.0]))
-        >>> low.tolist(), high.tolist()
-        ([-inf, -1.0, 6.0], [-1.0, 6.0, inf])
-    """
-    xp = namespace(slopes)
-    ahead = offsets[..., :, None] - offsets[..., None, :]
-    steeper = slopes[..., None, :] - slopes[..., :, None]  # c less b
-    with np.errstate(over="ignore"):  # nearly parallel lines cross at infinity
-        crossing = ahead / xp.where(steeper == 0, xp.ones((), dtype=slopes.dtype), steeper)
-    order = xp.arange(slopes.shape[-1])
-    beaten = (steeper == 0) & ((ahead < 0) | ((ahead == 0) & (order[None, :] < order[:, None])))
-    high = xp.min(xp.where(steeper > 0, crossing, math.inf), axis=-1)
-    high = xp.where(xp.any(beaten, axis=-1), -math.inf, high)
-    low = xp.max(xp.where(steeper < 0, crossing, -math.inf), axis=-1)
-    return low, high
+__all__ = ["expected_highest", "probabilities", "radial_gain"]
 
 
 def probabilities(offsets: Array, slopes: Array) -> Array:
@@ -59,9 +22,7 @@ def probabilities(offsets: Array, slopes: Array) -> Array:
 def expected_highest(offsets: Array, slopes: Array) -> Array:
     """E max_b (m_b + s_b ω), exactly (P7).
 
-    Each line counts where it leads, with ∫ (m + s ω) φ(ω) dω = m (Φ(h) − Φ(l)) + s (φ(l) − φ(h));
-    offsets and slopes are taken from the line that leads at ω = 0, whose own mean is its offset,
-    so that a small gain is not the difference of large numbers. Costs k² per value, as arrays.
+    Of the envelope's mean over the line that leads at zero, see `envelope.gain`.
 
     Args:
         offsets: m, shape (…, k).
@@ -75,15 +36,7 @@ def expected_highest(offsets: Array, slopes: Array) -> Array:
         >>> float(expected_highest(np.zeros(2), np.array([1.0, -1.0])).round(9))  # E|ω| = √(2/π)
         0.797884561
     """
-    xp = namespace(slopes)
-    low, high = reign(offsets, slopes)
-    leads = low < high
-    base = xp.max(offsets, axis=-1)
-    leader = leads & (low <= 0) & (high >= 0)  # two where lines cross at zero: either will do
-    slope = xp.max(xp.where(leader, slopes, -math.inf), axis=-1, keepdims=True)
-    moment = _density(low) - _density(high)
-    gain = (offsets - base[..., None]) * _chance(low, high) + (slopes - slope) * moment
-    return base + xp.sum(xp.where(leads, gain, 0.0), axis=-1)
+    return namespace(slopes).max(offsets, axis=-1) + gain(offsets, slopes)
 
 
 def radial_gain(offsets: np.ndarray, slopes: np.ndarray, dimension: int) -> np.ndarray:
@@ -107,7 +60,7 @@ def radial_gain(offsets: np.ndarray, slopes: np.ndarray, dimension: int) -> np.n
         >>> float(gain[0].round(9))  # E(ω − 1)⁺ = φ(1) − (1 − Φ(1))
         0.083315471
     """
-    gain = np.zeros(len(slopes))
+    found = np.zeros(len(slopes))
     flattest = slopes == slopes.min(axis=1, keepdims=True)
     leader = np.where(flattest, offsets, -np.inf).argmax(axis=1)
     going = np.arange(len(slopes))  # from the far left, bend by bend
@@ -122,8 +75,8 @@ def radial_gain(offsets: np.ndarray, slopes: np.ndarray, dimension: int) -> np.n
         more = bends < np.inf
         going, leader = going[more], leader[more]
         offsets, slopes = offsets[more], slopes[more]
-        gain[going] += turns[more] * _beyond(np.abs(bends[more]), dimension)
-    return gain
+        found[going] += turns[more] * _beyond(np.abs(bends[more]), dimension)
+    return found
 
 
 def _beyond(x: np.ndarray, dimension: int) -> np.ndarray:
@@ -140,8 +93,3 @@ def _chance(low: Array, high: Array) -> Array:
     # On the right of zero Φ(high) − Φ(low) would be a difference of ones: mirror it.
     left, right = xp.where(low > 0, -high, low), xp.where(low > 0, -low, high)
     return normal_cdf(right) - normal_cdf(left)
-
-
-def _density(x: Array) -> Array:
-    x = namespace(x).clip(x, -40.0, 40.0)  # where the density is zero, and squares are numbers
-    return namespace(x).exp(-0.5 * x * x) / math.sqrt(2 * math.pi)

@@ -24,16 +24,12 @@ from driftbandit.theory.normal import expected_length
 
 __all__ = ["sphere_two_step_value", "two_step_upper_bound", "two_step_value"]
 
-BLOCK = 1 << 22
-"""Pairs of lines looked at together under NumPy."""
-
 
 def two_step_value(belief: Belief, model: LGDS, arms: Array) -> Array:
     """⟨a, ẑ⟩ + E max_b ⟨b, Γẑ + v_a ω⟩ of each arm: two rounds on a finite set, exactly (P7).
 
-    Next round's predictions are lines in ω, the best one's their upper envelope; its mean is a
-    sum over the lines that reach it. k² pairs of lines for each of k arms: 10 arms take 0.2 ms,
-    100 take 60 ms, 1000 a minute. Runs under NumPy and JAX.
+    Next round's predictions are lines in ω, the best one's their upper envelope (`envelope`).
+    Runs under NumPy and JAX. `policies.lookahead` looks farther.
 
     Args:
         belief: ẑ(t|t−1) and P(t|t−1).
@@ -49,15 +45,9 @@ def two_step_value(belief: Belief, model: LGDS, arms: Array) -> Array:
         [0.2821, 1.1354]
     """
     rows, belief = _checked(belief, model, arms)
-    xp = namespace(belief.cov)
     offsets = rows @ (model.transition @ belief.mean)
     slopes = kalman.moves(belief.cov, model, rows) @ rows.T  # row a: the slopes if a is played
-    if xp is not np:
-        return rows @ belief.mean + expected_highest(offsets[None, :] + 0 * slopes, slopes)
-    size = max(1, BLOCK // len(rows) ** 2)
-    parts = [slopes[first : first + size] for first in range(0, len(rows), size)]
-    values = [expected_highest(np.broadcast_to(offsets, part.shape), part) for part in parts]
-    return rows @ belief.mean + np.concatenate(values)
+    return rows @ belief.mean + expected_highest(offsets, slopes)
 
 
 def sphere_two_step_value(belief: Belief, model: LGDS, arms: Array) -> np.ndarray:

@@ -1,0 +1,48 @@
+"""Choosing any unit vector: agents whose arms are the sphere."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.kalman import Belief
+from driftbandit.policies import Noise, Policy, Problem
+from driftbandit.sphere import offer
+
+__all__ = ["check", "choose", "noise_of"]
+
+LONGEST = 1e-6
+"""By how much a vector's length may miss one."""
+
+Figures = tuple[float | None, float | None, float | None]
+
+
+def check(policy: Policy, model: Any, refit: Any) -> None:
+    """Refuse what an agent on the sphere cannot do."""
+    offer.check_able(policy)
+    if model is None or refit is not None:
+        name, problem = ("model", "is None") if model is None else ("refit", f"is {refit!r}")
+        remedy = "give a model and no refit: models are learned with a list of arms"
+        raise errors.InvalidInput(name, f"{problem}, and the arms are the sphere", remedy)
+
+
+def noise_of(policy: Policy) -> Noise | None:
+    """The random numbers that the policy asks for."""
+    return policy.sphere_noise or policy.noise
+
+
+def choose(policy: Policy, problem: Problem, state: Any, noise: Any) -> tuple[np.ndarray, Figures]:
+    """The vector to play, which cannot be written to, with expected reward and uncertainty."""
+    assert policy.on_sphere is not None
+    vector = np.array(policy.on_sphere(state, problem, noise), np.float64)
+    if vector.shape != (problem.model.states,) or not abs(vector @ vector - 1) <= 2 * LONGEST:
+        name, remedy = f"arm of policy {policy.name!r}", "give d numbers of length one"
+        raise errors.InvalidInput(name, f"is {' '.join(repr(vector).split())}", remedy)
+    vector.setflags(write=False)
+    if not isinstance(state, Belief):
+        return vector, (None, None, None)
+    uncertainty = math.sqrt(max(float(vector @ state.cov @ vector), 0.0))
+    return vector, (float(vector @ state.mean), None, uncertainty)

@@ -1,0 +1,22 @@
+"""Every policy on the paper's systems and on changed ones: who wins, and how sure that is."""
+
+from driftbandit.leaderboard.page import page, section
+from driftbandit.leaderboard.picture import figure
+from driftbandit.leaderboard.ranking import document
+from driftbandit.leaderboard.settings import QUICK, SETTINGS, SITS_OUT, specification
+from driftbandit.paper.target import Size, Target
+
+__all__ = ["QUICK", "SETTINGS", "SITS_OUT", "TARGET"]
+
+TARGET = Target(
+    "leaderboard",
+    "Leaderboard",
+    full=Size(200, 5, 1000),
+    quick=Size(12, 2, 100),
+    specification=specification,
+    document=document,
+    figure=figure,
+    section=section,
+    page=page,
+    published=False,
+)

@@ -1,0 +1,121 @@
+"""Information-directed sampling: least regret squared per information, Russo and Van Roy (2018).
+
+    play arm a with the chance π_a that minimizes   (Σ π_a Δ_a)² / Σ π_a v_a
+    Δ_a = E max_b ⟨b, z⟩ − ⟨a, ẑ⟩                    the regret to expect of arm a
+    v_a = Σ_b P(b* = b) (E[⟨a, z⟩ | b* = b] − ⟨a, ẑ⟩)² / (aᵀPa + σ²)
+
+v is how far the reward of arm a tells apart which arm b* is best: the variance of its mean given
+b*, their bound of the mutual information, here as a share of the reward's own variance. They ask
+for the best arm of a problem that stays. Where the state moves that question is a new one every
+round, and a reward helps with the coming ones alone: b* is the best arm of the next round,
+argmax ⟨b, Γz + ξ⟩.
+
+The expectations are means over n fixed pairs (z, ξ), the same every round: points of a scrambled
+Sobol sequence, half of them mirrored. An optimal π has at most two arms (their Proposition 6). For
+arms a and b with chances q and 1 − q, D = Δ_a − Δ_b and V = v_a − v_b, the ratio is convex in q,
+
+    d/dq (Δ_b + qD)² / (v_b + qV) = 0   ⇔   2D (v_b + qV) = V (Δ_b + qD)   ⇔   q = Δ_b/D − 2 v_b/V,
+
+and where that is outside [0, 1] an end is best.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.special
+from scipy.stats import qmc
+
+from driftbandit import errors, kalman
+from driftbandit.arrays import Array, lower_factor, namespace
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS, factor
+from driftbandit.policies.base import Noise, Policy, Problem
+from driftbandit.policies.filtering import filtering
+
+__all__ = ["policy"]
+
+LEAST = 1e-12
+"""Added to v, which is a share: what teaches nothing is played for its reward alone."""
+
+
+def prepare(points: int, model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], Belief]:
+    """The points, normal, n × d for z and n × d for ξ."""
+    d = model.states
+    uniform = qmc.Sobol(2 * d, rng=np.random.default_rng(0)).random(points // 2)
+    half = scipy.special.ndtri(uniform)
+    normal = np.concatenate([half, -half])
+    shocks = normal[:, d:] @ factor(model.process_cov).T
+    return {"points": normal[:, :d], "shocks": shocks}, kalman.prior(model)
+
+
+def regret_and_information(belief: Belief, problem: Problem) -> tuple[Array, Array]:
+    """Δ and v of every arm."""
+    xp = namespace(belief.cov)
+    model, arms, constants = problem
+    spread = constants["points"] @ lower_factor(belief.cov).T  # z − ẑ, n × d
+    deviations = arms @ spread.T  # k × n
+    expected = arms @ belief.mean
+    regret = xp.mean(xp.max(expected[:, None] + deviations, axis=0)) - expected
+    later = (belief.mean + spread) @ model.transition.T + constants["shocks"]
+    best = (arms @ later.T).argmax(axis=0)
+    chosen = xp.astype(best[:, None] == xp.arange(arms.shape[0]), deviations.dtype)  # n × k
+    counts = xp.sum(chosen, axis=0)
+    sums = deviations @ chosen  # of arm a's deviations where b is best
+    between = xp.sum(sums * sums / xp.where(counts > 0, counts, 1.0), axis=1) / best.shape[0]
+    return regret, between / kalman.spread(belief.cov, model, arms).variance
+
+
+def shares(regret: Array, information: Array) -> tuple[Array, Array]:
+    """The least ratio of every pair (a, b), and the chance q of a in it; k × k each."""
+    xp = namespace(regret)
+    more, regret_b = regret[:, None] - regret[None, :], regret[None, :]
+    richer, rich_b = information[:, None] - information[None, :], information[None, :] + LEAST
+    one = xp.ones((), dtype=regret.dtype)
+    inside = regret_b / xp.where(more == 0, one, more)
+    inside = inside - 2 * rich_b / xp.where(richer == 0, one, richer)
+    inside = xp.where((more == 0) | (richer == 0), 0.0, xp.clip(inside, 0.0, 1.0))
+
+    def ratio(q: Array) -> Array:
+        mean = regret_b + q * more
+        return mean * mean / (rich_b + q * richer)
+
+    share, least = inside, ratio(inside)
+    for end in (0.0, 1.0):
+        better = ratio(end + 0 * least) < least
+        share, least = xp.where(better, end, share), xp.where(better, ratio(end + 0 * least), least)
+    return least, share
+
+
+def choose(belief: Belief, problem: Problem, noise: Array) -> Array:
+    """One of the two arms whose mixture has the least ratio."""
+    xp = namespace(belief.cov)
+    least, share = shares(*regret_and_information(belief, problem))
+    k = least.shape[0]
+    order = xp.arange(k)
+    once = xp.where(order[:, None] <= order[None, :], least, math.inf)  # (b, a) is (a, b) again
+    pair = xp.reshape(once, (k * k,)).argmin()
+    return xp.where(noise < xp.reshape(share, (k * k,))[pair], pair // k, pair % k)
+
+
+def policy(points: int = 64) -> Policy:
+    """Information-directed sampling for the next round's best arm.
+
+    Args:
+        points: n, states that stand for the belief; a power of two.
+    """
+    points = errors.whole_number(points, "points", low=2, high=2**16)
+    if points & (points - 1):
+        raise errors.InvalidInput("points", f"is {points}", "give a power of two")
+    return filtering(
+        "information_directed",
+        functools.partial(prepare, points),
+        choose,
+        noise=Noise("uniform", "one"),
+        parameters={"points": points},
+        workspace=lambda states, arms: points * (3 * states + 3 * arms) + 6 * arms * arms,
+    )

@@ -1,0 +1,129 @@
+"""Rollout: play each arm in thought, then the best predictions, and keep the best start.
+
+    a = argmax ⟨a, ẑ⟩ + (1/N) Σ_ω Σ_h γ^(h−1) max_b ⟨b, ẑ_h⟩,   h = 1 … H
+
+Bertsekas, Tsitsiklis and Wu (1997): one step of policy improvement on a base policy, here KODE's
+greedy play. A scenario is H numbers ω_1 … ω_H ~ N(0, 1), the surprises to come. From a belief
+(ẑ, P) and the arm b that is played, the next belief is
+
+    ẑ⁺ = Γẑ + Γ P b ω / √(bᵀPb + σ²),   P⁺ = g(P, b)   (P5, P7),
+
+so that all of a scenario's rewards are known means, and only its surprises are drawn. Every arm is
+tried on the same N scenarios (common random numbers), so that their differences are free of most
+of the chance. Half of the scenarios are the others mirrored, which takes out what is linear in the
+surprises, and the first surprise, the one whose worth `lookahead` has exactly, runs over N equally
+likely values. Unlike lookahead it lets later choices answer to later surprises.
+
+All arms up to 16 are tried; of more, those with the highest ⟨a, ẑ⟩ + IDEA's bonus.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from driftbandit import errors, kalman
+from driftbandit.arrays import Array, namespace, or_infinite
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS
+from driftbandit.policies import idea
+from driftbandit.policies.base import Policy, Problem
+from driftbandit.policies.filtering import filtering
+
+__all__ = ["policy", "scenarios"]
+
+TRIED = 16
+"""Most arms that are played in thought."""
+
+
+def scenarios(count: int, depth: int) -> np.ndarray:
+    """N × H surprises: mirrored in pairs, the first one stratified, all of variance one.
+
+    Example:
+        >>> drawn = scenarios(8, 3)
+        >>> drawn.shape, abs(drawn.sum(axis=0)).max() < 1e-12
+        ((8, 3), np.True_)
+    """
+    half = np.random.default_rng(0).standard_normal((count // 2, depth))
+    half[:, 0] = scipy.special.ndtri((np.arange(count // 2) + 0.5) / count)
+    half /= np.sqrt(np.mean(half**2, axis=0))
+    return np.concatenate([half, -half])
+
+
+def prepare(
+    depth: int, count: int, discount: float, model: LGDS, arms: Array, rounds: int
+) -> tuple[Mapping[str, Any], Belief]:
+    """The surprises, and the weights γ^(h−1)."""
+    weights = discount ** np.arange(float(depth))
+    return {"surprises": scenarios(count, depth), "weights": weights}, kalman.prior(model)
+
+
+def _surprised(
+    means: Array, covs: Array, model: LGDS, played: Array, surprise: Array
+) -> tuple[Array, Array]:
+    """The next belief of every arm and scenario: means m × N × d, covariances m × N × d × d."""
+    xp = namespace(covs)
+    noise = model.reward_std**2
+    cross = xp.matmul(covs, played[..., None])[..., 0]
+    variance = or_infinite(xp.maximum(xp.vecdot(played, cross), 0 * surprise) + noise, noise)
+    share = cross / xp.sqrt(variance)[..., None]
+    means = (means + share * surprise[..., None]) @ model.transition.T
+    covs = covs - share[..., :, None] * share[..., None, :]
+    covs = model.transition @ covs @ model.transition.T + model.process_cov
+    return means, covs
+
+
+def values(belief: Belief, problem: Problem, tried: Array) -> Array:
+    """What each of the tried arms, m rows, starts: ⟨a, ẑ⟩ and the rounds after it."""
+    xp = namespace(belief.cov)
+    model, arms, constants = problem
+    surprises, weights = constants["surprises"], constants["weights"]
+    m, (n, depth), d = tried.shape[0], surprises.shape, arms.shape[1]
+    means = xp.broadcast_to(belief.mean, (m, n, d))
+    covs = xp.broadcast_to(belief.cov, (m, n, d, d))
+    played = xp.broadcast_to(tried[:, None, :], (m, n, d))
+    total = xp.zeros((m, n), dtype=belief.cov.dtype)
+    for step in range(depth):
+        surprise = xp.broadcast_to(surprises[:, step], (m, n))
+        means, covs = _surprised(means, covs, model, played, surprise)
+        predictions = means @ arms.T
+        total = total + weights[step] * xp.max(predictions, axis=-1)
+        played = arms[predictions.argmax(axis=-1)]
+    return tried @ belief.mean + xp.mean(total, axis=-1)
+
+
+def choose(belief: Belief, problem: Problem, noise: Array) -> Array:
+    """The arm that starts best."""
+    xp = namespace(belief.cov)
+    model, arms, _ = problem
+    if arms.shape[0] <= TRIED:
+        return values(belief, problem, arms).argmax()
+    promise = arms @ belief.mean + idea.bonus(belief.cov, model, arms)
+    places = xp.sort(xp.argsort(-promise, stable=True)[:TRIED])
+    return places[values(belief, problem, arms[places]).argmax()]
+
+
+def policy(depth: int = 3, scenarios: int = 16, discount: float = 0.8) -> Policy:
+    """Rollout of greedy play.
+
+    Args:
+        depth: H, rounds played in thought after this one.
+        scenarios: N, an even number of them.
+        discount: γ, what a round farther ahead counts less.
+    """
+    depth = errors.whole_number(depth, "depth", low=1, high=50)
+    scenarios = errors.whole_number(scenarios, "scenarios", low=2, high=10_000)
+    if scenarios % 2:
+        raise errors.InvalidInput("scenarios", f"is {scenarios}", "give an even number")
+    discount = errors.number(discount, "discount", low=0, high=1)
+    return filtering(
+        "rollout",
+        functools.partial(prepare, depth, scenarios, discount),
+        choose,
+        parameters={"depth": depth, "scenarios": scenarios, "discount": discount},
+        workspace=lambda states, arms: 4 * min(arms, TRIED) * scenarios * states * states,
+    )

@@ -1,0 +1,48 @@
+"""Kalman Thompson sampling: play what is best in a state drawn from the belief, Thompson (1933).
+
+    a = argmax ⟨a, z̃⟩,   z̃ ~ N(ẑ, P)
+
+An arm is played as often as it may be the best one. That explores for a question that stays; here
+the state moves on, and much of what it asks is out of date before it pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from driftbandit import kalman, sphere
+from driftbandit.arrays import Array, lower_factor
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS
+from driftbandit.policies.base import Noise, Policy, Problem
+from driftbandit.policies.filtering import filtering
+
+__all__ = ["policy"]
+
+
+def drawn(belief: Belief, noise: Array) -> Array:
+    """z̃ = ẑ + L ε with P = L Lᵀ."""
+    return belief.mean + lower_factor(belief.cov) @ noise
+
+
+def choose(belief: Belief, problem: Problem, noise: Array) -> Array:
+    """The best arm in the drawn state."""
+    return (problem.arms @ drawn(belief, noise)).argmax()
+
+
+def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
+    """The drawn state in length one."""
+    return sphere.direction(drawn(belief, noise))
+
+
+def prepare(model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], Belief]:
+    """Nothing but the prior."""
+    return {}, kalman.prior(model)
+
+
+def policy() -> Policy:
+    """Thompson sampling has no parameters."""
+    return filtering(
+        "thompson", prepare, choose, noise=Noise("normal", "states"), on_sphere=on_sphere
+    )

@@ -1,0 +1,101 @@
+"""Kalman-UCB on the sphere, globally: the highest ⟨a, ẑ⟩ + w √(aᵀPa) over unit vectors (P13).
+
+Since √(aᵀPa) = max ⟨a, P^½ q⟩ over ‖q‖ ≤ 1, the highest score is max ‖ẑ + P^½ q‖ over ‖q‖ ≤ w: a
+convex quadratic over a ball, the trust-region problem. In the frame of P, with eigenvalues
+λ_1 ≥ λ_2 ≥ … and m = Vᵀẑ, weak duality bounds its square for every μ > λ_1 by
+
+    D(μ) = μ (w² + Σ m_i² / (μ − λ_i)),
+
+and the two are equal where D is least, Σ λ_i m_i² / (μ − λ_i)² = w², the secular equation. The best
+vector is a_i ∝ m_i / (μ − λ_i). So μ > λ_1 certifies that the maximum is the global one. Where m
+has nothing along the leading eigenvector (the hard case) the equation may have no root; a rounding
+of the score, put there, gives it one. (Moré and Sorensen 1983, SIAM J. Sci. Stat. Comput. 4, 553.)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit.arrays import Array, namespace
+from driftbandit.sphere.frame import normalized, rounding
+
+__all__ = ["Secular", "solved"]
+
+GRID, REFINEMENTS, NEWTON = 32, 2, 3
+"""The bracket of the root is divided by GRID − 1 so many times; then Newton's steps."""
+
+
+class Secular(NamedTuple):
+    """The best vector of Kalman-UCB."""
+
+    arm: Array
+    """a, d numbers."""
+    multiplier: Array
+    """μ, above the largest eigenvalue of P."""
+    bound: Array
+    """√D(μ): no unit vector scores more."""
+
+
+def solved(mean: Array, cov: Array, width: Array) -> Secular:
+    """The unit vector with the highest ⟨a, ẑ⟩ + w √(aᵀPa).
+
+    Args:
+        mean: ẑ, d numbers.
+        cov: P, d × d.
+        width: w ≥ 0.
+
+    Returns:
+        `Secular`.
+
+    Example:
+        >>> found = solved(np.array([0.0, 3.0]), np.diag([4.0, 0.0]), 2.0)  # sure of one alone
+        >>> found.arm.round(6).tolist(), float(found.bound.round(6))
+        ([0.8, 0.6], 5.0)
+    """
+    xp = namespace(cov)
+    values, vectors = xp.linalg.eigh(cov)
+    eps = rounding(values.dtype)
+    largest = _or_one(xp.max(values))
+    values = xp.maximum(values / largest, xp.zeros_like(values))
+    radius = width * xp.sqrt(largest)
+    m = mean @ vectors
+    unit = _or_one(xp.max(xp.abs(m)) + radius)
+    m = m / unit
+    radius = xp.maximum(radius / unit, xp.asarray(eps**2, dtype=values.dtype))
+    lead = xp.where(m[-1] < 0, xp.minimum(m[-1], -eps), xp.maximum(m[-1], eps))
+    tilted = xp.concat([m[:-1], lead[None]])
+    gaps = values[-1] - values
+    offset = _root(values * tilted * tilted, gaps, radius)
+    shares = tilted / (offset + gaps)
+    arm = vectors @ normalized(shares * offset)  # of ordinary size before it is squared
+    multiplier = values[-1] + offset
+    dual = multiplier * (radius * radius + xp.sum(m * m / (offset + gaps)))
+    return Secular(arm, multiplier * largest, unit * xp.sqrt(dual))
+
+
+def _or_one(value: Array) -> Array:
+    return namespace(value).where(value > 0, value, 1.0)
+
+
+def _root(weights: Array, gaps: Array, radius: Array) -> Array:
+    """The t > 0 with Σ weights_i / (t + gap_i)² = w²."""
+    xp = namespace(weights)
+    tiny = float(np.finfo(weights.dtype).tiny) ** 0.5
+    sizes = xp.stack([weights[-1], xp.sum(weights)])
+    low, high = xp.log(xp.sqrt(xp.maximum(sizes, xp.full_like(sizes, tiny))) / radius)
+    ticks: Any = np.linspace(0.0, 1.0, GRID, dtype=weights.dtype)
+    width = high - low
+    for _ in range(REFINEMENTS):
+        tried = xp.exp(low + width * ticks)
+        sums = xp.sum(weights / (tried[:, None] + gaps) ** 2, axis=1)
+        above = xp.sum(xp.astype(sums > radius * radius, weights.dtype))
+        width = width / (GRID - 1)
+        low = low + width * xp.clip(above - 1, 0, GRID - 2)
+    t = xp.exp(low)
+    for _ in range(NEWTON):  # on 1/√sum, concave and nearly a line: from the left, never beyond
+        squares = weights / (t + gaps) ** 2
+        size = xp.sqrt(xp.sum(squares))
+        t = t + (size / radius - 1) * xp.sum(squares) / xp.sum(squares / (t + gaps))
+    return t

@@ -1,0 +1,335 @@
+"""Every unit vector an arm: P2, P7, P8, P12, P13, P15 on the sphere."""
+
+import hashlib
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.optimize
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import driftbandit as db
+import naive
+from driftbandit import sphere
+from driftbandit.kalman import Belief
+from driftbandit.policies import Problem
+from driftbandit.simulation import draws
+from driftbandit.simulation.checks import checked_policies
+from driftbandit.sphere import lengths, objectives
+from driftbandit.sphere.frame import framed
+from driftbandit.theory import normal
+from engine_paths import states_and_rewards
+from sphere_cases import KINDS, case, scores_of
+
+SOLVED = ("kode", "kalman_ucb", "idea", "lookahead")
+WEIGHTS = np.array([1.0, 0.7])
+
+
+def solved(name, belief, model):
+    if name == "lookahead":
+        return sphere.lookahead(belief, model, WEIGHTS)
+    return sphere.best(belief, model, name)
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_nothing_random_or_polished_scores_more(name):
+    """P12, P13, P15: neither random directions nor SciPy's climbs from the best of them do."""
+    rng = np.random.default_rng(1)
+    for kind in KINDS:
+        for d in (1, 2, 5):
+            belief, model = case(kind, d, rng)
+            found = solved(name, belief, model)
+            score = scores_of(name, belief, model, WEIGHTS)
+            tried = rng.standard_normal((1000, d))
+            values = score(tried / np.linalg.norm(tried, axis=1, keepdims=True))
+            climb = scipy.optimize.minimize(
+                lambda a, score=score: -score(a[None, :] / np.linalg.norm(a))[0],
+                tried[values.argmax()],
+                options={"maxiter": 20},
+            )
+            scale = max(abs(found.value), 1e-300)
+            assert max(values.max(), -climb.fun) <= found.value + 1e-9 * scale, (kind, d)
+            assert score(found.arm[None, :])[0] == pytest.approx(found.value, rel=1e-9)
+            assert found.arm @ found.arm == pytest.approx(1, abs=1e-12)
+            assert found.bound >= found.value
+
+
+TIGHT = [kind for kind in KINDS if kind != "singular, no noise"]  # there rounding leaves a gap
+
+
+@pytest.mark.parametrize("name", ["kalman_ucb", "idea"])
+def test_the_bound_proves_the_maximum(name):
+    """P13, P15: the certificate closes to 1e-8, hard cases included, and the gradient vanishes."""
+    rng = np.random.default_rng(2)
+    for kind in TIGHT:
+        for d in (1, 2, 3, 10):
+            found = solved(name, *case(kind, d, rng))
+            assert 0 <= found.gap <= 1e-8 * abs(found.value), (kind, d)
+            assert found.residual <= 1e-5 * abs(found.value), (kind, d)
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_the_plane_s_best_vector_is_the_textbook_s(name):
+    rng = np.random.default_rng(3)
+    for kind in ("plain", "no noise", "not normal", "hard"):
+        belief, model = case(kind, 2, rng)
+        numbers = (*belief, model.transition, float(model.reward_std), WEIGHTS)
+        arm = naive.sphere_best(name, *numbers, points=300)
+        highest = naive.sphere_score(name, *numbers[:-1], arm, WEIGHTS)
+        found = solved(name, belief, model)
+        ours = naive.sphere_score(name, *numbers[:-1], found.arm, WEIGHTS)
+        assert ours == pytest.approx(highest, rel=1e-8), kind
+        assert found.value == pytest.approx(ours, rel=1e-6), kind
+
+
+def test_scores_are_the_policies_own():
+    rng = np.random.default_rng(4)
+    for kind in KINDS:
+        belief, model = case(kind, 4, rng)
+        for name in ("kode", "kalman_ucb", "idea"):
+            found = sphere.best(belief, model, name)
+            policy = db.policies.make(name)
+            problem = Problem(model, found.arm[None, :], dict(policy.parameters))
+            expected, bonuses = policy.scores(belief, problem)
+            assert float(expected[0] + bonuses[0]) == pytest.approx(found.value, rel=1e-9)
+
+
+def test_one_round_ahead_is_theorem_1():
+    """P7: with one weight the value is the two-step value less the length of the prediction."""
+    rng = np.random.default_rng(5)
+    for kind in ("plain", "zero mean", "not normal"):
+        belief, model = case(kind, 3, rng)
+        found = sphere.lookahead(belief, model, [1.0])
+        two = db.theory.sphere_two_step_value(belief, model, found.arm[None, :])[0]
+        ahead = np.linalg.norm(model.transition @ belief.mean)
+        assert found.value == pytest.approx(two - ahead, rel=1e-8)
+
+
+@given(
+    logs=st.tuples(st.floats(-9, 9), st.floats(-9, 9)),
+    cosine=st.one_of(st.just(1.0), st.floats(-1, 1)),
+)
+def test_expected_length_has_ten_digits(logs, cosine):
+    A, C = (np.array([10.0**log]) for log in logs)
+    B = np.sqrt(A * C) * cosine
+    ours = lengths.expected_length(A, B, C)
+    exact = normal.expected_length(
+        np.stack([A * cosine**2, A * (1 - cosine**2)], axis=-1), np.stack([C, 0 * C], axis=-1)
+    )
+    assert ours[0] == pytest.approx(exact[0], rel=1e-10)
+
+
+def test_slopes_are_the_scores_derivatives():
+    rng = np.random.default_rng(6)
+    belief, model = case("plain", 4, rng)
+    frame = framed(belief, model)
+    rows, step = rng.standard_normal((3, 4)), 1e-4
+    for objective in (
+        objectives.idea(frame),
+        objectives.lookahead(frame, belief, model, WEIGHTS),
+    ):
+        gradient, hessian = objective.slopes(rows)
+        for i, way in enumerate(step * np.eye(4)):
+            scores = [objective.scores(rows + s * way) - s * way @ frame.mean for s in (1, -1)]
+            slopes = [objective.slopes(rows + s * way)[0] for s in (1, -1)]
+            assert gradient[:, i] == pytest.approx((scores[0] - scores[1]) / (2 * step), abs=1e-6)
+            assert hessian[:, i] == pytest.approx((slopes[0] - slopes[1]) / (2 * step), abs=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), log=st.floats(-8, 8))
+def test_turned_and_scaled_problems_have_the_same_value(seed, log):
+    """Nothing depends on coordinates or units, where neither P nor the noise is zero."""
+    rng = np.random.default_rng(seed)
+    belief, model = case("plain", 3, rng)
+    turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    unit = 10.0**log
+    moved = Belief(unit * turn @ belief.mean, unit**2 * turn @ belief.cov @ turn.T)
+    moved_model = db.LGDS(
+        turn @ model.transition @ turn.T,
+        model.process_cov,
+        unit * model.reward_std,
+        model.initial_cov,
+    )
+    for name in ("kalman_ucb", "idea"):
+        plain, other = solved(name, belief, model), solved(name, moved, moved_model)
+        assert other.value == pytest.approx(unit * plain.value, rel=1e-9)
+        assert turn.T @ other.arm == pytest.approx(plain.arm, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["kode", "kalman_ucb", "idea"])
+def test_jax_plays_the_same_vector(name):
+    rng = np.random.default_rng(7)
+    policy = db.policies.make(name)
+    play = jax.jit(policy.on_sphere)
+    for kind in ("plain", "singular", "hard", "zero mean"):
+        belief, model = case(kind, 3, rng)
+        problem = Problem(model, np.eye(3), dict(policy.parameters))
+        plain = policy.on_sphere(belief, problem, None)
+        with jax.enable_x64(True):
+            compiled = play(*jax.tree.map(jnp.asarray, (belief, problem)), None)
+        score = scores_of(name, belief, model)
+        assert score(np.asarray(compiled)[None]) == pytest.approx(score(plain[None]), rel=1e-10)
+        if kind == "plain":
+            assert np.asarray(compiled) == pytest.approx(plain, abs=1e-7)
+
+
+PLAYED = ("idea", "kode", "kalman_ucb", "kalman_oracle", "random")
+
+
+@pytest.fixture(scope="module")
+def plane():
+    """A system that starts from a mean, so that no first vector ties with its opposite."""
+    rng = np.random.default_rng(8)
+    turn = rng.standard_normal((2, 2))
+    turn *= 0.9 / np.abs(np.linalg.eigvals(turn)).max()
+    return db.LGDS(turn, np.diag([0.5, 1.0]), 0.1, np.diag([2.0, 1.0]), np.array([1.0, -0.5]))
+
+
+@pytest.fixture(scope="module")
+def played(plane):
+    return db.simulate(plane, "sphere", PLAYED, rounds=66, runs=256, seed=3)
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_simulated_regret_equals_the_textbook(name, plane, played):
+    """P4: every checkpoint of two runs; the textbook finds its vectors to eight digits."""
+    numbers = (plane.transition, plane.process_cov, float(plane.reward_std), plane.initial_cov)
+    for run in range(2):
+        states, rewards = states_and_rewards(plane, np.eye(2), 66, seed=3, run=run)
+        with jax.enable_x64(True):
+            key = draws.run_key(draws.role_key(3, "", "policy:random"), 0, run)
+            normals = draws.normal(key, np.arange(66)[:, None], np.arange(2), np.float64)
+        path = naive.sphere_regret_path(
+            name, numbers, plane.initial_mean, states, rewards, np.asarray(normals)
+        )
+        curve = played.curves[name][run]
+        assert curve == pytest.approx(path[played.checkpoints - 1], rel=1e-6, abs=1e-6)
+
+
+def test_nobody_beats_theorem_2_and_the_oracle_meets_it(plane, played):
+    """P8: the Oracle sees the coordinates' rewards, which is the bound's own system."""
+    model = db.families.sample("gaussian", states=2, arms=2, seed=4)[0][0]
+    runs, rounds = 4000, 66
+    result = db.simulate(model, "sphere", ["kalman_oracle"], rounds=rounds, runs=runs)
+    settled = db.theory.sphere_lower_bound(model)
+    curve, at = result.curves["kalman_oracle"], result.checkpoints
+    since = int(np.searchsorted(at, 12))  # its error has settled by then
+    spent = (curve[:, -1] - curve[:, since]) / (rounds - at[since])
+    error = spent.std(ddof=1) / math.sqrt(runs)
+    assert error < 0.02 * settled.value
+    assert spent.mean() == pytest.approx(settled.value, abs=4 * error)
+    floor = db.theory.sphere_lower_bound(plane, rounds=66).value
+    for name, regret in played.regret.items():
+        lost, more = regret / 66, (regret - played.regret["kalman_oracle"]) / 66
+        assert lost.mean() > floor - 4 * lost.std() / 16, name
+        assert name == "kalman_oracle" or more.mean() > 4 * more.std() / 16, name
+
+
+def test_policies_that_can_are_all_that_play():
+    chosen = checked_policies(None, sphere=True)
+    assert set(PLAYED) <= set(chosen)
+    assert all(policy.on_sphere for policy in chosen.values())
+    assert "ucb" not in chosen
+
+
+def test_learners_may_be_wrong_and_noise_may_count(plane, played):
+    """P24: the oracle knows the truth; noisy regret has the same mean."""
+    wrong = db.LGDS(-plane.transition, plane.process_cov, 0.1, plane.initial_cov)
+    options = {"rounds": 66, "runs": 256, "seed": 3}
+    pair = ["kode", "kalman_oracle"]
+    other = db.simulate([(plane, "sphere")], None, pair, believed=[(wrong, "sphere")], **options)
+    noisy = db.simulate(plane, "sphere", ["kode"], **options, regret="noisy")
+    assert (played.regret["kalman_oracle"] == other.regret["kalman_oracle"][0]).all()
+    assert played.regret["kode"].mean() < other.regret["kode"].mean()
+    gap = noisy.regret["kode"] - played.regret["kode"]
+    assert abs(gap.mean()) < 4 * gap.std() / 16
+    assert gap.std() == pytest.approx(0.1 * math.sqrt(2 * 66), rel=0.2)
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_agents_play_unit_vectors(name, plane, tmp_path):
+    """Late, missing and repeated rewards, and a restart, as on a list of arms."""
+    rng = np.random.default_rng(9)
+    size = (2,) if name == "kalman_oracle" else ()
+    rewards = [rng.standard_normal(size) for _ in range(12)]
+    agent, late = (db.Agent(plane, "sphere", name, seed=5) for _ in range(2))
+    decisions = []
+    for reward in rewards:
+        decision = agent.ask()
+        assert not decision.arm.flags.writeable
+        assert decision.arm @ decision.arm == pytest.approx(1, abs=1e-12)
+        assert agent.tell(decision, reward) == "learned"
+        decisions.append(decision)
+    assert agent.tell(decisions[-1], rewards[-1]) == "duplicate"
+    opened = [late.ask() for _ in rewards]
+    for decision, before, reward in zip(opened[::-1], decisions[::-1], rewards[::-1], strict=True):
+        if name in ("random", "kalman_oracle"):  # who learns nothing, or the same from any vector
+            late.tell(decision, reward)
+            assert name == "kalman_oracle" or (decision.arm == before.arm).all()
+    agent.save(tmp_path / "agent.json")
+    back = db.Agent.load(tmp_path / "agent.json")
+    assert back.to_json() == agent.to_json()
+    again, other = agent.ask(), back.ask()
+    assert (again.arm == other.arm).all()
+    assert again[2:] == other[2:]
+    if name == "kalman_oracle":
+        assert (late.ask().arm == again.arm).all()
+    back.tell(decisions[-1].id, rewards[-1])
+    with pytest.raises(db.InvalidInput, match="another vector"):
+        back.tell(decisions[-1]._replace(arm=-decisions[-1].arm), rewards[-1])
+
+
+def test_agents_fold_vectors_as_the_filter_does(plane):
+    agent = db.Agent(plane, "sphere", "kalman_ucb(width=2)")
+    belief = db.kalman.prior(plane)
+    for reward in (0.5, -1.0, 2.0):
+        decision = agent.ask()
+        assert decision.arm == pytest.approx(
+            sphere.best(belief, plane, "kalman_ucb(width=2)").arm, abs=1e-12
+        )
+        assert decision.mean == pytest.approx(decision.arm @ belief.mean)
+        assert decision.uncertainty**2 == pytest.approx(decision.arm @ belief.cov @ decision.arm)
+        agent.tell(decision, reward)
+        belief = db.kalman.step(belief, plane, decision.arm, reward)
+    assert agent.state.mean == pytest.approx(belief.mean, abs=1e-12)
+
+
+def test_agents_stored_before_there_was_a_sphere_are_read(plane):
+    agent = db.Agent(plane, np.eye(2))
+    agent.tell(agent.ask(), 1.0)
+    whole = json.loads(agent.to_json())
+    del whole["agent"]["sphere"]
+    text = json.dumps(whole["agent"])
+    whole["checksum"] = hashlib.sha256(text.encode()).hexdigest()
+    back = db.Agent.from_json(json.dumps(whole))
+    assert not back.on_sphere
+    assert back.ask() == agent.ask()
+
+
+def _wrong(message, call, *arguments, **options):
+    with pytest.raises(db.InvalidInput, match=message):
+        call(*arguments, **options)
+
+
+def test_what_the_sphere_refuses(plane):
+    _wrong("arms: is 'ball'; give a k × d array, or \"sphere\"", db.simulate, plane, "ball")
+    _wrong("ucb chooses from a list.*give one of.*idea", db.simulate, plane, "sphere", ["ucb"])
+    _wrong("regret: is 'hindsight'", db.simulate, plane, "sphere", regret="hindsight")
+    mixed = [(plane, "sphere"), (plane, np.eye(2))]
+    _wrong("arms: are a list in some", db.simulate, mixed)
+    _wrong("believed.*has a list", db.simulate, mixed[:1], believed=mixed[1:])
+    _wrong("oful chooses from a list", db.Agent, plane, "sphere", "oful")
+    _wrong("model: is None, and the arms are the sphere", db.Agent, None, "sphere")
+    _wrong("refit: is Refit", db.Agent, plane, "sphere", refit=db.Refit())
+    _wrong("model: has type int", db.Agent, 3, "sphere")
+    agent = db.Agent(plane, "sphere")
+    _wrong("arms: is .* plays on the sphere; ask without arms", agent.ask, arms=[0])
+    _wrong("policy: unknown name 'ucb'", sphere.best, db.kalman.prior(plane), plane, "ucb")
+    _wrong("weights: hold -1", sphere.lookahead, db.kalman.prior(plane), plane, [1, -1])
+    short = db.policies.optimistic("short", db.policies.idea.bonus, on_sphere=lambda *_: np.ones(2))
+    _wrong("arm of policy 'short'", db.Agent(plane, "sphere", short).ask)
