@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandit.arrays import SMALL, inverse, put
+from driftbandit.arrays import inverse, put
 
 
 def definite(d, decades, seed):
@@ -14,7 +14,7 @@ def definite(d, decades, seed):
     return (turn * 10.0 ** -np.linspace(0, decades, d)) @ turn.T
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 10, SMALL + 1])
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 21])
 def test_inverse_of_a_batch(d):
     """Elimination without pivoting is as good as LAPACK: errors of the condition number times ε."""
     matrices = np.stack([definite(d, decades, seed=decades) for decades in range(9)])

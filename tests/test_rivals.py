@@ -327,3 +327,11 @@ def test_rexp3_follows_waves_and_exp3_does_not():
 def test_parameters_out_of_range(text, argument):
     with pytest.raises(db.InvalidInput, match=argument):
         make(text)
+
+
+def test_two_workers_and_many_states():
+    """More states than a small matrix has, in two threads: programs that call LAPACK would hang."""
+    systems = list(db.families.sample("gaussian", systems=8, states=21, arms=4))
+    names = ["discounted_linucb", "sliding_window_linucb"]
+    result = db.simulate(systems, None, names, rounds=4, runs=64, workers=2, device="cpu")
+    assert all(np.isfinite(regret).all() for regret in result.regret.values())

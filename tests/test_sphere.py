@@ -11,10 +11,12 @@ import pytest
 import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import driftbandit as db
 import naive
 from driftbandit import sphere
+from driftbandit.cli.app import app
 from driftbandit.kalman import Belief
 from driftbandit.policies import Problem
 from driftbandit.simulation import draws
@@ -333,3 +335,15 @@ def test_what_the_sphere_refuses(plane):
     _wrong("weights: hold -1", sphere.lookahead, db.kalman.prior(plane), plane, [1, -1])
     short = db.policies.optimistic("short", db.policies.idea.bonus, on_sphere=lambda *_: np.ones(2))
     _wrong("arm of policy 'short'", db.Agent(plane, "sphere", short).ask)
+
+
+def test_the_command_line_plays_the_sphere():
+    def run(*arguments):
+        return CliRunner().invoke(app, ["simulate", "--sphere", "--states", "2", *arguments])
+
+    few = ("--systems", "1", "--runs", "2", "--rounds", "5", "--policies", "kode", "--json")
+    shown = json.loads(run(*few).stdout)["studies"]["gaussian"]["policies"]
+    model = db.families.sample("gaussian", 1, 2)[0][0]
+    result = db.simulate([(model, "sphere")], None, ["kode"], rounds=5, runs=2, stream="gaussian")
+    assert shown["kode"]["mean"] == pytest.approx(result.regret["kode"].mean(), rel=1e-12)
+    assert "was given beside --sphere" in str(run("--arms", "3").exception)

@@ -123,7 +123,7 @@ DEGREE = 22
 
 
 def excess(x: Array) -> Array:
-    """ψ(x) = E(ω − |x|)⁺ = φ(x) − |x| Φ(−|x|), to 10⁻¹⁴ of itself.
+    """ψ(x) = E(ω − |x|)⁺ = φ(x) − |x| Φ(−|x|), to 10⁻¹⁴ of itself (10⁻¹² under JAX).
 
     As φ(x) p(t) / (|x| + 5)², t = (|x| − 5)/(|x| + 5), p a polynomial: the difference would lose
     its digits in the tail, and Φ costs several times as much.

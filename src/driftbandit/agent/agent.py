@@ -125,6 +125,7 @@ class Agent:
             name = "refit" if self._learned else "model"
             raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
         arms = by_columns(checked_arms(arms, model))
+        self.policy.check_count(len(arms))
         self.refit_options = refit
         self.features = arms
         """The arms as they were given; a model learned with offsets reads more of them."""

@@ -73,6 +73,7 @@ def _new(arms: Any, policy: Policy, problem: Problem, fixed: bool) -> np.ndarray
     if not policy.reads_features:
         problem_ = f"are new, and {policy.name} keeps a score for each of its own arms"
         raise errors.InvalidInput("arms", problem_, "choose a policy that reads features")
+    policy.check_count(len(arms))
     if fixed:
         problem_ = "are new, and what they pay beside their features is not known"
         raise errors.InvalidInput("arms", problem_, "refit without offsets")

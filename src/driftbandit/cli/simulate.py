@@ -18,6 +18,7 @@ from driftbandit import errors, model_file
 from driftbandit.cli import progress, tables
 from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.result import ORACLE, Result, median_and_iqr
+from driftbandit.sphere import offer
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -28,6 +29,7 @@ EXAMPLES = """
     driftbandit simulate --family all --policies "idea, kode, kalman_ucb(width=2)"
     driftbandit simulate --family cauchy --systems 200 --compare idea
     driftbandit simulate --model examples/plant.json --runs 1000 --plot plant.png
+    driftbandit simulate --family gaussian --states 3 --sphere
     driftbandit simulate --family gaussian --json > result.json
 """
 
@@ -78,6 +80,9 @@ def command(
         int | None, typer.Option(help="Arms k of random systems.", show_default="10")
     ] = None,
     unit_arms: Annotated[bool, typer.Option(help="Scale random arms to length one.")] = False,
+    sphere: Annotated[
+        bool, typer.Option(help="Play any unit vector, instead of a list of arms.")
+    ] = False,
     device: Annotated[
         str | None, typer.Option(help="cpu or gpu; default: what JAX prefers.")
     ] = None,
@@ -96,7 +101,8 @@ def command(
     differences within runs, and draws whole systems for its intervals, since runs of one system
     are alike: for sharper ones, raise --systems rather than --runs.
     """
-    chosen = db.policies.available() if policies.strip() == "all" else split_policies(policies)
+    every = offer.able() if sphere else db.policies.available()
+    chosen = every if policies.strip() == "all" else split_policies(policies)
     for policy in chosen:
         db.policies.make(policy)
     if compare is not None:
@@ -107,7 +113,14 @@ def command(
     given = {key: value for key, value in given.items() if value is not None}
     if unit_arms:
         given["unit_arms"] = True
+    for key in ("arms", "unit_arms"):
+        if sphere and key in given:
+            name = "--" + key.replace("_", "-")
+            raise errors.InvalidInput(name, "was given beside --sphere", "give one of the two")
     studies = _given(model, given) if model is not None else _random(seed, given)
+    if sphere:
+        for name, study in studies.items():
+            studies[name] = [(system, offer.SPHERE) for system, _ in study]
 
     options: dict[str, Any] = {
         "policies": chosen,

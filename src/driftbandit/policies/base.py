@@ -107,6 +107,8 @@ class Policy:
     """What so many rounds without a reward do to the state; None: nothing."""
     compares: bool = False
     """Whether an arm's score depends on which other arms there are."""
+    most_arms: int | None = None
+    """How many arms it can play at most; None: any number."""
     workspace: Callable[[int, int], int] | None = None
     """About how many numbers ``choose`` holds at once, given d and k; None: few."""
     outline: Callable[[Any, Problem], tuple[Array, Outline]] | None = None
@@ -116,6 +118,13 @@ class Policy:
     None: the policy needs a list of arms."""
     sphere_noise: Noise | None = None
     """Random numbers handed to ``on_sphere``; None: those of ``noise``."""
+
+    def check_count(self, arms: int, argument: str = "arms") -> None:
+        """Refuse more arms than the policy can play."""
+        if self.most_arms is not None and arms > self.most_arms:
+            problem = f"are {arms}, and {self.name} compares each with each"
+            remedy = f"give at most {self.most_arms}, or play idea"
+            raise errors.InvalidInput(argument, problem, remedy)
 
     @property
     def label(self) -> str:

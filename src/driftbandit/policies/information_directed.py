@@ -39,6 +39,8 @@ from driftbandit.policies.filtering import filtering
 
 __all__ = ["policy"]
 
+MOST = 2000
+"""Arms, of which every pair is weighed."""
 LEAST = 1e-12
 """Added to v, which is a share: what teaches nothing is played for its reward alone."""
 
@@ -47,7 +49,7 @@ def prepare(points: int, model: LGDS, arms: Array, rounds: int) -> tuple[Mapping
     """The points, normal, n × d for z and n × d for ξ."""
     d = model.states
     uniform = qmc.Sobol(2 * d, rng=np.random.default_rng(0)).random(points // 2)
-    half = scipy.special.ndtri(uniform)
+    half = scipy.special.ndtri(np.clip(uniform, 2.0**-32, 1 - 2.0**-32))
     normal = np.concatenate([half, -half])
     shocks = normal[:, d:] @ factor(model.process_cov).T
     return {"points": normal[:, :d], "shocks": shocks}, kalman.prior(model)
@@ -117,5 +119,6 @@ def policy(points: int = 64) -> Policy:
         choose,
         noise=Noise("uniform", "one"),
         parameters={"points": points},
+        most_arms=MOST,
         workspace=lambda states, arms: points * (3 * states + 3 * arms) + 6 * arms * arms,
     )

@@ -45,8 +45,8 @@ from driftbandit.policies.filtering import filtering
 
 __all__ = ["bonus", "policy"]
 
-MOST = 10_000
-"""Arms, of which k² pairs are held at once."""
+MOST = 2000
+"""Arms: of H k² pairs about six numbers each are held at once."""
 
 
 def bonus(belief: Belief, model: LGDS, arms: Array, weights: Array) -> Array:
@@ -112,14 +112,15 @@ class _Plan:
         xp = namespace(move)
         cross = self.times(best)
         noise = self.model.reward_std**2
-        variance = or_infinite(best @ cross + noise, noise)
+        known = xp.maximum(best @ cross, xp.zeros((), dtype=cross.dtype))
+        variance = or_infinite(known + noise, noise)
         self.seen.append((cross, variance))
         overlap = move @ best
         rest = move - (overlap / variance)[:, None] * cross
         # 1 − β²/s is zero if the plan's reward is known once a's is: then nothing is left of w.
         left = 1 - overlap * overlap / variance
-        known = left < 16 * move.shape[1] * np.finfo(move.dtype).eps
-        share = xp.where(known, 0.0, 1 / xp.sqrt(xp.where(known, 1.0, left)))
+        nothing = left < 16 * move.shape[1] * np.finfo(move.dtype).eps
+        share = xp.where(nothing, 0.0, 1 / xp.sqrt(xp.where(nothing, 1.0, left)))
         return (rest * share[:, None]) @ self.model.transition.T
 
 
@@ -138,12 +139,6 @@ def prepare(
     steps: int, discount: float, model: LGDS, arms: Array, rounds: int
 ) -> tuple[Mapping[str, Any], Belief]:
     """The weights γ^(h−1), h = 1 … H."""
-    if len(arms) > MOST:
-        raise errors.InvalidInput(
-            "arms",
-            f"are {len(arms)}, and lookahead compares each with each",
-            f"give at most {MOST}, or play idea",
-        )
     return {"weights": discount ** np.arange(float(steps))}, kalman.prior(model)
 
 
@@ -164,5 +159,6 @@ def policy(steps: int = 3, discount: float = 0.8) -> Policy:
         scores=scores,
         on_sphere=on_sphere,
         compares=True,
-        workspace=lambda states, arms: 6 * arms * arms,
+        most_arms=MOST,
+        workspace=lambda states, arms: 6 * steps * arms * arms,
     )

@@ -52,7 +52,7 @@ def prepare(
     if batch is None:
         drift = confidence.relative_drift(model, arms, rounds)
         best = d**0.25 / math.sqrt(drift) if drift > 0 else math.inf
-        batch = int(min(rounds, max(d, best)))
+        batch = int(min(rounds, 2**31 - 1, max(d, best)))
     if ridge is None:
         ridge = confidence.longest(arms)
     constants = confidence.constants(delta, ridge, bound, model, arms, rounds)

@@ -27,6 +27,9 @@ from driftbandit.policies.optimistic import arm_variances
 
 __all__ = ["LinearWindowState", "policy"]
 
+LONGEST = 100_000
+"""Rounds of a window that is not given: they are all kept."""
+
 
 class LinearWindowState(NamedTuple):
     """The last w rounds as a ring, and their sums."""
@@ -57,7 +60,7 @@ def prepare(
     if window is None:
         drift = confidence.relative_drift(model, arms, rounds)
         best = (d / drift) ** (2 / 3) if drift > 0 else math.inf
-        window = math.ceil(min(rounds, max(d, best)))
+        window = math.ceil(min(rounds, LONGEST, max(d, best)))
         size = 1 << (window - 1).bit_length()  # few sizes, so that studies share compiled programs
     else:
         size = window

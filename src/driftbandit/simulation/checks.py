@@ -146,13 +146,14 @@ def _believed(believed: Any, systems: list[System], warmup: int, sphere: bool) -
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in learned]
 
 
-def checked_policies(policies: Any, sphere: bool = False) -> dict[str, Policy]:
+def checked_policies(policies: Any, sphere: bool = False, arms: int = 1) -> dict[str, Policy]:
     """Policies by label: their name, with parameters where a name stands twice.
 
     None: all that there are, or, on the sphere, all that can play there.
     """
     if policies is None:
         policies = offer.able() if sphere else available()
+        policies = [p for p in map(make, policies) if (p.most_arms or arms) >= arms]
     if isinstance(policies, str | Policy):
         policies = [policies]
     if not isinstance(policies, Iterable):
@@ -160,8 +161,10 @@ def checked_policies(policies: Any, sphere: bool = False) -> dict[str, Policy]:
     made = [make(policy) for policy in policies]
     if not made:
         raise errors.InvalidInput("policies", "is empty", "name at least one policy")
-    for policy in made if sphere else ():
-        offer.check_able(policy, "policies")
+    for policy in made:
+        policy.check_count(arms)
+        if sphere:
+            offer.check_able(policy, "policies")
     names = [policy.name for policy in made]
     labels: dict[str, Policy] = {}
     for policy in made:

@@ -104,7 +104,7 @@ def simulate(
     """
     systems, sphere = checks.checked_systems(model, arms, warmup)
     learned = checks.checked_beliefs(believed, systems, warmup, sphere)
-    chosen = checks.checked_policies(policies, sphere)
+    chosen = checks.checked_policies(policies, sphere, len(systems[0][1]))
     regret = checks.checked_regret(regret, sphere)
     rounds = errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
     runs = errors.whole_number(runs, "runs", low=1, high=2**32 - 1)

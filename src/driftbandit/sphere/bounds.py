@@ -2,12 +2,14 @@
 
 Every b has some q = bᵀDb / bᵀSb = ρ, and for every y ≥ 0 (see `path`)
 
-    ⟨b, m⟩ ≤ √λ(ρ),   λ(ρ) = λ_max(m mᵀ + y(D − ρS)),
+    ⟨b, m⟩² ≤ λ_max(m mᵀ + y(D − ρS)).
 
-where λ is convex in ρ. If u ≤ g(q) with g concave, then over an interval of ρ the score is at most
-the height of a line, g's tangent, plus the root of another, the chord of λ: a maximum in closed
-form. Intervals whose bound exceeds the best known score are halved until none does by more than
-asked; ρ < q(m) need not be searched, since m itself beats all of it. On NumPy alone.
+Over an interval of ρ, of width w, let y be linear between the duals of its ends. Then the matrix
+is at most its chord plus ¼ w² max(y′, 0) S, and λ_max, being convex, at most the chord of its
+values at the ends plus as much of the largest S. If moreover u ≤ g(q) with g concave, the score is
+at most the height of a line, g's tangent, plus the root of another: a maximum in closed form.
+Intervals whose bound exceeds the best known score are halved until none does by more than asked;
+ρ < q(m) need not be searched, since m itself beats all of it. On NumPy alone.
 """
 
 from __future__ import annotations
@@ -103,23 +105,28 @@ def _bounded(frame: Frame, ceiling: Ceiling, score: float, accuracy: float) -> f
 
 
 def _over(along: Curves, ceiling: Ceiling, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The bound over every interval of √ρ."""
-    frame = along.frame
+    """The bound over every interval of √ρ: with y linear, or, near a pole of y, constant."""
+    levels = np.concatenate([low, (low + high) / 2, high])
+    duals = along.at(levels[None, :], refinements=10).duals[0]
+    first, middle, last = np.maximum(duals, 0.0).reshape(3, -1)
     ends = np.stack([low, high]) ** 2
-    duals = np.maximum(along.at((low + high)[None, :] / 2, refinements=10).duals[0], 0.0)
-    square = np.outer(frame.mean, frame.mean)
-    matrices = square + duals[:, None, None] * (
-        ceiling.form - ends[..., None, None] * frame.diagonal
-    )
-    values = np.linalg.eigvalsh(matrices)
+    linear = _highest(along.frame, ceiling, ends, np.stack([first, last]))
+    constant = _highest(along.frame, ceiling, ends, np.stack([middle, middle]))
+    return np.minimum(linear, constant)
+
+
+def _highest(frame: Frame, ceiling: Ceiling, ends: np.ndarray, duals: np.ndarray) -> np.ndarray:
+    """The same with y linear between its values at the ends, 2 × intervals."""
+    C = ceiling.form - ends[..., None, None] * frame.diagonal
+    values = np.linalg.eigvalsh(np.outer(frame.mean, frame.mean) + duals[..., None, None] * C)
     margin = MARGIN * len(frame.mean) * np.finfo(float).eps
-    lengths = np.maximum(values[..., -1], 0) + margin * np.abs(values).max(axis=-1)
+    lengths = np.maximum(values[..., -1], 0.0) + margin * np.abs(values).max(axis=-1)
     # Over t in [0, 1] from end to end: height + rise t + √(first − fall t).
     span = ends[1] - ends[0]
-    middle = ends.mean(axis=0)
-    value, slope = ceiling.tangent(middle)
-    height, rise = value + slope * (ends[0] - middle), slope * span
-    first, fall = lengths[0], lengths[0] - lengths[1]
+    bulge = np.maximum(duals[1] - duals[0], 0.0) * span * frame.seen[-1] / 4
+    first, fall = lengths[0] + bulge, lengths[0] - lengths[1]
+    value, slope = ceiling.tangent(ends.mean(axis=0))
+    height, rise = value - slope * span / 2, slope * span
     with np.errstate(divide="ignore", invalid="ignore"):
         top = (first - (fall / (2 * rise)) ** 2) / fall
     top = np.clip(np.nan_to_num(top, nan=1.0, posinf=1.0, neginf=0.0), 0.0, 1.0)

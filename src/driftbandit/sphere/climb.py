@@ -20,42 +20,45 @@ from driftbandit.sphere.path import curves
 
 __all__ = ["climbed", "highest", "residuals"]
 
-POINTS = 10
+POINTS = 12
 """Of a curve."""
-PLACES = ((np.arange(POINTS) + 0.5) / POINTS) ** 3
-"""Of the points: dense near the most telling vector, since ‖m‖ may be small against u."""
-TOGETHER, ALONE = 2, 3
+_T = (np.arange(POINTS) + 0.5) / POINTS
+PLACES = _T**3 / (_T**3 + (1 - _T) ** 2)
+"""Of the points: dense at both ends, since either of ‖m‖ and u may be small against the other."""
+TOGETHER, ALONE = 3, 2
 """Rounds for all starts, and for the best of them."""
 DAMPINGS = (3e-14, 0.03, 0.3, 3.0)
 """θ in units of the Hessian's size; the first is there so that no system is singular."""
 ROUNDINGS = 16
 """By which Newton's step may score less than others: near the top, scores tell nothing apart."""
-STILL = 1e-6
+STILL = 1e-5
 """Newton's steps shorter than it are the last ones: the next is its square."""
 
 
 def highest(objective: Objective) -> Array:
     """The unit vector b with the highest score, d numbers."""
     xp = namespace(objective.frame.mean)
-    starts = _starts(objective, objective.forms)
-    if not objective.exact:  # the curve of the form at the best guess so far comes closer
+    if objective.exact:
+        starts = _starts(objective, objective.forms, 4)
+    else:  # the curve of the form at the best guess so far comes closer
+        starts = _starts(objective, objective.forms, 2)
         top = starts[xp.argmax(objective.scores(starts))]
-        nearer = _starts(objective, objective.form_at(top)[None, :, :])
+        nearer = _starts(objective, objective.form_at(top)[None, :, :], 2)
         starts = xp.concat([starts, nearer], axis=0)
     rows = climbed(objective, starts, TOGETHER)
     best = xp.argmax(objective.scores(rows))
     return climbed(objective, rows[best][None, :], ALONE)[0]
 
 
-def _starts(objective: Objective, forms: Array) -> Array:
-    """Of every form's curve the highest point, its neighbors, and the next highest peak."""
+def _starts(objective: Objective, forms: Array, count: int) -> Array:
+    """Of every form's curve so many highest points, and the highest peak beside the first."""
     xp = namespace(forms)
     along = curves(objective.frame, forms)
     rows = along.at(along.levels(xp.asarray(PLACES, dtype=forms.dtype))).rows
     rows = xp.concat([rows, along.starts[:, None, :]], axis=1)
-    count, n, d = rows.shape
-    rows = xp.reshape(rows, (count * n, d))
-    scores = xp.reshape(objective.scores(rows), (count, n))
+    curved, n, d = rows.shape
+    rows = xp.reshape(rows, (curved * n, d))
+    scores = xp.reshape(objective.scores(rows), (curved, n))
     top = xp.argmax(scores, axis=1)
     steps = scores[:, 1:] - scores[:, :-1]
     end = xp.ones_like(steps[:, :1])
@@ -63,9 +66,9 @@ def _starts(objective: Objective, forms: Array) -> Array:
     falls = xp.concat([steps, -end], axis=1) <= 0
     peaks = rises & falls & (np.arange(n) != top[:, None])
     other = xp.argmax(xp.where(peaks, scores, -np.inf), axis=1)
-    before, after = xp.maximum(top - 1, 0 * top), xp.minimum(top + 1, 0 * top + n - 1)
-    picked = xp.stack([top, before, after, other], axis=1) + n * np.arange(count)[:, None]
-    return xp.take(rows, xp.reshape(picked, (4 * count,)), axis=0)
+    picked = xp.concat([xp.argsort(scores, axis=1)[:, -count:], other[:, None]], axis=1)
+    picked = picked + n * np.arange(curved)[:, None]
+    return xp.take(rows, xp.reshape(picked, (curved * (count + 1),)), axis=0)
 
 
 def climbed(objective: Objective, rows: Array, rounds: int) -> Array:
