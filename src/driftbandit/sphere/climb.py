@@ -20,7 +20,7 @@ from driftbandit.sphere.path import curves
 
 __all__ = ["climbed", "highest", "residuals"]
 
-POINTS = 12
+POINTS = 20
 """Of a curve."""
 _T = (np.arange(POINTS) + 0.5) / POINTS
 PLACES = _T**3 / (_T**3 + (1 - _T) ** 2)
