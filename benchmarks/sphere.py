@@ -21,6 +21,7 @@ import argparse
 import itertools
 import json
 import multiprocessing
+import os
 import platform
 import sys
 import time
@@ -72,7 +73,9 @@ class Ucb:
         cross = rows[:, :, None] * slope[:, None, :]
         radial = 3 * rows[:, :, None] * rows[:, None, :] - eye
         hessian = bent - cross - cross.mT + deviation[:, None, None] * radial
-        return slope - deviation[:, None] * rows, hessian
+        slope = slope - deviation[:, None] * rows
+        cross = rows[:, :, None] * slope[:, None, :]
+        return slope, hessian + cross + cross.mT
 
 
 def objective_of(name: str, belief: Any, model: Any) -> Any:
@@ -90,7 +93,8 @@ def rough(objective: Any, rows: np.ndarray) -> np.ndarray:
         return np.asarray(objective.scores(rows))
     variance = (rows * rows) @ objective.frame.seen
     total = rows @ objective.frame.mean
-    for weight, square, form in zip(WEIGHTS, objective.squares, objective.squared, strict=True):
+    forms = objective.squared.swapaxes(0, 1)
+    for weight, square, form in zip(WEIGHTS, objective.squares, forms, strict=True):
         spread = ((rows @ form) * rows).sum(axis=1) / variance
         total += weight * (np.sqrt(square + spread) - np.sqrt(square))
     return total
@@ -135,6 +139,7 @@ def measured(task: tuple[int, int, int, int]) -> dict[str, list[tuple[str, float
 
 def quality(cases: int, directions: int) -> dict[str, Any]:
     figures: dict[str, Any] = {}
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for the processes, of which there is one a core
     with multiprocessing.get_context("spawn").Pool(cores()) as pool:
         for d in STATES:
             begin = time.perf_counter()
@@ -201,24 +206,7 @@ def speed(decisions: int) -> dict[str, Any]:
                 "SLSQP's largest lead": max(leads),
             }
         print(f"{name}: {figures[name]}", flush=True)
-    belief = agent_belief(model)
-    for steps in (1, 2):
-        weights = 0.8 ** np.arange(float(steps))
-        took = []
-        for _ in range(decisions // 4):
-            begin = time.perf_counter()
-            sphere.lookahead_arm(belief, model, weights)
-            took.append(time.perf_counter() - begin)
-        figures[f"lookahead_arm, {steps} ahead"] = {"median us": 1e6 * float(np.median(took))}
     return figures
-
-
-def agent_belief(model: Any) -> Any:
-    """A belief after some rewards."""
-    agent = db.Agent(model, "sphere", "kode")
-    for reward in (1.0, -2.0, 0.5, 3.0):
-        agent.tell(agent.ask(), reward)
-    return agent.state
 
 
 def bound(runs: int, rounds: int = 200) -> dict[str, Any]:

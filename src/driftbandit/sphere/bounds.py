@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit.sphere.frame import Frame
-from driftbandit.sphere.lengths import expected_length, with_derivatives
+from driftbandit.sphere.lengths import derivatives, expected_length
 from driftbandit.sphere.objectives import Idea, Lookahead
 from driftbandit.sphere.path import Curves, curves
 
@@ -61,19 +61,19 @@ def lookahead(objective: Lookahead, row: np.ndarray, score: float, accuracy: flo
     ceiling; several add up the tangents at ``row``. Both are above u wherever v is not across m, so
     that a gap stays however good the vector is.
     """
-    weights, squares, forms = objective.weights, objective.squares, objective.squared
+    weights, squares, forms = objective.weights, objective.squares, objective.squared.swapaxes(0, 1)
     shortest = float(weights @ np.sqrt(squares))
     if len(weights) == 1:
         weight, square = float(weights[0]), squares[:1]
 
         def gained(rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            length = with_derivatives(np.broadcast_to(square, rho.shape), 0 * rho, rho)
-            return weight * length.value - shortest, weight * length.c
+            length = expected_length(square, 0 * rho, rho)
+            return weight * length - shortest, derivatives(square, 0 * rho, rho, weight).c
 
         return _bounded(objective.frame, Ceiling(forms[0], gained), score, accuracy)
     x = row / np.sqrt((row * row) @ objective.frame.seen)
     at = np.einsum("i,hij,j->h", x, forms, x)
-    slopes = weights * with_derivatives(squares, 0 * at, at).c
+    slopes = derivatives(squares, 0 * at, at, weights).c
     height = float(weights @ expected_length(squares, 0 * at, at) - slopes @ at) - shortest
     form = np.tensordot(slopes, forms, axes=1)
 
@@ -107,7 +107,7 @@ def _bounded(frame: Frame, ceiling: Ceiling, score: float, accuracy: float) -> f
 def _over(along: Curves, ceiling: Ceiling, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """The bound over every interval of √ρ: with y linear, or, near a pole of y, constant."""
     levels = np.concatenate([low, (low + high) / 2, high])
-    duals = along.at(levels[None, :], refinements=10).duals[0]
+    duals = along.duals(levels[None, :])
     first, middle, last = np.maximum(duals, 0.0).reshape(3, -1)
     ends = np.stack([low, high]) ** 2
     linear = _highest(along.frame, ceiling, ends, np.stack([first, last]))

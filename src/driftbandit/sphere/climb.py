@@ -1,9 +1,9 @@
 """From the curve to the best vector: the highest points of the curve, climbed from by Newton.
 
-On the sphere the gradient of f = ⟨b, m⟩ + u is g − νb with g = m + ∇u, ν = ⟨b, g⟩, and minus its
-Hessian is νI − ∇²u between tangents. A step solves (νI − ∇²u + θI) δ = g − νb. θ = 0 is Newton's;
-with θ above the Hessian's size it points uphill whatever the Hessian. All are tried side by side,
-and the present point too, so that no round goes down.
+On the sphere the gradient of f = ⟨b, m⟩ + u is g = m + ∇u − μb, μ = ⟨b, m⟩, and minus its Hessian
+between tangents is M = μI − H, H that of u; b itself, which M takes to μb, is at right angles to g.
+A step solves (M + θI) δ = g. θ = 0 is Newton's; with θ above M's size it points uphill whatever M.
+All are tried side by side, and the present point too, so that no round goes down.
 """
 
 from __future__ import annotations
@@ -20,59 +20,53 @@ from driftbandit.sphere.path import curves
 
 __all__ = ["climbed", "highest", "residuals"]
 
-POINTS = 20
+POINTS = 10
 """Of a curve."""
 _T = (np.arange(POINTS) + 0.5) / POINTS
 PLACES = _T**3 / (_T**3 + (1 - _T) ** 2)
 """Of the points: dense at both ends, since either of ‖m‖ and u may be small against the other."""
-TOGETHER, ALONE = 3, 2
-"""Rounds for all starts, and for the best of them."""
-DAMPINGS = (3e-14, 0.03, 0.3, 3.0)
-"""θ in units of the Hessian's size; the first is there so that no system is singular."""
+KEPT = 2
+"""Points for every curve, the highest of all: they and their mirror images are climbed from."""
+TOGETHER, ALONE = 2, 12
+"""Rounds for all starts, and at most for the best of them."""
+DAMPINGS = (3e-14, 1e-5, 1e-2, 2.0)
+"""θ in units of M's size. The first is there so that no system is singular; the next
+leave a ridge, which bends, by shorter steps; the last always points uphill."""
+SMALLEST = 1e-36
+"""Of M's squared size, which is about one, so that zero can be divided by, too."""
 ROUNDINGS = 16
 """By which Newton's step may score less than others: near the top, scores tell nothing apart."""
-STILL = 1e-5
+STILL = 1e-4
 """Newton's steps shorter than it are the last ones: the next is its square."""
 
 
 def highest(objective: Objective) -> Array:
     """The unit vector b with the highest score, d numbers."""
     xp = namespace(objective.frame.mean)
-    if objective.exact:
-        starts = _starts(objective, objective.forms, 4)
-    else:  # the curve of the form at the best guess so far comes closer
-        starts = _starts(objective, objective.forms, 2)
-        top = starts[xp.argmax(objective.scores(starts))]
-        nearer = _starts(objective, objective.form_at(top)[None, :, :], 2)
-        starts = xp.concat([starts, nearer], axis=0)
-    rows = climbed(objective, starts, TOGETHER)
+    rough = objective.rough()
+    rows = climbed(rough, _starts(rough), TOGETHER)
     best = xp.argmax(objective.scores(rows))
     return climbed(objective, rows[best][None, :], ALONE)[0]
 
 
-def _starts(objective: Objective, forms: Array, count: int) -> Array:
-    """Of every form's curve so many highest points, and the highest peak beside the first."""
+def _starts(objective: Objective) -> Array:
+    """The highest points of the curves, and their mirror images.
+
+    The image in the plane across C's leading eigenvector has the same q. Where m says little about
+    the eigenvector there is a top on either side, and the curve, which jumps from one to the other
+    where m says nothing, may have points on one side only.
+    """
+    forms = objective.forms
     xp = namespace(forms)
     along = curves(objective.frame, forms)
-    rows = along.at(along.levels(xp.asarray(PLACES, dtype=forms.dtype))).rows
-    rows = xp.concat([rows, along.starts[:, None, :]], axis=1)
-    curved, n, d = rows.shape
-    rows = xp.reshape(rows, (curved * n, d))
-    scores = xp.reshape(objective.scores(rows), (curved, n))
-    top = xp.argmax(scores, axis=1)
-    steps = scores[:, 1:] - scores[:, :-1]
-    end = xp.ones_like(steps[:, :1])
-    rises = xp.concat([end, steps], axis=1) >= 0
-    falls = xp.concat([steps, -end], axis=1) <= 0
-    peaks = rises & falls & (np.arange(n) != top[:, None])
-    other = xp.argmax(xp.where(peaks, scores, -np.inf), axis=1)
-    picked = xp.concat([xp.argsort(scores, axis=1)[:, -count:], other[:, None]], axis=1)
-    picked = picked + n * np.arange(curved)[:, None]
-    return xp.take(rows, xp.reshape(picked, (curved * (count + 1),)), axis=0)
+    points = along.at(along.levels(xp.asarray(PLACES, dtype=forms.dtype)))
+    top = xp.argsort(objective.scores(points.rows))[-KEPT * forms.shape[0] :]
+    rows, leads = xp.take(points.rows, top, axis=0), xp.take(points.leads, top, axis=0)
+    return xp.concat([rows, rows - 2 * dots(rows, leads)[:, None] * leads], axis=0)
 
 
 def climbed(objective: Objective, rows: Array, rounds: int) -> Array:
-    """Every row, n × d, moved uphill so many times, under NumPy fewer where all stand still."""
+    """Every row, n × d, moved uphill so many times, fewer where all stand still."""
     if isinstance(rows, np.ndarray):
         for _ in range(rounds):
             rows, steps = _climbed_once(objective, rows)
@@ -81,19 +75,26 @@ def climbed(objective: Objective, rows: Array, rounds: int) -> Array:
         return rows
     from jax import lax  # which is loaded if the rows are its arrays
 
-    return lax.fori_loop(0, rounds, lambda _, rows: _climbed_once(objective, rows)[0], rows)
+    def moving(state: tuple[Any, Array, Array]) -> Any:
+        return (state[0] < rounds) & (abs(state[2]).max() >= STILL)
+
+    def moved(state: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
+        return (state[0] + 1, *_climbed_once(objective, state[1]))
+
+    return lax.while_loop(moving, moved, (0, rows, rows))[1]
 
 
 def _climbed_once(objective: Objective, rows: Array) -> tuple[Array, Array]:
     """The rows after a round, and Newton's steps."""
     xp = namespace(rows)
-    n, choices = rows.shape[0], len(DAMPINGS) + 1
+    n, d = rows.shape
+    choices = len(DAMPINGS) + 1
     steps = _steps(objective, rows)
     tried = xp.concat([normalized(rows[:, None, :] + steps), rows[:, None, :]], axis=1)
-    tried = xp.reshape(tried, (n * choices, rows.shape[1]))
+    tried = xp.reshape(tried, (n * choices, d))
     scores = xp.reshape(objective.scores(tried), (n, choices))
-    best = xp.argmax(scores + xp.abs(scores) * _preferred(rows.dtype), axis=1)
-    return xp.take(tried, best + choices * np.arange(n), axis=0), steps[:, 0]
+    best = xp.argmax(scores + _preferred(rows.dtype), axis=1)
+    return tried[best + choices * np.arange(n)], steps[:, 0]
 
 
 @functools.lru_cache(maxsize=8)
@@ -109,26 +110,25 @@ def _dampings(states: int, dtype: Any) -> np.ndarray:
 
 
 def residuals(objective: Objective, rows: Array) -> Array:
-    """‖(I − bbᵀ)∇f‖ of every row: zero at a stationary point."""
-    gradient, _ = objective.slopes(rows)
-    gradient = gradient + objective.frame.mean
-    tangent = gradient - dots(rows, gradient)[:, None] * rows
-    return namespace(rows).sqrt(dots(tangent, tangent))
+    """‖g‖ of every row: zero at a stationary point."""
+    gradient, _, _ = _slopes(objective, rows)
+    return namespace(rows).sqrt(dots(gradient, gradient))
+
+
+def _slopes(objective: Objective, rows: Array) -> tuple[Array, Array, Array]:
+    """g, n × d, and μ, n × 1, and H, n × d × d, of every row."""
+    slope, hessian = objective.slopes(rows)
+    height = (rows @ objective.frame.mean)[:, None]
+    return slope + objective.frame.mean - height * rows, height, hessian
 
 
 def _steps(objective: Objective, rows: Array) -> Array:
     """The step of every damping, n × dampings × d."""
+    n, d = rows.shape
     xp = namespace(rows)
-    eye = identity(rows.shape[1], rows.dtype)
-    slope, hessian = objective.slopes(rows)
-    gradient = slope + objective.frame.mean
-    height = dots(rows, gradient)[:, None]
-    tangent = gradient - height * rows
-    # (I − bbᵀ)(νI − ∇²u)(I − bbᵀ), where ∇²u b = −∇u since u does not depend on b's length.
-    cross = rows[:, :, None] * (slope + 0.5 * height * rows)[:, None, :]
-    flat = height[:, :, None] * eye - hessian - cross - cross.mT
-    square = xp.sum(flat * flat, axis=(1, 2))
-    size = xp.sqrt(xp.where(square > 0, square, 1.0))[:, None, None]
-    flat = flat / size + rows[:, :, None] * rows[:, None, :]
-    damped = flat[:, None] + _dampings(rows.shape[1], rows.dtype)
-    return xp.linalg.solve(damped, (tangent[:, :, None] / size)[:, None])[..., 0]
+    gradient, height, hessian = _slopes(objective, rows)
+    M = height[:, :, None] * identity(d, rows.dtype) - hessian
+    entries = xp.reshape(M, (n, d * d))
+    size = xp.sqrt(dots(entries, entries) + SMALLEST)[:, None, None]
+    damped = (M / size)[:, None] + _dampings(d, rows.dtype)
+    return xp.linalg.solve(damped, (gradient[:, :, None] / size)[:, None])[..., 0]

@@ -21,19 +21,18 @@ import numpy as np
 
 from driftbandit.arrays import Array, namespace
 
-__all__ = ["Length", "expected_length", "with_derivatives"]
+__all__ = ["Derivatives", "derivatives", "expected_length"]
 
-STEP = 0.4
-"""Of the trapezoidal rule in log s, whose error is about exp(−π²/STEP) = 2·10⁻¹¹."""
-REACH = {8: (-16.0, 24.0), 4: (-10.0, 12.0)}
-"""Ends of log s, by bytes of a number: what lies outside is below 4·10⁻¹¹, or 6·10⁻⁶ in single
-precision, whose numbers could not hold the powers of s beyond."""
+STEP, COARSE = 0.4, 0.8
+"""Of the trapezoidal rule in log s, whose error is about exp(−π²/STEP): 2·10⁻¹¹, or 4·10⁻⁶."""
+REACH, NEAR = (-16.0, 24.0), (-10.0, 12.0)
+"""Ends of log s: what lies outside is below 4·10⁻¹¹, or 6·10⁻⁶. Numbers of single precision could
+not hold the powers of s beyond the nearer ones."""
 
 
-class Length(NamedTuple):
-    """E √Y and its derivatives by B and C."""
+class Derivatives(NamedTuple):
+    """Of E √Y, by B and C."""
 
-    value: Array
     b: Array
     c: Array
     bb: Array
@@ -54,11 +53,12 @@ class _Rule(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def _rule(dtype: Any) -> _Rule:
-    low, high = REACH[dtype.itemsize]
-    log = np.arange(low, high + STEP / 2, STEP)
+def _rule(dtype: Any, coarse: bool) -> _Rule:
+    step = COARSE if coarse else STEP
+    low, high = NEAR if coarse or dtype.itemsize < 8 else REACH
+    log = np.arange(low, high + step / 2, step)
     s = np.exp(log)
-    weights = STEP / (2 * math.sqrt(math.pi)) * np.exp(-log / 2)
+    weights = step / (2 * math.sqrt(math.pi)) * np.exp(-log / 2)
     faded = weights * np.exp(-s)
     powers = np.stack([np.ones_like(s), s, s * s], axis=-1)
     return _Rule(
@@ -82,51 +82,52 @@ class _Shares(NamedTuple):
     """E e^(−sY) times weights, shape (…, n)."""
 
 
-def _shares(A: Array, B: Array, C: Array) -> _Shares:
+def _shares(A: Array, B: Array, C: Array, coarse: bool) -> _Shares:
     xp = namespace(C)
-    rule = _rule(np.dtype(C.dtype))
-    scale = xp.where(A + C > 0, A + C, xp.ones_like(C))
+    rule = _rule(np.dtype(C.dtype), coarse)
+    scale = A + C
+    scale = xp.where(scale > 0, scale, 1.0)
     a, b, c = A / scale, B / scale, C / scale
-    t = rule.s / (1 + (2 * c)[..., None] * rule.s)
+    g = 1 + (2 * c)[..., None] * rule.s
+    t = rule.s / g
     exponent = rule.s * ((2 * b * b)[..., None] * t - a[..., None])
-    return _Shares(rule, scale, b, t, rule.weights * xp.exp(exponent) * xp.sqrt(t / rule.s))
+    return _Shares(rule, scale, b, t, rule.weights * xp.exp(exponent) / xp.sqrt(g))
 
 
-def _value(xp: Any, moves: Array, shares: _Shares) -> Array:
-    inside = 1 + shares.rule.total - xp.sum(shares.mean, axis=-1)
-    return xp.where(moves, xp.sqrt(shares.scale) * inside, xp.zeros_like(inside))
-
-
-def expected_length(A: Array, B: Array, C: Array) -> Array:
+def expected_length(A: Array, B: Array, C: Array, coarse: bool = False) -> Array:
     """E √(A + 2Bω + Cω²), right to 10⁻¹⁰ of itself (2·10⁻⁵ in single precision).
 
     Args:
-        A: ‖m‖² ≥ 0, any shape.
-        B: ⟨m, v⟩, B² ≤ AC, the same shape.
-        C: ‖v‖² ≥ 0, the same shape.
+        A: ‖m‖² ≥ 0, of a shape that goes with C's.
+        B: ⟨m, v⟩, B² ≤ AC, the same shape as C.
+        C: ‖v‖² ≥ 0, any shape.
+        coarse: right to 2·10⁻⁵, from a quarter of the points.
 
     Returns:
-        That shape.
+        C's shape.
 
     Example:
         >>> one, zero = np.ones(1), np.zeros(1)
         >>> expected_length(zero, zero, one).round(9).tolist()  # √(2/π)
         [0.797884561]
     """
-    return _value(namespace(C), A + C > 0, _shares(A, B, C))
+    xp = namespace(C)
+    shares = _shares(A, B, C, coarse)
+    inside = 1 + shares.rule.total - xp.sum(shares.mean, axis=-1)
+    return xp.where(A + C > 0, xp.sqrt(shares.scale) * inside, 0.0)
 
 
-def with_derivatives(A: Array, B: Array, C: Array) -> Length:
-    """`expected_length` and its first and second derivatives by B and C.
+def derivatives(
+    A: Array, B: Array, C: Array, weights: Array = 1.0, coarse: bool = False
+) -> Derivatives:
+    """The first and second derivatives of weights × `expected_length` by B and C.
 
     Where m and v are in line to five digits the second ones are smoothed, as the kink is.
 
     Returns:
-        `Length` of six arrays of the shape of A.
+        `Derivatives` of five arrays of C's shape.
     """
-    xp = namespace(C)
-    shares = _shares(A, B, C)
-    rule, scale, b, t, mean = shares
+    rule, scale, b, t, mean = _shares(A, B, C, coarse)
     # Σ mean sⁱ tʲ: all that the derivatives of exp(log mean) ask for.
     sums = []
     for _ in range(4):
@@ -135,13 +136,14 @@ def with_derivatives(A: Array, B: Array, C: Array) -> Length:
     (t1, st1, _), (t2, st2, sst2), (_, st3, sst3), (_, _, sst4) = (
         (part[..., 0], part[..., 1], part[..., 2]) for part in sums
     )
-    bb = b * b
-    root = xp.sqrt(scale)
-    return Length(
-        _value(xp, A + C > 0, shares),
-        -4 * b * st1 / root,
-        (t1 + 4 * bb * st2 + rule.left) / root,
-        -4 * (st1 + 4 * bb * sst2) / (root * scale),
-        b * (12 * st2 + 16 * bb * sst3) / (root * scale),
-        -(3 * t2 + 24 * bb * st3 + 16 * bb * bb * sst4) / (root * scale),
+    first = weights / namespace(C).sqrt(scale)
+    second = first / scale
+    b4 = 4 * b
+    bb4 = b4 * b
+    return Derivatives(
+        -first * b4 * st1,
+        first * (t1 + bb4 * st2 + rule.left),
+        -4 * second * (st1 + bb4 * sst2),
+        second * b4 * (3 * st2 + bb4 * sst3),
+        -second * (3 * t2 + bb4 * (6 * st3 + bb4 * sst4)),
     )

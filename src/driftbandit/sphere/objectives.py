@@ -5,9 +5,9 @@ IDEA (P15) and lookahead depend on b through x = b / √(bᵀSb), by what its re
     IDEA        u = ‖T x‖
     lookahead   u = Σ_h w_h (E ‖m_h + T_h x ω‖ − ‖m_h‖),   m_h = Γ^h ẑ,   T_h = Γ^(h−1) T
 
-Each objective has ``scores(rows)`` for many vectors at once and ``slopes(rows)``, the gradient and
-the Hessian of u, for climbing. The gradient of u is at right angles to b: u does not depend on
-b's length.
+Each objective has ``scores(rows)`` for many vectors at once and, for climbing, ``slopes(rows)``:
+the gradient of u, which is at right angles to b, since u does not depend on b's length, and its
+Hessian between tangents, ∇²u + b ∇uᵀ + ∇u bᵀ, which takes b to zero.
 """
 
 from __future__ import annotations
@@ -35,18 +35,14 @@ class Objective(Protocol):
     def forms(self) -> Array:
         """Forms D, n × d × d, near whose curves (`path`) the best vector lies."""
 
-    @property
-    def exact(self) -> bool:
-        """Whether it lies on one of them."""
-
-    def form_at(self, row: Array) -> Array:
-        """The form on whose curve b lies, if b is the best vector."""
+    def rough(self) -> Objective:
+        """The same to five digits, where that takes less time."""
 
     def scores(self, rows: Array) -> Array:
         """⟨b, m⟩ + u of every row."""
 
     def slopes(self, rows: Array) -> tuple[Array, Array]:
-        """Gradient, n × d, and Hessian, n × d × d, of u at every row."""
+        """Gradient, n × d, and Hessian between tangents, n × d × d, of u at every row."""
 
 
 def _outer(left: Array, right: Array) -> Array:
@@ -54,19 +50,21 @@ def _outer(left: Array, right: Array) -> Array:
 
 
 def _by_row(x: Array, root: Array, frame: Frame, slope: Array, bent: Array) -> tuple[Array, Array]:
-    """Gradient and Hessian by b from those by x = b/√s, s = bᵀSb.
+    """`Objective.slopes` from gradient and Hessian by x = b/√s, s = bᵀSb.
 
     With z = Sx, γ = ⟨x, ∇⟩, p = ∇ − γz, k = ∇²x and ℓ = ½(⟨x, k⟩ + γ)z − k − p the chain rule gives
 
-        ∇_b = p/√s,   ∇²_b = (∇² − γS + zℓᵀ + ℓzᵀ)/s.
+        ∇_b = p/√s,   ∇²_b = (∇² − γS + zℓᵀ + ℓzᵀ)/s,   b ∇_bᵀ = x pᵀ.
     """
     z = x * frame.seen
     along = dots(x, slope)[:, None]
     p = slope - along * z
     k = (bent @ x[:, :, None])[:, :, 0]
-    cross = _outer(z, 0.5 * (dots(x, k)[:, None] + along) * z - k - p)
-    hessian = bent - along[:, :, None] * frame.diagonal + cross + cross.mT
-    return p / root[:, None], hessian / (root * root)[:, None, None]
+    ell = (0.5 * (dots(x, k)[:, None] + along)) * z - k - p
+    square = (root * root)[:, None]
+    cross = _outer(z / square, ell) + _outer(x, p)
+    hessian = (bent - along[:, :, None] * frame.diagonal) / square[:, :, None]
+    return p / root[:, None], hessian + cross + cross.mT
 
 
 class Idea(NamedTuple):
@@ -81,14 +79,9 @@ class Idea(NamedTuple):
         """TᵀT alone, whose root u is."""
         return self.form[None, :, :]
 
-    @property
-    def exact(self) -> bool:
-        """Yes."""
-        return True
-
-    def form_at(self, row: Array) -> Array:
-        """The same everywhere."""
-        return self.form
+    def rough(self) -> Idea:
+        """Itself."""
+        return self
 
     def scores(self, rows: Array) -> Array:
         """⟨b, m⟩ + ‖T x‖ of every row."""
@@ -110,7 +103,8 @@ class Idea(NamedTuple):
         u = xp.sqrt(xp.where(q > 0, q, math.inf))
         share = 1 / (u * s)
         gradient = (seen - q[:, None] * z) * share[:, None]
-        cross = _outer(gradient, z * (2 / s)[:, None] + gradient * (0.5 / u)[:, None])
+        k = z * (2 / s)[:, None] + gradient * (0.5 / u)[:, None]
+        cross = _outer(gradient, k - rows)
         C = self.form - q[:, None, None] * self.frame.diagonal
         return gradient, C * share[:, None, None] - cross - cross.mT
 
@@ -131,12 +125,14 @@ class Lookahead(NamedTuple):
     crosses: Array
     """e_h = T_hᵀ m_h, H × d: B_h = ⟨e_h, x⟩."""
     squared: Array
-    """D_h = T_hᵀ T_h, H × d × d: C_h = xᵀ D_h x."""
+    """D_h = T_hᵀ T_h, d × H × d: C_h = xᵀ D_h x."""
 
-    @property
-    def exact(self) -> bool:
-        """No: lengths depend on B_h too."""
-        return False
+    coarse: bool = False
+    """Whether lengths have five digits instead of ten."""
+
+    def rough(self) -> Lookahead:
+        """With lengths of five digits."""
+        return self._replace(coarse=True)
 
     @property
     def forms(self) -> Array:
@@ -147,35 +143,23 @@ class Lookahead(NamedTuple):
         along = (self.crosses * (self.weights / squares)[:, None]).T @ self.crosses
         return xp.stack([every, every - along])
 
-    def form_at(self, row: Array) -> Array:
-        """Σ w_h (f_C D_h + f_B/(2B_h) e_h e_hᵀ), whose x has the gradient of u, f = E ‖m_h + …‖."""
-        xp = namespace(row)
-        x = row[None, :] / xp.sqrt((row * row) @ self.frame.seen)
-        three, _ = self._three(x)
-        length = lengths.with_derivatives(*three)
-        still = three[1] == 0
-        bend = xp.where(still, 0.0, length.b / xp.where(still, 1.0, 2 * three[1]))
-        along = (self.crosses * (bend[0] * self.weights)[:, None]).T @ self.crosses
-        return self._mixed(length.c * self.weights)[0] + along
-
     def _mixed(self, shares: Array) -> Array:
         """Σ_h s_h D_h of every row of shares, n × H: n × d × d."""
-        xp = namespace(shares)
-        H, d, _ = self.squared.shape
-        return xp.reshape(shares @ xp.reshape(self.squared, (H, d * d)), (shares.shape[0], d, d))
+        return namespace(shares).permute_dims(shares @ self.squared, (1, 0, 2))
 
     def _three(self, x: Array) -> tuple[tuple[Array, Array, Array], Array]:
         """A, B, C of every x and h, n × H, and D_h x, n × H × d."""
-        along = x @ self.crosses.T
-        seen = (x[:, None, None, :] @ self.squared)[:, :, 0, :]
-        return (self.squares + 0 * along, along, dots(seen, x[:, None, :])), seen
+        xp = namespace(x)
+        d, H, _ = self.squared.shape
+        seen = xp.reshape(x @ xp.reshape(self.squared, (d, H * d)), (x.shape[0], H, d))
+        return (self.squares, x @ self.crosses.T, dots(seen, x[:, None, :])), seen
 
     def scores(self, rows: Array) -> Array:
         """⟨b, m⟩ + u of every row."""
         xp = namespace(rows)
         x = rows / xp.sqrt((rows * rows) @ self.frame.seen)[:, None]
         three, _ = self._three(x)
-        gained = lengths.expected_length(*three) - xp.sqrt(self.squares)
+        gained = lengths.expected_length(*three, coarse=self.coarse) - xp.sqrt(self.squares)
         return rows @ self.frame.mean + gained @ self.weights
 
     def slopes(self, rows: Array) -> tuple[Array, Array]:
@@ -184,14 +168,13 @@ class Lookahead(NamedTuple):
         root = xp.sqrt((rows * rows) @ self.frame.seen)
         x = rows / root[:, None]
         three, y = self._three(x)
-        _, f_b, f_c, f_bb, f_bc, f_cc = (
-            part * self.weights for part in lengths.with_derivatives(*three)
-        )
-        e = self.crosses
-        slope = f_b @ e + 2 * xp.sum(f_c[:, :, None] * y, axis=1)
-        left = f_bb[:, :, None] * e + 2 * f_bc[:, :, None] * y
-        right = 2 * f_bc[:, :, None] * e + 4 * f_cc[:, :, None] * y
-        bent = 2 * self._mixed(f_c) + e.T @ left + y.mT @ right
+        f_b, f_c, f_bb, f_bc, f_cc = lengths.derivatives(*three, self.weights, self.coarse)
+        e, twice = self.crosses, 2 * f_c
+        slope = f_b @ e + (twice[:, None, :] @ y)[:, 0, :]
+        mixed = (2 * f_bc)[:, :, None]
+        left = f_bb[:, :, None] * e + mixed * y
+        right = mixed * e + (4 * f_cc)[:, :, None] * y
+        bent = self._mixed(twice) + e.T @ left + y.mT @ right
         return _by_row(x, root, self.frame, slope, bent)
 
 
@@ -206,4 +189,4 @@ def lookahead(frame: Frame, belief: Belief, model: LGDS, weights: Array) -> Look
         squares.append(ahead @ ahead)
         crosses.append(moves.T @ ahead)
         forms.append(moves.T @ moves)
-    return Lookahead(frame, weights, xp.stack(squares), xp.stack(crosses), xp.stack(forms))
+    return Lookahead(frame, weights, xp.stack(squares), xp.stack(crosses), xp.stack(forms, axis=1))

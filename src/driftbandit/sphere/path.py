@@ -27,18 +27,21 @@ from driftbandit.sphere.frame import Frame, normalized, rounding
 
 __all__ = ["Curves", "Points", "curves"]
 
-GRID = 16
-"""Where a root is looked for at once; each refinement divides its interval by GRID − 1."""
-TICKS = np.linspace(0.0, 1.0, GRID)
+PARTS = 15
+"""Each refinement divides the interval of a root by it."""
+SMALLEST = 1e-18
+"""Added to m, whose size is about one, so that zero has a direction too."""
+TICKS = np.arange(1.0, PARTS) / PARTS
+"""Where it is divided."""
 
 
 class Points(NamedTuple):
-    """Points of the curves."""
+    """Points of the curves, of one form after the other."""
 
     rows: Array
-    """b, forms × n × d."""
-    duals: Array
-    """y of Lagrange's dual, forms × n."""
+    """b, forms n × d."""
+    leads: Array
+    """The leading eigenvectors of C, forms n × d."""
 
 
 class Curves(NamedTuple):
@@ -47,8 +50,8 @@ class Curves(NamedTuple):
     frame: Frame
     forms: Array
     """D, forms × d × d."""
-    starts: Array
-    """m in length one, or, where that is zero, the next most telling vector; forms × d."""
+    start: Array
+    """m in length one, or, where that is zero, some other vector; d numbers."""
     low: Array
     """√q(m) of every form."""
     high: Array
@@ -58,51 +61,55 @@ class Curves(NamedTuple):
         """√ρ of places x in [0, 1] along the curves: near the largest they turn quadratically."""
         return self.low[:, None] + (self.high - self.low)[:, None] * (1 - x * x)
 
-    def at(self, levels: Array, refinements: int = 2) -> Points:
-        """The best vectors with q = ρ.
+    def at(self, levels: Array) -> Points:
+        """The best vectors with q = ρ, from levels √ρ, forms × n; near enough to climb from."""
+        found = self._solved(levels, refinements=2)
+        rows = normalized((found.vectors @ found.shares[:, :, None])[:, :, 0])
+        return Points(rows, found.vectors[:, :, -1])
 
-        Args:
-            levels: √ρ, forms × n.
-            refinements: two leave τ − λ_max(C) right to 15 %, ten to ten digits.
-        """
+    def duals(self, levels: Array) -> Array:
+        """Lagrange's y at levels √ρ, forms × n; forms n numbers, right to ten digits."""
+        found = self._solved(levels, refinements=10)
+        square = self.frame.mean @ self.frame.mean  # m = N(τI − C)b, y = N²τ
+        return square * found.tau * dots(found.shares, found.shares) / found.size
+
+    def _solved(self, levels: Array, refinements: int) -> _Solved:
+        """The solutions; two refinements leave τ − λ_max(C) right to 15 %, ten to ten digits."""
         xp = namespace(self.forms)
-        count, n = levels.shape
-        squares = (levels * levels)[:, :, None, None]
-        C = self.forms[:, None] - squares * self.frame.diagonal
-        kappa, vectors = xp.linalg.eigh(C)
-        d = kappa.shape[-1]
-        parts = xp.reshape((self.starts[:, None, None, :] @ vectors)[:, :, 0, :], (count * n, d))
-        kappa, vectors = xp.reshape(kappa, (count * n, d)), xp.reshape(vectors, (count * n, d, d))
-        size = _or_one(xp.max(xp.abs(kappa), axis=1, keepdims=True))
-        gaps = (kappa[:, -1:] - kappa) / size
-        parts = _tilted(parts)
-        offset = _root(kappa / size, parts, gaps, refinements)
-        shares = parts / (offset + gaps)
-        rows = normalized((vectors @ shares[:, :, None])[:, :, 0])
-        tau = offset[:, 0] + kappa[:, -1] / size[:, 0]
-        square = self.frame.mean @ self.frame.mean
-        duals = square * tau * dots(shares, shares) / size[:, 0]  # m = N(τI − C)b, y = N²τ
-        return Points(xp.reshape(rows, (count, n, d)), xp.reshape(duals, (count, n)))
+        C = self.forms[:, None] - (levels * levels)[:, :, None, None] * self.frame.diagonal
+        d = C.shape[-1]
+        kappa, vectors = xp.linalg.eigh(xp.reshape(C, (-1, d, d)))
+        size = xp.maximum(kappa[:, -1:], -kappa[:, :1]) + SMALLEST**2
+        kappa = kappa / size
+        gaps = kappa[:, -1:] - kappa
+        parts = _tilted(self.start @ vectors)
+        offset = _root(kappa, parts, gaps, refinements)
+        return _Solved(vectors, parts / (offset + gaps), (offset + kappa[:, -1:])[:, 0], size[:, 0])
+
+
+class _Solved(NamedTuple):
+    """b ∝ (τI − C)⁻¹ m at many levels, in the frame of C and in units of its size."""
+
+    vectors: Array
+    """C's, forms n × d × d."""
+    shares: Array
+    """m_i / (τ − κ_i), forms n × d."""
+    tau: Array
+    """τ, forms n."""
+    size: Array
+    """The largest |κ_i|, forms n."""
 
 
 def curves(frame: Frame, forms: Array) -> Curves:
     """The curves of the forms D, forms × d × d."""
     xp = namespace(forms)
-    mean, seen = frame.mean, frame.seen
-    root = xp.sqrt(seen)
-    values, vectors = xp.linalg.eigh(forms / root[:, None] / root)
-    square = mean @ mean
-    guess = mean / xp.sqrt(_or_one(square))
-    second = normalized(vectors[:, :, max(-2, -len(root))] / root)
-    starts = xp.where(square > 0, guess, second)
-    low = dots((starts[:, None, :] @ forms)[:, 0, :], starts) / dots(starts * seen, starts)
-    low = xp.sqrt(xp.maximum(low, xp.zeros_like(low)))
-    high = xp.sqrt(xp.maximum(values[:, -1], xp.zeros_like(low)))
-    return Curves(frame, forms, starts, low, xp.maximum(low, high))
-
-
-def _or_one(value: Array) -> Array:
-    return namespace(value).where(value > 0, value, 1.0)
+    root = xp.sqrt(frame.seen)
+    values = xp.linalg.eigvalsh(forms / root[:, None] / root)
+    guess = frame.mean + SMALLEST
+    start = guess / xp.sqrt(guess @ guess)
+    low = (forms @ start) @ start / ((start * start) @ frame.seen)
+    low, high = (xp.sqrt(xp.maximum(end, 0.0)) for end in (low, values[:, -1]))
+    return Curves(frame, forms, start, low, xp.maximum(low, high))
 
 
 def _tilted(parts: Array) -> Array:
@@ -112,9 +119,9 @@ def _tilted(parts: Array) -> Array:
     the tilt it stops a rounding before it, at one of the two best vectors.
     """
     xp = namespace(parts)
-    least = rounding(parts.dtype) ** 0.75 * xp.max(xp.abs(parts), axis=1, keepdims=True)
     lead = parts[:, -1:]
-    lead = xp.where(xp.abs(lead) < least, xp.where(lead < 0, -least, least), lead)
+    least = rounding(parts.dtype) ** 0.75  # of m in length one
+    lead = xp.copysign(xp.maximum(xp.abs(lead), least), lead)
     return xp.concat([parts[:, :-1], lead], axis=1)
 
 
@@ -122,14 +129,13 @@ def _root(kappa: Array, parts: Array, gaps: Array, refinements: int) -> Array:
     """The δ > 0 with Σ κ_i m_i² / (δ + gap_i)² = 0, above which the sum is negative; n × 1."""
     xp = namespace(kappa)
     weights = (kappa * parts * parts)[:, :, None]
-    low = math.log(rounding(kappa.dtype)) - 5
-    log = xp.full((kappa.shape[0], 1), low, dtype=kappa.dtype)
-    width = 20.0 - low
+    log: Any = math.log(rounding(kappa.dtype)) - 5
+    width = 20.0 - log
     ticks: Any = TICKS.astype(kappa.dtype)
     for _ in range(refinements):
-        tried = xp.exp(log + width * ticks)  # n × GRID
-        inverse = 1 / (tried[:, :, None] + gaps[:, None, :])
-        above = xp.sum((inverse * inverse) @ weights > 0, axis=1)
-        width = width / (GRID - 1)
-        log = log + width * xp.clip(above - 1, 0, GRID - 2)
+        tried = xp.exp(log + width * ticks)[..., None]
+        inverse = 1 / (tried + gaps[:, None, :])  # n × ticks × d
+        above = xp.sum((inverse * inverse) @ weights > 0, axis=1)  # of all ticks the first
+        width = width / PARTS
+        log = log + width * above
     return xp.exp(log + width / 2)
