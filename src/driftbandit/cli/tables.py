@@ -29,10 +29,10 @@ def comparison(results: dict[str, Result]) -> Iterator[Table]:
 
 
 def _table(title: str) -> Table:
-    """A table that fits five families into 80 columns."""
+    """A table that fits five families into 80 columns, whose long names are cut before others."""
     width = min(len(title), 80)  # or a narrow table would break its title
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=0, show_edge=False, min_width=width)
-    table.add_column("policy", no_wrap=True)
+    table.add_column("policy", overflow="ellipsis")
     return table
 
 
@@ -49,7 +49,7 @@ def _excess(results: dict[str, Result]) -> Table:
     table = _table("Excess regret over the Kalman Oracle's: median (IQR) over runs")
     cells: dict[str, list[tuple[float, float]]] = {}
     for name, result in results.items():
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
         for policy, values in result.normalized(ORACLE).items():
             cells.setdefault(policy, []).append(median_and_iqr(values))
     best = [min(column, key=lambda cell: cell[0]) for column in zip(*cells.values(), strict=True)]
@@ -72,10 +72,10 @@ def _excess(results: dict[str, Result]) -> Table:
 def _single(name: str, result: Result) -> Table:
     table = _table(f"{name}: regret after {result.rounds} rounds")
     for heading in ("mean", "± s.e.", "median", "IQR"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     excess = result.normalized(ORACLE) if ORACLE in result.regret else {}
     if excess:
-        table.add_column("excess over Oracle", justify="right")
+        table.add_column("excess over Oracle", justify="right", no_wrap=True)
     rows = sorted(result.summary().items(), key=lambda item: item[1]["mean"])
     best = next((policy for policy, _ in rows if policy != ORACLE), None)
     for policy, row in rows:
@@ -97,7 +97,7 @@ def against(name: str, result: Result, baseline: str) -> Table:
     table = _table(f"{name}: run by run against the baseline, {baseline}")
     for heading in ("difference", "95 % interval", "wins, %"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict")
+    table.add_column("verdict", no_wrap=True)
     rows = result.compare(baseline, seed=result.seed)
     for policy, row in sorted(rows.items(), key=lambda item: item[1].median_difference):
         verdict = Text(row.verdict, VERDICT_STYLES.get(row.verdict, ""))

@@ -37,7 +37,17 @@ from driftbandit.policies.base import Noise, Policy, Problem
 from driftbandit.policies.optimistic import optimistic
 from driftbandit.policies.outline import Outline
 
-__all__ = ["TITLES", "Noise", "Outline", "Policy", "Problem", "available", "make", "optimistic"]
+__all__ = [
+    "TITLES",
+    "Noise",
+    "Outline",
+    "Policy",
+    "Problem",
+    "available",
+    "make",
+    "optimistic",
+    "usual",
+]
 
 _MODULES: dict[str, ModuleType] = {
     "lookahead": lookahead,
@@ -86,6 +96,16 @@ TITLES = {
 def available() -> tuple[str, ...]:
     """Names of all registered policies, in the order of tables."""
     return tuple(_MODULES)
+
+
+def usual() -> tuple[str, ...]:
+    """Those played where none are named: all but rollout, which takes longer than all the others.
+
+    Example:
+        >>> set(available()) - set(usual())
+        {'rollout'}
+    """
+    return tuple(name for name in _MODULES if name != "rollout")
 
 
 def make(policy: str | Policy, **parameters: Any) -> Policy:

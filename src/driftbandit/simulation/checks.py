@@ -11,7 +11,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.model import LGDS, checked_arms
-from driftbandit.policies import Policy, available, make
+from driftbandit.policies import Policy, make, usual
 from driftbandit.sphere import offer
 
 __all__ = [
@@ -149,10 +149,10 @@ def _believed(believed: Any, systems: list[System], warmup: int, sphere: bool) -
 def checked_policies(policies: Any, sphere: bool = False, arms: int = 1) -> dict[str, Policy]:
     """Policies by label: their name, with parameters where a name stands twice.
 
-    None: all that there are, or, on the sphere, all that can play there.
+    None: the usual ones, or, on the sphere, all that can play there.
     """
     if policies is None:
-        policies = offer.able() if sphere else available()
+        policies = offer.able() if sphere else usual()
         policies = [p for p in map(make, policies) if (p.most_arms or arms) >= arms]
     if isinstance(policies, str | Policy):
         policies = [policies]

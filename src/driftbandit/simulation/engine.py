@@ -71,7 +71,7 @@ def simulate(
         model: one LGDS (with ``arms``), or a sequence of (LGDS, arms), as `families.sample` gives.
         arms: k × d, with a single LGDS; or "sphere", here or in the pairs: every unit vector.
         policies: names such as "idea" or "kalman_ucb(width=2)", or `Policy` objects of your own;
-            None: every registered one that can play these arms.
+            None: every registered one that can play these arms, but rollout, which is slow.
         rounds: n, rounds per run.
         runs: independent runs per system.
         seed: whole number ≥ 0; the same seed gives the same numbers.
