@@ -147,6 +147,18 @@ def test_asking_is_deciding(name):
         assert_same(agent.state, before)
 
 
+def test_who_has_a_filter_says_what_it_expects():
+    """A policy without a score, too: thompson draws, and knows mean and spread all the same."""
+    agent = Agent(STATIONARY, ARMS_OF_STATIONARY, "thompson")
+    go_on(agent, reward_table(seed=14, rounds=10))
+    mean, cov = agent.state
+    decision = agent.ask()
+    row = np.asarray(ARMS_OF_STATIONARY)[decision.arm]
+    assert decision.mean == pytest.approx(row @ mean)
+    assert decision.uncertainty == pytest.approx(np.sqrt(row @ cov @ row))
+    assert decision.bonus is None
+
+
 @pytest.mark.parametrize("name", ["random", "rexp3"])
 def test_seeds(name):
     rewards = reward_table(seed=15)

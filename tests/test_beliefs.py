@@ -47,12 +47,12 @@ def wrong(truth):
 
 @pytest.fixture(scope="module")
 def plain(truth):
-    return db.simulate(truth, **STUDY)
+    return db.simulate(truth, None, POLICIES, **STUDY)
 
 
 @pytest.fixture(scope="module")
 def misled(truth, wrong):
-    return db.simulate(truth, believed=wrong, **STUDY)
+    return db.simulate(truth, None, POLICIES, believed=wrong, **STUDY)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_P24_wrong_filters_lose_more(plain, misled):
 @pytest.mark.parametrize("kind", [list, tuple, iter])
 def test_believing_the_truth_changes_nothing(kind, truth, plain):
     """Bit for bit, whatever kind of sequence it comes in."""
-    again = db.simulate(truth, believed=kind(truth), **STUDY)
+    again = db.simulate(truth, None, POLICIES, believed=kind(truth), **STUDY)
     assert again.curves.keys() == plain.curves.keys()
     for name in POLICIES:
         np.testing.assert_array_equal(again.curves[name], plain.curves[name])

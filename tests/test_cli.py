@@ -12,6 +12,8 @@ import driftbandit as db
 from driftbandit import model_file
 from driftbandit.cli import tables
 from driftbandit.cli.app import app
+from driftbandit.cli.simulate import _chosen
+from driftbandit.simulation.checks import checked_policies
 from driftbandit.statistics import Paired
 
 SMALL = ["--systems", "2", "--runs", "2", "--rounds", "40", "--states", "3", "--arms", "4"]
@@ -34,6 +36,13 @@ def test_json_equals_the_library():
         assert shown[name]["mean"] == row["mean"]
     assert shown["idea"]["normalized_median"] == np.median(result.normalized()["idea"])
     assert document["seed"] == 3
+
+
+def test_who_plays_where_nobody_is_named():
+    """Rollout, which takes longer than the others together, is asked for by name or by all."""
+    assert list(checked_policies(None)) == list(db.policies.usual())
+    assert list(_chosen("usual", sphere=False)) == list(db.policies.usual())
+    assert set(_chosen("all", sphere=False)) - set(_chosen("usual", sphere=False)) == {"rollout"}
 
 
 def test_table_of_one_family():

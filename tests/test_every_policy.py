@@ -75,7 +75,9 @@ def _played(name, library, model, arms, rewards, noise):
 def batch():
     """Every policy at once, three systems of the paper's size, two runs each."""
     systems = shuffled_systems(10, 10, 3, seed=5)
-    return systems, db.simulate(systems, rounds=ROUNDS, runs=2, seed=9, stream="batch")
+    return systems, db.simulate(
+        systems, None, POLICIES, rounds=ROUNDS, runs=2, seed=9, stream="batch"
+    )
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -102,7 +104,7 @@ def test_an_unstable_state(batch):
         for model, arms in batch[0]
     ]
     assert min(model.spectral_radius for model, _ in systems) > 1.09
-    result = db.simulate(systems, rounds=ROUNDS, runs=2, seed=9)
+    result = db.simulate(systems, None, POLICIES, rounds=ROUNDS, runs=2, seed=9)
     for name, regret in result.regret.items():
         assert np.isfinite(regret).all(), name
     assert (result.regret["idea"].mean(axis=1) < result.regret["random"].mean(axis=1)).all()
@@ -182,7 +184,7 @@ def test_ties_go_to_the_first_arm(name):
 def test_one_arm_one_state(reward_std):
     """k = d = 1: nothing to choose, no regret, no NaN, whatever the policy."""
     model = db.LGDS([[0.5]], [[1.0]], reward_std)
-    result = db.simulate(model, [[2.0]], rounds=70, runs=3)
+    result = db.simulate(model, [[2.0]], POLICIES, rounds=70, runs=3)
     for name in POLICIES:
         np.testing.assert_array_equal(result.regret[name], 0.0, err_msg=name)
 

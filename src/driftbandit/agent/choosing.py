@@ -114,6 +114,7 @@ def choose(
         errors.whole_number(place, f"arm of policy {policy.name!r}", low=0, high=last)
     if isinstance(state, Belief):
         row = offer.arms[place]
+        mean = float(row @ state.mean) if mean is None else mean
         uncertainty = math.sqrt(max(float(row @ state.cov @ row), 0.0))
     arm = place if offer.places is None else int(offer.places[place])
     return Chosen(place, arm, (mean, bonus, uncertainty))

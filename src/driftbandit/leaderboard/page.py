@@ -112,9 +112,10 @@ def _method(document: Document) -> str:
     return (
         "The regrets of a system's runs are averaged; their ratio to IDEA's, averaged over systems "
         "as a geometric mean, is what ranks, since with heavy tails one system can be most of a "
-        "sum. Regrets below a thousandth of random play's count as a thousandth, which concerns "
-        f"{100 * floored / pairs:.2g} % of the ratios. σ is 0 in half of Bernoulli's systems, and "
-        "stays 0 whatever it is multiplied with. Intervals are 95 % bootstraps over "
+        "sum. Regrets below a thousandth of random play's, or of the one they are compared with, "
+        f"count as a thousandth, which concerns {100 * floored / pairs:.2g} % of the ratios. σ is "
+        "0 in half of Bernoulli's systems, and stays 0 whatever it is multiplied with. Intervals "
+        "are 95 % bootstraps over "
         f"the {settings['systems']} systems of a family, drawn together for all "
         "policies and settings; better and worse mean that the interval excludes 1, which one "
         f"comparison in twenty does by chance.{few}"
@@ -168,9 +169,9 @@ def _overall(document: Document) -> Table:
             ]
         )
     return Table(
-        f"Over all cells. {STAR}: lowest. Better, worse: cells with clearly less or more regret "
-        "than IDEA. Lowest: cells in which it has the least. Level: cells in which nobody has "
-        "clearly less. Mean rank: the Oracle not counted.",
+        f"Each over all cells that it plays. {STAR}: lowest. Better, worse: cells with clearly "
+        "less or more regret than IDEA. Lowest: cells in which it has the least. Level: cells in "
+        "which nobody has clearly less. Mean rank: the Oracle not counted.",
         [
             "policy",
             "× IDEA's",

@@ -23,7 +23,7 @@ from driftbandit.leaderboard.settings import BASE, CEILING, SITS_OUT, Setting, s
 from driftbandit.policies import available, make
 from driftbandit.result import ORACLE
 from driftbandit.statistics import ends_of
-from driftbandit.study import Outcome
+from driftbandit.study import Outcome, Specification
 
 __all__ = ["Estimate", "document", "log_ratios", "ratio_of_sums"]
 
@@ -145,7 +145,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
     policies = list(dict.fromkeys(policy for found in means.values() for policy in found))
     return {
         "base": BASE,
-        "policies": [] if set(available()) == set(specification.policies) else policies,
+        "policies": _named(specification),
         "setups": {name: [s.heading, s.meaning] for name, s in settings.items()},
         "sits_out": {
             policy: [list(absence.settings), absence.reason]
@@ -161,6 +161,12 @@ def document(outcome: Outcome) -> dict[str, Any]:
         ),
         "rows": rows,
     }
+
+
+def _named(specification: Specification) -> list[str]:
+    """What --policies said, parameters included; nothing if it was all."""
+    given = list(specification.policies)
+    return [] if set(available()) == set(given) else given
 
 
 def _cell_rows(board: _Board, key: Key) -> list[dict[str, Any]]:
