@@ -194,6 +194,16 @@ def test_jax_plays_the_same_vector(name):
             assert np.asarray(compiled) == pytest.approx(plain, abs=1e-7)
 
 
+def test_single_precision_and_systems_along_the_axes():
+    """Where Newton's systems have exact zeros in them, and nothing is known about the mean."""
+    model = db.LGDS(np.diag([0.9, 0.5]), np.eye(2), 0.5)
+    policies = ["idea", "lookahead"]
+    single = db.simulate(model, "sphere", policies, rounds=8, runs=4, dtype=np.float32)
+    double = db.simulate(model, "sphere", policies, rounds=8, runs=4)
+    for name in policies:
+        assert single.regret[name] == pytest.approx(double.regret[name], rel=1e-3), name
+
+
 PLAYED = ("idea", "kode", "kalman_ucb", "kalman_oracle", "random")
 
 

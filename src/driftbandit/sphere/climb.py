@@ -105,8 +105,9 @@ def _preferred(dtype: Any) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def _dampings(states: int, dtype: Any) -> np.ndarray:
-    """θI of every damping."""
-    return np.array(DAMPINGS, dtype)[:, None, None] * identity(states, dtype)
+    """θI of every damping, none below a few roundings."""
+    sizes = np.maximum(DAMPINGS, ROUNDINGS * rounding(dtype))
+    return sizes.astype(dtype)[:, None, None] * identity(states, dtype)
 
 
 def residuals(objective: Objective, rows: Array) -> Array:
