@@ -206,6 +206,38 @@ def test_systems_along_the_axes():
         assert np.abs(arm) == pytest.approx([1, 0, 0], abs=1e-5)
 
 
+@pytest.mark.parametrize("name", ["idea", "kode", "kalman_ucb", "lookahead"])
+def test_a_known_state_is_followed(name):
+    """P = 0: nothing to learn, and ẑ in length one is best."""
+    agent = db.Agent(
+        db.LGDS(0.9 * np.eye(2), np.zeros((2, 2)), 1.0, np.zeros((2, 2)), [3, 4]), "sphere", name
+    )
+    for _ in range(3):
+        decision = agent.ask()
+        assert decision.arm == pytest.approx([0.6, 0.8])
+        agent.tell(decision, 1.0)
+
+
+SHRINKING = [
+    ([1e-160, -1e-160, 1e-160], [0, 0.25, 0], [[0, 1, 0], [2, 2, 1], [1, 1, -1]], 1.0),
+    ([1.0, 0.5], [1.0, 1.0], [[1e-52, 0], [0, 1e-52]], 1.0),
+    ([1.0, 0.0], [1e-158, 1e-166], [[0, 2], [0, 0]], 1e-75),
+    ([0.0, 0.0], [1e-300, 1e-310], [[0.9, 0.1], [0, 0.9]], 0.0),
+]
+
+
+@pytest.mark.parametrize(("mean", "variances", "transition", "reward_std"), SHRINKING)
+def test_numbers_too_small_to_be_squared(mean, variances, transition, reward_std):
+    """As in an agent that is asked for hundreds of rounds, and told nothing."""
+    belief = Belief(np.array(mean), np.diag(variances))
+    model = db.LGDS(transition, np.eye(len(mean)), reward_std, np.eye(len(mean)))
+    with np.errstate(all="ignore"):
+        for steps in (1, 3):
+            arm = sphere.lookahead_arm(belief, model, np.ones(steps))
+            assert arm @ arm == pytest.approx(1)
+        assert np.linalg.norm(sphere.idea_arm(belief, model)) == pytest.approx(1)
+
+
 PLAYED = ("idea", "kode", "kalman_ucb", "kalman_oracle", "random")
 
 

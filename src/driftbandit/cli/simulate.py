@@ -56,7 +56,7 @@ def command(
         typer.Option(
             help=f"Comma-separated: {', '.join(db.policies.available())}; parameters in "
             "parentheses, as in kalman_ucb(width=2); usual for all but rollout, which takes longer "
-            "than the others together; or all."
+            "than all others together; or all."
         ),
     ] = "usual",
     compare: Annotated[

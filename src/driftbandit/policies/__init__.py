@@ -99,7 +99,7 @@ def available() -> tuple[str, ...]:
 
 
 def usual() -> tuple[str, ...]:
-    """Those played where none are named: all but rollout, which takes longer than all the others.
+    """Those played where none are named: all but rollout, which takes longer than all together.
 
     Example:
         >>> set(available()) - set(usual())

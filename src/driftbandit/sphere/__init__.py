@@ -2,8 +2,8 @@
 
 A Kalman policy plays argmax ⟨a, ẑ⟩ + u(a | P) over the unit sphere. Kalman-UCB's is a trust-region
 problem (`secular`), IDEA's lies on a curve (`path`) that is searched and climbed from (`climb`);
-both have bounds (`bounds`) that prove it. Runs under NumPy and JAX with fixed counts; `best`, which
-proves, on NumPy alone.
+both have bounds (`bounds`) that prove it. Runs under NumPy and JAX, where the slowest of a batch
+says how long; `best`, which proves, on NumPy alone.
 """
 
 from driftbandit.sphere import offer

@@ -32,8 +32,8 @@ TOGETHER, ALONE = 2, 12
 DAMPINGS = (3e-14, 1e-5, 1e-2, 2.0)
 """θ in units of M's size. The first is there so that no system is singular; the next
 leave a ridge, which bends, by shorter steps; the last always points uphill."""
-SMALLEST = 1e-36
-"""Of M's squared size, which is about one, so that zero can be divided by, too."""
+LEAST = 1e-36
+"""Added to M's squared size, which is about one, so that zero can be divided by, too."""
 ROUNDINGS = 16
 """By which Newton's step may score less than others: near the top, scores tell nothing apart."""
 STILL = 1e-4
@@ -45,7 +45,7 @@ def highest(objective: Objective) -> Array:
     xp = namespace(objective.frame.mean)
     rough = objective.rough()
     rows = climbed(rough, _starts(rough), TOGETHER)
-    best = xp.argmax(objective.scores(rows))
+    best = xp.argmax(_scores(objective, rows))
     return climbed(objective, rows[best][None, :], ALONE)[0]
 
 
@@ -60,9 +60,15 @@ def _starts(objective: Objective) -> Array:
     xp = namespace(forms)
     along = curves(objective.frame, forms)
     points = along.at(along.levels(xp.asarray(PLACES, dtype=forms.dtype)))
-    top = xp.argsort(objective.scores(points.rows))[-KEPT * forms.shape[0] :]
+    top = xp.argsort(_scores(objective, points.rows))[-KEPT * forms.shape[0] :]
     rows, leads = xp.take(points.rows, top, axis=0), xp.take(points.leads, top, axis=0)
     return xp.concat([rows, rows - 2 * dots(rows, leads)[:, None] * leads], axis=0)
+
+
+def _scores(objective: Objective, rows: Array) -> Array:
+    """Of every row; of one that is none, since numbers were too small or too large, minus ∞."""
+    scores = objective.scores(rows)
+    return namespace(rows).where(scores == scores, scores, -np.inf)  # NaN differs from itself
 
 
 def climbed(objective: Objective, rows: Array, rounds: int) -> Array:
@@ -92,7 +98,7 @@ def _climbed_once(objective: Objective, rows: Array) -> tuple[Array, Array]:
     steps = _steps(objective, rows)
     tried = xp.concat([normalized(rows[:, None, :] + steps), rows[:, None, :]], axis=1)
     tried = xp.reshape(tried, (n * choices, d))
-    scores = xp.reshape(objective.scores(tried), (n, choices))
+    scores = xp.reshape(_scores(objective, tried), (n, choices))
     best = xp.argmax(scores + _preferred(rows.dtype), axis=1)
     return tried[best + choices * np.arange(n)], steps[:, 0]
 
@@ -130,6 +136,6 @@ def _steps(objective: Objective, rows: Array) -> Array:
     gradient, height, hessian = _slopes(objective, rows)
     M = height[:, :, None] * identity(d, rows.dtype) - hessian
     entries = xp.reshape(M, (n, d * d))
-    size = xp.sqrt(dots(entries, entries) + SMALLEST)[:, None, None]
+    size = xp.sqrt(dots(entries, entries) + LEAST)[:, None, None]
     damped = (M / size)[:, None] + _dampings(d, rows.dtype)
     return xp.linalg.solve(damped, (gradient[:, :, None] / size)[:, None])[..., 0]

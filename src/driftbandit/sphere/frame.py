@@ -50,10 +50,6 @@ class Frame(NamedTuple):
     unit: Array
     """The larger of ‖m‖ and ‖T S^(−½)‖, Frobenius' norm: scores are about as large."""
 
-    def outside(self, rows: Array) -> Array:
-        """Vectors b as vectors a."""
-        return rows @ self.vectors.T
-
 
 def framed(belief: Belief, model: LGDS) -> Frame:
     """The belief in its own frame."""

@@ -122,7 +122,8 @@ def derivatives(
 ) -> Derivatives:
     """The first and second derivatives of weights × `expected_length` by B and C.
 
-    Where m and v are in line to five digits the second ones are smoothed, as the kink is.
+    Those by B lose digits where C is more than e^24 times A (e^12 if coarse), and all second ones
+    where m and v are in line to five digits: there the length has a kink, and the rule smooths it.
 
     Returns:
         `Derivatives` of five arrays of C's shape.

@@ -140,7 +140,8 @@ class Lookahead(NamedTuple):
         xp = namespace(self.squares)
         squares = xp.where(self.squares > 0, self.squares, 1.0)
         every = self._mixed(self.weights[None, :])[0]
-        along = (self.crosses * (self.weights / squares)[:, None]).T @ self.crosses
+        unit = self.crosses / xp.sqrt(squares)[:, None]
+        along = (unit * self.weights[:, None]).T @ unit
         return xp.stack([every, every - along])
 
     def _mixed(self, shares: Array) -> Array:

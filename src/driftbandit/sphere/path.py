@@ -30,7 +30,7 @@ __all__ = ["Curves", "Points", "curves"]
 PARTS = 15
 """Each refinement divides the interval of a root by it."""
 SMALLEST = 1e-18
-"""Added to m, whose size is about one, so that zero has a direction too."""
+"""By which m, whose size is about one, is lengthened, so that zero has a direction too."""
 TICKS = np.arange(1.0, PARTS) / PARTS
 """Where it is divided."""
 
@@ -68,7 +68,10 @@ class Curves(NamedTuple):
         return Points(rows, found.vectors[:, :, -1])
 
     def duals(self, levels: Array) -> Array:
-        """Lagrange's y at levels √ρ, forms × n; forms n numbers, right to ten digits."""
+        """Lagrange's y at levels √ρ, forms × n; forms n numbers, right to ten digits in most cases.
+
+        In the hard case they are those of another m nearby. Any y ≥ 0 gives a bound.
+        """
         found = self._solved(levels, refinements=10)
         square = self.frame.mean @ self.frame.mean  # m = N(τI − C)b, y = N²τ
         return square * found.tau * dots(found.shares, found.shares) / found.size
@@ -105,7 +108,7 @@ def curves(frame: Frame, forms: Array) -> Curves:
     xp = namespace(forms)
     root = xp.sqrt(frame.seen)
     values = xp.linalg.eigvalsh(forms / root[:, None] / root)
-    guess = frame.mean + SMALLEST
+    guess = frame.mean + xp.copysign(SMALLEST, frame.mean)
     start = guess / xp.sqrt(guess @ guess)
     low = (forms @ start) @ start / ((start * start) @ frame.seen)
     low, high = (xp.sqrt(xp.maximum(end, 0.0)) for end in (low, values[:, -1]))

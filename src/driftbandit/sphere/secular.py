@@ -97,5 +97,6 @@ def _root(weights: Array, gaps: Array, radius: Array) -> Array:
     for _ in range(NEWTON):  # on 1/√sum, concave and nearly a line: from the left, never beyond
         squares = weights / (t + gaps) ** 2
         size = xp.sqrt(xp.sum(squares))
-        t = t + (size / radius - 1) * xp.sum(squares) / xp.sum(squares / (t + gaps))
+        slope = _or_one(xp.sum(squares / (t + gaps)))  # zero where P is: any t will do
+        t = t + (size / radius - 1) * xp.sum(squares) / slope
     return t
