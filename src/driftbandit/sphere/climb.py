@@ -20,11 +20,6 @@ from driftbandit.sphere.path import curves
 
 __all__ = ["climbed", "highest", "residuals"]
 
-POINTS = 10
-"""Of a curve."""
-_T = (np.arange(POINTS) + 0.5) / POINTS
-PLACES = _T**3 / (_T**3 + (1 - _T) ** 2)
-"""Of the points: dense at both ends, since either of ‖m‖ and u may be small against the other."""
 KEPT = 2
 """Points for every curve, the highest of all: they and their mirror images are climbed from."""
 TOGETHER, ALONE = 2, 12
@@ -59,7 +54,7 @@ def _starts(objective: Objective) -> Array:
     forms = objective.forms
     xp = namespace(forms)
     along = curves(objective.frame, forms)
-    points = along.at(along.levels(xp.asarray(PLACES, dtype=forms.dtype)))
+    points = along.at(along.levels(_places(objective.points, forms.dtype)))
     top = xp.argsort(_scores(objective, points.rows))[-KEPT * forms.shape[0] :]
     rows, leads = xp.take(points.rows, top, axis=0), xp.take(points.leads, top, axis=0)
     return xp.concat([rows, rows - 2 * dots(rows, leads)[:, None] * leads], axis=0)
@@ -67,8 +62,7 @@ def _starts(objective: Objective) -> Array:
 
 def _scores(objective: Objective, rows: Array) -> Array:
     """Of every row; of one that is none, since numbers were too small or too large, minus ∞."""
-    scores = objective.scores(rows)
-    return namespace(rows).where(scores == scores, scores, -np.inf)  # NaN differs from itself
+    return namespace(rows).fmax(objective.scores(rows), -np.inf)
 
 
 def climbed(objective: Objective, rows: Array, rounds: int) -> Array:
@@ -101,6 +95,13 @@ def _climbed_once(objective: Objective, rows: Array) -> tuple[Array, Array]:
     scores = xp.reshape(_scores(objective, tried), (n, choices))
     best = xp.argmax(scores + _preferred(rows.dtype), axis=1)
     return tried[best + choices * np.arange(n)], steps[:, 0]
+
+
+@functools.lru_cache(maxsize=8)
+def _places(points: int, dtype: Any) -> np.ndarray:
+    """Of the points: dense at both ends, since either of ‖m‖ and u may be small."""
+    t = (np.arange(points) + 0.5) / points
+    return np.asarray(t**3 / (t**3 + (1 - t) ** 2), dtype)
 
 
 @functools.lru_cache(maxsize=8)

@@ -35,6 +35,10 @@ class Objective(Protocol):
     def forms(self) -> Array:
         """Forms D, n × d × d, near whose curves (`path`) the best vector lies."""
 
+    @property
+    def points(self) -> int:
+        """How many of every curve to look at."""
+
     def rough(self) -> Objective:
         """The same to five digits, where that takes less time."""
 
@@ -78,6 +82,11 @@ class Idea(NamedTuple):
     def forms(self) -> Array:
         """TᵀT alone, whose root u is."""
         return self.form[None, :, :]
+
+    @property
+    def points(self) -> int:
+        """Enough: with 8 to 24 the same vector in all but one of 18 600 random cases."""
+        return 8
 
     def rough(self) -> Idea:
         """Itself."""
@@ -129,6 +138,11 @@ class Lookahead(NamedTuple):
 
     coarse: bool = False
     """Whether lengths have five digits instead of ten."""
+
+    @property
+    def points(self) -> int:
+        """More than IDEA needs, since its curves come near the best vector only."""
+        return 10
 
     def rough(self) -> Lookahead:
         """With lengths of five digits."""
