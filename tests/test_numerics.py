@@ -151,13 +151,17 @@ def test_rounding_up_is_small():
         assert np.abs(cov - exact).max() <= 1e-11 * np.abs(exact).max()
 
 
-@pytest.mark.parametrize("family", db.families.FAMILIES)
-def test_float32_in_the_papers_setting(family):
-    """k = d = 10, n = 1000, all policies, every family: no NaN, and IDEA still works (P20)."""
-    systems = db.families.sample(family, systems=50)
-    single = db.simulate(systems, rounds=1000, runs=2, dtype=np.float32)
-    slow = db.simulate(systems[:10], None, ["rollout"], rounds=60, runs=2, dtype=np.float32)
-    for name, regret in (single.regret | slow.regret).items():
-        assert np.isfinite(regret).all(), name
-        assert (regret >= 0).all(), name
-    assert np.median(single.normalized()["idea"]) < np.median(single.normalized()["random"]) / 1.5
+def test_float32_in_the_papers_setting():
+    """k = d = 10, n = 1000, all policies, every family: no NaN, and IDEA still works (P20).
+
+    One test, since what is compiled for a family serves the others.
+    """
+    for family in db.families.FAMILIES:
+        systems = db.families.sample(family, systems=50)
+        single = db.simulate(systems, rounds=1000, runs=2, dtype=np.float32)
+        slow = db.simulate(systems[:10], None, ["rollout"], rounds=60, runs=2, dtype=np.float32)
+        for name, regret in (single.regret | slow.regret).items():
+            assert np.isfinite(regret).all(), (family, name)
+            assert (regret >= 0).all(), (family, name)
+        excess = {name: np.median(values) for name, values in single.normalized().items()}
+        assert excess["idea"] < excess["random"] / 1.5, family
