@@ -139,13 +139,13 @@ def measured(task: tuple[int, int, int, int]) -> dict[str, list[tuple[str, float
     return rows
 
 
-def quality(cases: int, directions: int) -> dict[str, Any]:
+def quality(first: int, cases: int, directions: int) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for the processes, of which there is one a core
     with multiprocessing.get_context("spawn").Pool(cores()) as pool:
         for d in STATES:
             begin = time.perf_counter()
-            edges = np.linspace(0, cases, 4 * cores() + 1).astype(int)
+            edges = first + np.linspace(0, cases, 4 * cores() + 1).astype(int)
             tasks = [(d, int(a), int(b), directions) for a, b in itertools.pairwise(edges)]
             parts = pool.map(measured, tasks, chunksize=1)
             for name in SOLVED:
@@ -265,6 +265,7 @@ def main() -> None:
     """Measure all and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="of the cases; 1000 for fresh ones")
     parser.add_argument("--directions", type=int, default=10**5)
     parser.add_argument("--decisions", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=2000)
@@ -277,7 +278,7 @@ def main() -> None:
         "scipy": scipy.__version__,
         "speed": speed(options.decisions),
         "theorem 2": bound(options.runs),
-        "quality": quality(options.cases, options.directions),
+        "quality": quality(options.first, options.cases, options.directions),
         "a harder rival": harder(options.cases),
     }
     figures["minutes"] = (time.perf_counter() - begin) / 60
