@@ -17,25 +17,22 @@ from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
 from driftbandit.policies.scale import reward_drift, reward_scale
 
-__all__ = ["checked", "constants", "longest", "radius", "relative_drift"]
-
-
-def longest(arms: Array) -> float:
-    """L², the largest ‖a‖²."""
-    return float(np.einsum("kd,kd->k", arms, arms).max())
+__all__ = ["checked", "constants", "radius", "relative_drift"]
 
 
 def constants(
-    delta: float, ridge: float, bound: float | None, model: LGDS, arms: Array, rounds: int
+    delta: float, ridge: float | None, bound: float | None, model: LGDS, arms: Array, rounds: int
 ) -> dict[str, float]:
-    """The numbers in β: R from the model, and S = √tr Z where no bound is given."""
+    """The numbers in β: R from the model, λ = L² and S = √tr Z where they are not given."""
+    longest = float(np.einsum("kd,kd->k", arms, arms).max())
+    ridge = longest if ridge is None else ridge
     if bound is None:
         bound = math.sqrt(max(float(np.trace(model.settled_moment(rounds))), 0.0))
     return {
         "ridge": ridge,
         "scale": reward_scale(model, arms, rounds),
         "log_odds": 2 * math.log(1 / delta),
-        "growth": longest(arms) / (ridge * model.states),
+        "growth": longest / (ridge * model.states),
         "bias": math.sqrt(ridge) * bound,
     }
 

@@ -54,10 +54,8 @@ def prepare(
     if gamma is None:
         drift = confidence.relative_drift(model, arms, rounds)
         gamma = 1 - min(1 / d, (drift / d) ** (2 / 3))
-    if ridge is None:
-        ridge = confidence.longest(arms)
     constants = confidence.constants(delta, ridge, bound, model, arms, rounds)
-    start = ridge * np.eye(d)
+    start = constants["ridge"] * np.eye(d)
     return constants | {"gamma": gamma}, DiscountedState(start, start, np.zeros(d), np.zeros(()))
 
 

@@ -53,10 +53,8 @@ def prepare(
         drift = confidence.relative_drift(model, arms, rounds)
         best = d**0.25 / math.sqrt(drift) if drift > 0 else math.inf
         batch = int(min(rounds, 2**31 - 1, max(d, best)))
-    if ridge is None:
-        ridge = confidence.longest(arms)
     constants = confidence.constants(delta, ridge, bound, model, arms, rounds)
-    start = RestartedState(np.eye(d) / ridge, np.zeros(d), np.zeros(()))
+    start = RestartedState(np.eye(d) / constants["ridge"], np.zeros(d), np.zeros(()))
     return constants | {"batch": np.int32(batch)}, start
 
 

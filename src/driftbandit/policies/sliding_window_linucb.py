@@ -64,13 +64,11 @@ def prepare(
         size = 1 << (window - 1).bit_length()  # few sizes, so that studies share compiled programs
     else:
         size = window
-    if ridge is None:
-        ridge = confidence.longest(arms)
     constants = confidence.constants(delta, ridge, bound, model, arms, rounds)
     volume = d * (math.log1p(constants["growth"] * d * window) + math.log(1 / delta))
     radius = constants["bias"] + constants["scale"] * math.sqrt(volume)
     ring = np.zeros((size, d)), np.zeros(size), np.zeros((), np.int32)
-    start = LinearWindowState(ridge * np.eye(d), np.zeros(d), *ring)
+    start = LinearWindowState(constants["ridge"] * np.eye(d), np.zeros(d), *ring)
     return {"radius": radius, "window": np.int32(window)}, start
 
 

@@ -52,10 +52,8 @@ def prepare(
     if gamma is None:
         drift = confidence.relative_drift(model, arms, rounds)
         gamma = 1 - min(1 / d, max(1 / rounds, math.sqrt(drift / d)))
-    if ridge is None:
-        ridge = confidence.longest(arms)
     constants = confidence.constants(delta, ridge, bound, model, arms, rounds)
-    start = WeightedState(ridge * np.eye(d), np.zeros(d), np.zeros(()))
+    start = WeightedState(constants["ridge"] * np.eye(d), np.zeros(d), np.zeros(()))
     return constants | {"gamma": gamma}, start
 
 

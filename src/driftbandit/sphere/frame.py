@@ -26,7 +26,7 @@ from driftbandit.arrays import Array, dots, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 
-__all__ = ["Frame", "framed", "identity", "normalized", "rounding"]
+__all__ = ["Frame", "framed", "identity", "normalized", "or_one", "rounding"]
 
 FLOOR = 4.0
 """Roundings of the largest variance that are added to every one."""
@@ -58,17 +58,18 @@ def framed(belief: Belief, model: LGDS) -> Frame:
     variances = xp.maximum(variances, 0.0)
     floor = FLOOR * rounding(variances.dtype) * variances[-1]
     seen = variances + model.reward_std**2 + floor
-    largest = _or_one(seen[-1])
+    largest = or_one(seen[-1])
     moves = (model.transition @ vectors) * (variances / xp.sqrt(largest))
-    seen = _or_one(seen / largest)  # all zero: P and σ are, and nothing moves
+    seen = or_one(seen / largest)  # all zero: P and σ are, and nothing moves
     mean = belief.mean @ vectors
     size = xp.sum(moves * moves / seen)
-    unit = xp.sqrt(_or_one(xp.maximum(mean @ mean, size)))
+    unit = xp.sqrt(or_one(xp.maximum(mean @ mean, size)))
     diagonal = seen * identity(seen.shape[0], seen.dtype)
     return Frame(vectors, variances, mean / unit, seen, diagonal, moves / unit, unit)
 
 
-def _or_one(value: Array) -> Array:
+def or_one(value: Array) -> Array:
+    """The value, and one where it is not above zero: to divide by."""
     return namespace(value).where(value > 0, value, 1.0)
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.arrays import Array, namespace
-from driftbandit.sphere.frame import normalized, rounding
+from driftbandit.sphere.frame import normalized, or_one, rounding
 
 __all__ = ["Secular", "solved"]
 
@@ -57,11 +57,11 @@ def solved(mean: Array, cov: Array, width: Array) -> Secular:
     xp = namespace(cov)
     values, vectors = xp.linalg.eigh(cov)
     eps = rounding(values.dtype)
-    largest = _or_one(xp.max(values))
+    largest = or_one(xp.max(values))
     values = xp.maximum(values / largest, xp.zeros_like(values))
     radius = width * xp.sqrt(largest)
     m = mean @ vectors
-    unit = _or_one(xp.max(xp.abs(m)) + radius)
+    unit = or_one(xp.max(xp.abs(m)) + radius)
     m = m / unit
     radius = xp.maximum(radius / unit, xp.asarray(eps**2, dtype=values.dtype))
     lead = xp.where(m[-1] < 0, xp.minimum(m[-1], -eps), xp.maximum(m[-1], eps))
@@ -73,10 +73,6 @@ def solved(mean: Array, cov: Array, width: Array) -> Secular:
     multiplier = values[-1] + offset
     dual = multiplier * (radius * radius + xp.sum(m * m / (offset + gaps)))
     return Secular(arm, multiplier * largest, unit * xp.sqrt(dual))
-
-
-def _or_one(value: Array) -> Array:
-    return namespace(value).where(value > 0, value, 1.0)
 
 
 def _root(weights: Array, gaps: Array, radius: Array) -> Array:
@@ -97,6 +93,6 @@ def _root(weights: Array, gaps: Array, radius: Array) -> Array:
     for _ in range(NEWTON):  # on 1/√sum, concave and nearly a line: from the left, never beyond
         squares = weights / (t + gaps) ** 2
         size = xp.sqrt(xp.sum(squares))
-        slope = _or_one(xp.sum(squares / (t + gaps)))  # zero where P is: any t will do
+        slope = or_one(xp.sum(squares / (t + gaps)))  # zero where P is: any t will do
         t = t + (size / radius - 1) * xp.sum(squares) / slope
     return t
