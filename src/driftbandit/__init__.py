@@ -19,6 +19,7 @@ from driftbandit.agent import Agent, Decision, Refit
 from driftbandit.errors import InvalidInput, NotDetectable
 from driftbandit.model import LGDS
 from driftbandit.result import Result
+from driftbandit.system import System
 
 if TYPE_CHECKING:
     from driftbandit import identify, paper, study
@@ -36,6 +37,7 @@ __all__ = [
     "NotDetectable",
     "Refit",
     "Result",
+    "System",
     "advise",
     "families",
     "identify",

@@ -1,0 +1,95 @@
+"""A system with its arms and their names: what `fit` learns, a model file holds, an agent plays.
+
+system = db.load_model("model.json")
+agent = db.Agent(system)             # decisions say system.names, not row numbers
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.model import LGDS, checked_arms
+
+__all__ = ["Name", "System", "checked_names"]
+
+Name = str | int
+"""What an arm is called: a text, or a whole number."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class System:
+    """A model, its arms, and what the arms are called.
+
+    Args:
+        model: the `LGDS` that drives the rewards.
+        arms: k × d, one row of features per arm.
+        names: k different texts or whole numbers; None: the row numbers 0 … k − 1.
+
+    Example:
+        >>> system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]], ["left", "right"])
+        >>> system.names, system.index("right")
+        (('left', 'right'), 1)
+    """
+
+    model: LGDS
+    arms: np.ndarray
+    names: tuple[Name, ...] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        arms = checked_arms(self.arms, self.model)
+        object.__setattr__(self, "arms", arms)
+        object.__setattr__(self, "names", checked_names(self.names, len(arms)))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, System)
+            and self.names == other.names
+            and np.array_equal(self.arms, other.arms)
+            and self.model == other.model
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self.names[:4])) + (", …" if len(self.names) > 4 else "")
+        return f"System({self.model.states} states, {len(self.names)} arms: {shown})"
+
+    def index(self, name: Name) -> int:
+        """The row of the arm with that name."""
+        if name in self.names and not isinstance(name, bool):
+            return self.names.index(name)
+        valid = ", ".join(map(str, self.names[:20])) + (", …" if len(self.names) > 20 else "")
+        raise errors.InvalidInput("arm", f"{name!r} is no arm's name", f"valid: {valid}")
+
+
+def checked_names(names: Iterable[Any] | None, arms: int, argument: str = "names") -> tuple:
+    """One name for each arm, all different; the row numbers where none are given.
+
+    Example:
+        >>> checked_names(None, 3)
+        (0, 1, 2)
+    """
+    if names is None:
+        return tuple(range(arms))
+    remedy = "give one text or whole number for each arm"
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise errors.InvalidInput(argument, f"is {names!r}", remedy)
+    found = [int(name) if isinstance(name, np.integer) else name for name in names]
+    for place, name in enumerate(found):
+        is_text = isinstance(name, str) and name.strip()
+        if not is_text and (isinstance(name, bool) or not isinstance(name, int)):
+            shown = errors.printable(repr(name)[:60])
+            raise errors.InvalidInput(argument, f"entry [{place}] is {shown}", remedy)
+    if len(found) != arms:
+        raise errors.InvalidInput(argument, f"are {len(found)} for {arms} arms", remedy)
+    for name, times in Counter(map(str, found)).items():  # 1 and "1" look the same on a page
+        if times > 1:
+            shown = errors.printable(repr(name)[:60])
+            raise errors.InvalidInput(argument, f"hold {shown} twice", "give each name once")
+    return tuple(found)

@@ -1,0 +1,41 @@
+"""A system: model, arms and the arms' names."""
+
+import numpy as np
+import pytest
+
+import driftbandit as db
+from driftbandit.system import checked_names
+
+MODEL = db.LGDS([[0.5]], [[1.0]], 1.0)
+
+
+def test_names_default_to_row_numbers():
+    system = db.System(MODEL, [[1.0], [2.0]])
+    assert system.names == (0, 1)
+    assert system.index(1) == 1
+
+
+def test_names_may_be_texts_or_whole_numbers():
+    assert db.System(MODEL, [[1.0], [2.0]], ["b", "a"]).index("a") == 1
+    assert db.System(MODEL, [[1.0], [2.0]], np.array([7, 5])).names == (7, 5)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a"], "are 1 for 2 arms"),
+        (["a", "a"], "hold 'a' twice"),
+        ([1, "1"], "hold '1' twice"),
+        (["a", True], r"entry \[1\] is True"),
+        (["a", " "], r"entry \[1\] is ' '"),
+        ("ab", "is 'ab'"),
+    ],
+)
+def test_bad_names_are_refused(names, message):
+    with pytest.raises(db.InvalidInput, match=message):
+        checked_names(names, 2)
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(db.InvalidInput, match="'c' is no arm's name; valid: a, b"):
+        db.System(MODEL, [[1.0], [2.0]], ["a", "b"]).index("c")
