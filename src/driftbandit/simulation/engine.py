@@ -26,7 +26,7 @@ __all__ = ["simulate"]
 Progress = Callable[[float], None]
 
 
-LIMITS = {"cpu": blocks.Limits(64, 256e6), "gpu": blocks.Limits(32_768, 8e9)}
+LIMITS = {"cpu": blocks.Limits(64, 256e6), "gpu": blocks.Limits(16_384, 8e9)}
 """On a CPU what stays in cache, on a GPU what keeps it busy."""
 
 
@@ -123,12 +123,12 @@ def simulate(
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
     job = _Job(
         _plan(systems, runs, rounds, target),
-        stacking.environment(systems),
-        {label: _sized(player, target) for label, player in players.items()},
+        _resident(stacking.environment(systems), dtype, target),
+        {label: _sized(player, dtype, target) for label, player in players.items()},
         blocks.checkpoints(rounds, checkpoints),
         rounds,
         {role: draws.role_key(seed, stream, role) for role in roles},
-        programs.Game(regret, common_noise, sphere),
+        programs.Game(regret, common_noise, sphere, target.platform != "cpu"),
         first_system,
         dtype,
         target,
@@ -182,9 +182,23 @@ def _limits(device: Any) -> blocks.Limits:
     return LIMITS["cpu" if device.platform == "cpu" else "gpu"]
 
 
-def _sized(player: stacking.Player, device: Any) -> _Sized:
+def _resident(tree: Any, dtype: np.dtype, device: Any) -> Any:
+    """The arrays on the device, in the precision of the study, for all of its blocks."""
+
+    def cast(leaf: np.ndarray) -> np.ndarray:
+        return leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf
+
+    with programs.numerics(dtype):
+        return jax.device_put(jax.tree.map(cast, tree), device)
+
+
+def _sized(player: stacking.Player, dtype: np.dtype, device: Any) -> _Sized:
     held = sum(leaf[0].size for leaf in jax.tree.leaves((player.problem, player.state)))
-    return _Sized(player, blocks.lanes(_limits(device), 3 * held + player.workspace))
+    there = player._replace(
+        problem=_resident(player.problem, dtype, device),
+        state=_resident(player.state, dtype, device),
+    )
+    return _Sized(there, blocks.lanes(_limits(device), 3 * held + player.workspace))
 
 
 def _plan(systems: list[System], runs: int, rounds: int, device: Any) -> blocks.Plan:
@@ -243,29 +257,20 @@ def _on_device(job: _Job, block: blocks.Block) -> _Block:
     def put(tree: Any) -> Any:
         return jax.device_put(tree, job.device)
 
-    def of_lanes(tree: Any, lanes: slice = slice(None)) -> Any:
-        """A lane has the arrays of its system to itself."""
-
-        def pick(leaf: np.ndarray) -> np.ndarray:
-            leaf = leaf[block.systems[lanes]]
-            return leaf.astype(job.dtype) if leaf.dtype.kind == "f" else leaf
-
-        return put(jax.tree.map(pick, tree))
-
     def seat(sized: _Sized, lanes: slice) -> _Seat:
         player = sized.player
         roles = (draws.REWARD, player.role)
         return _Seat(
             lanes,
             [draws.Key(*(word[lanes] for word in keys[role])) for role in roles],
-            of_lanes(player.problem, lanes),
+            programs.of_lanes(player.problem, systems[lanes]),
             environment.model.reward_std[lanes],
-            of_lanes(player.state, lanes),
+            programs.of_lanes(player.state, systems[lanes]),
         )
 
-    numbers = put((block.systems + job.first_system, block.runs))
-    keys = {role: programs.lane_keys(put(key), *numbers) for role, key in job.roles.items()}
-    environment = of_lanes(job.environment)
+    systems, numbers, runs = put((block.systems, block.systems + job.first_system, block.runs))
+    keys = {role: programs.lane_keys(put(key), numbers, runs) for role, key in job.roles.items()}
+    environment = programs.of_lanes(job.environment, systems)
     return _Block(
         keys,
         programs.start(keys[draws.START], environment),

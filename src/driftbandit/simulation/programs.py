@@ -113,12 +113,21 @@ class Game(NamedTuple):
     common_noise: bool = False
     sphere: bool = False
     """Whether all unit vectors are arms; ``values`` are then the state itself."""
+    whole_spans: bool = False
+    """Whether a span is played to its end even if fewer rounds are left, and what is too much
+    thrown away: a GPU must not wait for the host to say after every round whether to go on."""
 
 
 @jax.jit
 def lane_keys(role: Key, systems: Array, runs: Array) -> Key:
     """A role's key for every lane."""
     return jax.vmap(draws.run_key, (None, 0, 0))(role, systems, runs)
+
+
+@jax.jit
+def of_lanes(tree: Any, systems: Array) -> Any:
+    """Arrays with a leading systems axis as every lane's own, by its system's number."""
+    return jax.tree.map(lambda leaf: leaf[systems], tree)
 
 
 @jax.jit
@@ -247,6 +256,7 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
             return state, regret, path.at[place].set(regret)
 
         path = jnp.zeros((span, *regret.shape), regret.dtype)
-        return jax.lax.fori_loop(0, count, play, (state, regret, path))
+        last = span if game.whole_spans else count
+        return jax.lax.fori_loop(0, last, play, (state, regret, path))
 
     return jax.jit(program)
