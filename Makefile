@@ -4,13 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test nightly bench lint clean
+NUMBERS := $(addprefix tests/test_,simulate.py every_policy.py beyond.py rivals.py beliefs.py em.py)
+
+.PHONY: demo test numbers nightly bench lint clean
 
 demo: $(VENV)/demo  ## the paper's comparison, small: a table and a plot in under two minutes
 	$(BIN)/driftbandit simulate --family all --systems 20 --runs 4 --rounds 500 --plot demo.png
 
 test: $(VENV)/test lint  ## lint, types and tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+numbers: $(VENV)/test  ## the tests that compare numbers, for runs under other XLA_FLAGS
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(NUMBERS)
 
 lint: $(VENV)/test
 	$(BIN)/ruff check .
