@@ -131,9 +131,8 @@ def command(
     predicted = identify.one_step(found, read)
     name = errors.printable(log.name)
     saved: list[tuple[str, Path, bytes]] = []
-    model = model_file.to_document(found.model, found.arms, found.names)
     if out is not None:
-        saved.append(("Model", out, json.dumps(model, ensure_ascii=False).encode() + b"\n"))
+        saved.append(("Model", out, model_file.to_bytes(found.system)))
     if plot is not None:
         saved.append(("Plot", plot, _picture(found, predicted, name, plot)))
     from driftbandit.files import write_whole
@@ -143,7 +142,8 @@ def command(
     summary = _summary(found, read, predicted)
     if as_json:
         document = {"driftbandit": db.__version__, "log": name, "seed": seed} | summary
-        print(json.dumps(document | {"model": model}, indent=2, allow_nan=False))
+        document["model"] = model_file.to_document(found.system)
+        print(json.dumps(document, indent=2, allow_nan=False))
     else:
         _show(Console(highlight=False), found, summary, name)
     console = Console(stderr=as_json, highlight=False)

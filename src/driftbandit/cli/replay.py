@@ -21,6 +21,7 @@ from driftbandit import errors
 from driftbandit.cli import progress
 from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.cli.simulate import split_policies
+from driftbandit.system import label
 
 if TYPE_CHECKING:  # loads JAX
     from driftbandit.replays import Replay, Row
@@ -249,7 +250,7 @@ def _words(result: Replay) -> list[str]:
 
 
 def _yardsticks(result: Replay) -> str:
-    arms = {name: errors.printable(rule.arm) for name, rule in result.yardsticks.items()}
+    arms = {n: "" if r.arm is None else label(r.arm) for n, r in result.yardsticks.items()}
     return ", ".join(f"{name} is {WHAT[name].format(arms[name])}" for name in result.yardsticks)
 
 

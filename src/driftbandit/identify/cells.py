@@ -244,5 +244,5 @@ def problem(column: str, value: Any, known: Any = (), called: str = "") -> tuple
 
 def some(names: Any) -> str:
     """The names, or as many as fit on a line."""
-    few = ", ".join(errors.printable(name[:30]) for name in names[:6])
+    few = ", ".join(errors.printable(str(name)[:30]) for name in names[:6])
     return few + (f", … ({len(names)} arms)" if len(names) > 6 else "")

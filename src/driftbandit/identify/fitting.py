@@ -12,12 +12,13 @@ from driftbandit import errors
 from driftbandit.identify import em
 from driftbandit.identify.basis import measured
 from driftbandit.identify.climb import climb
-from driftbandit.identify.log import Arms, Log
+from driftbandit.identify.log import Log
 from driftbandit.identify.meter import Meter, Share
-from driftbandit.identify.readers import as_log
+from driftbandit.identify.readers import log_and_features
 from driftbandit.identify.selection import Selection, candidates, select, splits
 from driftbandit.identify.starts import beginning, of_model
 from driftbandit.model import LGDS, factor
+from driftbandit.system import Name, System
 
 __all__ = ["Fit", "data_of", "fit"]
 
@@ -42,7 +43,7 @@ class Fit:
     model: LGDS
     arms: np.ndarray
     """k × d, or k × (d + 1) with offsets."""
-    names: tuple[str, ...]
+    names: tuple[Name, ...]
     """What the log calls the arms."""
     log_likelihoods: np.ndarray
     """Of the log along the climb from the best start, with the prior's part; it never falls."""
@@ -56,6 +57,11 @@ class Fit:
     """What the log cannot tell."""
     selection: Selection | None = None
     """How the number of states was chosen; None: it was given, or there was no choice."""
+
+    @property
+    def system(self) -> System:
+        """Model, arms and names: what `simulate`, `advise` and `save_model` take."""
+        return System(self.model, self.arms, self.names)
 
 
 def fit(
@@ -78,9 +84,10 @@ def fit(
 
     Args:
         log: a path (CSV or Parquet), a table, a mapping of columns, or a `Log`.
-        arms: k × d features, in the order of the log's arm names where these are numbers; or
-            `Arms`, as `read_arms` gives. None: what the arms read is estimated too, or, with as
-            many states as arms, each arm has a state of its own.
+        arms: k × d features of arms that the log numbers: row i is of arm i, or, if the numbers
+            are others and there are k, of the i-th by size; or `Arms`, as `read_arms` gives. None:
+            what the arms read is estimated too, or, with as many states as arms, each arm has a
+            state of its own.
         states: d; None: the number of features, or without arms the number that best predicts
             rewards it was not learned from, see `selection.select`.
         structure: of Γ: "free"; "diagonal" or "scalar", which come with a diagonal Q.
@@ -209,16 +216,8 @@ def _name(structure: Any) -> em.Structure:
 
 def _read(log: Any, arms: Any, states: int | None) -> tuple[Log, np.ndarray | None, int | None]:
     """The log, the arms' features if they are given, and the number of states if it is."""
-    if isinstance(arms, Arms):
-        read, features = as_log(log, arms.names), arms.features
-    elif arms is not None:
-        features = errors.matrix(arms, "arms", shape=(None, None))
-        read = as_log(log, log.names if isinstance(log, Log) else _numbered(len(features)))
-        if len(read.names) != len(features):
-            problem = f"has {len(features)} rows for the log's {len(read.names)} arms"
-            raise errors.InvalidInput("arms", problem, "give one row of features for each arm")
-    else:
-        read = as_log(log)
+    read, features = log_and_features(log, arms)
+    if features is None:
         if states is not None:
             states = errors.whole_number(states, "states", low=1, high=len(read.names))
         return read, None, states
@@ -274,10 +273,6 @@ def _has_size(rewards: np.ndarray) -> bool:
         remedy = f"measure them in other units: sizes from {ends} are read"
         raise errors.InvalidInput("log", f"has rewards up to {largest:g}", remedy)
     return largest > 0
-
-
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(str(number) for number in range(count))
 
 
 def data_of(log: Log, states: int = 1) -> em.Data:
@@ -369,7 +364,7 @@ def _warnings(
         said.append("The likelihood was still rising: give more iterations.")
     played = np.bincount(data.arms[data.seen > 0], minlength=len(log.names)) > 0
     if not played.all():
-        silent = [log.names[i] for i in np.flatnonzero(~played)[:5]]
+        silent = [str(log.names[i]) for i in np.flatnonzero(~played)[:5]]
         said.append(f"No reward was seen of {(~played).sum()} arms: {', '.join(silent)}.")
     hidden = _hidden_directions(parameters, played)
     if hidden:

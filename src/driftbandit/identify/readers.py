@@ -9,6 +9,7 @@ An arms file says what each arm reads of the state: a column ``arm``, and one co
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import Any
 
@@ -16,9 +17,10 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.identify import cells, files
-from driftbandit.identify.log import NO_ZERO, Arms, Log, Sequence, checked_names
+from driftbandit.identify.log import NO_ZERO, Arms, Log, Sequence, checked_names, names_of
+from driftbandit.system import Name
 
-__all__ = ["as_log", "read_arms", "read_log"]
+__all__ = ["as_log", "log_and_features", "read_arms", "read_log"]
 
 REQUIRED = ("round", "arm", "reward")
 COLUMNS = ("sequence", *REQUIRED)
@@ -30,8 +32,8 @@ def read_log(path: Any, names: Any = None) -> Log:
     Args:
         path: the file, .csv, .csv.gz or .parquet, with the columns round, arm, reward and, if it
             holds several independent sequences, sequence.
-        names: the labels of the arms there are, in order; None: those that were played, in order
-            of first appearance.
+        names: of the arms there are, in order; None: those that were played, sorted: by size if
+            all are whole numbers, else as text.
 
     Returns:
         The log; its rows are grouped by sequence and stay in the file's order.
@@ -56,7 +58,7 @@ def as_log(data: Any, names: Any = None) -> Log:
 
     Example:
         >>> as_log({"round": [0, 1, 1], "arm": ["b", 3, 3.0], "reward": [1, 2, 3]}).names
-        ('b', '3')
+        ('3', 'b')
     """
     names = None if names is None else checked_names(names)
     if isinstance(data, Log):
@@ -71,6 +73,48 @@ def as_log(data: Any, names: Any = None) -> Log:
         remedy = "give a Log, a path, a mapping of columns or an Arrow table"
         raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
     return _log(table, names)
+
+
+def log_and_features(log: Any, arms: Any = None) -> tuple[Log, np.ndarray | None]:
+    """The log, and what each of its arms reads of the state, if that is given.
+
+    Args:
+        log: anything `as_log` takes.
+        arms: `Arms`; or k × d features of arms that the log numbers: row i is of arm i, or, if
+            the numbers are others and there are k, of the i-th by size; None: not known.
+
+    Example:
+        >>> log = {"round": [0, 1, 2], "arm": [10, 9, 5], "reward": [1, 2, 3]}
+        >>> log_and_features(log, [[1.0], [2.0], [3.0]])[0].names
+        (5, 9, 10)
+        >>> log_and_features(log | {"arm": [2, 0, 2]}, [[1.0], [2.0], [3.0]])[0].names
+        (0, 1, 2)
+    """
+    if arms is None:
+        return as_log(log), None
+    if isinstance(arms, Arms):
+        return as_log(log, arms.names), arms.features
+    features = errors.matrix(arms, "arms", shape=(None, None))
+    k, read = len(features), as_log(log)
+    if not isinstance(log, Log):
+        words = [name for name in read.names if isinstance(name, str)]
+        if words:
+            problem = f"is an array, and the log calls an arm {cells.shown(words[0])}"
+            remedy = "say which row is whose: give Arms(names, features)"
+            raise errors.InvalidInput("arms", problem, remedy)
+        if set(read.names) <= set(range(k)):
+            read = _renamed(read, tuple(range(k)))
+    if len(read.names) != k:
+        problem = f"has {k} rows for the log's {len(read.names)} arms"
+        raise errors.InvalidInput("arms", problem, "give one row of features for each arm")
+    return read, features
+
+
+def _renamed(log: Log, names: tuple[Name, ...]) -> Log:
+    """The same log, its arms counted along ``names``, which hold all of its own."""
+    places = np.array([names.index(name) for name in log.names])
+    moved = [dataclasses.replace(one, arms=places[one.arms]) for one in log.sequences]
+    return dataclasses.replace(log, sequences=tuple(moved), names=names)
 
 
 def read_arms(path: Any) -> Arms:
@@ -92,11 +136,12 @@ def read_arms(path: Any) -> Arms:
 # Logs
 
 
-def _log(table: files.Table, names: tuple[str, ...] | None) -> Log:
+def _log(table: files.Table, names: tuple[Name, ...] | None) -> Log:
     for column in table.columns:  # before what is missing: a misspelled name is both
         errors.closest(column, f"{table.name} column", COLUMNS)
     _check_columns(table, REQUIRED)
-    arms, sequences, clock = cells.Labels(names), cells.Labels(), _Clock()
+    arms = cells.Labels(None if names is None else [str(name) for name in names])
+    sequences, clock = cells.Labels(), _Clock()
     parts: list[tuple[np.ndarray, ...]] = []
     rows = 0
     for columns, numbers in table.blocks:
@@ -133,7 +178,10 @@ def _log(table: files.Table, names: tuple[str, ...] | None) -> Log:
     if not parts:
         raise errors.InvalidInput(table.name, "holds no rows", "give at least one decision")
     labels = sequences.names if "sequence" in table.columns else [""]
-    return Log(tuple(_grouped(parts, labels)), names or tuple(arms.names))
+    found = names or names_of(arms.names)
+    order = range(len(found)) if names else sorted(range(len(found)), key=found.__getitem__)
+    ranks = np.argsort(order)
+    return Log(tuple(_grouped(parts, labels, ranks)), tuple(found[i] for i in order))
 
 
 class _Clock:
@@ -162,14 +210,16 @@ class _Clock:
         return n, 0
 
 
-def _grouped(parts: list[tuple[np.ndarray, ...]], labels: list[str]) -> list[Sequence]:
-    """The sequences of all rows, each in its own order."""
+def _grouped(
+    parts: list[tuple[np.ndarray, ...]], labels: list[str], ranks: np.ndarray
+) -> list[Sequence]:
+    """The sequences of all rows, each in its own order; arms are counted by their ranks."""
     codes, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
     parts.clear()
     if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable")
         columns = [column[order] for column in columns]
-    columns[1] = columns[1].astype(np.int64)
+    columns[1] = ranks[columns[1]]
     for column in columns:
         column.setflags(write=False)
     ends = np.cumsum(np.bincount(codes)).tolist()
@@ -211,7 +261,7 @@ def _arms(table: files.Table) -> Arms:
         parts.append(rows)
     if not parts:
         raise errors.InvalidInput(table.name, "holds no rows", "give one row per arm")
-    return Arms(tuple(labels.names), np.concatenate(parts))
+    return Arms(names_of(labels.names), np.concatenate(parts))
 
 
 def _arm_problem(given: dict[str, Any], row: int, first: str | None) -> tuple[str, str]:

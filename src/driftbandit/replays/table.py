@@ -13,6 +13,7 @@ from driftbandit import errors
 from driftbandit.identify import cells, files
 from driftbandit.identify.log import Arms, Log, Sequence, checked_names
 from driftbandit.identify.readers import REQUIRED, as_log, read_arms
+from driftbandit.system import Name
 
 __all__ = ["Table", "as_table"]
 
@@ -27,7 +28,7 @@ class Table:
 
     Args:
         rewards: T × k; NaN where an arm was not on offer, or its reward is unknown.
-        names: k labels of the arms; None: their numbers.
+        names: of the arms, k texts or whole numbers; (): their numbers.
         features: k × d, what is known of each arm.
         title: what the data is called.
         unit: of the rewards.
@@ -39,7 +40,7 @@ class Table:
     """
 
     rewards: np.ndarray
-    names: tuple[str, ...] = ()
+    names: tuple[Name, ...] = ()
     features: np.ndarray | None = None
     title: str = ""
     unit: str = ""
@@ -47,7 +48,7 @@ class Table:
     def __post_init__(self) -> None:
         rewards = _rewards(self.rewards)
         k = rewards.shape[1]
-        names = checked_names(self.names or tuple(str(i) for i in range(k)))
+        names = checked_names(self.names or range(k))
         if len(names) != k:
             problem = f"are {len(names)} for {k} arms"
             raise errors.InvalidInput("names", problem, "name every column of rewards")
@@ -110,7 +111,7 @@ def as_table(data: Any, names: Any = None, features: Any = None) -> Table:
         data: a `Table`; a `Log`, or what `read_log` reads: the path of a CSV or Parquet file, or
             columns round, arm and reward; or a wide table, one column per arm: an array, a mapping
             of columns, a data frame.
-        names: the labels of the arms there are, where the data does not say.
+        names: of the arms there are, where the data does not say.
         features: k × d, or `Arms`, or the path of an arms file.
 
     Example:

@@ -9,6 +9,7 @@ import numpy as np
 from driftbandit import errors, kalman, steady_state
 from driftbandit.model import LGDS, checked_arms, same_cov
 from driftbandit.policies.optimistic import Bonus
+from driftbandit.system import takes_system
 from driftbandit.theory import checks
 
 __all__ = ["Schedule", "every_arm_is_left", "exploration_schedule"]
@@ -32,6 +33,7 @@ class Schedule(NamedTuple):
         return len(self.cycle) or None
 
 
+@takes_system
 def exploration_schedule(
     model: LGDS, arms: Any, bonus: Bonus, rounds: int = 2000, cov: Any = None
 ) -> Schedule:
@@ -98,6 +100,7 @@ def _period(played: np.ndarray, covs: np.ndarray) -> int | None:
     return None
 
 
+@takes_system
 def every_arm_is_left(model: LGDS, arms: Any, bonus: Bonus) -> bool:
     """Lemma 3's condition: for every arm a another one has u(a′ | P_a) ≥ u(a | P_a) (P14).
 
