@@ -140,7 +140,7 @@ def write(system: System, path: str | Path) -> None:
         driftbandit.errors.InvalidInput: path: is model.toml; end it in .json
     """
     if not isinstance(system, System):
-        raise errors.InvalidInput("system", f"is {system!r:.60}", "give a System")
+        raise errors.InvalidInput("system", f"has type {type(system).__name__}", "give a System")
     if not str(path).lower().endswith(".json"):
         raise errors.InvalidInput("path", f"is {errors.printable(str(path))}", "end it in .json")
     files.write_whole(Path(path), to_bytes(system))
