@@ -283,21 +283,25 @@ HEADERS = {
     "BOM alone": ("\ufeff", ": is empty"),
     "unknown": (
         "round,arm,rewards\n0,x,1",
-        " column: unknown name 'rewards'; did you mean 'reward'",
+        ": has no column 'reward'; did you mean rewards? it has round, arm, rewards; say "
+        "--reward-column NAME (in Python, columns={'reward': NAME})",
     ),
-    "unnamed": (
-        ",round,arm,reward\n0,0,x,1",
-        " column: unknown name ''; valid: arm, reward, round",
+    "lacks": (
+        "sequence,round\na,0",
+        ": has no column 'arm', 'reward'; it has sequence, round; say --arm-column",
     ),
-    "extra": ("round,arm,reward,price\n0,x,1,1", " column: unknown name 'price'; "),
-    "lacks": ("sequence,round\na,0", ": has no column 'arm', 'reward'; give round, arm, reward"),
+    "theirs": (
+        "day,variant,clicks\n1,x,0",
+        ": has no column 'round', 'arm', 'reward'; it has day, variant, clicks; say --round-column",
+    ),
+    "long": (",".join("x" * 99 + str(i) for i in range(99)) + "\n", ": has no column 'round'"),
     "twice": ("round,arm,arm,reward\n0,x,x,1", ": has two columns 'arm'; give each once"),
     "semicolons": (
         "round;arm;reward\n0;x;1",
         " line 1: has its columns separated by ';'; separate",
     ),
     "UTF-16": ("round,arm,reward\n0,x,1".encode("utf-16"), " line 1: is not UTF-8 text"),
-    "zeros": (b"\0" * 100, " column: unknown name '\\x00"),
+    "zeros": (b"\0" * 100, ": has no column 'round', 'arm', 'reward'; it has '\\x00"),
     "open quote": ('"round', " line 1: is not CSV (unexpected end of data); check its quotes"),
 }
 ROWS_BAD = {
@@ -332,8 +336,6 @@ SHAPES = {
     "text": ({"arm": "xy"}, "log: column 'arm' is 'xy'; give a list or a 1-D array"),
     "number": ({"arm": 3}, "log: column 'arm' is 3; give a list or a 1-D array"),
     "2-D": ({"reward": np.ones((2, 2))}, "log: column 'reward' is array([[1., 1.], [1., 1.]])"),
-    "unknown": ({"Arm": [1, 2]}, "log column: unknown name 'Arm'; did you mean 'arm'?"),
-    "number for a name": ({3: [1, 2]}, "log column: 3 is not a name; valid: arm, reward"),
 }
 
 

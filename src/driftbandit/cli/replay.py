@@ -19,6 +19,7 @@ from rich.text import Text
 import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import progress
+from driftbandit.cli.columns import ArmColumn, RewardColumn, RoundColumn, SequenceColumn, named
 from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.cli.simulate import split_policies
 from driftbandit.system import label
@@ -98,6 +99,10 @@ def command(
             "another round of the training part."
         ),
     ] = 10,
+    round_column: RoundColumn = None,
+    arm_column: ArmColumn = None,
+    reward_column: RewardColumn = None,
+    sequence_column: SequenceColumn = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -119,6 +124,9 @@ def command(
     if plot is not None:
         check_file("--plot", plot, *PICTURES)
     chosen = None if policies.strip() == "all" else split_policies(policies)
+    columns = named(
+        round=round_column, arm=arm_column, reward=reward_column, sequence=sequence_column
+    )
     with progress.bars() as bars:
         try:
             result = db.replay(
@@ -131,6 +139,7 @@ def command(
                 seeds=seeds,
                 seed=seed,
                 baseline=baseline,
+                columns=columns,
                 progress=_stages(bars),
             )
         except ValueError:

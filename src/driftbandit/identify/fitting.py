@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import numpy as np
@@ -54,7 +54,7 @@ class Fit:
     parameters: em.Parameters
     """As EM left them: the estimated start of a sequence among them."""
     warnings: tuple[str, ...]
-    """What the log cannot tell."""
+    """What the log cannot tell, and how it was read."""
     selection: Selection | None = None
     """How the number of states was chosen; None: it was given, or there was no choice."""
 
@@ -78,6 +78,7 @@ def fit(
     prior: float | None = None,
     seed: int = 0,
     start: LGDS | None = None,
+    columns: Mapping[str, str] | None = None,
     progress: Callable[[Share], None] | None = None,
 ) -> Fit:
     """Learn Γ, Q, σ, the start and the arms' offsets from a log by expectation maximization.
@@ -102,6 +103,7 @@ def fit(
             0: plain maximum likelihood. Simple structures take none.
         seed: of the starts.
         start: a model to climb from in place of the first start, as an earlier fit gave it.
+        columns: what the log calls its columns, as {"round": "day"}; see `read_log`.
         progress: called with the share of the work done, 0 to 1, a `Share`.
 
     Returns:
@@ -122,7 +124,7 @@ def fit(
     rng = np.random.default_rng(errors.whole_number(seed, "seed", low=0))
     if prior is not None:
         prior = errors.number(prior, "prior", low=0)
-    read, features, states = _read(log, arms, states)
+    read, features, states = _read(log, arms, states, columns)
     data, k = data_of(read, states or 1), len(read.names)
     if start is not None and features is None and (states or 1) < k:
         remedy = "give arms, or leave it out"
@@ -214,9 +216,11 @@ def _name(structure: Any) -> em.Structure:
     return next(name for name in get_args(em.Structure) if name == found)
 
 
-def _read(log: Any, arms: Any, states: int | None) -> tuple[Log, np.ndarray | None, int | None]:
+def _read(
+    log: Any, arms: Any, states: int | None, columns: Any
+) -> tuple[Log, np.ndarray | None, int | None]:
     """The log, the arms' features if they are given, and the number of states if it is."""
-    read, features = log_and_features(log, arms)
+    read, features = log_and_features(log, arms, columns)
     if features is None:
         if states is not None:
             states = errors.whole_number(states, "states", low=1, high=len(read.names))
@@ -355,7 +359,7 @@ def _with_constant(matrix: np.ndarray, corner: float) -> np.ndarray:
 def _warnings(
     parameters: em.Parameters, data: em.Data, log: Log, converged: bool, guessed: bool
 ) -> list[str]:
-    said = []
+    said = list(log.notes)
     if guessed and len(log.names) > 1:
         said.append("Too few rewards to choose the number of states: there is one.")
     if not data.rewards.any():

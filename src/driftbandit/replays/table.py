@@ -32,6 +32,7 @@ class Table:
         features: k × d, what is known of each arm.
         title: what the data is called.
         unit: of the rewards.
+        notes: how the data was read, in sentences.
 
     Example:
         >>> nan = float("nan")
@@ -44,6 +45,7 @@ class Table:
     features: np.ndarray | None = None
     title: str = ""
     unit: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         rewards = _rewards(self.rewards)
@@ -104,7 +106,13 @@ class Table:
         return Log((Sequence(rounds, arms, part[rounds, arms] - less),), self.names)
 
 
-def as_table(data: Any, names: Any = None, features: Any = None) -> Table:
+def as_table(
+    data: Any,
+    names: Any = None,
+    features: Any = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+) -> Table:
     """The table that ``data`` is, or holds.
 
     Args:
@@ -113,6 +121,7 @@ def as_table(data: Any, names: Any = None, features: Any = None) -> Table:
             of columns, a data frame.
         names: of the arms there are, where the data does not say.
         features: k × d, or `Arms`, or the path of an arms file.
+        columns: what a log calls its columns, as {"round": "day"}; see `read_log`.
 
     Example:
         >>> as_table({"round": [3, 3, 4], "arm": ["a", "b", "a"], "reward": [1, 2, 3]}).rewards
@@ -121,21 +130,25 @@ def as_table(data: Any, names: Any = None, features: Any = None) -> Table:
         ('a', 'b')
     """
     if isinstance(features, str | os.PathLike):
-        features = read_arms(features)
+        features = read_arms(features, columns=columns)
     if isinstance(features, Arms):
         names, features = features.names, features.features
-    table = _table(data, names)
+    table = _table(data, names, columns)
     return table if features is None else dataclasses.replace(table, features=features)
 
 
-def _table(data: Any, names: Any) -> Table:
-    if isinstance(data, Table):
-        return data if names is None else _ordered(data, names)
+def _table(data: Any, names: Any, called: Mapping[str, str] | None) -> Table:
     columns = [str(column) for column in getattr(data, "columns", ())]
     if isinstance(data, Mapping):
         columns = [str(column) for column in data]
-    if isinstance(data, Log | str | os.PathLike) or any(name in REQUIRED for name in columns):
-        return _of_log(as_log(data, names))
+    by_rows = any(name in REQUIRED for name in columns) or bool(columns and called)
+    if isinstance(data, Log | str | os.PathLike) or by_rows:
+        return _of_log(as_log(data, names, columns=called))
+    if called:
+        problem = "were given, and the data is no log"
+        raise errors.InvalidInput("columns", problem, "leave them out")
+    if isinstance(data, Table):
+        return data if names is None else _ordered(data, names)
     if columns:
         wide = files.in_memory(data, "data")
         if wide is not None:
@@ -173,7 +186,7 @@ def _of_log(log: Log) -> Table:
     counts = np.bincount(place, minlength=rounds * k)
     sums = np.bincount(place, one.rewards[seen], minlength=rounds * k)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return Table(means.reshape(rounds, k), log.names)
+    return Table(means.reshape(rounds, k), log.names, notes=log.notes)
 
 
 def _rewards(values: Any) -> np.ndarray:
