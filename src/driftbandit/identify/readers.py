@@ -222,7 +222,7 @@ def _places(table: files.Table, columns: dict[str, Any]) -> tuple[dict[str, int]
     if lacking:
         has = ", ".join(_shown_name(column) for column in table.columns[:6])
         has += ", …" * (len(table.columns) > 6)
-        names = ", ".join(cells.shown(columns.get(role, role)) for role in lacking)
+        names = ", ".join({cells.shown(columns.get(role, role)): None for role in lacking})
         near = difflib.get_close_matches(names.strip("'"), map(str, table.columns), n=1)
         hint = f"did you mean {_shown_name(near[0])}? " if near else ""
         remedy = f"{hint}it has {has or 'none'}; say --{lacking[0]}-column NAME"

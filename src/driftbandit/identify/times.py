@@ -31,7 +31,7 @@ NO_TIME = (
     "is not a date or time, as those before are",
     "give it as 2024-01-31 or 2024-01-31T09:30:00",
 )
-ZONES = ("has a time zone and others have none, or the other way round", "write all alike")
+ZONES = ("has a time zone where others have none, or has none", "write all alike")
 
 
 class Rounds:
@@ -61,7 +61,7 @@ class Rounds:
         if isinstance(values, np.ndarray) and values.dtype.kind == "M":
             moments = values.astype("M8[us]")
             known = ~np.isnat(moments)
-            return np.where(known, np.where(known, moments, 0).astype(np.int64) + EPOCH, -1)
+            return np.where(known, np.where(known, moments.astype(np.int64), 0) + EPOCH, -1)
         return np.fromiter(map(self._remembered, values), np.int64, len(values))
 
     def _remembered(self, value: Any) -> int:
@@ -85,15 +85,27 @@ class Rounds:
                 self._zoned = offset is not None
             if (offset is not None) != self._zoned:
                 return -1
-            since = moment.replace(tzinfo=None) - datetime.datetime.min
-            return (since - (offset or datetime.timedelta())) // MICROSECOND
+            minutes = moment.hour * 60 + moment.minute
+            return (
+                (moment.toordinal() - 1) * DAY
+                + (minutes * 60 + moment.second) * 1_000_000
+                + moment.microsecond
+                - (0 if offset is None else offset // MICROSECOND)
+            )
         return (moment.toordinal() - 1) * DAY
 
     def problem(self, value: Any) -> tuple[str, str]:
         """What is wrong with an entry, and what would be right."""
-        if self._times and not cells.missing(value):
+        if self._times and _missing(value):
+            return "round is missing", NO_TIME[1]
+        if self._times:
             said, remedy = NO_TIME if _parsed(value) is None else ZONES
             return f"round {cells.shown(value)} {said}", remedy
+        if is_time(value):
+            return (
+                f"round {cells.shown(value)} is a date, and others are numbers",
+                "write all alike",
+            )
         said, remedy = cells.problem("round", value)
         if isinstance(value, str) and value.strip() and not cells.is_number(value):
             remedy += ", or a date such as 2024-01-31"
@@ -150,9 +162,9 @@ def _parsed(value: Any) -> datetime.date | None:
         return None
 
 
-def _written(code: int, step: int = 1) -> str:
+def _written(code: int, step: int = DAY) -> str:
     moment = datetime.datetime.min + code * MICROSECOND
-    return moment.date().isoformat() if step % DAY == 0 and not code % DAY else str(moment)
+    return str(moment) if step % DAY or code % DAY else str(moment.date())
 
 
 def as_text(values: Values) -> Values:
