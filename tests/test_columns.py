@@ -196,6 +196,17 @@ def test_a_step_is_found_across_blocks(monkeypatch):
         assert log.sequences[0].rounds.tolist() == [0, 3, 6, 9, 12, 13]
 
 
+def test_a_clock_that_is_finer_than_decisions_is_said():
+    rng = np.random.default_rng(0)
+    moments = np.datetime64("2024-01-31T00:00:00") + np.cumsum(rng.integers(1, 7200, 50))
+    log = as_log({"round": moments, "arm": [0] * 50, "reward": [1] * 50})
+    assert log.sequences[0].rounds.tolist() == (moments - moments[0]).astype(int).tolist()
+    assert log.notes[0].startswith("Rounds are seconds since 2024-01-31 ")
+    gap = np.median(np.diff(moments).astype(int))
+    assert f"half of the gaps are {gap:,.0f} or longer" in log.notes[0]
+    assert log.notes[0].endswith("round the times in the log, say to hours.")
+
+
 def test_numbers_stay_as_they_are():
     seconds = [1_706_659_200, 1_706_659_201, 2**53]
     assert rounds_of(seconds) == (seconds, ())

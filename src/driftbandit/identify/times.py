@@ -27,6 +27,8 @@ UNITS |= {"millisecond": 1000, "microsecond": 1}
 """In microseconds."""
 EPOCH = datetime.date(1970, 1, 1).toordinal() * DAY - DAY
 """Microseconds from the first day of year 1 to NumPy's zero: no time is negative."""
+SPARSE = 50
+"""A step so much shorter than most gaps is more likely the clock's than the user's."""
 NO_TIME = (
     "is not a date or time, as those before are",
     "give it as 2024-01-31 or 2024-01-31T09:30:00",
@@ -126,7 +128,12 @@ class Rounds:
         many = step // UNITS[unit]
         steps = f"{unit}s" if many == 1 else f"steps of {many} {unit}s"
         self.note = f"Rounds are {steps} since {_written(first, step)}."
-        return np.asarray((codes - first) // step)
+        rounds = np.asarray((codes - first) // step)
+        gaps = np.diff(np.unique(rounds))
+        if step < DAY and np.median(gaps) >= SPARSE:
+            self.note += f" Most have no row: half of the gaps are {np.median(gaps):,.0f} or longer"
+            self.note += ". To decide less often, round the times in the log, say to hours."
+        return rounds
 
 
 def is_time(value: Any) -> bool:
