@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import driftbandit as db
 from driftbandit.cli.app import app
-from driftbandit.identify import as_log, files, read_arms, read_log
+from driftbandit.identify import as_log, files, one_step, read_arms, read_log
 from driftbandit.replays import as_table
 
 CALLED = {"round": "day", "arm": "variant", "reward": "clicks"}
@@ -102,9 +102,9 @@ def test_what_is_wrong_with_columns_is_said():
     ):
         refused(lambda columns=columns: as_log(data, columns=columns), message)
     log = as_log(data, columns=CALLED)
-    message = "columns: were given beside a Log, which has none; leave them out"
+    message = "columns: given beside a Log, which is read already; leave it out"
     refused(lambda: as_log(log, columns=CALLED), message)
-    message = "columns: were given, and the data is no log; leave them out"
+    message = "columns: given, and the data is no log; leave it out"
     refused(lambda: as_table(np.ones((3, 2)), columns=CALLED), message)
 
 
@@ -203,8 +203,39 @@ def test_a_clock_that_is_finer_than_decisions_is_said():
     assert log.sequences[0].rounds.tolist() == (moments - moments[0]).astype(int).tolist()
     assert log.notes[0].startswith("Rounds are seconds since 2024-01-31 ")
     gap = np.median(np.diff(moments).astype(int))
-    assert f"half of the gaps are {gap:,.0f} or longer" in log.notes[0]
-    assert log.notes[0].endswith("round the times in the log, say to hours.")
+    assert f"Half of the gaps are {gap:,.0f} rounds or longer" in log.notes[0]
+    assert log.notes[0].endswith('say --round-step hour (in Python, step="hour").')
+
+
+@pytest.mark.parametrize(
+    ("step", "rounds", "note"),
+    [
+        ("hour", [0, 1, 39], "hours since 2024-01-31 09:00:00"),
+        ("1h", [0, 1, 39], "hours since 2024-01-31 09:00:00"),
+        (" 30 Minutes ", [0, 1, 78], "steps of 30 minutes since 2024-01-31 09:30:00"),
+        ("6 hours", [0, 0, 7], "steps of 6 hours since 2024-01-31 06:00:00"),
+        ("day", [0, 0, 2], "days since 2024-01-31"),
+        ("week", [0, 0, 0], "steps of 7 days since 2024-01-29"),
+    ],
+)
+def test_a_step_may_be_given(step, rounds, note):
+    times = ["2024-01-31 09:59:59.5", "2024-01-31 10:00:00", "2024-02-02 00:59:59"]
+    log = as_log({"round": times, "arm": [0] * 3, "reward": [1] * 3}, step=step)
+    assert log.sequences[0].rounds.tolist() == rounds
+    assert log.notes == (f"Rounds are {note}.",)
+
+
+def test_what_is_wrong_with_a_step_is_said():
+    columns = {"round": [0], "arm": [0], "reward": [1]}
+    message = "step: was given, and the rounds are numbers; leave it out"
+    refused(lambda: as_log(columns, step="hour"), message)
+    message = "step: given beside a Log, which is read already; leave it out"
+    refused(lambda: as_log(as_log(columns), step="hour"), message)
+    message = "step: given, and the data is no log; leave it out"
+    refused(lambda: as_table(np.ones((3, 2)), step="hour"), message)
+    for step in ("", "0 hours", "-1 day", "fortnight", "1.5 hours", 3600, "9999 weeks", "hours 2"):
+        with pytest.raises(db.InvalidInput, match=r"step: is .*; give a number and a unit, as"):
+            as_log(columns | {"round": ["2024-01-31"]}, step=step)
 
 
 def test_numbers_stay_as_they_are():
@@ -284,6 +315,10 @@ def test_fit_takes_them(clicks):
     document = json.loads(run("fit", "clicks.csv", *OPTIONS, *arguments).stdout)
     assert document["warnings"][:2] == NOTES
     assert document["model"]["arms"] == plain.arms.tolist()
+    weeks = json.loads(
+        run("fit", "clicks.csv", *OPTIONS, *arguments, "--round-step", "week").stdout
+    )
+    assert weeks["warnings"][1] == "Rounds are steps of 7 days since 2024-01-01."
     known = json.loads(run("fit", "clicks.csv", "--arms", "arms.csv", *OPTIONS, *arguments).stdout)
     assert known["model"]["names"] == ["old", "new"]
     refusal = CliRunner().invoke(app, ["fit", "clicks.csv"]).exception
@@ -299,6 +334,10 @@ def test_replay_takes_them(clicks):
     arguments = ["--states", 1, "--seeds", 1, "--policies", "ucb", "--json"]
     document = json.loads(run("replay", "clicks.csv", *OPTIONS, *arguments).stdout)
     assert document["notes"][:2] == NOTES
+    weeks = db.replay("clicks.csv", ["ucb"], columns=CALLED, step="week", **options)
+    assert weeks.train_rounds + weeks.test_rounds == 9
+    predicted = [one_step(plain.fit, "clicks.csv", CALLED, step).rewards for step in (None, "day")]
+    np.testing.assert_array_equal(*predicted)
     frame = pd.read_csv("clicks.csv")
     np.testing.assert_array_equal(as_table(frame, columns=CALLED).rewards, as_table(clicks).rewards)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["ArmColumn", "RewardColumn", "RoundColumn", "SequenceColumn", "named"]
+__all__ = ["ArmColumn", "RewardColumn", "RoundColumn", "RoundStep", "SequenceColumn", "named"]
 
 PANEL = "Columns of the log"
 
@@ -16,6 +16,15 @@ RoundColumn = Annotated[
         metavar="NAME",
         help="The rounds: whole numbers, or dates and times.",
         show_default="round",
+        rich_help_panel=PANEL,
+    ),
+]
+RoundStep = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STEP",
+        help="How long a round is, if rounds are times: hour, 15 minutes, week, …",
+        show_default="a day, or what all times share",
         rich_help_panel=PANEL,
     ),
 ]

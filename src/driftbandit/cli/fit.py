@@ -20,7 +20,14 @@ from rich.text import Text
 import driftbandit as db
 from driftbandit import errors, model_file
 from driftbandit.cli import progress
-from driftbandit.cli.columns import ArmColumn, RewardColumn, RoundColumn, SequenceColumn, named
+from driftbandit.cli.columns import (
+    ArmColumn,
+    RewardColumn,
+    RoundColumn,
+    RoundStep,
+    SequenceColumn,
+    named,
+)
 from driftbandit.cli.outputs import PICTURES, check_file
 
 if TYPE_CHECKING:  # loads JAX and pyarrow, which the help has no need of
@@ -32,7 +39,7 @@ __all__ = ["EXAMPLES", "command"]
 EXAMPLES = """
 **A log**, CSV or Parquet. sequence is optional: which independent run a row is of. An empty
 reward was not seen; rounds may be left out, or hold several plays, and may be dates or times.
-Columns may have other names, see below; more columns are left out.
+The options above say so if columns have other names; more columns are left out.
 
     sequence,round,arm,reward
     monday,0,right,1.06
@@ -98,6 +105,7 @@ def command(
     arm_column: ArmColumn = None,
     reward_column: RewardColumn = None,
     sequence_column: SequenceColumn = None,
+    round_step: RoundStep = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Write the model to this .json file, for simulate, advise.")
@@ -122,7 +130,9 @@ def command(
         round=round_column, arm=arm_column, reward=reward_column, sequence=sequence_column
     )
     known = None if arms is None else identify.read_arms(arms, columns=columns)
-    read = identify.read_log(log, None if known is None else known.names, columns=columns)
+    read = identify.read_log(
+        log, None if known is None else known.names, columns=columns, step=round_step
+    )
     with progress.bars() as bars:
         bars.live.transient = True  # the tables take its place
         found = identify.fit(

@@ -19,7 +19,14 @@ from rich.text import Text
 import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import progress
-from driftbandit.cli.columns import ArmColumn, RewardColumn, RoundColumn, SequenceColumn, named
+from driftbandit.cli.columns import (
+    ArmColumn,
+    RewardColumn,
+    RoundColumn,
+    RoundStep,
+    SequenceColumn,
+    named,
+)
 from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.cli.simulate import split_policies
 from driftbandit.system import label
@@ -103,6 +110,7 @@ def command(
     arm_column: ArmColumn = None,
     reward_column: RewardColumn = None,
     sequence_column: SequenceColumn = None,
+    round_step: RoundStep = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -140,6 +148,7 @@ def command(
                 seed=seed,
                 baseline=baseline,
                 columns=columns,
+                step=round_step,
                 progress=_stages(bars),
             )
         except ValueError:

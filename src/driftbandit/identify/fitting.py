@@ -79,6 +79,7 @@ def fit(
     seed: int = 0,
     start: LGDS | None = None,
     columns: Mapping[str, str] | None = None,
+    step: str | None = None,
     progress: Callable[[Share], None] | None = None,
 ) -> Fit:
     """Learn Γ, Q, σ, the start and the arms' offsets from a log by expectation maximization.
@@ -104,6 +105,7 @@ def fit(
         seed: of the starts.
         start: a model to climb from in place of the first start, as an earlier fit gave it.
         columns: what the log calls its columns, as {"round": "day"}; see `read_log`.
+        step: how long a round is, if the log has times, as "15 minutes"; see `read_log`.
         progress: called with the share of the work done, 0 to 1, a `Share`.
 
     Returns:
@@ -124,7 +126,7 @@ def fit(
     rng = np.random.default_rng(errors.whole_number(seed, "seed", low=0))
     if prior is not None:
         prior = errors.number(prior, "prior", low=0)
-    read, features, states = _read(log, arms, states, columns)
+    read, features, states = _read(log, arms, states, columns, step)
     data, k = data_of(read, states or 1), len(read.names)
     if start is not None and features is None and (states or 1) < k:
         remedy = "give arms, or leave it out"
@@ -217,10 +219,10 @@ def _name(structure: Any) -> em.Structure:
 
 
 def _read(
-    log: Any, arms: Any, states: int | None, columns: Any
+    log: Any, arms: Any, states: int | None, columns: Any, step: Any
 ) -> tuple[Log, np.ndarray | None, int | None]:
     """The log, the arms' features if they are given, and the number of states if it is."""
-    read, features = log_and_features(log, arms, columns)
+    read, features = log_and_features(log, arms, columns, step)
     if features is None:
         if states is not None:
             states = errors.whole_number(states, "states", low=1, high=len(read.names))

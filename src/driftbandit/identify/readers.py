@@ -30,7 +30,13 @@ REQUIRED = ("round", "arm", "reward")
 COLUMNS = ("sequence", *REQUIRED)
 
 
-def read_log(path: Any, names: Any = None, *, columns: Mapping[str, str] | None = None) -> Log:
+def read_log(
+    path: Any,
+    names: Any = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    step: str | None = None,
+) -> Log:
     """Read a log of decisions from a CSV or Parquet file.
 
     Args:
@@ -40,6 +46,7 @@ def read_log(path: Any, names: Any = None, *, columns: Mapping[str, str] | None 
         names: of the arms there are, in order; None: those that were played, sorted: by size if
             all are whole numbers, else as text.
         columns: what the file calls them, as {"round": "day", "arm": "variant"}; None: as above.
+        step: how long a round is, if rounds are times, as "15 minutes"; None: as above.
 
     Returns:
         The log; its rows are grouped by sequence and stay in the file's order. Its ``notes`` say
@@ -52,10 +59,16 @@ def read_log(path: Any, names: Any = None, *, columns: Mapping[str, str] | None 
     """
     names = None if names is None else checked_names(names)
     with files.opened(path, "log") as table:
-        return _log(table, names, columns)
+        return _log(table, names, columns, step)
 
 
-def as_log(data: Any, names: Any = None, *, columns: Mapping[str, str] | None = None) -> Log:
+def as_log(
+    data: Any,
+    names: Any = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    step: str | None = None,
+) -> Log:
     """The log that ``data`` is, or holds.
 
     Args:
@@ -63,6 +76,7 @@ def as_log(data: Any, names: Any = None, *, columns: Mapping[str, str] | None = 
             that can be had as one).
         names: as in ``read_log``; a Log must have been made with the same.
         columns: as in ``read_log``; a Log has none.
+        step: as in ``read_log``; a Log has its own.
 
     Example:
         >>> as_log({"round": [0, 1, 1], "arm": ["b", 3, 3.0], "reward": [1, 2, 3]}).names
@@ -73,21 +87,24 @@ def as_log(data: Any, names: Any = None, *, columns: Mapping[str, str] | None = 
         if names is not None and names != data.names:
             problem = f"has the arms {cells.some(data.names)}, names are {cells.some(names)}"
             raise errors.InvalidInput("log", problem, "give the names the log was made with")
-        if columns:
-            problem = "were given beside a Log, which has none"
-            raise errors.InvalidInput("columns", problem, "leave them out")
+        if columns or step:
+            problem = "given beside a Log, which is read already"
+            raise errors.InvalidInput("columns" if columns else "step", problem, "leave it out")
         return data
     if isinstance(data, str | os.PathLike):
-        return read_log(data, names, columns=columns)
+        return read_log(data, names, columns=columns, step=step)
     table = files.in_memory(data, "log")
     if table is None:
         remedy = "give a Log, a path, a mapping of columns or an Arrow table"
         raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
-    return _log(table, names, columns)
+    return _log(table, names, columns, step)
 
 
 def log_and_features(
-    log: Any, arms: Any = None, columns: Mapping[str, str] | None = None
+    log: Any,
+    arms: Any = None,
+    columns: Mapping[str, str] | None = None,
+    step: str | None = None,
 ) -> tuple[Log, np.ndarray | None]:
     """The log, and what each of its arms reads of the state, if that is given.
 
@@ -95,7 +112,7 @@ def log_and_features(
         log: anything `as_log` takes.
         arms: `Arms`; or k × d features of arms that the log numbers: row i is of arm i, or, if
             the numbers are others and there are k, of the i-th by size; None: not known.
-        columns: as in ``read_log``.
+        columns: as in ``read_log``, and ``step`` as well.
 
     Example:
         >>> log = {"round": [0, 1, 2], "arm": [10, 9, 5], "reward": [1, 2, 3]}
@@ -105,11 +122,11 @@ def log_and_features(
         (0, 1, 2)
     """
     if arms is None:
-        return as_log(log, columns=columns), None
+        return as_log(log, columns=columns, step=step), None
     if isinstance(arms, Arms):
-        return as_log(log, arms.names, columns=columns), arms.features
+        return as_log(log, arms.names, columns=columns, step=step), arms.features
     features = errors.matrix(arms, "arms", shape=(None, None))
-    k, read = len(features), as_log(log, columns=columns)
+    k, read = len(features), as_log(log, columns=columns, step=step)
     if not isinstance(log, Log):
         words = [name for name in read.names if isinstance(name, str)]
         if words:
@@ -151,10 +168,10 @@ def read_arms(path: Any, *, columns: Mapping[str, str] | None = None) -> Arms:
 # Logs
 
 
-def _log(table: files.Table, names: tuple[Name, ...] | None, columns: Any) -> Log:
+def _log(table: files.Table, names: tuple[Name, ...] | None, columns: Any, step: Any) -> Log:
     places, note = _places(table, _checked_columns(columns))
     arms = cells.Labels(None if names is None else [str(name) for name in names])
-    sequences, clock, time = cells.Labels(), _Clock(), times.Rounds()
+    sequences, clock, time = cells.Labels(), _Clock(), times.Rounds(step)
     parts: list[tuple[np.ndarray, ...]] = []
     rows = 0
     for cell_columns, numbers in table.read(list(places.values())):

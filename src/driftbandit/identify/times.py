@@ -1,7 +1,8 @@
 """Rounds as people write them: whole numbers, dates, or dates with a time of day.
 
 A column is read as its first entry is. Dates and times become whole numbers of steps since the
-log's first one; a step is the greatest that all of them are multiples of, and at most a day.
+log's first one. A step is the greatest that all of them are multiples of, at most a day; or what
+the user says, such as "15 minutes".
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from driftbandit import errors
 from driftbandit.identify import cells
 from driftbandit.identify.cells import Values
 
@@ -25,6 +27,9 @@ DAY = 86_400_000_000
 UNITS = {"day": DAY, "hour": DAY // 24, "minute": 60_000_000, "second": 1_000_000}
 UNITS |= {"millisecond": 1000, "microsecond": 1}
 """In microseconds."""
+STEPS = UNITS | {"week": 7 * DAY, "d": DAY, "h": DAY // 24, "min": 60_000_000}
+"""What a step may be given in."""
+STEP = re.compile(r"([1-9][0-9]{0,8})? *([a-z]+?)s?")
 EPOCH = datetime.date(1970, 1, 1).toordinal() * DAY - DAY
 """Microseconds from the first day of year 1 to NumPy's zero: no time is negative."""
 SPARSE = 50
@@ -39,6 +44,10 @@ ZONES = ("has a time zone where others have none, or has none", "write all alike
 class Rounds:
     """Reads a column of rounds, block by block, and numbers them at the end.
 
+    Args:
+        step: of a round, as "15 minutes" or "day", counted from midnight (a week from Monday);
+            None: the greatest that all times share, at most a day.
+
     Example:
         >>> rounds = Rounds()
         >>> read = rounds.read(["2024-01-31", "2024-02-02 12:00", "2024-02-03"])
@@ -46,8 +55,9 @@ class Rounds:
         ([0, 5, 6], 'Rounds are steps of 12 hours since 2024-01-31 00:00:00.')
     """
 
-    def __init__(self) -> None:
+    def __init__(self, step: str | None = None) -> None:
         self.note = ""
+        self._step = None if step is None else _microseconds(step)
         self._times: bool | None = None  # None: no entry was seen
         self._zoned: bool | None = None
         self._memory: dict[Any, int] = {}
@@ -120,20 +130,46 @@ class Rounds:
     def numbered(self, codes: np.ndarray) -> np.ndarray:
         """The rounds of all rows as whole numbers; what was chosen for that is in `note`."""
         if not self._times:
+            if self._step is not None:
+                problem = "was given, and the rounds are numbers"
+                raise errors.InvalidInput("step", problem, "leave it out")
             return codes
+        step = self._step or _shared(codes)
         first = int(codes.min())
-        step = int(np.gcd.reduce(codes - first))
-        step = DAY if step % DAY == 0 else step
+        first -= first % step if self._step else 0
         unit = next(unit for unit, size in UNITS.items() if step % size == 0)
         many = step // UNITS[unit]
         steps = f"{unit}s" if many == 1 else f"steps of {many} {unit}s"
         self.note = f"Rounds are {steps} since {_written(first, step)}."
         rounds = np.asarray((codes - first) // step)
         gaps = np.diff(np.unique(rounds))
-        if step < DAY and np.median(gaps) >= SPARSE:
-            self.note += f" Most have no row: half of the gaps are {np.median(gaps):,.0f} or longer"
-            self.note += ". To decide less often, round the times in the log, say to hours."
+        if self._step is None and step < DAY and np.median(gaps) >= SPARSE:
+            self.note += (
+                f" Half of the gaps are {np.median(gaps):,.0f} rounds or longer: for longer"
+            )
+            self.note += ' rounds say --round-step hour (in Python, step="hour").'
         return rounds
+
+
+def _shared(codes: np.ndarray) -> int:
+    """The greatest step that all times are multiples of, at most a day."""
+    step = int(np.gcd.reduce(codes - codes.min()))
+    return DAY if step % DAY == 0 else step
+
+
+def _microseconds(step: Any) -> int:
+    """A step as users write it.
+
+    Example:
+        >>> _microseconds("15 minutes"), _microseconds("hour")
+        (900000000, 3600000000)
+    """
+    remedy = f'give a number and a unit, as "15 minutes"; units: {", ".join((*UNITS, "week"))}'
+    match = STEP.fullmatch(step.strip().lower()) if isinstance(step, str) else None
+    unit = STEPS.get(match[2]) if match else None
+    if match is None or unit is None or int(match[1] or 1) * unit > 1000 * DAY:
+        raise errors.InvalidInput("step", f"is {cells.shown(step)}", remedy)
+    return int(match[1] or 1) * unit
 
 
 def is_time(value: Any) -> bool:

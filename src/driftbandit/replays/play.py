@@ -52,6 +52,7 @@ def replay(
     starts: int = 3,
     iterations: int = 200,
     columns: Mapping[str, str] | None = None,
+    step: str | None = None,
     progress: Progress | None = None,
 ) -> Replay:
     """Learn the model from the first part of the data, then play the rest with every policy.
@@ -80,6 +81,7 @@ def replay(
             Kalman filter.
         structure: of Γ, as in `identify.fit`; ``starts`` and ``iterations`` as well.
         columns: what a log calls its columns, as {"round": "day"}; see `read_log`.
+        step: how long a round is, if a log has times, as "15 minutes"; see `read_log`.
         progress: called with "fit" or "play", the share of it that is done, and how many rounds
             are played in all.
 
@@ -93,7 +95,7 @@ def replay(
         >>> result.mean("kode") > result.mean("ucb") + 0.5
         True
     """
-    table = as_table(_loaded(data), features=features, columns=columns)
+    table = as_table(_loaded(data), features=features, columns=columns, step=step)
     first = table.split(train)
     seeds = errors.whole_number(seeds, "seeds", low=1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)

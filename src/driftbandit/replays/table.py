@@ -112,6 +112,7 @@ def as_table(
     features: Any = None,
     *,
     columns: Mapping[str, str] | None = None,
+    step: str | None = None,
 ) -> Table:
     """The table that ``data`` is, or holds.
 
@@ -122,6 +123,7 @@ def as_table(
         names: of the arms there are, where the data does not say.
         features: k × d, or `Arms`, or the path of an arms file.
         columns: what a log calls its columns, as {"round": "day"}; see `read_log`.
+        step: how long a round is, if a log has times, as "15 minutes"; see `read_log`.
 
     Example:
         >>> as_table({"round": [3, 3, 4], "arm": ["a", "b", "a"], "reward": [1, 2, 3]}).rewards
@@ -133,20 +135,20 @@ def as_table(
         features = read_arms(features, columns=columns)
     if isinstance(features, Arms):
         names, features = features.names, features.features
-    table = _table(data, names, columns)
+    table = _table(data, names, columns, step)
     return table if features is None else dataclasses.replace(table, features=features)
 
 
-def _table(data: Any, names: Any, called: Mapping[str, str] | None) -> Table:
+def _table(data: Any, names: Any, called: Any, step: Any) -> Table:
     columns = [str(column) for column in getattr(data, "columns", ())]
     if isinstance(data, Mapping):
         columns = [str(column) for column in data]
     by_rows = any(name in REQUIRED for name in columns) or bool(columns and called)
     if isinstance(data, Log | str | os.PathLike) or by_rows:
-        return _of_log(as_log(data, names, columns=called))
-    if called:
-        problem = "were given, and the data is no log"
-        raise errors.InvalidInput("columns", problem, "leave them out")
+        return _of_log(as_log(data, names, columns=called, step=step))
+    if called or step:
+        problem = "given, and the data is no log"
+        raise errors.InvalidInput("columns" if called else "step", problem, "leave it out")
     if isinstance(data, Table):
         return data if names is None else _ordered(data, names)
     if columns:

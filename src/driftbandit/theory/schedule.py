@@ -19,7 +19,7 @@ TOLERANCE = 1e-9
 
 
 class Schedule(NamedTuple):
-    """Arms by number: first ``opening``, then ``cycle`` again and again."""
+    """Arms by row: first ``opening``, then ``cycle`` again and again."""
 
     opening: np.ndarray
     cycle: np.ndarray
