@@ -49,7 +49,7 @@ def test_columns_have_the_names_they_have():
     for data in ("log.csv", "log.parquet", table, pa.table(table), pd.DataFrame(table)):
         log = as_log(data, columns=CALLED)
         assert log.sequences[0].rounds.tolist() == [3, 4, 4]
-        assert log.notes == ("Columns left out: run.",)
+        assert log.notes == ("Ignored columns: run.",)
         log = as_log(data, columns=CALLED | {"sequence": "run"})
         assert [one.label for one in log.sequences] == ["x", "y"]
         assert log.notes == ()
@@ -59,15 +59,15 @@ def test_columns_that_are_not_asked_for_may_hold_anything():
     columns = {"": ["x"], "round": [0], "arm": ["a"], "reward": [1], 7: 3, "nested": [{"a": []}]}
     columns |= {"short": []}
     log = as_log(columns)
-    assert log.notes == ("Columns left out: '', 7, nested, short.",)
+    assert log.notes == ("Ignored columns: '', 7, nested, short.",)
     many = {f"c{i}": [0] for i in range(9)} | {"round": [0], "arm": ["a"], "reward": [1]}
-    assert as_log(many).notes == ("Columns left out: c0, c1, c2, c3, c4, c5 and 3 more.",)
+    assert as_log(many).notes == ("Ignored columns: c0, c1, c2, c3, c4, c5 and 3 more.",)
     near = columns | {"sequnce": [1]}
     assert (
         as_log(near).notes[0].endswith("If sequnce is the sequence, say --sequence-column sequnce.")
     )
     twice = pa.table([[0], ["x"], [1], [1], [2]], names=["round", "arm", "reward", "x", "x"])
-    assert as_log(twice).notes == ("Columns left out: x, x.",)
+    assert as_log(twice).notes == ("Ignored columns: x, x.",)
 
 
 def test_a_default_column_may_stand_for_another():
@@ -97,14 +97,14 @@ def test_what_is_wrong_with_columns_is_said():
         ),
         (
             CALLED | {"arm": "day"},
-            "columns: 'day' is to be round and something else; give each column once",
+            "columns: name 'day' twice; give each column once",
         ),
     ):
         refused(lambda columns=columns: as_log(data, columns=columns), message)
     log = as_log(data, columns=CALLED)
-    message = "columns: given beside a Log, which is read already; leave it out"
+    message = "columns: was given beside a Log, which is read already; leave it out"
     refused(lambda: as_log(log, columns=CALLED), message)
-    message = "columns: given, and the data is no log; leave it out"
+    message = "columns: was given, and the data is not a log; leave it out"
     refused(lambda: as_table(np.ones((3, 2)), columns=CALLED), message)
 
 
@@ -229,9 +229,9 @@ def test_what_is_wrong_with_a_step_is_said():
     columns = {"round": [0], "arm": [0], "reward": [1]}
     message = "step: was given, and the rounds are numbers; leave it out"
     refused(lambda: as_log(columns, step="hour"), message)
-    message = "step: given beside a Log, which is read already; leave it out"
+    message = "step: was given beside a Log, which is read already; leave it out"
     refused(lambda: as_log(as_log(columns), step="hour"), message)
-    message = "step: given, and the data is no log; leave it out"
+    message = "step: was given, and the data is not a log; leave it out"
     refused(lambda: as_table(np.ones((3, 2)), step="hour"), message)
     for step in ("", "0 hours", "-1 day", "fortnight", "1.5 hours", 3600, "9999 weeks", "hours 2"):
         with pytest.raises(db.InvalidInput, match=r"step: is .*; give a number and a unit, as"):
@@ -295,7 +295,7 @@ def clicks():
 
 
 OPTIONS = ["--round-column", "day", "--arm-column", "variant", "--reward-column", "clicks"]
-NOTES = ["Columns left out: country.", "Rounds are days since 2024-01-01."]
+NOTES = ["Ignored columns: country.", "Rounds are days since 2024-01-01."]
 
 
 def run(*arguments):

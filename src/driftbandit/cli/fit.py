@@ -39,7 +39,7 @@ __all__ = ["EXAMPLES", "command"]
 EXAMPLES = """
 **A log**, CSV or Parquet. sequence is optional: which independent run a row is of. An empty
 reward was not seen; rounds may be left out, or hold several plays, and may be dates or times.
-The options above say so if columns have other names; more columns are left out.
+If columns have other names, say so with the options above; what is not needed is ignored.
 
     sequence,round,arm,reward
     monday,0,right,1.06

@@ -5,7 +5,7 @@
     monday,1,right,                    reward: empty where none was seen
 
 Rounds may be dates or times (`times`); ``columns`` says what a table calls its columns, and other
-columns are left out. An arms file says what each arm reads of the state: a column ``arm``, and one
+columns are ignored. An arms file says what each arm reads of the state: a column ``arm``, and one
 column per feature.
 """
 
@@ -41,7 +41,7 @@ def read_log(
 
     Args:
         path: the file, .csv, .csv.gz or .parquet, with the columns round, arm, reward and, if it
-            holds several independent sequences, sequence. Other columns are left out. Rounds are
+            holds several independent sequences, sequence. Other columns are ignored. Rounds are
             whole numbers, or dates and times, which become days or the greatest common step.
         names: of the arms there are, in order; None: those that were played, sorted: by size if
             all are whole numbers, else as text.
@@ -50,7 +50,7 @@ def read_log(
 
     Returns:
         The log; its rows are grouped by sequence and stay in the file's order. Its ``notes`` say
-        what was left out, and what a round is.
+        what was ignored, and what a round is.
 
     Example:
         >>> read_log("no/such/log.csv")
@@ -88,7 +88,7 @@ def as_log(
             problem = f"has the arms {cells.some(data.names)}, names are {cells.some(names)}"
             raise errors.InvalidInput("log", problem, "give the names the log was made with")
         if columns or step:
-            problem = "given beside a Log, which is read already"
+            problem = "was given beside a Log, which is read already"
             raise errors.InvalidInput("columns" if columns else "step", problem, "leave it out")
         return data
     if isinstance(data, str | os.PathLike):
@@ -223,15 +223,16 @@ def _checked_columns(columns: Any) -> dict[str, Any]:
         remedy = 'give a mapping, such as {"round": "day"}'
         raise errors.InvalidInput("columns", f"is {cells.shown(columns)}", remedy)
     found = {errors.closest(key, "columns", COLUMNS): name for key, name in (columns or {}).items()}
-    for key, name in found.items():
-        if list(found.values()).count(name) > 1:
-            problem = f"{cells.shown(name)} is to be {key} and something else"
+    names = list(found.values())
+    for name in names:
+        if names.count(name) > 1:
+            problem = f"name {cells.shown(name)} twice"
             raise errors.InvalidInput("columns", problem, "give each column once")
     return found
 
 
 def _places(table: files.Table, columns: dict[str, Any]) -> tuple[dict[str, int], str]:
-    """Where each column of a log is in the table, and a note on those that are left out."""
+    """Where each column of a log is in the table, and a note on those that are ignored."""
     free = [role for role in COLUMNS if role not in columns.values()]
     called = {role: role for role in free} | columns
     wanted = [role for role in COLUMNS if role in (*REQUIRED, *columns)]
@@ -252,17 +253,17 @@ def _places(table: files.Table, columns: dict[str, Any]) -> tuple[dict[str, int]
             raise errors.InvalidInput(table.name, problem, "give each once")
         if name in table.columns:
             places[role] = table.columns.index(name)
-    return places, _left_out(table, places)
+    return places, _ignored(table, places)
 
 
-def _left_out(table: files.Table, places: dict[str, int]) -> str:
+def _ignored(table: files.Table, places: dict[str, int]) -> str:
     """Which columns are not looked at; "" if there are none."""
     left = [name for i, name in enumerate(table.columns) if i not in places.values()]
     left = [_shown_name(name) for name in left if not str(name).startswith("__index_level_")]
     if not left:
         return ""
     shown = ", ".join(left[:6]) + (f" and {len(left) - 6} more" if len(left) > 6 else "")
-    note = f"Columns left out: {shown}."
+    note = f"Ignored columns: {shown}."
     for near in [] if "sequence" in places else difflib.get_close_matches("sequence", left, n=1):
         note += f" If {near} is the sequence, say --sequence-column {near}."
     return note

@@ -147,7 +147,7 @@ def _table(data: Any, names: Any, called: Any, step: Any) -> Table:
     if isinstance(data, Log | str | os.PathLike) or by_rows:
         return _of_log(as_log(data, names, columns=called, step=step))
     if called or step:
-        problem = "given, and the data is no log"
+        problem = "was given, and the data is not a log"
         raise errors.InvalidInput("columns" if called else "step", problem, "leave it out")
     if isinstance(data, Table):
         return data if names is None else _ordered(data, names)
