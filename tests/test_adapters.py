@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from river import bandit, stats
 from river.checks import common
 
-from driftbandit import LGDS, Agent, InvalidInput, families, kalman, policies
+from driftbandit import LGDS, Agent, InvalidInput, System, families, kalman, policies
 from driftbandit.adapters.gymnasium import HIGHEST, ID, LGDSBandit
 from driftbandit.adapters.river import KalmanPolicy
 
@@ -161,12 +161,19 @@ def test_an_unstable_state_outgrows_the_observation_not_the_reward():
     assert observation[2] == -np.float32(HIGHEST)
 
 
+def test_an_environment_takes_a_system():
+    system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]], ["left", "right"])
+    env = gymnasium.make(ID, model=system, rounds=3).unwrapped
+    assert env.names == ("left", "right")
+    assert env.action_space.n == 2
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"rounds": 0}, "rounds: is 0; give a whole number ≥ 1"),
         ({"arms": [[1.0, 2.0]]}, r"arms: has shape \(1, 2\)"),
-        ({"model": None}, "model: has type NoneType; give an LGDS"),
+        ({"model": None}, "model: has type NoneType; give a System"),
         ({"model": LGDS(np.eye(3), np.eye(3), 1.0)}, "give initial_cov"),
         (
             {"model": LGDS(9 * np.eye(3), np.eye(3), 1.0, np.eye(3))},

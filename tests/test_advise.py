@@ -315,7 +315,7 @@ SAME = (0.0, 0.0, 0.0, "no difference seen")
 FEW = (0.1, math.nan, math.nan, "too few to tell")
 NORMAL = System(2, 3, 1.0, 0.9, True, True, True)
 ARM = Arm(0, True, 1.0, 0.5, 3.0, 2, 1.0, 0.3, None)
-ARMS = [ARM, dataclasses.replace(ARM, number=1)]
+ARMS = [ARM, dataclasses.replace(ARM, name=1)]
 FLOOR = Floor(0.5, 0.001, None, "")
 ENDS = {"idea": (0.1, 0.9), "kode": (0.1, 0.5), "kalman_ucb": (0.1, 1.0)}
 FAVORS_IDEA = Metric(ENDS, ENDS, "idea", "idea", "")
@@ -448,7 +448,7 @@ def test_every_warning(system, arm, warning):
 
 
 def test_many_arms_are_counted_not_listed():
-    arms = [dataclasses.replace(ARM, number=n, best_share=0.0) for n in range(100)]
+    arms = [dataclasses.replace(ARM, name=n, best_share=0.0) for n in range(100)]
     (warning,) = said(arms=arms, simulated=simulation([WORSE, WORSE, MUCH])).warnings
     assert "arms 0, 1, 2, 3 and 96 more" in warning
 
@@ -538,7 +538,7 @@ def test_html_without_metric_or_simulation(unsettled):
 
 
 def test_many_arms_are_cut_to_the_most_telling(advice):
-    arms = [dataclasses.replace(ARM, number=n, best_share=n / 100) for n in range(100)]
+    arms = [dataclasses.replace(ARM, name=n, best_share=n / 100) for n in range(100)]
     many = dataclasses.replace(advice, arms=tuple(arms))
     table, left, _ = page.sections(many, 20)[1].blocks
     assert [row[0].text for row in table.rows] == [str(n) for n in range(99, 79, -1)]

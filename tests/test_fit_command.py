@@ -38,9 +38,9 @@ def test_the_model_file_is_the_fit(found, tmp_path):
     out, plot = tmp_path / "model.json", tmp_path / "fit.png"
     out.write_text("older")
     output = run(LOG, "--arms", ARMS, *SMALL, "--out", out, "--plot", plot).output
-    model, arms = model_file.read(out)
-    assert np.array_equal(arms, found.arms)
-    assert model_file.to_document(model, arms) == model_file.to_document(found.model, found.arms)
+    system = db.load_model(out)
+    assert model_file.to_document(system) == model_file.to_document(found.system)
+    assert system.names == found.names == ("left", "right", "both")
     assert json.loads(out.read_text())["names"] == ["left", "right", "both"]
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert sorted(tmp_path.iterdir()) == [plot, out]
@@ -50,7 +50,7 @@ def test_the_model_file_is_the_fit(found, tmp_path):
     assert f"next: driftbandit advise {out}" in output
     table = output[: output.index("Model saved")]
     assert max(map(len, table.splitlines())) <= 80
-    assert db.Agent(model, arms).ask().arm in (0, 1, 2)
+    assert db.Agent(system.model, system.arms).ask().arm in (0, 1, 2)
 
 
 def test_json_equals_the_library(found):
@@ -99,7 +99,7 @@ BAD = {
     "no line": ("", None, "log.csv"),
     "no reward": ("round,arm,reward\n0,left,\n", None, "log: holds no reward"),
     "missing column": ("round,arm\n0,left\n", None, "log.csv: has no column 'reward'"),
-    "misspelled column": (GOOD.replace("arm", "amr"), None, "did you mean 'arm'?"),
+    "misspelled column": (GOOD.replace("arm", "amr"), None, "'arm'; did you mean amr? it has"),
     "no such log": (None, None, "log.csv: cannot be read (No such file"),
     "arm twice": (GOOD, LEFT + "left,2\n", "arms.csv line 4: arm 'left' stands in line 2 too"),
     "text for a feature": (GOOD, "arm,x\nleft,wide\n", "arms.csv line 2: feature 'x' 'wide'"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import driftbandit as db
 from driftbandit import LGDS, InvalidInput, model_file
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -39,40 +40,61 @@ def read(tmp_path, content, name="model.json"):
 
 
 def test_both_examples_hold_the_same_system():
-    (model, arms), (again, rows) = (
-        model_file.read(EXAMPLES / name) for name in ("plant.json", "plant.toml")
-    )
-    assert np.array_equal(arms, rows)
-    assert model_file.to_document(model, arms) == model_file.to_document(again, rows)
+    one, other = (model_file.read(EXAMPLES / name) for name in ("plant.json", "plant.toml"))
+    assert one.names == ("left", "right", "both")
+    assert model_file.to_document(one) == model_file.to_document(other)
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.toml", "MODEL.TOML", "model"])
 def test_every_field_is_read(tmp_path, name):
     content = changed(initial_cov=[[2, 0], [0, 3]])
     text = toml(initial_cov="[[2, 0], [0, 3]]") if "toml" in name.lower() else json.dumps(content)
-    model, arms = read(tmp_path, text, name)
-    assert model_file.to_document(model, arms) == content
+    system = read(tmp_path, text, name)
+    assert model_file.to_document(system.model, system.arms) == content
 
 
 def test_written_and_read_again(tmp_path):
     rng = np.random.default_rng(0)
     model = LGDS(rng.normal(size=(3, 3)), np.eye(3), 0.1, initial_cov=np.eye(3) / 3)
     arms = rng.normal(size=(4, 3))
-    again, rows = read(tmp_path, model_file.to_document(model, arms))
-    assert np.array_equal(again.transition, model.transition)
-    assert np.array_equal(again.initial_cov, model.initial_cov)
-    assert np.array_equal(rows, arms)
+    again = read(tmp_path, model_file.to_document(model, arms))
+    assert np.array_equal(again.model.transition, model.transition)
+    assert np.array_equal(again.model.initial_cov, model.initial_cov)
+    assert np.array_equal(again.arms, arms)
+    assert again.names == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("names", [("left", "right"), (5, 10), ("5", 10), ("é\n", '"')])
+def test_a_saved_system_is_loaded_with_its_names(tmp_path, names):
+    system = db.System(LGDS(0.5 * np.eye(2), np.eye(2), 0.1), np.eye(2), names)
+    path = tmp_path / "model.json"
+    path.write_text("the model of yesterday")
+    db.save_model(system, path)
+    again = db.load_model(path)
+    assert again.names == names
+    assert list(map(type, again.names)) == list(map(type, names))
+    assert model_file.to_document(again) == model_file.to_document(system)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_cannot_be_saved_is_refused(tmp_path):
+    system = db.System(LGDS(0.5 * np.eye(2), np.eye(2), 0.1), np.eye(2))
+    with pytest.raises(InvalidInput, match=r"path: is .*model\.txt; end it in \.json"):
+        db.save_model(system, tmp_path / "model.txt")
+    with pytest.raises(InvalidInput, match="system: has type LGDS; give a System"):
+        db.save_model(system.model, tmp_path / "model.json")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("start", [None, "absent"])
 def test_a_start_that_is_null_or_absent_is_stationary(tmp_path, start):
-    model, _ = read(tmp_path, changed(initial_cov=start, without=start and "initial_cov"))
-    assert model.initial_cov is None
+    system = read(tmp_path, changed(initial_cov=start, without=start and "initial_cov"))
+    assert system.model.initial_cov is None
 
 
 def test_whole_numbers_of_any_size_and_a_byte_order_mark(tmp_path):
     text = json.dumps(changed(arms=[[10**20, 0], [0, 1]]))
-    _, arms = read(tmp_path, b"\xef\xbb\xbf" + text.encode())
+    arms = read(tmp_path, b"\xef\xbb\xbf" + text.encode()).arms
     assert arms.tolist() == [[1e20, 0], [0, 1]]
 
 
@@ -178,11 +200,13 @@ def test_a_bad_initial_mean_is_named(value):
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        ("left", 'names: is "left"; give a list of texts, one for each arm'),
+        ("left", 'names: is "left"; give a list, one text or whole number for each arm'),
         (["left"], "names: are 1 for 2 arms"),
-        (["left", 3], "names: entry [1] is 3"),
-        (["left", " "], 'names: entry [1] is " "'),
-        (["left", "left"], 'names: hold "left" twice'),
+        (["left", 3.5], "names: entry [1] is 3.5"),
+        (["left", True], "names: entry [1] is True"),
+        (["left", " "], "names: entry [1] is ' '"),
+        (["left", "left"], "names: hold 'left' twice"),
+        ([3, "3"], "names: hold '3' twice"),
     ],
 )
 def test_bad_names_are_named(tmp_path, names, words):
@@ -191,14 +215,19 @@ def test_bad_names_are_named(tmp_path, names, words):
     assert words in str(caught.value)
 
 
-def test_names_are_kept_and_left_alone(tmp_path):
-    model, arms = read(tmp_path, changed(names=["left", "right"]))
-    assert model_file.to_document(model, arms) == GOOD
-    assert model_file.to_document(model, arms, ["a", "b"]) == changed(names=["a", "b"])
-    read(tmp_path, changed(names=None))
+def test_names_are_kept(tmp_path):
+    content = changed(names=["left", 7])
+    system = read(tmp_path, content)
+    assert system.names == ("left", 7)
+    assert model_file.to_document(system) == content
+    assert model_file.to_document(system.model, system.arms) == GOOD
+    assert model_file.to_document(system.model, system.arms, ["a", "b"]) == changed(
+        names=["a", "b"]
+    )
+    assert read(tmp_path, changed(names=None)).names == (0, 1)
 
 
 def test_an_initial_mean_comes_back():
     model = LGDS(np.eye(2), np.eye(2), 1.0, np.eye(2), [1.0, -2.0])
-    again, _ = model_file.from_document(model_file.to_document(model, np.eye(2)))
+    again = model_file.from_document(model_file.to_document(model, np.eye(2))).model
     assert again.initial_mean.tolist() == [1.0, -2.0]

@@ -73,7 +73,7 @@ def test_tables_from_everything_else(tmp_path):
     assert table.rewards[0].tolist() == [NAN, 1] or np.isnan(table.rewards[0, 0])
     wide = as_table({"a": [1, 2], "b": [3, None]}, features=Arms(("b", "a"), [[1.0], [2.0]]))
     np.testing.assert_array_equal(wide.rewards, [[3, 1], [NAN, 2]])
-    assert as_table([[1, 2], [3, 4]]).names == ("0", "1")
+    assert as_table([[1, 2], [3, 4]]).names == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,15 @@ from driftbandit import families, kalman, policies, statistics, steady_state, th
 from driftbandit.agent import Agent, Decision, Refit
 from driftbandit.errors import InvalidInput, NotDetectable
 from driftbandit.model import LGDS
+from driftbandit.model_file import read as load_model
+from driftbandit.model_file import write as save_model
 from driftbandit.result import Result
 from driftbandit.system import System
 
 if TYPE_CHECKING:
     from driftbandit import identify, paper, study
     from driftbandit.advice import advise
+    from driftbandit.identify import fit
     from driftbandit.replays import replay
     from driftbandit.simulation import simulate
 
@@ -40,11 +43,14 @@ __all__ = [
     "System",
     "advise",
     "families",
+    "fit",
     "identify",
     "kalman",
+    "load_model",
     "paper",
     "policies",
     "replay",
+    "save_model",
     "simulate",
     "statistics",
     "steady_state",
@@ -54,6 +60,7 @@ __all__ = [
 
 _LAZY = {
     "advise": "driftbandit.advice",
+    "fit": "driftbandit.identify",
     "identify": "driftbandit",
     "replay": "driftbandit.replays",
     "simulate": "driftbandit.simulation",

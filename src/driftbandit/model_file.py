@@ -4,24 +4,24 @@
      "initial_mean": […], "arms": [[…]], "names": ["…"]}
 
 ``initial_cov`` may be absent: the state then starts stationary; ``initial_mean`` too: then at zero.
-``names``, what the arms are called, is for people: it is checked, and else left alone.
+``names``: what the arms are called, texts or whole numbers; absent: the row numbers 0 … k − 1.
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from driftbandit import errors
-from driftbandit.model import LGDS, checked_arms
+from driftbandit import errors, files
+from driftbandit.model import LGDS
+from driftbandit.system import System, checked_names
 
-__all__ = ["from_document", "read", "to_document"]
+__all__ = ["from_document", "read", "to_bytes", "to_document", "write"]
 
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
 OPTIONAL = ("initial_cov", "initial_mean", "names")
@@ -31,9 +31,17 @@ LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}
 
 
 def to_document(
-    model: LGDS, arms: np.ndarray, names: Sequence[str] | None = None
+    model: LGDS | System, arms: Any = None, names: Iterable[Any] | None = None
 ) -> dict[str, Any]:
-    """The JSON object of a model file; ``names``: what the arms are called, if that is known."""
+    """The JSON object of a model file.
+
+    Args:
+        model: a `System`; or Γ, Q, σ, Σ0.
+        arms: k × d, beside a model.
+        names: what the arms are called, beside a model; None: no names are written.
+    """
+    if isinstance(model, System):
+        arms, names, model = model.arms, model.names, model.model
     document: dict[str, Any] = {
         "transition": model.transition.tolist(),
         "process_cov": model.process_cov.tolist(),
@@ -47,15 +55,15 @@ def to_document(
     return document if names is None else document | {"names": list(names)}
 
 
-def from_document(document: Any) -> tuple[LGDS, np.ndarray]:
-    """The model and arms of a model file's JSON object.
+def from_document(document: Any) -> System:
+    """The system of a model file's JSON object.
 
     Example:
-        >>> model, arms = from_document(
+        >>> system = from_document(
         ...     {"transition": [[0.5]], "process_cov": [[1]], "reward_std": 0, "arms": [[1], [2]]}
         ... )
-        >>> model.states, arms.shape
-        (1, (2, 1))
+        >>> system.model.states, system.arms.shape, system.names
+        (1, (2, 1), (0, 1))
     """
     if not isinstance(document, dict):
         kind = "the list " if isinstance(document, list) else ""
@@ -75,16 +83,29 @@ def from_document(document: Any) -> tuple[LGDS, np.ndarray]:
         if document.get("initial_mean") is not None:
             numbers["initial_mean"] = _vector(document["initial_mean"], "initial_mean")
         arms = numbers.pop("arms")
-        if numbers.pop("names", None) is not None:
-            _check_names(document["names"], len(arms))
-        model = LGDS(**numbers)
-        return model, checked_arms(arms, model)
+        names: Any = numbers.pop("names", None)
+        if names is not None and not isinstance(names, list):
+            remedy = "give a list, one text or whole number for each arm"
+            raise errors.InvalidInput("names", f"is {_shown(names)}", remedy)
+        return System(LGDS(**numbers), arms, checked_names(names, len(arms)))
     except errors.InvalidInput as error:
         raise error.of("model file") from None
 
 
-def read(path: str | Path) -> tuple[LGDS, np.ndarray]:
-    """Read a model file: TOML where its name ends in .toml, else JSON."""
+def read(path: str | Path) -> System:
+    """Read a model file: TOML if its name ends in .toml, else JSON.
+
+    Args:
+        path: of the file, as `fit` writes it.
+
+    Returns:
+        The `System`: model, arms and the arms' names.
+
+    Example:
+        >>> read("no/such/model.json")
+        Traceback (most recent call last):
+        driftbandit.errors.InvalidInput: model file: cannot read no/such/model.json (No such ...
+    """
     format_ = "TOML" if str(path).lower().endswith(".toml") else "JSON"
     name = errors.printable(str(path))
     data = _bytes(path, name, format_)
@@ -104,6 +125,30 @@ def read(path: str | Path) -> tuple[LGDS, np.ndarray]:
     except ValueError as error:
         problem = f"{name} is not {format_} ({errors.printable(str(error))})"
         raise _wrong(problem, f"write {', '.join(REQUIRED)} as {format_}") from None
+
+
+def write(system: System, path: str | Path) -> None:
+    """Write a model file, JSON, which `read` gives back: seen whole or not at all.
+
+    Args:
+        system: model, arms and the arms' names.
+        path: of the file; it ends in .json.
+
+    Example:
+        >>> write(System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0]], ["left"]), "model.toml")
+        Traceback (most recent call last):
+        driftbandit.errors.InvalidInput: path: is model.toml; end it in .json
+    """
+    if not isinstance(system, System):
+        raise errors.InvalidInput("system", f"has type {type(system).__name__}", "give a System")
+    if not str(path).lower().endswith(".json"):
+        raise errors.InvalidInput("path", f"is {errors.printable(str(path))}", "end it in .json")
+    files.write_whole(Path(path), to_bytes(system))
+
+
+def to_bytes(system: System) -> bytes:
+    """The content of a model file."""
+    return json.dumps(to_document(system), ensure_ascii=False).encode() + b"\n"
 
 
 def _bytes(path: str | Path, name: str, format_: str) -> bytes:
@@ -160,21 +205,6 @@ def _vector(value: Any, field: str) -> list[float]:
             problem = f"entry [{i}] is {_shown(entry)}"
             raise errors.InvalidInput(field, problem, "every entry must be a finite number")
     return [_float(entry) for entry in value]
-
-
-def _check_names(value: Any, arms: int) -> None:
-    """One text for each arm, all different."""
-    remedy = "give a list of texts, one for each arm"
-    if not isinstance(value, list):
-        raise errors.InvalidInput("names", f"is {_shown(value)}", remedy)
-    for i, name in enumerate(value):
-        if not isinstance(name, str) or not name.strip():
-            raise errors.InvalidInput("names", f"entry [{i}] is {_shown(name)}", remedy)
-    if len(value) != arms:
-        raise errors.InvalidInput("names", f"are {len(value)} for {arms} arms", remedy)
-    for name, times in Counter(value).items():
-        if times > 1:
-            raise errors.InvalidInput("names", f"hold {_shown(name)} twice", remedy)
 
 
 def _float(entry: float) -> float:

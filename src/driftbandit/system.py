@@ -7,19 +7,24 @@ agent = db.Agent(system)             # decisions say system.names, not row numbe
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.model import LGDS, checked_arms
 
-__all__ = ["Name", "System", "checked_names"]
+__all__ = ["Name", "System", "checked_names", "checked_system", "label", "pair", "takes_system"]
+
+Returned = TypeVar("Returned")
 
 Name = str | int
 """What an arm is called: a text, or a whole number."""
+BESIDE = ("were given beside a System, which has its own", "leave them out; name what follows")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,3 +98,75 @@ def checked_names(names: Iterable[Any] | None, arms: int, argument: str = "names
             shown = errors.printable(repr(name)[:60])
             raise errors.InvalidInput(argument, f"hold {shown} twice", "give each name once")
     return tuple(found)
+
+
+def label(name: Name) -> str:
+    """A name as tables and sentences show it: on one line, cut at 30 characters.
+
+    Example:
+        >>> label(7), label("a very long name of an arm that goes on")
+        ('7', 'a very long name of an arm th…')
+    """
+    text = str(name)
+    return errors.printable(text if len(text) <= 30 else text[:29] + "…")
+
+
+def checked_system(model: Any, arms: Any = None) -> System:
+    """The `System` that is given, or the one of a model and arms, which it numbers.
+
+    Example:
+        >>> checked_system(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]]).names
+        (0, 1)
+    """
+    if isinstance(model, System):
+        pair(model, arms)
+        return model
+    if not isinstance(model, LGDS):
+        problem = f"has type {type(model).__name__}"
+        raise errors.InvalidInput("model", problem, "give a System, or an LGDS with arms")
+    if arms is None:
+        raise errors.InvalidInput("arms", "is missing", "give a k × d array, or a System")
+    return System(model, arms)
+
+
+def takes_system(function: Callable[..., Returned]) -> Callable[..., Returned]:
+    """Let a function of (…, model, arms, …) take a `System` in place of the two.
+
+    The arguments after it move up by one: ``f(model, arms, rounds)`` is ``f(system, rounds)``.
+
+    Example:
+        >>> @takes_system
+        ... def size(model, arms, extra=0):
+        ...     return model.states, len(arms) + extra
+        >>> system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]], ["left", "right"])
+        >>> size(system, 5), size(system, extra=5), size(system.model, system.arms, 5)
+        ((1, 7), (1, 7), (1, 7))
+    """
+    place = list(inspect.signature(function).parameters).index("model")
+
+    @functools.wraps(function)
+    def called(*given: Any, **named: Any) -> Returned:
+        system = named.get("model", given[place] if len(given) > place else None)
+        if isinstance(system, System):
+            if named.pop("arms", None) is not None:
+                raise errors.InvalidInput("arms", *BESIDE)
+            named.pop("model", None)
+            given = (*given[:place], system.model, system.arms, *given[place + 1 :])
+        return function(*given, **named)
+
+    return called
+
+
+def pair(system: Any, arms: Any = None) -> Any:
+    """The model and arms of a `System`; what is none is given back as it is.
+
+    Example:
+        >>> model, arms = pair(System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]]))
+        >>> arms.shape
+        (2, 1)
+    """
+    if not isinstance(system, System):
+        return system
+    if arms is not None:
+        raise errors.InvalidInput("arms", *BESIDE)
+    return system.model, system.arms

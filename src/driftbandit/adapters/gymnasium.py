@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from driftbandit import adapters, errors, kalman
-from driftbandit.model import LGDS, checked_arms, factor
+from driftbandit.model import LGDS, factor
+from driftbandit.system import System, checked_system
 
 try:
     import gymnasium
@@ -43,8 +44,8 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
     - ``total_regret``: the sum so far, R_n at the end.
 
     Args:
-        model: the system that drives the rewards.
-        arms: k × d.
+        model: a `System`, or the model that drives the rewards.
+        arms: k × d, beside a model; an action is a row of it.
         rounds: steps of an episode.
         render_mode: "ansi" makes `render` return one line of text; None renders nothing.
 
@@ -59,10 +60,15 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(
-        self, model: LGDS, arms: Any, rounds: int = 1000, render_mode: str | None = None
+        self,
+        model: LGDS | System,
+        arms: Any = None,
+        rounds: int = 1000,
+        render_mode: str | None = None,
     ) -> None:
-        self.arms = checked_arms(arms, model)
-        self.model = model
+        system = checked_system(model, arms)
+        self.model, self.arms, self.names = system.model, system.arms, system.names
+        model = self.model
         self.rounds = errors.whole_number(rounds, "rounds", low=1)
         self.render_mode = render_mode
         if render_mode is not None:

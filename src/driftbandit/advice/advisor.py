@@ -8,7 +8,8 @@ from typing import Any
 from driftbandit import errors
 from driftbandit.advice import facts, played, words
 from driftbandit.advice.parts import Advice
-from driftbandit.model import LGDS, checked_arms
+from driftbandit.model import LGDS
+from driftbandit.system import System, checked_system
 
 __all__ = ["STAGES", "Progress", "advise"]
 
@@ -17,8 +18,8 @@ STAGES = ("arms", "floor", "metric", "simulation")
 
 
 def advise(
-    model: LGDS,
-    arms: Any,
+    model: LGDS | System,
+    arms: Any = None,
     *,
     runs: int | None = None,
     rounds: int | None = None,
@@ -33,8 +34,8 @@ def advise(
     advice; 10 states and 10 arms take four seconds, most of it compiling.
 
     Args:
-        model: Γ, Q, σ, Σ0.
-        arms: k × d.
+        model: a `System`, whose arms the advice calls by their names; or Γ, Q, σ, Σ0.
+        arms: k × d, beside a model.
         runs: of the simulation; None: chosen from d and k.
         rounds: of each run; None: chosen from d, k and ρ(Γ).
         seed: whole number ≥ 0.
@@ -50,7 +51,8 @@ def advise(
         >>> advice.recommendation.choice, advice.system.stable
         ('kode', True)
     """
-    rows = checked_arms(arms, model)
+    given = checked_system(model, arms)
+    model, rows = given.model, given.arms
     model.start_cov()  # says so if there is none
     usual = played.sizes(model.states, len(rows), model.spectral_radius)
     most = 10**7
@@ -64,7 +66,7 @@ def advise(
 
     stage("arms", 0)
     system = facts.system_facts(model, rows)
-    each = facts.arm_facts(model, rows, rounds)
+    each = facts.arm_facts(model, rows, given.names, rounds)
     stage("arms", 1)
     stage("floor", 0)
     floor = facts.floor(model, rows, rounds)

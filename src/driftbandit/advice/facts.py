@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from driftbandit import errors, steady_state, theory
 from driftbandit.advice.parts import POLICIES, Arm, Floor, Metric, System
 from driftbandit.model import LGDS, RANK_TOLERANCE, factor
 from driftbandit.policies import idea, kalman_ucb, kode
+from driftbandit.system import Name
 
 __all__ = ["arm_facts", "floor", "metric", "system_facts"]
 
@@ -44,12 +46,13 @@ def system_facts(model: LGDS, arms: np.ndarray) -> System:
     )
 
 
-def arm_facts(model: LGDS, arms: np.ndarray, rounds: int) -> tuple[Arm, ...]:
+def arm_facts(model: LGDS, arms: np.ndarray, names: Sequence[Name], rounds: int) -> tuple[Arm, ...]:
     """What every arm pays and teaches.
 
     Args:
         model: Γ, Q, σ.
         arms: k × d.
+        names: what the arms are called.
         rounds: by when an unstable state is looked at, to see which arms are best.
     """
     seen = steady_state.detectable(model, arms)
@@ -68,7 +71,7 @@ def arm_facts(model: LGDS, arms: np.ndarray, rounds: int) -> tuple[Arm, ...]:
     shares = _best_shares(means, model.settled_cov(rounds), arms)
     return tuple(
         Arm(
-            number=i,
+            name=names[i],
             detectable=bool(seen[i]),
             error_trace=trace,
             removed_share=max(0.0, 1 - trace / total) if trace is not None and total > 0 else None,
@@ -76,7 +79,7 @@ def arm_facts(model: LGDS, arms: np.ndarray, rounds: int) -> tuple[Arm, ...]:
             gramian_rank=ranks[i],
             reward_spread=spreads[i],
             best_share=shares[i],
-            same_as=None if first[group[i]] == i else int(first[group[i]]),
+            same_as=None if first[group[i]] == i else names[int(first[group[i]])],
             mean_reward=pays[i],
         )
         for i, trace in enumerate(traces)

@@ -21,6 +21,7 @@ from driftbandit.advice.parts import (
 from driftbandit.advice.words import margin, number, percent, plus_minus
 from driftbandit.policies import TITLES
 from driftbandit.report import Cell, Facts, Paragraph, Picture, Points, Section, Table, page
+from driftbandit.system import label
 
 __all__ = ["html", "recommendation", "sections"]
 
@@ -52,7 +53,7 @@ def recommendation(advice: Advice) -> Section:
     blocks: list[Paragraph | Points] = [Paragraph(said.headline)]
     blocks += [Paragraph(reason) for reason in said.reasons]
     if said.choice is not None:
-        blocks.append(Paragraph(f'Use it: `db.Agent(model, arms, policy="{said.choice}")`'))
+        blocks.append(Paragraph(f'Use it: `db.Agent(system, policy="{said.choice}")`'))
     if said.warnings:
         blocks.append(Points(said.warnings))
     return Section("recommendation", "Recommendation", blocks)
@@ -174,9 +175,9 @@ def _arm(arm: Arm, states: int) -> list[Cell]:
     condition = _cell(arm.gramian_condition, 2)
     if arm.gramian_condition is None:
         condition = Cell(f"rank {arm.gramian_rank} of {states}", float("inf"))
-    twin = "" if arm.same_as is None else f" = {arm.same_as}"
+    twin = "" if arm.same_as is None else f" = {label(arm.same_as)}"
     return [
-        Cell(f"{arm.number}{twin}", arm.number),
+        Cell(f"{label(arm.name)}{twin}", arm.name if isinstance(arm.name, int) else None),
         _share(arm.best_share),
         _cell(arm.reward_spread),
         Cell("yes") if arm.detectable else Cell("no", tone="bad"),

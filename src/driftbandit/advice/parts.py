@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from driftbandit.system import Name
+
 __all__ = [
     "POLICIES",
     "Advice",
@@ -50,8 +52,8 @@ class System:
 class Arm:
     """What one arm pays and teaches (P3, P14)."""
 
-    number: int
-    """Its row."""
+    name: Name
+    """What it is called; its row number if it has no name."""
     detectable: bool
     """Every mode that does not die out shows in its rewards."""
     error_trace: float | None
@@ -66,8 +68,8 @@ class Arm:
     """√(aᵀZa), the standard deviation of ⟨a, z⟩ once the state has settled."""
     best_share: float | None
     """How often it is the best arm, from draws of the state."""
-    same_as: int | None
-    """The first arm that is equal to it."""
+    same_as: Name | None
+    """The first arm that is equal to it, by name."""
     mean_reward: float | None = 0.0
     """⟨a, E z⟩ once the state has settled: its offset; None: the state never settles."""
 

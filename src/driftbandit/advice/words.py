@@ -15,6 +15,7 @@ from driftbandit.advice.parts import (
     System,
 )
 from driftbandit.policies import TITLES
+from driftbandit.system import Name, label
 
 __all__ = ["margin", "number", "percent", "plus_minus", "recommend"]
 
@@ -148,13 +149,13 @@ def _warnings(system: System, arms: Sequence[Arm], simulation: Simulation | None
         rounds = f" The numbers are of the first {simulation.rounds} rounds." if simulation else ""
         radius = f"{system.spectral_radius:.6g}"
         yield f"The state never settles: ρ(Γ) = {radius} is not below 1.{rounds}"
-    unseen = [arm.number for arm in arms if not arm.detectable]
+    unseen = [arm.name for arm in arms if not arm.detectable]
     if unseen:
         yield (
             f"Not every mode that lasts shows in the rewards of {_arms(unseen)}: while nothing "
             "else is played, the error grows."
         )
-    lost = [arm.number for arm in arms if arm.detectable and arm.error_trace is None]
+    lost = [arm.name for arm in arms if arm.detectable and arm.error_trace is None]
     if lost:
         yield f"The steady error of {_arms(lost)} was not found."
     if not system.noise_reaches_all:
@@ -163,21 +164,21 @@ def _warnings(system: System, arms: Sequence[Arm], simulation: Simulation | None
         yield "Rewards have no noise (σ = 0): one play tells all about ⟨a, z⟩. Is that meant?"
     if simulation is None:
         return
-    copies = [arm.number for arm in arms if arm.same_as is not None]
+    copies = [arm.name for arm in arms if arm.same_as is not None]
     if copies:
-        firsts = sorted({arm.same_as for arm in arms if arm.same_as is not None})
+        firsts = list(dict.fromkeys(arm.same_as for arm in arms if arm.same_as is not None))
         yield f"Repeated: {_arms(copies)}, of {_arms(firsts)}. Leave repeats out."
-    never = [arm.number for arm in arms if arm.best_share == 0]
+    never = [arm.name for arm in arms if arm.best_share == 0]
     if never:
         yield f"Never the best in the draws: {_arms(never)}. Good only for what they teach."
 
 
-def _arms(numbers: Sequence[int]) -> str:
+def _arms(names: Sequence[Name]) -> str:
     """Arm 3; arms 0, 1 and 2; arms 0, 1, 2, 3 and 96 more."""
-    shown = [str(number) for number in numbers]
+    shown = [label(name) for name in names]
     if len(shown) > 6:
         shown = [*shown[:4], f"{len(shown) - 4} more"]
-    return ("arms " if len(numbers) > 1 else "arm ") + _list(shown)
+    return ("arms " if len(names) > 1 else "arm ") + _list(shown)
 
 
 def _list(words: Sequence[str], last: str = "and") -> str:

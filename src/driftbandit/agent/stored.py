@@ -109,7 +109,8 @@ def _checksum(text: str) -> str:
 
 def _restored(cls: Any, stored: Mapping[str, Any], policy: str | Policy | None) -> Any:
     try:
-        model, arms = model_file.from_document(stored["model"])
+        system = model_file.from_document(stored["model"])
+        model, arms = system.model, system.arms
         options = stored["refit"] and Refit(**stored["refit"])
         features = arms if stored["features"] is None else np.array(stored["features"])
         sphere = stored.get("sphere", False)  # not said before there was a sphere

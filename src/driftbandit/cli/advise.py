@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import typer
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -19,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 import driftbandit as db
-from driftbandit import errors, model_file
+from driftbandit import errors
 from driftbandit.cli import progress
 
 if TYPE_CHECKING:  # loads jinja2, which the help has no need of
@@ -47,8 +46,8 @@ def command(
     model: Annotated[
         Path | None,
         typer.Argument(
-            help="Model file, JSON or TOML: transition, process_cov, reward_std, arms and, if the "
-            "state does not start stationary, initial_cov."
+            help="Model file, JSON or TOML: transition, process_cov, reward_std, arms; names, what "
+            "the arms are called, and, if the state does not start stationary, initial_cov."
         ),
     ] = None,
     family: Annotated[
@@ -86,14 +85,12 @@ def command(
     """
     if html is not None:
         _check_page(html)
-    name, system, rows = _system(
+    name, system = _system(
         model, family, {"states": states, "arms": arms, "unit_arms": unit_arms or None}, seed
     )
     with progress.bars() as bars:
         bars.live.transient = True  # the page takes its place
-        advice = db.advise(
-            system, rows, runs=runs, rounds=rounds, seed=seed, progress=_stages(bars)
-        )
+        advice = db.advise(system, runs=runs, rounds=rounds, seed=seed, progress=_stages(bars))
     if as_json:
         document = {"driftbandit": db.__version__, "system_name": name} | advice.to_document()
         print(json.dumps(document, indent=2, allow_nan=False))
@@ -120,7 +117,7 @@ def _check_page(path: Path) -> None:
 
 def _system(
     path: Path | None, family: str | None, options: dict[str, Any], seed: int
-) -> tuple[str, db.LGDS, np.ndarray]:
+) -> tuple[str, db.System]:
     """The system of a file, or a random one, and what to call it."""
     given = {key: value for key, value in options.items() if value is not None}
     if path is None and family is None:
@@ -130,13 +127,13 @@ def _system(
             option = "--" + key.replace("_", "-")
             problem = f"was given beside {errors.printable(str(path))}"
             raise errors.InvalidInput(option, problem, "give one of the two")
-        return errors.printable(path.name), *model_file.read(path)
+        return errors.printable(path.name), db.load_model(path)
     d, k = (given.get(key, 10) for key in ("states", "arms"))
     if max(d, 1) * (max(d, 1) + max(k, 1)) > LARGEST:
         problem = f"{d} states and {k} arms make more than {LARGEST:,} numbers"
         raise errors.InvalidInput("--states, --arms", problem, "give smaller ones")
-    system, rows = db.families.sample(str(family), seed=seed, **given)[0]
-    return f"{family}, seed {seed}", system, rows
+    system = db.System(*db.families.sample(str(family), seed=seed, **given)[0])
+    return f"{family}, seed {seed}", system
 
 
 def _stages(bars: Progress) -> Callable[[str, float], None]:

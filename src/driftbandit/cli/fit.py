@@ -20,6 +20,14 @@ from rich.text import Text
 import driftbandit as db
 from driftbandit import errors, model_file
 from driftbandit.cli import progress
+from driftbandit.cli.columns import (
+    ArmColumn,
+    RewardColumn,
+    RoundColumn,
+    RoundStep,
+    SequenceColumn,
+    named,
+)
 from driftbandit.cli.outputs import PICTURES, check_file
 
 if TYPE_CHECKING:  # loads JAX and pyarrow, which the help has no need of
@@ -30,7 +38,8 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = """
 **A log**, CSV or Parquet. sequence is optional: which independent run a row is of. An empty
-reward was not seen; rounds may be left out, or hold several plays.
+reward was not seen; rounds may be left out, or hold several plays, and may be dates or times.
+If columns have other names, say so with the options above; what is not needed is ignored.
 
     sequence,round,arm,reward
     monday,0,right,1.06
@@ -49,6 +58,7 @@ reward was not seen; rounds may be left out, or hold several plays.
     driftbandit fit examples/plant_log.csv --arms examples/plant_arms.csv --out model.json
     driftbandit fit examples/plant_log.csv --states 2 --structure diagonal --plot fit.png
     driftbandit fit examples/plant_log.csv --json > fit.json
+    driftbandit fit clicks.csv --round-column day --arm-column variant --reward-column clicks
 """
 
 
@@ -91,6 +101,11 @@ def command(
             show_default="d²/5",
         ),
     ] = None,
+    round_column: RoundColumn = None,
+    arm_column: ArmColumn = None,
+    reward_column: RewardColumn = None,
+    sequence_column: SequenceColumn = None,
+    round_step: RoundStep = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Write the model to this .json file, for simulate, advise.")
@@ -111,8 +126,13 @@ def command(
         check_file("--plot", plot, *PICTURES)
     from driftbandit import identify
 
-    known = None if arms is None else identify.read_arms(arms)
-    read = identify.read_log(log, None if known is None else known.names)
+    columns = named(
+        round=round_column, arm=arm_column, reward=reward_column, sequence=sequence_column
+    )
+    known = None if arms is None else identify.read_arms(arms, columns=columns)
+    read = identify.read_log(
+        log, None if known is None else known.names, columns=columns, step=round_step
+    )
     with progress.bars() as bars:
         bars.live.transient = True  # the tables take its place
         found = identify.fit(
@@ -131,9 +151,8 @@ def command(
     predicted = identify.one_step(found, read)
     name = errors.printable(log.name)
     saved: list[tuple[str, Path, bytes]] = []
-    model = model_file.to_document(found.model, found.arms, found.names)
     if out is not None:
-        saved.append(("Model", out, json.dumps(model, ensure_ascii=False).encode() + b"\n"))
+        saved.append(("Model", out, model_file.to_bytes(found.system)))
     if plot is not None:
         saved.append(("Plot", plot, _picture(found, predicted, name, plot)))
     from driftbandit.files import write_whole
@@ -143,7 +162,8 @@ def command(
     summary = _summary(found, read, predicted)
     if as_json:
         document = {"driftbandit": db.__version__, "log": name, "seed": seed} | summary
-        print(json.dumps(document | {"model": model}, indent=2, allow_nan=False))
+        document["model"] = model_file.to_document(found.system)
+        print(json.dumps(document, indent=2, allow_nan=False))
     else:
         _show(Console(highlight=False), found, summary, name)
     console = Console(stderr=as_json, highlight=False)

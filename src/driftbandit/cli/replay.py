@@ -19,8 +19,17 @@ from rich.text import Text
 import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import progress
+from driftbandit.cli.columns import (
+    ArmColumn,
+    RewardColumn,
+    RoundColumn,
+    RoundStep,
+    SequenceColumn,
+    named,
+)
 from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.cli.simulate import split_policies
+from driftbandit.system import label
 
 if TYPE_CHECKING:  # loads JAX
     from driftbandit.replays import Replay, Row
@@ -97,6 +106,11 @@ def command(
             "another round of the training part."
         ),
     ] = 10,
+    round_column: RoundColumn = None,
+    arm_column: ArmColumn = None,
+    reward_column: RewardColumn = None,
+    sequence_column: SequenceColumn = None,
+    round_step: RoundStep = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -118,6 +132,9 @@ def command(
     if plot is not None:
         check_file("--plot", plot, *PICTURES)
     chosen = None if policies.strip() == "all" else split_policies(policies)
+    columns = named(
+        round=round_column, arm=arm_column, reward=reward_column, sequence=sequence_column
+    )
     with progress.bars() as bars:
         try:
             result = db.replay(
@@ -130,6 +147,8 @@ def command(
                 seeds=seeds,
                 seed=seed,
                 baseline=baseline,
+                columns=columns,
+                step=round_step,
                 progress=_stages(bars),
             )
         except ValueError:
@@ -249,7 +268,7 @@ def _words(result: Replay) -> list[str]:
 
 
 def _yardsticks(result: Replay) -> str:
-    arms = {name: errors.printable(rule.arm) for name, rule in result.yardsticks.items()}
+    arms = {n: "" if r.arm is None else label(r.arm) for n, r in result.yardsticks.items()}
     return ", ".join(f"{name} is {WHAT[name].format(arms[name])}" for name in result.yardsticks)
 
 

@@ -12,13 +12,16 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.text import Text
 
 import driftbandit as db
-from driftbandit import errors, model_file
+from driftbandit import errors
 from driftbandit.cli import progress, tables
 from driftbandit.cli.outputs import PICTURES, check_file
+from driftbandit.identify.cells import some
 from driftbandit.result import ORACLE, Result, median_and_iqr
 from driftbandit.sphere import offer
+from driftbandit.system import pair
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -120,8 +123,11 @@ def command(
     studies = _given(model, given) if model is not None else _random(seed, given)
     if sphere:
         for name, study in studies.items():
-            studies[name] = [(system, offer.SPHERE) for system, _ in study]
+            studies[name] = [(pair(system)[0], offer.SPHERE) for system in study]
 
+    called = {  # what a model file calls its arms
+        name: study[0].names for name, study in studies.items() if isinstance(study[0], db.System)
+    }
     options: dict[str, Any] = {
         "policies": chosen,
         "rounds": rounds,
@@ -147,7 +153,10 @@ def command(
         for name, result in results.items():
             baselines[name] = result.best() if compare == BEST else compare
     if as_json:
-        print(json.dumps(_document(results, options, baselines), indent=2, allow_nan=False))
+        document = _document(results, options, baselines)
+        for name, names in called.items():
+            document["studies"][name]["arms"] = list(names)
+        print(json.dumps(document, indent=2, allow_nan=False))
     else:
         console = Console()
         for table in tables.comparison(results):
@@ -159,6 +168,9 @@ def command(
             console.print(tables.explanation(results), style="dim", highlight=False)
             console.print()
         console.print(tables.footer(results), style="dim", highlight=False)
+        for names in called.values():
+            if names != tuple(range(len(names))):
+                console.print(Text(f"arms: {some(names)}", "dim"))
     if plot is not None:
         from driftbandit import plots
 
@@ -171,7 +183,7 @@ def _given(path: Path, other: dict[str, Any]) -> dict[str, Any]:
     for key in other:
         name = "--" + key.replace("_", "-")
         raise errors.InvalidInput(name, "was given beside --model", "give one of the two")
-    return {path.name: [model_file.read(path)]}
+    return {path.name: [db.load_model(path)]}
 
 
 def _random(seed: int, options: dict[str, Any]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def real(values: Values) -> np.ndarray:
         >>> real(["1.5", "", "x", "1e3"]).tolist()
         [1.5, nan, inf, 1000.0]
     """
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ndarray) and values.dtype.kind != "M":  # a date is no number
         return values.astype(np.float64)
     types = set(map(type, values))
     if types <= {int, float}:
@@ -99,7 +99,7 @@ def whole(values: Values) -> np.ndarray:
         >>> whole(["3", "4.0", "2.5", "-7", ""]).tolist()
         [3, 4, -1, -1, -1]
     """
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ndarray) and values.dtype.kind != "M":
         good = (values >= 0) & (values <= LARGEST_ROUND)
         if values.dtype.kind == "f":
             good &= values == np.floor(values)
@@ -244,5 +244,5 @@ def problem(column: str, value: Any, known: Any = (), called: str = "") -> tuple
 
 def some(names: Any) -> str:
     """The names, or as many as fit on a line."""
-    few = ", ".join(errors.printable(name[:30]) for name in names[:6])
+    few = ", ".join(errors.printable(str(name)[:30]) for name in names[:6])
     return few + (f", … ({len(names)} arms)" if len(names) > 6 else "")

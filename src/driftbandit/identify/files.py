@@ -17,7 +17,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -58,7 +58,14 @@ class Table(NamedTuple):
     name: str
     columns: list[str]
     unit: str
-    blocks: Iterator[Block]
+    read: Callable[[Sequence[int]], Iterator[Block]]
+    """Gives the blocks of the columns with these numbers; what is not asked for is not looked at,
+    and may hold anything. Once."""
+
+    @property
+    def blocks(self) -> Iterator[Block]:
+        """All columns."""
+        return self.read(range(len(self.columns)))
 
     def place(self, number: int) -> str:
         """Where a row stands, as errors say it."""
@@ -141,7 +148,7 @@ def _csv(text: IO[str], name: str) -> Table:
     if len(header) == 1 and (other := re.search(r"[;\t|]", header[0])):
         problem = f"has its columns separated by {other[0]!r}"
         raise errors.InvalidInput(f"{name} line 1", problem, "separate them by commas")
-    return Table(name, header, "line", _csv_blocks(reader, name, len(header)))
+    return Table(name, header, "line", functools.partial(_csv_blocks, reader, name, len(header)))
 
 
 _FAULTS = (csv.Error, OSError, EOFError, zlib.error)
@@ -164,7 +171,7 @@ def _lines(text: IO[str]) -> Iterator[str]:
         yield line
 
 
-def _csv_blocks(reader: Any, name: str, width: int) -> Iterator[Block]:
+def _csv_blocks(reader: Any, name: str, width: int, places: Sequence[int]) -> Iterator[Block]:
     most, start = max(1, CSV_BLOCK_CELLS // width), reader.line_num + 1
     while True:
         rows: list[list[str]] = []
@@ -187,7 +194,8 @@ def _csv_blocks(reader: Any, name: str, width: int) -> Iterator[Block]:
         except _FAULTS as error:
             fault = _csv_fault(name, f"{name} line {start}", error)
         if rows:
-            yield Block([list(column) for column in zip(*rows, strict=True)], lines)
+            columns = list(zip(*rows, strict=True))
+            yield Block([list(columns[place]) for place in places], lines)
         if fault is not None:
             raise fault
         if len(rows) < most:
@@ -207,13 +215,16 @@ def _parquet(file: IO[bytes], name: str) -> Table:
     if rows > MOST_ROWS:
         raise errors.InvalidInput(name, f"has {rows:,} rows", _TOO_LONG)
 
-    def batches() -> Iterator[Any]:
+    def batches(places: Sequence[int]) -> Iterator[Any]:
+        size = max(1, BLOCK_CELLS // max(1, len(places)))
+        wanted = [columns[place] for place in places]
         try:
-            yield from parquet.iter_batches(max(1, BLOCK_CELLS // max(1, len(columns))))
+            for batch in parquet.iter_batches(size, columns=wanted):
+                yield batch.select(wanted)
         except faults as error:
             raise _unreadable(name, error) from None
 
-    return Table(name, columns, "row", _arrow_blocks(batches()))
+    return Table(name, columns, "row", lambda places: _arrow_blocks(batches(places)))
 
 
 def _arrow_blocks(batches: Iterator[Any]) -> Iterator[Block]:
@@ -236,6 +247,8 @@ def _from_arrow(array: Any) -> Values:
         pa.types.is_integer(array.type) and not array.null_count
     ):
         return np.asarray(array.to_numpy(zero_copy_only=False))
+    if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
+        return _moments(np.asarray(array.to_numpy(zero_copy_only=False)))
     try:
         return list(array.to_pylist())
     except UnicodeDecodeError:
@@ -247,41 +260,57 @@ def _from_arrow(array: Any) -> Values:
 
 
 def in_memory(data: Any, name: str) -> Table | None:
-    """The table of a mapping of columns or of an Arrow table; None if ``data`` is neither."""
+    """The table of a mapping of columns, an Arrow table or a data frame; None if it is none."""
     if isinstance(data, Mapping):
-        return _mapping(data, name)
-    if not hasattr(data, "__arrow_c_stream__"):  # pyarrow's, polars' and pandas' tables have it
-        return None
-    import pyarrow as pa
+        return _mapping(list(data), data.__getitem__, name)
+    if hasattr(data, "__arrow_c_stream__"):  # pyarrow's, polars' and pandas' tables have it
+        table = _arrow_table(data, name)
+        if table is not None:
+            return table
+    if hasattr(data, "columns") and hasattr(data, "__getitem__"):  # a frame Arrow cannot hold
+        return _mapping(list(data.columns), data.__getitem__, name)
+    return None
 
+
+def _arrow_table(data: Any, name: str) -> Table | None:
+    try:
+        import pyarrow as pa
+    except ImportError:  # then by columns
+        return None
     try:
         table = pa.table(data)
-    except (pa.ArrowException, TypeError, ValueError):  # one column alone has it too
+    except (pa.ArrowException, TypeError, ValueError):  # one column alone; columns of all kinds
         return None
-    width = max(1, table.num_columns)
-    batches = table.to_batches(max_chunksize=max(1, BLOCK_CELLS // width))
-    return Table(name, list(table.column_names), "row", _arrow_blocks(iter(batches)))
+
+    def read(places: Sequence[int]) -> Iterator[Block]:
+        size = max(1, BLOCK_CELLS // max(1, len(places)))
+        chosen = table.select(list(places))
+        return _arrow_blocks(iter(chosen.to_batches(max_chunksize=size)))
+
+    return Table(name, list(table.column_names), "row", read)
 
 
-def _mapping(data: Mapping[Any, Any], name: str) -> Table:
-    columns = {column: _column(values, name, column) for column, values in data.items()}
-    lengths = {column: len(values) for column, values in columns.items()}
-    for (one, first), (other, second) in itertools.pairwise(lengths.items()):
-        if first != second:
-            problem = (
-                f"column {cells.shown(other)} has {second} rows, {cells.shown(one)} has {first}"
+def _mapping(names: list[Any], get: Callable[[Any], Any], name: str) -> Table:
+    def read(places: Sequence[int]) -> Iterator[Block]:
+        columns = {names[place]: _column(get(names[place]), name, names[place]) for place in places}
+        lengths = {column: len(values) for column, values in columns.items()}
+        for (one, first), (other, second) in itertools.pairwise(lengths.items()):
+            if first != second:
+                problem = (
+                    f"column {cells.shown(other)} has {second} rows, {cells.shown(one)} has {first}"
+                )
+                raise errors.InvalidInput(name, problem, "make all columns equally long")
+        rows = max(lengths.values(), default=0)
+        most = max(1, BLOCK_CELLS // max(1, len(columns)))
+        return (
+            Block(
+                [values[start : start + most] for values in columns.values()],
+                range(start + 1, min(start + most, rows) + 1),
             )
-            raise errors.InvalidInput(name, problem, "make all columns equally long")
-    rows = max(lengths.values(), default=0)
-    most = max(1, BLOCK_CELLS // max(1, len(columns)))
-    blocks = (
-        Block(
-            [values[start : start + most] for values in columns.values()],
-            range(start + 1, min(start + most, rows) + 1),
+            for start in range(0, rows, most)
         )
-        for start in range(0, rows, most)
-    )
-    return Table(name, list(columns), "row", blocks)
+
+    return Table(name, names, "row", read)
 
 
 def _column(values: Any, name: str, column: Any) -> Values:
@@ -290,9 +319,17 @@ def _column(values: Any, name: str, column: Any) -> Values:
     elif not isinstance(values, np.ndarray) and hasattr(values, "__array__"):  # a pandas Series
         values = np.asarray(values)
     if isinstance(values, np.ndarray) and values.ndim == 1:
+        if values.dtype.kind == "M":
+            return _moments(values)
         plain = values.dtype.kind in "iuf" and not np.ma.isMaskedArray(values)
         return values if plain else list(values.tolist())
     if isinstance(values, np.ndarray | str | bytes) or not isinstance(values, Sequence):
         problem = f"column {cells.shown(column)} is {cells.shown(values)}"
         raise errors.InvalidInput(name, problem, "give a list or a 1-D array")
     return list(values)
+
+
+def _moments(times: np.ndarray) -> np.ndarray:
+    """Times of microseconds or longer units: Python has no shorter ones, and makes them numbers."""
+    fine = np.datetime_data(times.dtype)[0] in ("ns", "ps", "fs", "as")
+    return times.astype("M8[us]") if fine else times

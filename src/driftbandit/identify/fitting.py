@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import numpy as np
@@ -12,12 +12,13 @@ from driftbandit import errors
 from driftbandit.identify import em
 from driftbandit.identify.basis import measured
 from driftbandit.identify.climb import climb
-from driftbandit.identify.log import Arms, Log
+from driftbandit.identify.log import Log
 from driftbandit.identify.meter import Meter, Share
-from driftbandit.identify.readers import as_log
+from driftbandit.identify.readers import log_and_features
 from driftbandit.identify.selection import Selection, candidates, select, splits
 from driftbandit.identify.starts import beginning, of_model
 from driftbandit.model import LGDS, factor
+from driftbandit.system import Name, System
 
 __all__ = ["Fit", "data_of", "fit"]
 
@@ -42,7 +43,7 @@ class Fit:
     model: LGDS
     arms: np.ndarray
     """k × d, or k × (d + 1) with offsets."""
-    names: tuple[str, ...]
+    names: tuple[Name, ...]
     """What the log calls the arms."""
     log_likelihoods: np.ndarray
     """Of the log along the climb from the best start, with the prior's part; it never falls."""
@@ -53,9 +54,14 @@ class Fit:
     parameters: em.Parameters
     """As EM left them: the estimated start of a sequence among them."""
     warnings: tuple[str, ...]
-    """What the log cannot tell."""
+    """What the log cannot tell, and how it was read."""
     selection: Selection | None = None
     """How the number of states was chosen; None: it was given, or there was no choice."""
+
+    @property
+    def system(self) -> System:
+        """Model, arms and names: what `simulate`, `advise` and `save_model` take."""
+        return System(self.model, self.arms, self.names)
 
 
 def fit(
@@ -72,15 +78,18 @@ def fit(
     prior: float | None = None,
     seed: int = 0,
     start: LGDS | None = None,
+    columns: Mapping[str, str] | None = None,
+    step: str | None = None,
     progress: Callable[[Share], None] | None = None,
 ) -> Fit:
     """Learn Γ, Q, σ, the start and the arms' offsets from a log by expectation maximization.
 
     Args:
         log: a path (CSV or Parquet), a table, a mapping of columns, or a `Log`.
-        arms: k × d features, in the order of the log's arm names where these are numbers; or
-            `Arms`, as `read_arms` gives. None: what the arms read is estimated too, or, with as
-            many states as arms, each arm has a state of its own.
+        arms: k × d features of arms that the log numbers: row i is of arm i, or, if the numbers
+            are others and there are k, of the i-th by size; or `Arms`, as `read_arms` gives. None:
+            what the arms read is estimated too, or, with as many states as arms, each arm has a
+            state of its own.
         states: d; None: the number of features, or without arms the number that best predicts
             rewards it was not learned from, see `selection.select`.
         structure: of Γ: "free"; "diagonal" or "scalar", which come with a diagonal Q.
@@ -95,6 +104,8 @@ def fit(
             0: plain maximum likelihood. Simple structures take none.
         seed: of the starts.
         start: a model to climb from in place of the first start, as an earlier fit gave it.
+        columns: what the log calls its columns, as {"round": "day"}; see `read_log`.
+        step: how long a round is, if the log has times, as "15 minutes"; see `read_log`.
         progress: called with the share of the work done, 0 to 1, a `Share`.
 
     Returns:
@@ -115,7 +126,7 @@ def fit(
     rng = np.random.default_rng(errors.whole_number(seed, "seed", low=0))
     if prior is not None:
         prior = errors.number(prior, "prior", low=0)
-    read, features, states = _read(log, arms, states)
+    read, features, states = _read(log, arms, states, columns, step)
     data, k = data_of(read, states or 1), len(read.names)
     if start is not None and features is None and (states or 1) < k:
         remedy = "give arms, or leave it out"
@@ -207,18 +218,12 @@ def _name(structure: Any) -> em.Structure:
     return next(name for name in get_args(em.Structure) if name == found)
 
 
-def _read(log: Any, arms: Any, states: int | None) -> tuple[Log, np.ndarray | None, int | None]:
+def _read(
+    log: Any, arms: Any, states: int | None, columns: Any, step: Any
+) -> tuple[Log, np.ndarray | None, int | None]:
     """The log, the arms' features if they are given, and the number of states if it is."""
-    if isinstance(arms, Arms):
-        read, features = as_log(log, arms.names), arms.features
-    elif arms is not None:
-        features = errors.matrix(arms, "arms", shape=(None, None))
-        read = as_log(log, log.names if isinstance(log, Log) else _numbered(len(features)))
-        if len(read.names) != len(features):
-            problem = f"has {len(features)} rows for the log's {len(read.names)} arms"
-            raise errors.InvalidInput("arms", problem, "give one row of features for each arm")
-    else:
-        read = as_log(log)
+    read, features = log_and_features(log, arms, columns, step)
+    if features is None:
         if states is not None:
             states = errors.whole_number(states, "states", low=1, high=len(read.names))
         return read, None, states
@@ -274,10 +279,6 @@ def _has_size(rewards: np.ndarray) -> bool:
         remedy = f"measure them in other units: sizes from {ends} are read"
         raise errors.InvalidInput("log", f"has rewards up to {largest:g}", remedy)
     return largest > 0
-
-
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(str(number) for number in range(count))
 
 
 def data_of(log: Log, states: int = 1) -> em.Data:
@@ -360,7 +361,7 @@ def _with_constant(matrix: np.ndarray, corner: float) -> np.ndarray:
 def _warnings(
     parameters: em.Parameters, data: em.Data, log: Log, converged: bool, guessed: bool
 ) -> list[str]:
-    said = []
+    said = list(log.notes)
     if guessed and len(log.names) > 1:
         said.append("Too few rewards to choose the number of states: there is one.")
     if not data.rewards.any():
@@ -369,7 +370,7 @@ def _warnings(
         said.append("The likelihood was still rising: give more iterations.")
     played = np.bincount(data.arms[data.seen > 0], minlength=len(log.names)) > 0
     if not played.all():
-        silent = [log.names[i] for i in np.flatnonzero(~played)[:5]]
+        silent = [str(log.names[i]) for i in np.flatnonzero(~played)[:5]]
         said.append(f"No reward was seen of {(~played).sum()} arms: {', '.join(silent)}.")
     hidden = _hidden_directions(parameters, played)
     if hidden:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.identify import cells, files
+from driftbandit.system import Name
 
-__all__ = ["NO_ZERO", "Arms", "Log", "Sequence", "checked_names"]
+__all__ = ["NO_ZERO", "Arms", "Log", "Sequence", "checked_names", "names_of"]
+
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+"""A label that is a whole number: 7, not 07."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -97,7 +103,8 @@ class Log:
 
     Args:
         sequences: one or more.
-        names: the arms' labels; a sequence's arm numbers count along them.
+        names: of the arms, texts or whole numbers; a sequence's arm numbers count along them.
+        notes: what the reader left out or chose by itself, in sentences.
 
     Example:
         >>> one = Sequence([0, 1], [0, 1], [0.7, float("nan")])
@@ -106,7 +113,8 @@ class Log:
     """
 
     sequences: tuple[Sequence, ...]
-    names: tuple[str, ...]
+    names: tuple[Name, ...]
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = checked_names(self.names)
@@ -143,7 +151,7 @@ class Arms:
     """Arms by name, and what each reads of the state.
 
     Args:
-        names: k different labels.
+        names: k different texts or whole numbers.
         features: k × d; no row is zero.
 
     Example:
@@ -151,7 +159,7 @@ class Arms:
         (2, 2)
     """
 
-    names: tuple[str, ...]
+    names: tuple[Name, ...]
     features: np.ndarray
 
     def __post_init__(self) -> None:
@@ -168,8 +176,8 @@ class Arms:
 NO_ZERO = "an arm needs at least one non-zero entry"
 
 
-def checked_names(names: Any) -> tuple[str, ...]:
-    """Labels of arms, all different, at least one."""
+def checked_names(names: Any) -> tuple[Name, ...]:
+    """Names of arms, all different, at least one; as `names_of` reads them."""
     if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
         problem = f"{cells.shown(names)} is not a list of labels"
         raise errors.InvalidInput("names", problem, "give a tuple of texts")
@@ -184,4 +192,15 @@ def checked_names(names: Any) -> tuple[str, ...]:
         found[label] = None
     if not found:
         raise errors.InvalidInput("names", "are none", "give at least one")
-    return tuple(found)
+    return names_of(found)
+
+
+def names_of(labels: Iterable[str]) -> tuple[Name, ...]:
+    """What arms are called, from their labels in a table: whole numbers if all are, else texts.
+
+    Example:
+        >>> names_of(["5", "10"]), names_of(["5", "new"])
+        ((5, 10), ('5', 'new'))
+    """
+    found = tuple(labels)
+    return tuple(map(int, found)) if all(map(WHOLE.fullmatch, found)) else found

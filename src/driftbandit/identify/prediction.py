@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -59,12 +60,15 @@ class OneStep(NamedTuple):
         return -0.5 * (math.log(2 * math.pi * variance) + 1) if variance > 0 else math.inf
 
 
-def one_step(found: Fit, log: Any) -> OneStep:
+def one_step(
+    found: Fit, log: Any, columns: Mapping[str, str] | None = None, step: str | None = None
+) -> OneStep:
     """Predict every reward of a log from those before it, sequence after sequence.
 
     Args:
         found: as `fit` returned it.
         log: of the same arms: the one that was learned from, or, for an honest judgment, another.
+        columns: as in `fit`, and ``step`` as well.
 
     Returns:
         `OneStep`.
@@ -77,7 +81,7 @@ def one_step(found: Fit, log: Any) -> OneStep:
     """
     from driftbandit.identify.fitting import data_of
 
-    read = as_log(log, found.names)
+    read = as_log(log, found.names, columns=columns, step=step)
     d = len(found.parameters.transition)
     data = data_of(read, d)
     # EM's own start is that of the sequences it learned from; the model's is any sequence's.

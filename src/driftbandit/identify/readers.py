@@ -4,37 +4,53 @@
     monday,0,left,0.7                  round: time step of its sequence; gaps and repeats are fine
     monday,1,right,                    reward: empty where none was seen
 
-An arms file says what each arm reads of the state: a column ``arm``, and one column per feature.
+Rounds may be dates or times (`times`); ``columns`` says what a table calls its columns, and other
+columns are ignored. An arms file says what each arm reads of the state: a column ``arm``, and one
+column per feature.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify import cells, files
-from driftbandit.identify.log import NO_ZERO, Arms, Log, Sequence, checked_names
+from driftbandit.identify import cells, files, times
+from driftbandit.identify.log import NO_ZERO, Arms, Log, Sequence, checked_names, names_of
+from driftbandit.system import Name
 
-__all__ = ["as_log", "read_arms", "read_log"]
+__all__ = ["as_log", "log_and_features", "read_arms", "read_log"]
 
 REQUIRED = ("round", "arm", "reward")
 COLUMNS = ("sequence", *REQUIRED)
 
 
-def read_log(path: Any, names: Any = None) -> Log:
+def read_log(
+    path: Any,
+    names: Any = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    step: str | None = None,
+) -> Log:
     """Read a log of decisions from a CSV or Parquet file.
 
     Args:
         path: the file, .csv, .csv.gz or .parquet, with the columns round, arm, reward and, if it
-            holds several independent sequences, sequence.
-        names: the labels of the arms there are, in order; None: those that were played, in order
-            of first appearance.
+            holds several independent sequences, sequence. Other columns are ignored. Rounds are
+            whole numbers, or dates and times, which become days or the greatest common step.
+        names: of the arms there are, in order; None: those that were played, sorted: by size if
+            all are whole numbers, else as text.
+        columns: what the file calls them, as {"round": "day", "arm": "variant"}; None: as above.
+        step: how long a round is, if rounds are times, as "15 minutes"; None: as above.
 
     Returns:
-        The log; its rows are grouped by sequence and stay in the file's order.
+        The log; its rows are grouped by sequence and stay in the file's order. Its ``notes`` say
+        what was ignored, and what a round is.
 
     Example:
         >>> read_log("no/such/log.csv")
@@ -43,42 +59,102 @@ def read_log(path: Any, names: Any = None) -> Log:
     """
     names = None if names is None else checked_names(names)
     with files.opened(path, "log") as table:
-        return _log(table, names)
+        return _log(table, names, columns, step)
 
 
-def as_log(data: Any, names: Any = None) -> Log:
+def as_log(
+    data: Any,
+    names: Any = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    step: str | None = None,
+) -> Log:
     """The log that ``data`` is, or holds.
 
     Args:
         data: a Log, the path of one, a mapping of columns, or an Arrow table (or a data frame
             that can be had as one).
         names: as in ``read_log``; a Log must have been made with the same.
+        columns: as in ``read_log``; a Log has none.
+        step: as in ``read_log``; a Log has its own.
 
     Example:
         >>> as_log({"round": [0, 1, 1], "arm": ["b", 3, 3.0], "reward": [1, 2, 3]}).names
-        ('b', '3')
+        ('3', 'b')
     """
     names = None if names is None else checked_names(names)
     if isinstance(data, Log):
         if names is not None and names != data.names:
             problem = f"has the arms {cells.some(data.names)}, names are {cells.some(names)}"
             raise errors.InvalidInput("log", problem, "give the names the log was made with")
+        if columns or step:
+            problem = "was given beside a Log, which is read already"
+            raise errors.InvalidInput("columns" if columns else "step", problem, "leave it out")
         return data
     if isinstance(data, str | os.PathLike):
-        return read_log(data, names)
+        return read_log(data, names, columns=columns, step=step)
     table = files.in_memory(data, "log")
     if table is None:
         remedy = "give a Log, a path, a mapping of columns or an Arrow table"
         raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
-    return _log(table, names)
+    return _log(table, names, columns, step)
 
 
-def read_arms(path: Any) -> Arms:
+def log_and_features(
+    log: Any,
+    arms: Any = None,
+    columns: Mapping[str, str] | None = None,
+    step: str | None = None,
+) -> tuple[Log, np.ndarray | None]:
+    """The log, and what each of its arms reads of the state, if that is given.
+
+    Args:
+        log: anything `as_log` takes.
+        arms: `Arms`; or k × d features of arms that the log numbers: row i is of arm i, or, if
+            the numbers are others and there are k, of the i-th by size; None: not known.
+        columns: as in ``read_log``, and ``step`` as well.
+
+    Example:
+        >>> log = {"round": [0, 1, 2], "arm": [10, 9, 5], "reward": [1, 2, 3]}
+        >>> log_and_features(log, [[1.0], [2.0], [3.0]])[0].names
+        (5, 9, 10)
+        >>> log_and_features(log | {"arm": [2, 0, 2]}, [[1.0], [2.0], [3.0]])[0].names
+        (0, 1, 2)
+    """
+    if arms is None:
+        return as_log(log, columns=columns, step=step), None
+    if isinstance(arms, Arms):
+        return as_log(log, arms.names, columns=columns, step=step), arms.features
+    features = errors.matrix(arms, "arms", shape=(None, None))
+    k, read = len(features), as_log(log, columns=columns, step=step)
+    if not isinstance(log, Log):
+        words = [name for name in read.names if isinstance(name, str)]
+        if words:
+            problem = f"is an array, and the log calls an arm {cells.shown(words[0])}"
+            remedy = "say which row is whose: give Arms(names, features)"
+            raise errors.InvalidInput("arms", problem, remedy)
+        if set(read.names) <= set(range(k)):
+            read = _renamed(read, tuple(range(k)))
+    if len(read.names) != k:
+        problem = f"has {k} rows for the log's {len(read.names)} arms"
+        raise errors.InvalidInput("arms", problem, "give one row of features for each arm")
+    return read, features
+
+
+def _renamed(log: Log, names: tuple[Name, ...]) -> Log:
+    """The same log, its arms counted along ``names``, which hold all of its own."""
+    places = np.array([names.index(name) for name in log.names])
+    moved = [dataclasses.replace(one, arms=places[one.arms]) for one in log.sequences]
+    return dataclasses.replace(log, sequences=tuple(moved), names=names)
+
+
+def read_arms(path: Any, *, columns: Mapping[str, str] | None = None) -> Arms:
     """Read the arms' features from a CSV or Parquet file.
 
     Args:
         path: the file, .csv, .csv.gz or .parquet, with the column arm and one column or more of
             numbers, whatever their names; one row per arm.
+        columns: as in ``read_log``: the column arm may be called as in the log.
 
     Example:
         >>> read_arms("/")
@@ -86,25 +162,24 @@ def read_arms(path: Any) -> Arms:
         driftbandit.errors.InvalidInput: /: is a folder; give the path of a CSV or Parquet file
     """
     with files.opened(path, "arms") as table:
-        return _arms(table)
+        return _arms(table, _checked_columns(columns).get("arm", "arm"))
 
 
 # Logs
 
 
-def _log(table: files.Table, names: tuple[str, ...] | None) -> Log:
-    for column in table.columns:  # before what is missing: a misspelled name is both
-        errors.closest(column, f"{table.name} column", COLUMNS)
-    _check_columns(table, REQUIRED)
-    arms, sequences, clock = cells.Labels(names), cells.Labels(), _Clock()
+def _log(table: files.Table, names: tuple[Name, ...] | None, columns: Any, step: Any) -> Log:
+    places, note = _places(table, _checked_columns(columns))
+    arms = cells.Labels(None if names is None else [str(name) for name in names])
+    sequences, clock, time = cells.Labels(), _Clock(), times.Rounds(step)
     parts: list[tuple[np.ndarray, ...]] = []
     rows = 0
-    for columns, numbers in table.blocks:
-        given = dict(zip(table.columns, columns, strict=True))
-        rounds, rewards = cells.whole(given["round"]), cells.real(given["reward"])
+    for cell_columns, numbers in table.read(list(places.values())):
+        given = dict(zip(places, cell_columns, strict=True))
+        rounds, rewards = time.read(given["round"]), cells.real(given["reward"])
         played = arms.codes(given["arm"])
         if "sequence" in given:
-            codes = sequences.codes(given["sequence"])
+            codes = sequences.codes(times.as_text(given["sequence"]))
         else:
             codes = np.zeros(len(numbers), np.int64)
         wrong = {
@@ -118,13 +193,15 @@ def _log(table: files.Table, names: tuple[str, ...] | None) -> Log:
         late, last = clock.check(codes[:good], rounds[:good])
         if late < good:
             of = f" of sequence {cells.shown(sequences.names[codes[late]])}" if sequences else ""
-            problem = f"round {rounds[late]} comes after round {last}{of}"
+            problem = f"round {time.shown(rounds[late])} comes after round {time.shown(last)}{of}"
             remedy = "sort the rows of a sequence by round"
             raise errors.InvalidInput(table.place(numbers[late]), problem, remedy)
         if good < len(numbers):
-            problem, remedy = cells.problem(
-                column, given[column][good], arms.names if names else ()
-            )
+            value = given[column][good]
+            if column == "round":
+                problem, remedy = time.problem(value)
+            else:
+                problem, remedy = cells.problem(column, value, arms.names if names else ())
             raise errors.InvalidInput(table.place(numbers[good]), problem, remedy)
         parts.append((codes.astype(np.int32), rounds, played.astype(np.int32), rewards))
         rows += len(numbers)
@@ -132,8 +209,69 @@ def _log(table: files.Table, names: tuple[str, ...] | None) -> Log:
             raise files.too_long(table.name)
     if not parts:
         raise errors.InvalidInput(table.name, "holds no rows", "give at least one decision")
-    labels = sequences.names if "sequence" in table.columns else [""]
-    return Log(tuple(_grouped(parts, labels)), names or tuple(arms.names))
+    labels = sequences.names if "sequence" in places else [""]
+    found = names or names_of(arms.names)
+    order = range(len(found)) if names else sorted(range(len(found)), key=found.__getitem__)
+    ones = tuple(_grouped(parts, labels, np.argsort(order), time))
+    notes = tuple(filter(None, (note, time.note)))
+    return Log(ones, tuple(found[i] for i in order), notes)
+
+
+def _checked_columns(columns: Any) -> dict[str, Any]:
+    """What a table calls the columns of a log, by what they are."""
+    if not isinstance(columns, Mapping | None):
+        remedy = 'give a mapping, such as {"round": "day"}'
+        raise errors.InvalidInput("columns", f"is {cells.shown(columns)}", remedy)
+    found = {errors.closest(key, "columns", COLUMNS): name for key, name in (columns or {}).items()}
+    names = list(found.values())
+    for name in names:
+        if names.count(name) > 1:
+            problem = f"name {cells.shown(name)} twice"
+            raise errors.InvalidInput("columns", problem, "give each column once")
+    return found
+
+
+def _places(table: files.Table, columns: dict[str, Any]) -> tuple[dict[str, int], str]:
+    """Where each column of a log is in the table, and a note on those that are ignored."""
+    free = [role for role in COLUMNS if role not in columns.values()]
+    called = {role: role for role in free} | columns
+    wanted = [role for role in COLUMNS if role in (*REQUIRED, *columns)]
+    lacking = [role for role in wanted if called.get(role) not in table.columns]
+    if lacking:
+        has = ", ".join(_shown_name(column) for column in table.columns[:6])
+        has += ", …" * (len(table.columns) > 6)
+        names = ", ".join({cells.shown(columns.get(role, role)): None for role in lacking})
+        near = difflib.get_close_matches(names.strip("'"), map(str, table.columns), n=1)
+        hint = f"did you mean {_shown_name(near[0])}? " if near else ""
+        remedy = f"{hint}it has {has or 'none'}; say --{lacking[0]}-column NAME"
+        remedy += f" (in Python, columns={{'{lacking[0]}': NAME}})"
+        raise errors.InvalidInput(table.name, f"has no column {names}", remedy)
+    places = {}
+    for role, name in sorted(called.items(), key=lambda item: COLUMNS.index(item[0])):
+        if table.columns.count(name) > 1:
+            problem = f"has two columns {cells.shown(name)}"
+            raise errors.InvalidInput(table.name, problem, "give each once")
+        if name in table.columns:
+            places[role] = table.columns.index(name)
+    return places, _ignored(table, places)
+
+
+def _ignored(table: files.Table, places: dict[str, int]) -> str:
+    """Which columns are not looked at; "" if there are none."""
+    left = [name for i, name in enumerate(table.columns) if i not in places.values()]
+    left = [_shown_name(name) for name in left if not str(name).startswith("__index_level_")]
+    if not left:
+        return ""
+    shown = ", ".join(left[:6]) + (f" and {len(left) - 6} more" if len(left) > 6 else "")
+    note = f"Ignored columns: {shown}."
+    for near in [] if "sequence" in places else difflib.get_close_matches("sequence", left, n=1):
+        note += f" If {near} is the sequence, say --sequence-column {near}."
+    return note
+
+
+def _shown_name(column: Any) -> str:
+    """A column's name as messages show it."""
+    return errors.printable(str(column)[:20]) or "''"
 
 
 class _Clock:
@@ -162,14 +300,16 @@ class _Clock:
         return n, 0
 
 
-def _grouped(parts: list[tuple[np.ndarray, ...]], labels: list[str]) -> list[Sequence]:
-    """The sequences of all rows, each in its own order."""
+def _grouped(
+    parts: list[tuple[np.ndarray, ...]], labels: list[str], ranks: np.ndarray, time: times.Rounds
+) -> list[Sequence]:
+    """The sequences of all rows, each in its own order; arms are counted by their ranks."""
     codes, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
     parts.clear()
     if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable")
         columns = [column[order] for column in columns]
-    columns[1] = columns[1].astype(np.int64)
+    columns[:2] = time.numbered(columns[0]), ranks[columns[1]]
     for column in columns:
         column.setflags(write=False)
     ends = np.cumsum(np.bincount(codes)).tolist()
@@ -183,7 +323,8 @@ def _grouped(parts: list[tuple[np.ndarray, ...]], labels: list[str]) -> list[Seq
 # Arms
 
 
-def _arms(table: files.Table) -> Arms:
+def _arms(table: files.Table, called: str) -> Arms:
+    table = table._replace(columns=["arm" if name == called else name for name in table.columns])
     features = [column for column in table.columns if column != "arm"]
     _check_columns(table, ("arm",))
     if "" in features:
@@ -211,7 +352,7 @@ def _arms(table: files.Table) -> Arms:
         parts.append(rows)
     if not parts:
         raise errors.InvalidInput(table.name, "holds no rows", "give one row per arm")
-    return Arms(tuple(labels.names), np.concatenate(parts))
+    return Arms(names_of(labels.names), np.concatenate(parts))
 
 
 def _arm_problem(given: dict[str, Any], row: int, first: str | None) -> tuple[str, str]:

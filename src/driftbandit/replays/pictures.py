@@ -13,6 +13,7 @@ from driftbandit import plots
 from driftbandit.files import write_whole
 from driftbandit.policies import TITLES, available
 from driftbandit.replays.result import KALMAN, Replay
+from driftbandit.system import label as named
 
 __all__ = ["draw", "gains", "save"]
 
@@ -94,7 +95,7 @@ def save(result: Replay, path: Path) -> None:
 def _title(result: Replay, label: str) -> str:
     if label in result.yardsticks:
         arm = result.yardsticks[label].arm
-        return f"{SHOWN[label]}: {arm}" if arm else SHOWN[label]
+        return SHOWN[label] if arm is None else f"{SHOWN[label]}: {named(arm)}"
     return TITLES.get(label, label)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,8 @@ def replay(
     structure: Any = "free",
     starts: int = 3,
     iterations: int = 200,
+    columns: Mapping[str, str] | None = None,
+    step: str | None = None,
     progress: Progress | None = None,
 ) -> Replay:
     """Learn the model from the first part of the data, then play the rest with every policy.
@@ -78,6 +80,8 @@ def replay(
         baseline: whom to compare with, a policy or a yardstick; None: the best policy without a
             Kalman filter.
         structure: of Γ, as in `identify.fit`; ``starts`` and ``iterations`` as well.
+        columns: what a log calls its columns, as {"round": "day"}; see `read_log`.
+        step: how long a round is, if a log has times, as "15 minutes"; see `read_log`.
         progress: called with "fit" or "play", the share of it that is done, and how many rounds
             are played in all.
 
@@ -91,11 +95,12 @@ def replay(
         >>> result.mean("kode") > result.mean("ucb") + 0.5
         True
     """
-    table = as_table(_loaded(data), features=features)
+    table = as_table(_loaded(data), features=features, columns=columns, step=step)
     first = table.split(train)
     seeds = errors.whole_number(seeds, "seeds", low=1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)
     chosen, notes = _playable(policies, table)
+    notes[:0] = table.notes
     baseline = _baseline(baseline, chosen, table)
     runs = [
         (label, policy, number)

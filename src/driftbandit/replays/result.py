@@ -12,6 +12,7 @@ import numpy as np
 from driftbandit import errors, statistics
 from driftbandit.identify.fitting import Fit
 from driftbandit.replays.yardsticks import Predictability, Yardstick
+from driftbandit.system import Name
 
 __all__ = ["KALMAN", "Played", "Replay", "Row"]
 
@@ -38,8 +39,8 @@ class Row(NamedTuple):
     label: str
     kind: str
     """ "policy" or "yardstick"."""
-    arm: str
-    """The arm a yardstick plays, where it is always the same."""
+    arm: Name | None
+    """The arm a yardstick plays, where it is always the same; None: a policy, or it changes."""
     mean: float
     """Reward per round; with a log, per round that counts."""
     low: float
@@ -66,8 +67,8 @@ class Replay:
 
     title: str
     unit: str
-    names: tuple[str, ...]
-    """The arms."""
+    names: tuple[Name, ...]
+    """Of the arms."""
     logged: bool
     """Whether each round shows one arm alone."""
     train_rounds: int
@@ -134,7 +135,7 @@ class Replay:
                 Row(
                     label,
                     "policy" if label in self.played else "yardstick",
-                    "" if label in self.played else self.yardsticks[label].arm,
+                    None if label in self.played else self.yardsticks[label].arm,
                     _mean(earned, counted),
                     low,
                     high,
@@ -231,7 +232,7 @@ class Replay:
                 for row in self.rows()
             ],
             "shares": {
-                label: dict(zip(self.names, played.shares.tolist(), strict=True))
+                label: dict(zip(map(str, self.names), played.shares.tolist(), strict=True))
                 for label, played in self.played.items()
             },
             "notes": list(self.notes),

@@ -13,6 +13,7 @@ from driftbandit import errors
 from driftbandit.identify import cells, files
 from driftbandit.identify.log import Arms, Log, Sequence, checked_names
 from driftbandit.identify.readers import REQUIRED, as_log, read_arms
+from driftbandit.system import Name
 
 __all__ = ["Table", "as_table"]
 
@@ -27,10 +28,11 @@ class Table:
 
     Args:
         rewards: T × k; NaN where an arm was not on offer, or its reward is unknown.
-        names: k labels of the arms; None: their numbers.
+        names: of the arms, k texts or whole numbers; (): their numbers.
         features: k × d, what is known of each arm.
         title: what the data is called.
         unit: of the rewards.
+        notes: how the data was read, in sentences.
 
     Example:
         >>> nan = float("nan")
@@ -39,15 +41,16 @@ class Table:
     """
 
     rewards: np.ndarray
-    names: tuple[str, ...] = ()
+    names: tuple[Name, ...] = ()
     features: np.ndarray | None = None
     title: str = ""
     unit: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         rewards = _rewards(self.rewards)
         k = rewards.shape[1]
-        names = checked_names(self.names or tuple(str(i) for i in range(k)))
+        names = checked_names(self.names or range(k))
         if len(names) != k:
             problem = f"are {len(names)} for {k} arms"
             raise errors.InvalidInput("names", problem, "name every column of rewards")
@@ -103,15 +106,24 @@ class Table:
         return Log((Sequence(rounds, arms, part[rounds, arms] - less),), self.names)
 
 
-def as_table(data: Any, names: Any = None, features: Any = None) -> Table:
+def as_table(
+    data: Any,
+    names: Any = None,
+    features: Any = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    step: str | None = None,
+) -> Table:
     """The table that ``data`` is, or holds.
 
     Args:
         data: a `Table`; a `Log`, or what `read_log` reads: the path of a CSV or Parquet file, or
             columns round, arm and reward; or a wide table, one column per arm: an array, a mapping
             of columns, a data frame.
-        names: the labels of the arms there are, where the data does not say.
+        names: of the arms there are, where the data does not say.
         features: k × d, or `Arms`, or the path of an arms file.
+        columns: what a log calls its columns, as {"round": "day"}; see `read_log`.
+        step: how long a round is, if a log has times, as "15 minutes"; see `read_log`.
 
     Example:
         >>> as_table({"round": [3, 3, 4], "arm": ["a", "b", "a"], "reward": [1, 2, 3]}).rewards
@@ -120,21 +132,25 @@ def as_table(data: Any, names: Any = None, features: Any = None) -> Table:
         ('a', 'b')
     """
     if isinstance(features, str | os.PathLike):
-        features = read_arms(features)
+        features = read_arms(features, columns=columns)
     if isinstance(features, Arms):
         names, features = features.names, features.features
-    table = _table(data, names)
+    table = _table(data, names, columns, step)
     return table if features is None else dataclasses.replace(table, features=features)
 
 
-def _table(data: Any, names: Any) -> Table:
-    if isinstance(data, Table):
-        return data if names is None else _ordered(data, names)
+def _table(data: Any, names: Any, called: Any, step: Any) -> Table:
     columns = [str(column) for column in getattr(data, "columns", ())]
     if isinstance(data, Mapping):
         columns = [str(column) for column in data]
-    if isinstance(data, Log | str | os.PathLike) or any(name in REQUIRED for name in columns):
-        return _of_log(as_log(data, names))
+    by_rows = any(name in REQUIRED for name in columns) or bool(columns and called)
+    if isinstance(data, Log | str | os.PathLike) or by_rows:
+        return _of_log(as_log(data, names, columns=called, step=step))
+    if called or step:
+        problem = "was given, and the data is not a log"
+        raise errors.InvalidInput("columns" if called else "step", problem, "leave it out")
+    if isinstance(data, Table):
+        return data if names is None else _ordered(data, names)
     if columns:
         wide = files.in_memory(data, "data")
         if wide is not None:
@@ -172,7 +188,7 @@ def _of_log(log: Log) -> Table:
     counts = np.bincount(place, minlength=rounds * k)
     sums = np.bincount(place, one.rewards[seen], minlength=rounds * k)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return Table(means.reshape(rounds, k), log.names)
+    return Table(means.reshape(rounds, k), log.names, notes=log.notes)
 
 
 def _rewards(values: Any) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from driftbandit import kalman
 from driftbandit.model import LGDS
+from driftbandit.system import Name
 
 __all__ = ["Predictability", "Yardstick", "fixed", "leader", "one_step", "predictability"]
 
@@ -20,8 +21,8 @@ class Yardstick(NamedTuple):
     """Per round; where the log does not say what it would have earned, zero."""
     counted: np.ndarray
     """Per round: 1 where that is known, else 0."""
-    arm: str = ""
-    """Which arm it plays, where it is always the same."""
+    arm: Name | None = None
+    """Which arm it plays, where it is always the same; None: it changes."""
 
 
 class Predictability(NamedTuple):

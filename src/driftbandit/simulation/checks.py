@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from driftbandit import errors
+from driftbandit import system as db_system
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import Policy, make, usual
 from driftbandit.sphere import offer
@@ -47,12 +48,12 @@ def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[System], b
 def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[System], bool]:
     systems: list[System] = []
     spheres = 0
-    for index, pair in enumerate(pairs):
+    for index, pair in enumerate(map(db_system.pair, pairs)):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], LGDS):
             raise errors.InvalidInput(
                 f"{argument}[{index}]",
                 f"has type {type(pair).__name__}",
-                "give pairs of (LGDS, arms)",
+                "give Systems or pairs of (LGDS, arms)",
             )
         lgds, rows = pair
         name = "arms" if len(pairs) == 1 else f"arms of system {index}"
@@ -89,6 +90,8 @@ def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
 
 
 def _pairs(model: Any, arms: Any) -> list[Any]:
+    if isinstance(model, db_system.System):
+        return [db_system.pair(model, arms)]
     if isinstance(model, LGDS):
         if arms is None:
             remedy = 'give a k × d array of arms, or "sphere"'
@@ -102,7 +105,7 @@ def _pairs(model: Any, arms: Any) -> list[Any]:
         raise errors.InvalidInput(
             "model",
             f"has type {type(model).__name__}",
-            "give an LGDS or a sequence of (LGDS, arms)",
+            "give a System, an LGDS with arms, or a sequence of (LGDS, arms)",
         )
     pairs = list(model)
     if not pairs:

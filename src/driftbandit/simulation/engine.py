@@ -20,6 +20,7 @@ from driftbandit.policies import Policy
 from driftbandit.result import Result, Timing
 from driftbandit.simulation import blocks, checks, draws, programs, stacking
 from driftbandit.simulation.checks import System
+from driftbandit.system import System as NamedSystem
 
 __all__ = ["simulate"]
 
@@ -31,14 +32,14 @@ LIMITS = {"cpu": blocks.Limits(64, 256e6), "gpu": blocks.Limits(16_384, 8e9)}
 
 
 def simulate(
-    model: LGDS | Sequence[System],
+    model: LGDS | NamedSystem | Sequence[System | NamedSystem],
     arms: Any = None,
     policies: Iterable[str | Policy] | None = None,
     rounds: int = 1000,
     runs: int = 10,
     seed: int = 0,
     *,
-    believed: Sequence[System] | None = None,
+    believed: Sequence[System | NamedSystem] | None = None,
     regret: str = "mean",
     common_noise: bool = False,
     warmup: int = 0,
@@ -57,7 +58,8 @@ def simulate(
     is one number per policy, system, run and checkpoint.
 
     Args:
-        model: one LGDS (with ``arms``), or a sequence of (LGDS, arms), as `families.sample` gives.
+        model: a `System`; one LGDS (with ``arms``); or a sequence of (LGDS, arms), as
+            `families.sample` gives, or of Systems.
         arms: k × d, with a single LGDS; or "sphere", here or in the pairs: every unit vector.
         policies: names such as "idea" or "kalman_ucb(width=2)", or `Policy` objects of your own;
             None: every registered one that can play these arms, but rollout, which is slow.
@@ -144,7 +146,7 @@ def simulate(
             raise errors.InvalidInput(
                 "dtype", f"{dtype.name} overflowed while {label!r} played", "use float64"
             )
-    if isinstance(model, LGDS):
+    if isinstance(model, LGDS | NamedSystem):
         curves = {label: curve[0] for label, curve in curves.items()}
     totals = {label: curve[..., -1] for label, curve in curves.items()}
     return Result(totals, curves, job.checkpoints, rounds, seed, timing)

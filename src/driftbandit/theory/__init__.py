@@ -1,6 +1,7 @@
 """What the paper proves and measures about policies, computed.
 
-Every function that speaks of a policy takes the policy's own ``bonus``.
+Every function that speaks of a policy takes the policy's own ``bonus``. A `System` stands for a
+model and its arms: ``finite_lower_bound(system)`` is ``finite_lower_bound(model, arms)``.
 """
 
 from driftbandit.theory.lookahead import (

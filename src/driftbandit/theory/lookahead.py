@@ -18,6 +18,7 @@ from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import idea
 from driftbandit.policies.optimistic import Bonus
+from driftbandit.system import takes_system
 from driftbandit.theory import checks
 from driftbandit.theory.lines import expected_highest
 from driftbandit.theory.normal import expected_length
@@ -25,6 +26,7 @@ from driftbandit.theory.normal import expected_length
 __all__ = ["sphere_two_step_value", "two_step_upper_bound", "two_step_value"]
 
 
+@takes_system
 def two_step_value(belief: Belief, model: LGDS, arms: Array) -> Array:
     """⟨a, ẑ⟩ + E max_b ⟨b, Γẑ + v_a ω⟩ of each arm: two rounds on a finite set, exactly (P7).
 
@@ -50,6 +52,7 @@ def two_step_value(belief: Belief, model: LGDS, arms: Array) -> Array:
     return rows @ belief.mean + expected_highest(offsets, slopes)
 
 
+@takes_system
 def sphere_two_step_value(belief: Belief, model: LGDS, arms: Array) -> np.ndarray:
     """⟨a, ẑ⟩ + E ‖Γẑ + v_a ω‖ of each given arm: two rounds where next round's is any unit vector.
 
@@ -80,6 +83,7 @@ def sphere_two_step_value(belief: Belief, model: LGDS, arms: Array) -> np.ndarra
     return np.asarray(rows @ belief.mean + expected_length(squares, variances))
 
 
+@takes_system
 def two_step_upper_bound(
     belief: Belief, model: LGDS, arms: Array, bonus: Bonus = idea.bonus
 ) -> Array:

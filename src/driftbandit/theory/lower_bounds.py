@@ -20,6 +20,7 @@ import scipy.special
 
 from driftbandit import errors, steady_state
 from driftbandit.model import LGDS, checked_arms, same_cov
+from driftbandit.system import takes_system
 from driftbandit.theory import checks, lines, scrambled
 from driftbandit.theory.normal import expected_norm, unit_length
 
@@ -90,6 +91,7 @@ def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = 
     return Bound(max(value / total, 0.0), error / total)
 
 
+@takes_system
 def finite_lower_bound(
     model: LGDS, arms: Any, rounds: int | None = None, accuracy: float = 1e-3
 ) -> Bound:
@@ -163,6 +165,7 @@ def finite_lower_bound(
     return Bound(max(value, 0.0), error + 1e-14 * float(scale) / total)
 
 
+@takes_system
 def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
     """Theorem 3's number per round, as printed: **not a bound** in general (P11).
 

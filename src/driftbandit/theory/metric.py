@@ -22,6 +22,7 @@ from driftbandit import errors, steady_state
 from driftbandit.machine import cores
 from driftbandit.model import LGDS, checked_arms, factor
 from driftbandit.policies.optimistic import Bonus
+from driftbandit.system import System, pair, takes_system
 from driftbandit.theory import checks
 
 __all__ = ["Intervals", "metric", "metric_interval", "metric_intervals"]
@@ -36,6 +37,7 @@ class Intervals(NamedTuple):
     """With ‖μ_i‖²: the squared 2-Wasserstein distance."""
 
 
+@takes_system
 def metric(model: LGDS, arms: Any, bonus: Bonus, cov: Any, squared: bool = False) -> np.ndarray:
     """φ(i, j | P) of every pair of arms (P17).
 
@@ -63,6 +65,7 @@ def metric(model: LGDS, arms: Any, bonus: Bonus, cov: Any, squared: bool = False
     return np.asarray(_distances(P[None], model, rows)[0] + (lead**2 if squared else lead)[:, None])
 
 
+@takes_system
 def metric_interval(
     model: LGDS, arms: Any, bonus: Bonus, squared: bool = False
 ) -> tuple[float, float]:
@@ -86,7 +89,7 @@ def metric_interval(
 
 
 def metric_intervals(
-    systems: Sequence[tuple[LGDS, Any]],
+    systems: Sequence[tuple[LGDS, Any] | System],
     bonuses: Mapping[str, Bonus],
     progress: Callable[[float], None] | None = None,
     workers: int | None = None,
@@ -96,7 +99,7 @@ def metric_intervals(
     The traces, which cost nearly everything, do not depend on the bonus and are computed once.
 
     Args:
-        systems: n pairs (model, arms).
+        systems: n pairs (model, arms), or Systems.
         bonuses: name and u of each policy.
         progress: called with the share that is done, from 0 to 1.
         workers: threads; None: one per core.
@@ -112,7 +115,8 @@ def metric_intervals(
     if not len(systems):
         raise errors.InvalidInput("systems", "is empty", "give at least one (model, arms)")
     checked = [
-        (model, _checked(model, arms, f" of system {i}")) for i, (model, arms) in enumerate(systems)
+        (model, _checked(model, arms, f" of system {i}"))
+        for i, (model, arms) in enumerate(map(pair, systems))
     ]
     found = np.empty((len(checked), len(bonuses), 2, 2))
     pool = ThreadPoolExecutor(workers or cores())  # LAPACK runs without Python's lock

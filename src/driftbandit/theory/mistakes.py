@@ -11,6 +11,7 @@ import scipy.special
 from driftbandit import errors
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies.optimistic import Bonus
+from driftbandit.system import takes_system
 from driftbandit.theory import checks, lines, scrambled
 
 __all__ = ["wrong_action_probability"]
@@ -31,6 +32,7 @@ RANK = 1e-13
 """Singular values below this share of the largest count as zero."""
 
 
+@takes_system
 def wrong_action_probability(
     model: LGDS, arms: Any, bonus: Bonus, cov: Any, accuracy: float = 1e-3
 ) -> np.ndarray:

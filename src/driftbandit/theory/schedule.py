@@ -10,6 +10,7 @@ from driftbandit import errors, kalman, steady_state
 from driftbandit.arrays import first_highest
 from driftbandit.model import LGDS, checked_arms, same_cov
 from driftbandit.policies.optimistic import Bonus
+from driftbandit.system import takes_system
 from driftbandit.theory import checks
 
 __all__ = ["Schedule", "every_arm_is_left", "exploration_schedule"]
@@ -19,7 +20,7 @@ TOLERANCE = 1e-9
 
 
 class Schedule(NamedTuple):
-    """Arms by number: first ``opening``, then ``cycle`` again and again."""
+    """Arms by row: first ``opening``, then ``cycle`` again and again."""
 
     opening: np.ndarray
     cycle: np.ndarray
@@ -33,6 +34,7 @@ class Schedule(NamedTuple):
         return len(self.cycle) or None
 
 
+@takes_system
 def exploration_schedule(
     model: LGDS, arms: Any, bonus: Bonus, rounds: int = 2000, cov: Any = None
 ) -> Schedule:
@@ -99,6 +101,7 @@ def _period(played: np.ndarray, covs: np.ndarray) -> int | None:
     return None
 
 
+@takes_system
 def every_arm_is_left(model: LGDS, arms: Any, bonus: Bonus) -> bool:
     """Lemma 3's condition: for every arm a another one has u(a′ | P_a) ≥ u(a | P_a) (P14).
 

@@ -12,6 +12,7 @@ from driftbandit.arrays import Array, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies.optimistic import Bonus
+from driftbandit.system import takes_system
 from driftbandit.theory import checks
 
 __all__ = ["RegretBound", "path_upper_bound", "round_upper_bound", "ucb_upper_bound"]
@@ -28,6 +29,7 @@ class RegretBound(NamedTuple):
     """u(a) − u(a*) + ⟨a* − a, e⟩, before lengths are taken."""
 
 
+@takes_system
 def round_upper_bound(
     belief: Belief, state: Array, model: LGDS, arms: Array, bonus: Bonus
 ) -> RegretBound:
@@ -67,6 +69,7 @@ def round_upper_bound(
     )
 
 
+@takes_system
 def path_upper_bound(
     model: LGDS, arms: Any, bonus: Bonus, states: Any, rewards: Any
 ) -> RegretBound:
@@ -101,6 +104,7 @@ def path_upper_bound(
     return RegretBound(*(np.array(values) for values in zip(*found, strict=True)))
 
 
+@takes_system
 def ucb_upper_bound(model: LGDS, arms: Any, rounds: int, delta: float = 0.05) -> float:
     """Theorem 6's number for R_n of UCB and sliding-window UCB, as printed (P18).
 

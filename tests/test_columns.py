@@ -1,0 +1,357 @@
+"""Logs as people have them: their own columns, more columns, dates and times as rounds."""
+
+import datetime
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import driftbandit as db
+from driftbandit.cli.app import app
+from driftbandit.identify import as_log, files, one_step, read_arms, read_log
+from driftbandit.replays import as_table
+
+CALLED = {"round": "day", "arm": "variant", "reward": "clicks"}
+OTHERS = {"variant": ["b", "a", "b"], "clicks": [1.0, 0.0, 2.0]}
+UTC = datetime.UTC
+DATES = ["2024-01-31", "2024-02-01", "2024-03-01"]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def rounds_of(days):
+    """The rounds and notes of three rows with these days."""
+    log = as_log({"day": days} | OTHERS, columns=CALLED)
+    assert log.names == ("a", "b")
+    assert log.sequences[0].rewards.tolist() == [1, 0, 2]
+    return log.sequences[0].rounds.tolist(), log.notes
+
+
+def refused(call, message):
+    with pytest.raises(db.InvalidInput) as caught:
+        call()
+    assert str(caught.value) == message
+    assert message.isprintable()
+
+
+def test_columns_have_the_names_they_have():
+    table = {"day": [3, 4, 4]} | OTHERS | {"run": ["x", "x", "y"]}
+    pq.write_table(pa.table(table), "log.parquet")
+    pd.DataFrame(table).to_csv("log.csv", index=False)
+    for data in ("log.csv", "log.parquet", table, pa.table(table), pd.DataFrame(table)):
+        log = as_log(data, columns=CALLED)
+        assert log.sequences[0].rounds.tolist() == [3, 4, 4]
+        assert log.notes == ("Ignored columns: run.",)
+        log = as_log(data, columns=CALLED | {"sequence": "run"})
+        assert [one.label for one in log.sequences] == ["x", "y"]
+        assert log.notes == ()
+
+
+def test_columns_that_are_not_asked_for_may_hold_anything():
+    columns = {"": ["x"], "round": [0], "arm": ["a"], "reward": [1], 7: 3, "nested": [{"a": []}]}
+    columns |= {"short": []}
+    log = as_log(columns)
+    assert log.notes == ("Ignored columns: '', 7, nested, short.",)
+    many = {f"c{i}": [0] for i in range(9)} | {"round": [0], "arm": ["a"], "reward": [1]}
+    assert as_log(many).notes == ("Ignored columns: c0, c1, c2, c3, c4, c5 and 3 more.",)
+    near = columns | {"sequnce": [1]}
+    assert (
+        as_log(near).notes[0].endswith("If sequnce is the sequence, say --sequence-column sequnce.")
+    )
+    twice = pa.table([[0], ["x"], [1], [1], [2]], names=["round", "arm", "reward", "x", "x"])
+    assert as_log(twice).notes == ("Ignored columns: x, x.",)
+
+
+def test_a_default_column_may_stand_for_another():
+    columns = {"round": ["x", "y"], "t": [0, 1], "reward": [1, 2]}
+    log = as_log(columns, columns={"arm": "round", "round": "t"})
+    assert log.names == ("x", "y")
+    columns = {"sequence": ["x", "y"], "round": [0, 1], "reward": [1, 2]}
+    log = as_log(columns, columns={"arm": "sequence"})
+    assert (len(log.sequences), log.names) == (1, ("x", "y"))
+
+
+def test_what_is_wrong_with_columns_is_said():
+    data = {"day": [0]} | {key: values[:1] for key, values in OTHERS.items()}
+    has = "it has day, variant, clicks; say --{0}-column NAME (in Python, columns={{'{0}': NAME}})"
+    for columns, message in (
+        (None, "log: has no column 'round', 'arm', 'reward'; " + has.format("round")),
+        ({"round": "day"}, "log: has no column 'arm', 'reward'; " + has.format("arm")),
+        (
+            CALLED | {"reward": "click"},
+            "log: has no column 'click'; did you mean clicks? " + has.format("reward"),
+        ),
+        (CALLED | {"sequence": "run"}, "log: has no column 'run'; " + has.format("sequence")),
+        ("day", 'columns: is \'day\'; give a mapping, such as {"round": "day"}'),
+        (
+            CALLED | {"arms": "day"},
+            "columns: unknown name 'arms'; did you mean 'arm'? valid: arm, reward, round, sequence",
+        ),
+        (
+            CALLED | {"arm": "day"},
+            "columns: name 'day' twice; give each column once",
+        ),
+    ):
+        refused(lambda columns=columns: as_log(data, columns=columns), message)
+    log = as_log(data, columns=CALLED)
+    message = "columns: was given beside a Log, which is read already; leave it out"
+    refused(lambda: as_log(log, columns=CALLED), message)
+    message = "columns: was given, and the data is not a log; leave it out"
+    refused(lambda: as_table(np.ones((3, 2)), columns=CALLED), message)
+
+
+@pytest.mark.parametrize(
+    ("days", "rounds", "note"),
+    [
+        (DATES, [0, 1, 30], "days since 2024-01-31"),
+        (["2024-01-01", "2024-01-08", "2024-01-15"], [0, 7, 14], "days since 2024-01-01"),
+        (["1969-12-31", "1970-01-01", "2262-06-01"], [0, 1, 106_803], "days since 1969-12-31"),
+        (
+            ["2024-01-31T09:00Z", "2024-01-31 09:15 UTC", "2024-01-31T13:00:00.000+02:00"],
+            [0, 1, 8],
+            "steps of 15 minutes since 2024-01-31 09:00:00",
+        ),
+        (
+            ["2024-01-31 00:00", "2024-01-31", "2024-01-31 01:00:00"],
+            [0, 0, 1],
+            "hours since 2024-01-31 00:00:00",
+        ),
+        (
+            ["2024-01-31 09:00:00", "2024-02-01 09:00:00", "2024-02-05 09:00:00"],
+            [0, 1, 5],
+            "days since 2024-01-31 09:00:00",
+        ),
+        (
+            ["2024-01-31 09:00:00.25", "2024-01-31 09:00:01", "2024-01-31 09:00:02"],
+            [0, 3, 7],
+            "steps of 250 milliseconds since 2024-01-31 09:00:00.250000",
+        ),
+        (["2024-01-31"] * 3, [0, 0, 0], "days since 2024-01-31"),
+    ],
+)
+def test_dates_and_times_are_rounds(days, rounds, note):
+    notes = (f"Rounds are {note}.",)
+    assert rounds_of(days) == (rounds, notes)
+    moments = pd.to_datetime([day.replace(" UTC", "Z") for day in days], format="ISO8601", utc=True)
+    forms = [moments, moments.tz_localize(None), list(moments.to_pydatetime())]
+    forms += [np.array(moments.tz_localize(None), f"M8[{unit}]") for unit in ("us", "ms")]
+    forms.append(pa.array(moments.tz_localize(None).to_numpy().astype("M8[us]")))
+    forms.append(pa.array(moments.as_unit("us")))
+    for form in forms:
+        if moments.max().year < 2262:
+            form = form.as_unit("ns") if isinstance(form, pd.DatetimeIndex) else form
+        assert rounds_of(form) == (rounds, notes)
+    table = {"day": moments.as_unit("us"), **OTHERS}
+    frame = pd.DataFrame(table)
+    pq.write_table(pa.table(frame), "l.parquet")
+    frame.to_csv("l.csv", index=False)
+    mixed = frame.assign(other=["x", 3, None])  # of types that no Arrow column holds
+    for data in ("l.parquet", "l.csv", frame, frame.set_index("day"), mixed):
+        log = as_log(data, columns=CALLED)
+        assert log.sequences[0].rounds.tolist() == rounds
+        assert log.notes[-1:] == notes
+
+
+def test_python_dates_are_rounds():
+    days = [datetime.date.fromisoformat(day) for day in DATES]
+    assert rounds_of(days)[0] == [0, 1, 30]
+    assert rounds_of(np.array(DATES, "M8[D]"))[0] == [0, 1, 30]
+    assert rounds_of(pa.array(days))[0] == [0, 1, 30]
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    first = datetime.datetime(2024, 1, 31, 2, tzinfo=zone)
+    later = [datetime.datetime(2024, 1, 31, hour, tzinfo=UTC) for hour in (1, 3)]
+    assert rounds_of([first, *later]) == (
+        [0, 1, 3],
+        ("Rounds are hours since 2024-01-31 00:00:00.",),
+    )
+
+
+def test_sequences_may_start_on_other_days_and_be_days():
+    columns = {
+        "sequence": np.array(["2024-02-01"] * 2 + ["2024-01-31"] * 2, "M8[D]"),
+        "round": ["2024-02-01 10:00", "2024-02-01 12:00", "2024-01-31 08:00", "2024-01-31 10:00"],
+        "arm": [1, 2, 1, 2],
+        "reward": [1, 2, 3, 4],
+    }
+    log = as_log(columns)
+    assert [one.label for one in log.sequences] == ["2024-02-01", "2024-01-31"]
+    assert [one.rounds.tolist() for one in log.sequences] == [[13, 14], [0, 1]]
+    assert log.notes == ("Rounds are steps of 2 hours since 2024-01-31 08:00:00.",)
+
+
+def test_a_step_is_found_across_blocks(monkeypatch):
+    monkeypatch.setattr(files, "BLOCK_CELLS", 6)
+    start = np.datetime64("2024-01-31T00:00:00")
+    times = start + np.array([0, 30, 60, 90, 120, 130]) * np.timedelta64(1, "m")
+    for given in (times, [str(time) for time in times]):
+        log = as_log({"round": given, "arm": [0] * 6, "reward": [1] * 6})
+        assert log.sequences[0].rounds.tolist() == [0, 3, 6, 9, 12, 13]
+
+
+def test_a_clock_that_is_finer_than_decisions_is_said():
+    rng = np.random.default_rng(0)
+    moments = np.datetime64("2024-01-31T00:00:00") + np.cumsum(rng.integers(1, 7200, 50))
+    log = as_log({"round": moments, "arm": [0] * 50, "reward": [1] * 50})
+    assert log.sequences[0].rounds.tolist() == (moments - moments[0]).astype(int).tolist()
+    assert log.notes[0].startswith("Rounds are seconds since 2024-01-31 ")
+    gap = np.median(np.diff(moments).astype(int))
+    assert f"Half of the gaps are {gap:,.0f} rounds or longer" in log.notes[0]
+    assert log.notes[0].endswith('say --round-step hour (in Python, step="hour").')
+
+
+@pytest.mark.parametrize(
+    ("step", "rounds", "note"),
+    [
+        ("hour", [0, 1, 39], "hours since 2024-01-31 09:00:00"),
+        ("1h", [0, 1, 39], "hours since 2024-01-31 09:00:00"),
+        (" 30 Minutes ", [0, 1, 78], "steps of 30 minutes since 2024-01-31 09:30:00"),
+        ("6 hours", [0, 0, 7], "steps of 6 hours since 2024-01-31 06:00:00"),
+        ("day", [0, 0, 2], "days since 2024-01-31"),
+        ("week", [0, 0, 0], "steps of 7 days since 2024-01-29"),
+    ],
+)
+def test_a_step_may_be_given(step, rounds, note):
+    times = ["2024-01-31 09:59:59.5", "2024-01-31 10:00:00", "2024-02-02 00:59:59"]
+    log = as_log({"round": times, "arm": [0] * 3, "reward": [1] * 3}, step=step)
+    assert log.sequences[0].rounds.tolist() == rounds
+    assert log.notes == (f"Rounds are {note}.",)
+
+
+def test_what_is_wrong_with_a_step_is_said():
+    columns = {"round": [0], "arm": [0], "reward": [1]}
+    message = "step: was given, and the rounds are numbers; leave it out"
+    refused(lambda: as_log(columns, step="hour"), message)
+    message = "step: was given beside a Log, which is read already; leave it out"
+    refused(lambda: as_log(as_log(columns), step="hour"), message)
+    message = "step: was given, and the data is not a log; leave it out"
+    refused(lambda: as_table(np.ones((3, 2)), step="hour"), message)
+    for step in ("", "0 hours", "-1 day", "fortnight", "1.5 hours", 3600, "9999 weeks", "hours 2"):
+        with pytest.raises(db.InvalidInput, match=r"step: is .*; give a number and a unit, as"):
+            as_log(columns | {"round": ["2024-01-31"]}, step=step)
+
+
+def test_numbers_stay_as_they_are():
+    seconds = [1_706_659_200, 1_706_659_201, 2**53]
+    assert rounds_of(seconds) == (seconds, ())
+    assert rounds_of([str(second) for second in seconds]) == (seconds, ())
+
+
+NO_TIME = "give it as 2024-01-31 or 2024-01-31T09:30:00"
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        (
+            ["2024-01-31", "2024-02-30", "x"],
+            "2: round '2024-02-30' is not a date or time, as those",
+        ),
+        (["2024-01-31", 5, "x"], "2: round 5 is not a date or time, as those before are; give it"),
+        (["2024-01-31", "", "x"], f"2: round is missing; {NO_TIME}"),
+        (np.array(["2024-01-31", "NaT", "NaT"], "M8[ns]"), f"2: round is missing; {NO_TIME}"),
+        (
+            [3, "2024-01-31", 4],
+            "2: round '2024-01-31' is a date, and others are numbers; write all",
+        ),
+        (["31/01/2024"] * 3, "1: round '31/01/2024' is not a whole number; give a whole number"),
+        (
+            ["2024-01-31T00:00Z", "2024-01-31T01:00", "x"],
+            "2: round '2024-01-31T01:00' has a time zone where others have none, or has none",
+        ),
+        (DATES[::-1], "2: round 2024-02-01 comes after round 2024-03-01; sort the rows of a"),
+        (["0001-01-01T00:00+02:00"] * 3, "1: round '0001-01-01T00:00+02:00' "),
+    ],
+)
+def test_what_is_wrong_with_a_date_is_said(days, said):
+    with pytest.raises(db.InvalidInput) as caught:
+        rounds_of(days)
+    assert str(caught.value).startswith(f"log row {said}")
+
+
+def test_a_date_is_no_reward():
+    columns = {"round": [0], "arm": ["x"], "reward": np.array(["2024-01-31"], "M8[D]")}
+    with pytest.raises(db.InvalidInput, match=r"row 1: reward datetime\.date.* is not a number"):
+        as_log(columns)
+
+
+@pytest.fixture
+def clicks():
+    """A log of 60 days with columns of its own, as a file, and the same with ours."""
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2024-01-01") + np.arange(60)
+    arms, rewards = rng.choice(["new", "old"], 60), rng.normal(size=60)
+    frame = pd.DataFrame({"day": days, "variant": arms, "clicks": rewards, "country": "fr"})
+    frame.to_csv("clicks.csv", index=False)
+    pd.DataFrame({"variant": ["old", "new"], "size": [1.0, 2.0]}).to_csv("arms.csv", index=False)
+    return {"round": np.arange(60), "arm": arms, "reward": rewards}
+
+
+OPTIONS = ["--round-column", "day", "--arm-column", "variant", "--reward-column", "clicks"]
+NOTES = ["Ignored columns: country.", "Rounds are days since 2024-01-01."]
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_fit_takes_them(clicks):
+    fast = {"states": 1, "starts": 1, "iterations": 4}
+    found = db.fit("clicks.csv", columns=CALLED, **fast)
+    assert list(found.warnings[:2]) == NOTES
+    plain = db.fit(clicks, **fast)
+    np.testing.assert_array_equal(found.arms, plain.arms)
+    assert found.names == ("new", "old")
+    arguments = ["--states", 1, "--starts", 1, "--iterations", 4, "--json"]
+    document = json.loads(run("fit", "clicks.csv", *OPTIONS, *arguments).stdout)
+    assert document["warnings"][:2] == NOTES
+    assert document["model"]["arms"] == plain.arms.tolist()
+    weeks = json.loads(
+        run("fit", "clicks.csv", *OPTIONS, *arguments, "--round-step", "week").stdout
+    )
+    assert weeks["warnings"][1] == "Rounds are steps of 7 days since 2024-01-01."
+    known = json.loads(run("fit", "clicks.csv", "--arms", "arms.csv", *OPTIONS, *arguments).stdout)
+    assert known["model"]["names"] == ["old", "new"]
+    refusal = CliRunner().invoke(app, ["fit", "clicks.csv"]).exception
+    assert "it has day, variant, clicks, country; say --round-column NAME" in str(refusal)
+
+
+def test_replay_takes_them(clicks):
+    options = {"states": 1, "starts": 1, "iterations": 4, "seeds": 1}
+    result = db.replay("clicks.csv", ["ucb"], columns=CALLED, **options)
+    plain = db.replay(clicks, ["ucb"], **options)
+    assert list(result.notes[:2]) == NOTES
+    assert result.mean("ucb") == plain.mean("ucb")
+    arguments = ["--states", 1, "--seeds", 1, "--policies", "ucb", "--json"]
+    document = json.loads(run("replay", "clicks.csv", *OPTIONS, *arguments).stdout)
+    assert document["notes"][:2] == NOTES
+    weeks = db.replay("clicks.csv", ["ucb"], columns=CALLED, step="week", **options)
+    assert weeks.train_rounds + weeks.test_rounds == 9
+    predicted = [one_step(plain.fit, "clicks.csv", CALLED, step).rewards for step in (None, "day")]
+    np.testing.assert_array_equal(*predicted)
+    frame = pd.read_csv("clicks.csv")
+    np.testing.assert_array_equal(as_table(frame, columns=CALLED).rewards, as_table(clicks).rewards)
+
+
+def test_an_arms_file_may_say_arm_or_what_the_log_says(clicks):
+    named = read_arms("arms.csv", columns=CALLED)
+    assert named.names == ("old", "new")
+    pd.DataFrame({"arm": ["old"], "size": [1.0]}).to_csv("ours.csv", index=False)
+    assert read_arms("ours.csv", columns=CALLED).names == ("old",)
+    with pytest.raises(db.InvalidInput, match="has no column 'arm'"):
+        read_arms("arms.csv")
+
+
+def test_reading_warns_of_nothing(clicks):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_log("clicks.csv", columns=CALLED).rows == 60
