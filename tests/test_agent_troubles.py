@@ -99,3 +99,16 @@ def test_files_keep_their_permissions(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         Agent(MODEL, ARMS).save(missing)
     assert caught.value.filename == str(missing)
+
+
+def test_saving_through_a_link_keeps_the_link(tmp_path):
+    target, link = tmp_path / "data" / "agent.json", tmp_path / "agent.json"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    for reward in (1.0, 2.0):  # the target is made, then replaced
+        agent = Agent(MODEL, ARMS)
+        agent.tell(agent.ask(), reward)
+        agent.save(link)
+        assert link.is_symlink()
+        assert target.read_text() == agent.to_json()
+    assert [one.name for one in target.parent.iterdir()] == ["agent.json"]
