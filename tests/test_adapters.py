@@ -270,7 +270,7 @@ def test_a_long_pause_takes_no_time():
     np.testing.assert_allclose(policy.belief.cov, MODEL.stationary_cov(), rtol=1e-9)
     policy = KalmanPolicy(LGDS([[1.05]], [[1.0]], 1.0, [[1.0]]), [[1.0]])
     before = policy.belief
-    with pytest.raises(InvalidInput, match="rounds: is 1e.09, by when the state has outgrown"):
+    with pytest.raises(InvalidInput, match=r"rounds: is 1e\+09, by when the state has outgrown"):
         policy.advance(10**9)
     assert policy.belief is before
 

@@ -17,7 +17,7 @@ ARMS = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, -1.0]])
 
 def test_a_refit_that_fails_leaves_the_model(caplog):
     """Rounds too far apart to be smoothed: the agent decides on, and says why it did not learn."""
-    agent = Agent(MODEL, ARMS, window=0, refit=Refit(after=5))
+    agent = Agent(MODEL, ARMS, window=0, refit=Refit(background=False, after=5))
     with caplog.at_level(logging.WARNING, "driftbandit"):
         for t in range(8):
             agent.tell(agent.ask(round=t * 10**7), 1.0)
@@ -78,7 +78,7 @@ def test_a_known_model_is_where_learning_starts(monkeypatch):
 
     monkeypatch.setattr(refitting, "learned", noted)
     for model in (MODEL, None):
-        agent = Agent(model, ARMS, window=0, refit=Refit(after=3))
+        agent = Agent(model, ARMS, window=0, refit=Refit(background=False, after=3))
         for _ in range(8):
             agent.tell(agent.ask(), 0.1)
     assert [one is None for one in seen] == [False, False, True, False]
