@@ -87,8 +87,8 @@ def test_new_arms_by_name():
 
 
 WRONG = [
-    (lambda: Agent(SYSTEM, ARMS), "arms: were given beside a System"),
-    (lambda: Agent(SYSTEM, names=NAMES), "names: were given beside a System"),
+    (lambda: Agent(SYSTEM, ARMS), "arms: were given together with a System"),
+    (lambda: Agent(SYSTEM, names=NAMES), "names: were given together with a System"),
     (lambda: Agent(MODEL), "arms: None"),
     (lambda: Agent(MODEL, ARMS, names=["a", "b"]), "names: are 2 for 4 arms"),
     (lambda: Agent(MODEL, ARMS, names=["a", "b", "a", "c"]), "names: hold 'a' twice"),

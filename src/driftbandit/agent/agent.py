@@ -5,7 +5,7 @@
 
 The policies are the very ones `simulate` plays; no compile, no JAX, tens of microseconds. Time
 moves with asking, never with telling: so what an agent knows does not depend on the order in which
-rewards arrive. Threads may share an agent: each of its methods is one step for all others.
+rewards arrive. Threads may share an agent: a lock makes each of its methods atomic.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.agent import changes, history, learning, refitting, scoring, stored, unit_vectors
 from driftbandit.agent.arm_names import ArmNames
-from driftbandit.agent.choosing import Choice, by_columns, choose, screen_of
+from driftbandit.agent.choosing import by_columns, choose
+from driftbandit.agent.core import LAST_ROUND, Core
 from driftbandit.agent.decision import Decision, Score, Told
-from driftbandit.agent.life import LAST_ROUND, Life
 from driftbandit.agent.refitting import Refit
-from driftbandit.agent.screening import Screen
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import Policy, make
 from driftbandit.sphere import offer as sphere
@@ -31,7 +30,7 @@ from driftbandit.system import Name, System
 __all__ = ["Agent"]
 
 
-class Agent(Life):
+class Agent(Core):
     """Decides round by round and learns from rewards, whenever they come.
 
     Args:
@@ -43,13 +42,12 @@ class Agent(Life):
         rounds: the horizon, for policies that tune themselves to it.
         seed: of the policy's own random numbers, for those that draw some.
         window: how many rounds late a reward may come; 0: before the next round.
-        refit: when and how to learn the model from the agent's own log. None: never, or, where no
-            model is given, `Refit` as it comes: the agent starts with a random walk.
-        screen: whether very many arms are looked at in single precision first, so that few need be
-            scored. The decisions are the same, several times faster, for half as much memory again
-            as the arms take.
-        memory: how many rewards older than the window are kept, the newest, for `replace_model`;
-            an agent with ``refit`` keeps `Refit.memory` of them.
+        refit: when and how to learn the model from the agent's own log. None: never; without a
+            model: `Refit()`, and the agent starts with a random walk.
+        screen: whether to screen very many arms in single precision first. The decisions are the
+            same, several times faster; it takes half as much memory again as the arms.
+        memory: how many rewards older than the window the agent keeps, the newest ones, for
+            `replace_model`. With ``refit`` it keeps `Refit.memory` of them.
 
     Example:
         >>> from driftbandit import LGDS, Agent
@@ -81,10 +79,9 @@ class Agent(Life):
         if isinstance(model, System):
             if arms is not None or names is not None:
                 which = "names" if arms is None else "arms"
-                problem = "were given beside a System, which has its own"
+                problem = "were given together with a System, which has its own"
                 raise errors.InvalidInput(which, problem, "write Agent(system, policy=…)")
-            system = model
-            model, arms, names = system.model, system.arms, system.names
+            arms, names, model = model.arms, model.names, model.model
         self.policy = make(policy)
         self.rounds = errors.whole_number(rounds, "rounds", low=1)
         self.seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
@@ -95,7 +92,6 @@ class Agent(Life):
         if not isinstance(screen, bool):
             raise errors.InvalidInput("screen", f"is {screen!r}", "give True or False")
         self.screen = screen
-        self._screen: Screen | None = None
         self.on_sphere = sphere.is_sphere(arms)
         """Whether every unit vector is an arm."""
         if self.on_sphere:
@@ -117,7 +113,7 @@ class Agent(Life):
         self._names = ArmNames(names, len(arms))
         self.refit_options = refit
         self.memory = memory
-        self._begin_life(model, arms, knows)
+        self._start(model, arms, knows)
 
     @property
     def model(self) -> LGDS:
@@ -167,10 +163,10 @@ class Agent(Life):
     ) -> list[Decision]:
         """Choose several arms for one round.
 
-        Each choice is made as if the earlier ones had paid what the policy expects of them: this
-        moves no expected reward, and shrinks what is uncertain, P ← P − K aᵀP. ``mean``, ``bonus``
-        and ``uncertainty`` of a decision are those of its choice. Nothing is learned by it: the
-        state waits for real rewards.
+        Each choice assumes that the earlier ones pay exactly what the policy expects. This changes
+        no expected reward but shrinks the uncertainty: P ← P − K aᵀP. A decision's ``mean``,
+        ``bonus`` and ``uncertainty`` are those under this assumption. The state itself does not
+        change before real rewards come.
 
         Args:
             count: how many.
@@ -268,33 +264,33 @@ class Agent(Life):
     def tell_play(
         self, arm: Any, reward: Any, *, round: int | None = None, features: Any = None
     ) -> Told:
-        """Learn from a play that somebody else chose, as if the agent had decided it.
+        """Learn from a play that the agent did not choose, as if it had.
 
         Args:
             arm: the arm's name.
-            reward: what it paid; None: not known, and only time passes.
-            round: when; None: the next round, which is then over. It may be in the past, also
-                before the agent's first round.
-            features: d numbers, where the arm is none of the agent's own.
+            reward: what it paid; None: not known, so that only time passes.
+            round: when; None: the next round, as for `ask`. It may be in the past, even before
+                the agent's first round.
+            features: d numbers, if the arm is not one of the agent's own.
 
         Returns:
-            "learned"; "missing"; or "too late": the round has left the window, and rewards of that
-            time have left the memory.
+            "learned"; "missing"; or "too late": the round has left the window, and the agent no
+            longer keeps all rewards since then (see ``memory``).
         """
         with self._lock:
             entry = self._play(self.round if round is None else round, arm, reward, features)
             return next(iter(history.tell(self, [entry])))
 
     def tell_log(self, log: Any) -> dict[Told, int]:
-        """Learn from a log of plays that somebody else chose, all of it or, if bad, nothing.
+        """Learn from a log of plays that the agent did not choose; a bad log changes nothing.
 
         Args:
             log: a mapping or table with columns ``arm``, ``reward`` and perhaps ``round``; rows of
-                (round, arm, reward); or a `Log` that `read_log` gave. A reward of None or NaN is
-                not known.
+                (round, arm, reward); or a `Log` of one sequence. A reward of None or NaN is
+                missing.
 
         Returns:
-            How many plays were "learned", "missing" and "too late", see `tell_play`.
+            How many plays were "learned", "missing" and "too late"; see `tell_play`.
 
         Example:
             >>> from driftbandit import LGDS, Agent
@@ -305,7 +301,7 @@ class Agent(Life):
             0
         """
         with self._lock:
-            return history.counted(self, log)
+            return history.tell_log(self, log)
 
     def advance(self, rounds: int = 1) -> None:
         """Let rounds pass in which nothing is decided."""
@@ -321,39 +317,39 @@ class Agent(Life):
         """Offer one more arm from now on.
 
         Args:
-            name: what it is called; no other arm is.
-            features: d numbers; None: nothing is known of it, so that it gets a state of its own,
-                a level that drifts as the other arms' rewards do on average
-                (`driftbandit.agent.changes.with_level`).
+            name: a name that no other arm has.
+            features: d numbers; None: they are not known. The arm then gets a state of its own, a
+                level that drifts as the other arms' rewards do on average (`changes.with_level`).
 
-        What a Kalman policy believes stays as it is. Any other policy computes its state again from
-        the rewards that are kept, see ``memory``.
+        A Kalman policy keeps its belief. Any other policy computes its state again from the rewards
+        that the agent keeps (see ``memory``).
         """
         with self._lock:
             changes.add_arm(self, name, features)
 
     def remove_arm(self, name: Name) -> None:
-        """Offer an arm no longer; what it taught stays, and its open decisions can be told."""
+        """Stop offering an arm. The agent keeps what it learned and its open decisions."""
         with self._lock:
             changes.remove_arm(self, name)
 
     def replace_model(self, model: LGDS | System) -> None:
-        """Believe in another model, and fold the rewards that are kept into it.
+        """Switch to another model and filter the kept rewards again under it.
 
-        Kept are those of open decisions, and of settled ones the newest ``memory``.
+        The agent keeps the rewards inside its window, and the newest ``memory`` older ones. A refit
+        under way is dropped.
 
         Args:
-            model: an `LGDS` for the arms' features; or a `System` whose arms have at least the
-                agent's names. A refit that is under way is dropped.
+            model: an `LGDS` that fits the arms' features; or a `System` that has an arm for each of
+                the agent's names.
         """
         with self._lock:
             changes.replace_model(self, model)
 
     def refit(self) -> None:
-        """Learn the model from the agent's own log: the settled rewards, and what follows now.
+        """Learn the model from the agent's own log: the rewards older than the window.
 
-        It is done when this returns; other threads may ask meanwhile. An agent with a `Refit` does
-        so by itself, as it is asked; where that fails, it keeps the model it has, and
+        The new model is in use when this returns. Other threads may ask in the meantime. An agent
+        with a `Refit` refits by itself when it is asked; if that fails, it keeps its model, and
         `refit_failure` says why.
         """
         with self._lock:
@@ -361,14 +357,14 @@ class Agent(Life):
                 few = f"has {len(self._log)} settled rewards"
                 remedy = "make the agent with refit=Refit(), and play on"
                 raise errors.InvalidInput("log", few, remedy)
-            task = learning.begun(self)
-        learning.learn(self, task)
+            task = learning.start(self)
+        learning.run(self, task)
 
     def wait_for_refit(self, timeout: float | None = None) -> bool:
-        """Wait until no refit is under way; whether that is so.
+        """Wait until no refit is under way, and return whether that is so.
 
         Args:
-            timeout: seconds to wait at most; None: as long as it takes.
+            timeout: the most seconds to wait; None: as long as it takes.
         """
         with self._lock:
             task = self._learning
@@ -399,14 +395,5 @@ class Agent(Life):
         return stored.read(cls, stored.text_of(path), policy, str(path))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel between processes, and be copied, as what `to_json` writes."""
+        """Pickle and copy an agent as the text that `to_json` writes."""
         return stored.revived, (type(self), self.to_json(), stored.portable(self.policy))
-
-    def _screen_of(self, offer: Choice) -> Screen | None:
-        """The screen of all arms, made when first needed and whenever a new model reads others."""
-        arms = self.problem.arms
-        if not self.screen or offer.arms is not arms:
-            return None
-        if self._screen is None or self._screen.arms is not arms:
-            self._screen = screen_of(self.policy, arms)
-        return self._screen

@@ -1,4 +1,4 @@
-"""Arms that come and go, and models that are replaced, with the history kept."""
+"""Add an arm, remove one, or replace the model, and keep the history."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from driftbandit.sphere import offer as sphere
 from driftbandit.system import Name, System
 
 if TYPE_CHECKING:
-    from driftbandit.agent.life import Life
+    from driftbandit.agent.core import Core
 
 __all__ = ["add_arm", "remove_arm", "replace_model", "with_level"]
 
 
 def with_level(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
-    """A model with one more state, a level that drifts as the arms' rewards do, and who reads it.
+    """Add a state: the level of a new arm, which drifts as the other arms' rewards do on average.
 
         ρ = Σ aᵀΓZa / Σ aᵀZa,   v = mean aᵀZa,   q = v (1 − ρ²)
 
     ρ is the arms' common autocorrelation from one round to the next, v their mean stationary
-    variance. A model that does not settle has no Z: then Σ0 stands for it, ρ is at most 1, and
-    q = mean aᵀQa. What arms read of known constants (their offsets), the new one reads on average.
+    variance. An unstable model has no Z: Σ0 takes its place, ρ is at most 1, and q = mean aᵀQa.
+    The new arm's offset (what it reads of known constants) is the mean of the others'.
 
     Args:
         model: Γ, Q, σ.
@@ -48,7 +48,7 @@ def with_level(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
     cov = model.stationary_cov() if model.is_stable else model.start_cov()
     variance = float(np.vecdot(moving @ cov, moving).mean())
     if not variance > 0:
-        problem = "is None, and no arm's reward drifts, so that a new one could do likewise"
+        problem = "is None, and no arm's reward drifts, so that there is no drift to copy"
         raise errors.InvalidInput("features", problem, "give d numbers")
     share = float(np.vecdot(moving @ model.transition @ cov, moving).mean()) / variance
     if model.is_stable:
@@ -71,8 +71,8 @@ def _and(matrix: np.ndarray, last: float) -> np.ndarray:
     return larger
 
 
-def add_arm(agent: Life, name: Name, features: Any) -> None:
-    """See `Agent.add_arm`; the agent's lock is held."""
+def add_arm(agent: Core, name: Name, features: Any) -> None:
+    """See `Agent.add_arm`. The caller holds the lock."""
     _check_list(agent, "added")
     names = ArmNames([*agent._names.all, name], len(agent._names) + 1)
     agent.policy.check_count(len(names))
@@ -97,8 +97,8 @@ def add_arm(agent: Life, name: Name, features: Any) -> None:
     _rebuilt(agent, larger, rows, names, padded, unknown)
 
 
-def remove_arm(agent: Life, name: Name) -> None:
-    """See `Agent.remove_arm`; the agent's lock is held."""
+def remove_arm(agent: Core, name: Name) -> None:
+    """See `Agent.remove_arm`. The caller holds the lock."""
     _check_list(agent, "removed")
     gone = agent._names.row(name)
     if not agent.policy.reads_features:
@@ -121,8 +121,8 @@ def remove_arm(agent: Life, name: Name) -> None:
     _rebuilt(agent, agent.problem.model, rows, ArmNames(left, len(left)), renumbered)
 
 
-def replace_model(agent: Life, system: LGDS | System) -> None:
-    """See `Agent.replace_model`; the agent's lock is held."""
+def replace_model(agent: Core, system: LGDS | System) -> None:
+    """See `Agent.replace_model`. The caller holds the lock."""
     if isinstance(system, System):
         model, arms, names = system.model, system.arms, ArmNames(system.names, len(system.arms))
         if agent.on_sphere:
@@ -155,7 +155,7 @@ def replace_model(agent: Life, system: LGDS | System) -> None:
     _rebuilt(agent, model, arms, names, renamed, afresh=True)
 
 
-def _check_list(agent: Life, what: str) -> None:
+def _check_list(agent: Core, what: str) -> None:
     reason = None
     if agent.on_sphere:
         reason = "the agent plays on the sphere"
@@ -169,7 +169,7 @@ def _check_list(agent: Life, what: str) -> None:
 
 
 def _rebuilt(
-    agent: Life,
+    agent: Core,
     model: LGDS,
     arms: np.ndarray,
     names: ArmNames,
@@ -178,10 +178,10 @@ def _rebuilt(
     *,
     afresh: bool = False,
 ) -> None:
-    """Give the agent another problem, and its plays the arms they have in it.
+    """Change the agent's model, arms and names, and the rows of the plays it keeps.
 
     A Kalman filter's belief does not depend on the list of arms, so it stays unless the model is
-    another (``afresh``); any other state is computed again from the plays that are still known.
+    replaced (``afresh``). Any other state is computed again from the plays that the agent keeps.
     """
     arms = by_columns(checked_arms(arms, model))
     constants, fresh = agent.policy.prepare(model, arms, agent.rounds)

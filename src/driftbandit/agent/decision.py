@@ -16,14 +16,14 @@ class _Decision(NamedTuple):
     id: int
     """Number of the decision, from 0."""
     arm: Any
-    """Name of the arm to play (its row number where arms have no names); with features given to
-    `ask`: its place among them, or its key; on the sphere the unit vector itself, an array."""
+    """Name of the arm to play: its row number, if arms were given without names. If `ask` was given
+    features, the place among them or the key; on the sphere, the unit vector, a NumPy array."""
     round: int
     """The round it is for."""
     mean: float | None
     """The reward the policy expects; None for policies that expect none."""
     bonus: float | None
-    """What the policy adds to that, for what it may learn; infinite for an arm that must be tried;
+    """What the policy adds to that, for what it may learn; infinite for an arm never tried;
     None for policies without a score, and on the sphere."""
     uncertainty: float | None
     """√(aᵀPa), the standard deviation of ⟨a, z⟩; None for policies without a Kalman filter."""
@@ -35,7 +35,7 @@ class Decision(_Decision):
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON knows them: vectors are lists, and what is infinite is None.
+        """The fields as JSON values: a vector becomes a list, an infinite bonus None.
 
         Example:
             >>> Decision(0, "left", 0, 0.0, float("inf"), None).to_dict()
@@ -63,7 +63,7 @@ class Score(_Score):
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON knows them: what is infinite is None."""
+        """The fields as JSON values: an infinite bonus becomes None."""
         return _plain(self)
 
     _asdict = to_dict

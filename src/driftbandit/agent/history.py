@@ -1,4 +1,4 @@
-"""Plays that somebody else chose: one, or a whole log of them."""
+"""Plays that the agent did not choose: one of them, or a whole log."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from driftbandit.agent.decision import Told
 from driftbandit.agent.ledger import Entry, refolded
 
 if TYPE_CHECKING:
-    from driftbandit.agent.life import Life
+    from driftbandit.agent.core import Core
 
-__all__ = ["counted", "reward_of", "rows_of", "tell"]
+__all__ = ["reward_of", "rows_of", "tell", "tell_log"]
 
 BLOCK = 1000
 """Plays that are open at a time; each keeps the state before and after it."""
@@ -82,8 +82,8 @@ def _column(values: Any, name: str) -> list[Any]:
     return list(values)
 
 
-def counted(agent: Life, log: Any) -> dict[Told, int]:
-    """Tell the agent a whole log; how many of its plays were learned, missing or too late."""
+def tell_log(agent: Core, log: Any) -> dict[Told, int]:
+    """See `Agent.tell_log`. The caller holds the lock."""
     next_, entries = agent.round, []
     for number, (round_, arm, reward) in enumerate(rows_of(log)):
         try:
@@ -95,8 +95,8 @@ def counted(agent: Life, log: Any) -> dict[Told, int]:
     return tell(agent, entries)
 
 
-def tell(agent: Life, entries: list[Entry]) -> dict[Told, int]:
-    """Fold plays in, all or, where something is wrong, none; time moves to the last of them."""
+def tell(agent: Core, entries: list[Entry]) -> dict[Told, int]:
+    """Fold plays in, all of them or, after an error, none. Time moves to the last of them."""
     counts: Counter[Told] = Counter()
     if not entries:
         return dict(counts)
@@ -136,8 +136,8 @@ def tell(agent: Life, entries: list[Entry]) -> dict[Told, int]:
     return {name: number for name, number in counts.items() if number}
 
 
-def _insert_settled(agent: Life, late: list[Entry]) -> None:
-    """Fold plays in before, or among, those that are settled, all of which are still known."""
+def _insert_settled(agent: Core, late: list[Entry]) -> None:
+    """Fold plays in among settled ones, all of which the agent still keeps."""
     entries = sorted([*agent._log, *late], key=lambda entry: entry.round)
     agent._base = min(agent._base, entries[0].round)
     agent._learning = None

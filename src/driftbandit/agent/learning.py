@@ -1,4 +1,4 @@
-"""Learning an agent's model while it decides: on a snapshot of its log, swapped in when done."""
+"""RefitTask an agent's model while it decides: on a snapshot of its log, swapped in when done."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from driftbandit.agent.ledger import Entry, refolded
 from driftbandit.policies import Problem
 
 if TYPE_CHECKING:
-    from driftbandit.agent.life import Life
+    from driftbandit.agent.core import Core
 
-__all__ = ["Learning", "begun", "learn", "scheduled"]
+__all__ = ["RefitTask", "run", "run_scheduled", "start"]
 
 FEW = 100
-"""Rewards that are folded in while everybody waits; more are folded in before."""
+"""Most rewards to filter while the agent is locked; more are filtered before."""
 
 log = logging.getLogger("driftbandit")
 
 
-class Learning:
-    """A refit that has begun.
+class RefitTask:
+    """A refit that is under way: a snapshot of the log, and what was settled since.
 
     Args:
-        agent: whose lock is held.
+        agent: the agent; the caller holds its lock.
     """
 
-    def __init__(self, agent: Life) -> None:
+    def __init__(self, agent: Core) -> None:
         self.entries = list(agent._log)
         """The log to learn from."""
         self.base = agent._first_round()
@@ -47,38 +47,38 @@ class Learning:
         self.counted += len(told)
 
 
-def begun(agent: Life) -> Learning:
-    """A refit from the agent's log as it is now, whose lock is held; an older one is dropped."""
-    agent._learning = Learning(agent)
+def start(agent: Core) -> RefitTask:
+    """Start a refit from the present log, and drop one under way. The caller holds the lock."""
+    agent._learning = RefitTask(agent)
     return agent._learning
 
 
-def scheduled(agent: Life) -> bool:
-    """Learn as the schedule says; whether that was done now. The agent's lock is held."""
+def run_scheduled(agent: Core) -> bool:
+    """Run a refit that is due; return whether it is done already. The caller holds the lock."""
     assert agent.refit_options is not None
-    task = begun(agent)
+    task = start(agent)
     if not agent.refit_options.background:
-        _without_error(agent, task)
+        _run_without_error(agent, task)
         return True
-    # Not a daemon: an interpreter that ends while JAX computes may crash. It waits instead.
+    # Not a daemon: an interpreter that exits while JAX computes may crash, so it waits instead.
     threading.Thread(
-        target=_without_error, args=(agent, task), name="driftbandit refit", daemon=False
+        target=_run_without_error, args=(agent, task), name="driftbandit refit", daemon=False
     ).start()
     return False
 
 
-def _without_error(agent: Life, task: Learning) -> None:
+def _run_without_error(agent: Core, task: RefitTask) -> None:
     try:
-        learn(agent, task)
-    except Exception as error:  # whatever it is: decisions go on with the model there is
+        run(agent, task)
+    except Exception as error:  # whatever it is, decisions go on with the present model
         with agent._lock:
-            if agent._learning is None:  # neither dropped nor begun anew
+            if agent._learning is None:  # neither dropped nor replaced by another refit
                 agent.refit_failure = str(error) or type(error).__name__
         log.warning("the model could not be learned anew: %s", error)
 
 
-def learn(agent: Life, task: Learning) -> None:
-    """Learn the model, fold the log in again, and change the agent, unless the task was dropped."""
+def run(agent: Core, task: RefitTask) -> None:
+    """Learn the model, filter the log under it, and swap it in unless the task was dropped."""
     options, policy = agent.refit_options, agent.policy
     assert options is not None
     try:

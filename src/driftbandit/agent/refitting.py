@@ -1,4 +1,4 @@
-"""Learning the model anew from what an agent has seen itself."""
+"""RefitTask the model anew from what an agent has seen itself."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Refit:
         offsets: whether arms pay an offset of their own; `Agent.ask` then takes no new features.
         iterations: of expectation maximization, at most, each time.
         scale: about how far rewards spread; the start's random walk is made for it.
-        background: learn in a thread of its own while decisions go on with the old model, and
-            change to the new one when it is there. The default, since learning takes seconds and
-            an `Agent.ask` in a service should not. Which decision is the first under the new
-            model then depends on the clock; False: learn inside `Agent.ask`, which waits, so that
-            the same rewards always give the same decisions, as experiments want.
+        background: learn in a thread of its own. Decisions go on with the old model until the new
+            one is there. This is the default, since learning takes seconds, for which a service
+            cannot stop. Which decision is the first under the new model then depends on timing.
+            False: `Agent.ask` waits, so that the same rewards always give the same decisions, as
+            experiments need.
     """
 
     after: int = 200

@@ -20,8 +20,8 @@ import numpy as np
 
 from driftbandit import errors, model_file
 from driftbandit.agent.choosing import by_columns
+from driftbandit.agent.core import LAST_ROUND
 from driftbandit.agent.ledger import Entry, Ledger, fold
-from driftbandit.agent.life import LAST_ROUND
 from driftbandit.agent.refitting import Refit
 from driftbandit.files import write_whole
 from driftbandit.kalman import Belief
@@ -41,7 +41,7 @@ REMEDY = "give what Agent.to_json or Agent.save wrote"
 
 
 def written(agent: Agent) -> str:
-    """The whole agent; one that could not be read again is refused."""
+    """The whole agent as text; an agent that could not be read back is refused."""
     ledger, options = agent._ledger, agent.refit_options
     inside = {
         "policy": agent.policy.name,
@@ -80,7 +80,7 @@ def _checked_size(state: Any) -> Any:
     """A state whose numbers can be read again."""
     for leaf in _leaves(state):
         if leaf.size and not np.abs(leaf).max() <= errors.LARGEST:
-            problem = "has outgrown the largest number, and could not be read again"
+            problem = "has outgrown the largest number and could not be read back"
             raise errors.InvalidInput("state", problem, "replace the model; no file was changed")
     return state
 
@@ -248,7 +248,7 @@ def _agent(cls: Any, stored: Mapping[str, Any], policy: str | Policy | None) -> 
 
 
 def _check_time(agent: Agent, open_: list[Entry], log: list[Entry]) -> None:
-    """Rounds and numbers come in their order, and nothing is ahead of its time."""
+    """Refuse rounds or decision numbers that are out of order."""
     if not agent._now <= agent.round <= agent._now + 1:
         problem = f"is {agent.round}, and time has come to round {agent._now}"
         raise errors.InvalidInput("round", problem, REMEDY)
@@ -265,10 +265,10 @@ def _check_time(agent: Agent, open_: list[Entry], log: list[Entry]) -> None:
 
 
 def _check_works(agent: Agent) -> None:
-    """The state can be read at the agent's time, and can learn; what it learns is forgotten."""
+    """Refuse a state that is not finite at the agent's round, or that cannot take a reward."""
     state = agent._ledger.at(agent._now)
     if not all(np.isfinite(leaf).all() for leaf in _leaves(state)):
-        raise errors.InvalidInput("state", "is no number in the agent's round", REMEDY)
+        raise errors.InvalidInput("state", "is not finite in the agent's round", REMEDY)
     reward: Any = np.zeros(len(agent.problem.arms)) if agent.policy.sees_all_rewards else 0.0
     row = agent.problem.arms[0] if agent.on_sphere else None
     fold(agent.policy, agent.problem, state, Entry(None, 0, 0, row, reward))

@@ -1,4 +1,4 @@
-"""What an agent knows and how it changes: its ledger, its log, its time. `Agent` is the outside."""
+"""The inside of an `Agent`: its ledger, its log and its time, and how they change."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.agent import history, learning, unit_vectors
 from driftbandit.agent.arm_names import ArmNames
-from driftbandit.agent.choosing import Choice, Chosen
+from driftbandit.agent.choosing import Choice, Chosen, screen_of
 from driftbandit.agent.decision import Decision
 from driftbandit.agent.ledger import Entry, Ledger
+from driftbandit.agent.screening import Screen
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem
@@ -23,7 +24,7 @@ from driftbandit.system import Name
 if TYPE_CHECKING:
     from driftbandit.agent.refitting import Refit
 
-__all__ = ["LAST_ROUND", "Life"]
+__all__ = ["LAST_ROUND", "Core"]
 
 LAST_ROUND = 2**53
 """Rounds beyond it are no longer told apart."""
@@ -37,8 +38,8 @@ class _Backup(NamedTuple):
     log: list[Entry]
 
 
-class Life:
-    """State of an agent; every method is called with the lock held."""
+class Core:
+    """The state of an agent. Callers of its methods hold the lock."""
 
     policy: Policy
     _names: ArmNames
@@ -47,10 +48,12 @@ class Life:
     window: int
     memory: int
     on_sphere: bool
+    screen: bool
     refit_options: Refit | None
 
-    def _begin_life(self, model: LGDS, arms: np.ndarray, knows: bool) -> None:
+    def _start(self, model: LGDS, arms: np.ndarray, knows: bool) -> None:
         self._lock = threading.RLock()
+        self._screen: Screen | None = None
         self.features = arms
         """The arms as they were given; a model learned with offsets reads more of them."""
         constants, state = self.policy.prepare(model, arms, self.rounds)
@@ -68,7 +71,7 @@ class Life:
         self._log: deque[Entry] = deque(maxlen=refit.memory if refit else self.memory)
         self._complete = True  # whether all that was settled is in the log
         self._until_refit = refit.after if refit else 0
-        self._learning: learning.Learning | None = None
+        self._learning: learning.RefitTask | None = None
         self._unstable = not model.is_stable
 
     # Time.
@@ -128,6 +131,15 @@ class Life:
         """Whether no other arms can be played: what they pay beside features is not known."""
         return self.refit_options is not None and self.refit_options.offsets
 
+    def _screen_of(self, offer: Choice) -> Screen | None:
+        """The screen of all arms, made when first needed and whenever a new model reads others."""
+        arms = self.problem.arms
+        if not self.screen or offer.arms is not arms:
+            return None
+        if self._screen is None or self._screen.arms is not arms:
+            self._screen = screen_of(self.policy, arms)
+        return self._screen
+
     def _called(self, offer: Choice, chosen: Chosen) -> tuple[Name, np.ndarray | None]:
         """What the user calls the chosen arm, and its features if it is none of the agent's."""
         if not offer.new:
@@ -157,7 +169,7 @@ class Life:
             rng.random(shape) if noise.law == "uniform" else rng.standard_normal(shape)
         )
 
-    # Learning.
+    # RefitTask.
 
     def _entry(self, decision: Decision | int) -> Entry | None:
         """The open decision; None where it is settled."""
@@ -222,7 +234,7 @@ class Life:
         due = self.refit_options is not None and self._until_refit <= 0
         if not due or self._learning is not None or len(self._log) < 2:
             return False
-        return learning.scheduled(self)
+        return learning.run_scheduled(self)
 
     def _keep(self, settled: list[Entry]) -> None:
         """Put what was settled into the log."""
