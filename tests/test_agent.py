@@ -182,6 +182,11 @@ for name in driftbandit.policies.available():
         reward = [1.0] * 4 if agent.policy.sees_all_rewards else 1.0
         agent.tell(agent.ask(), reward)
     driftbandit.Agent.from_json(agent.to_json()).ask()
+agent = driftbandit.Agent(driftbandit.System(model, arms, list("abcd")))
+agent.tell_log({"arm": ["a", "b", "a"], "reward": [1.0, None, 2.0]})
+agent.add_arm("e")
+agent.replace_model(agent.model)
+agent.ask_many(3, round=agent.round - 1)
 print(agent.round, [name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib")])
 """
     run = subprocess.run(

@@ -78,6 +78,18 @@ def test_a_file_is_not_replaced_by_one_that_cannot_be_read(tmp_path):
     assert path.read_text() == good
 
 
+def test_rounds_end(tmp_path):
+    """Where they could no longer be told apart; what was saved is still good."""
+    agent = Agent(MODEL, ARMS)
+    agent.ask(round=2**53)
+    with pytest.raises(InvalidInput, match=f"round: is {2**53 + 1}"):
+        agent.ask()
+    with pytest.raises(InvalidInput, match="round: is"):
+        agent.tell_play(0, 1.0)
+    agent.save(tmp_path / "agent.json")
+    assert Agent.load(tmp_path / "agent.json").to_json() == agent.to_json()
+
+
 @pytest.mark.parametrize("path", [3, None, "a\0b"])
 def test_paths_that_are_none(path):
     with pytest.raises(InvalidInput) as caught:

@@ -170,19 +170,39 @@ def test_a_refit_in_the_background_that_fails(monkeypatch, caplog):
         agent.refit()
 
 
-def test_what_is_being_learned_of_other_arms_is_dropped(teacher):
+@pytest.mark.parametrize("change", ["model", "arms"])
+def test_what_is_being_learned_is_dropped_when_the_agent_changes(teacher, change):
     agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
     rounds_of(agent, 26)
     assert teacher.begun.wait(30)
     task = agent._learning
-    agent.replace_model(dataclasses.replace(MODEL, reward_std=2.0))
+    if change == "model":
+        agent.replace_model(dataclasses.replace(MODEL, reward_std=2.0))
+    else:
+        agent.add_arm("new", [1.0, 0.0, 0.0])
+    kept = agent.model
     teacher.go.set()
     assert task.done.wait(30)
-    assert agent.model.reward_std == 2.0
+    assert agent.model is kept
     assert agent.refit_failure is None
-    rounds_of(agent, 1)  # it is due, and begins again
+    rounds_of(agent, 19)
+    agent.wait_for_refit()
+    assert (agent.model is LEARNED) is (change == "arms")  # it was due, and began again
+    rounds_of(agent, 1)
     agent.wait_for_refit()
     assert agent.model is LEARNED
+
+
+def test_a_model_that_explodes_is_not_swapped_in(monkeypatch):
+    wild = LGDS(1.5 * np.eye(3), np.eye(3), 1.0, np.eye(3))
+    monkeypatch.setattr(refitting, "learned", lambda entries, arms, *_: (wild, arms))
+    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20, stable=False))
+    rounds_of(agent, 25)
+    agent.advance(2000)
+    agent.wait_for_refit()
+    assert "has outgrown the largest number" in agent.refit_failure
+    assert agent.model is MODEL
+    assert agent.ask().round == 2025
 
 
 def test_refit_by_hand_is_done_when_it_returns(teacher):

@@ -336,7 +336,7 @@ class Agent(Core):
         """Switch to another model and filter the kept rewards again under it.
 
         The agent keeps the rewards inside its window, and the newest ``memory`` older ones. A refit
-        under way is dropped.
+        under way is dropped; the next follows after its usual pause.
 
         Args:
             model: an `LGDS` that fits the arms' features; or a `System` that has an arm for each of

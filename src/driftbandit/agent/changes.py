@@ -153,6 +153,8 @@ def replace_model(agent: Core, system: LGDS | System) -> None:
 
     agent.policy.check_count(len(names))
     _rebuilt(agent, model, arms, names, renamed, afresh=True)
+    if agent.refit_options is not None:  # a refit that was due would replace it at once
+        agent._until_refit = agent.refit_options.pause(len(agent._log))
 
 
 def _check_list(agent: Core, what: str) -> None:

@@ -53,6 +53,7 @@ class Core:
 
     def _start(self, model: LGDS, arms: np.ndarray, knows: bool) -> None:
         self._lock = threading.RLock()
+        self._saving = threading.Lock()  # so that files are replaced in the order of their states
         self._screen: Screen | None = None
         self.features = arms
         """The arms as they were given; a model learned with offsets reads more of them."""
@@ -108,7 +109,9 @@ class Core:
 
     def _asked(self, arms: Any, round: int | None) -> tuple[int, Choice, Any]:
         """The round, the arms on offer and the state for a decision."""
-        now = self.round if round is None else self._checked_round(round)
+        now = self.round if round is None else round
+        if round is not None or now > LAST_ROUND:
+            now = self._checked_round(now)
         offer = self._offer(arms)
         state = self._ledger.at(now)
         if self._unstable:

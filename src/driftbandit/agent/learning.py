@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from driftbandit.agent import refitting
 from driftbandit.agent.ledger import Entry, refolded
@@ -31,8 +31,8 @@ class RefitTask:
     def __init__(self, agent: Core) -> None:
         self.entries = list(agent._log)
         """The log to learn from."""
-        self.base = agent._first_round()
-        """Where the log begins."""
+        self.base = self.entries[0].round
+        """The round of the new model's prior: a fit counts rounds from the log's first."""
         self.features = agent.features
         self.start = agent.problem.model if agent._learned else None
         self.later: list[Entry] = []
@@ -95,7 +95,7 @@ def run(agent: Core, task: RefitTask) -> None:
                     return
                 if len(more) <= FEW:
                     state, round_ = refolded(policy, problem, state, round_, more)
-                    agent._change(problem, state, round_)
+                    _swap(agent, problem, state, round_, task.base)
                     return
             state, round_ = refolded(policy, problem, state, round_, more)
     finally:
@@ -104,3 +104,15 @@ def run(agent: Core, task: RefitTask) -> None:
                 agent._learning = None
                 agent._until_refit = options.pause(len(task.entries)) - task.counted
         task.done.set()
+
+
+def _swap(agent: Core, problem: Problem, state: Any, round: int, base: int) -> None:
+    """Go on with the learned model, unless its state is not finite at the agent's round."""
+    backup = agent._backup()
+    try:
+        agent._base = base
+        agent._change(problem, state, round)
+        agent._check_reach(agent.round)
+    except BaseException:
+        agent._restore(backup)
+        raise

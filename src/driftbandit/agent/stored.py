@@ -100,7 +100,8 @@ def save(agent: Agent, path: str | Path) -> None:
             raise TypeError
     except TypeError:
         raise errors.InvalidInput("path", f"is {name[:60]}", "give a file's name") from None
-    write_whole(target, agent.to_json().encode())
+    with agent._saving:
+        write_whole(target, agent.to_json().encode())
 
 
 def portable(policy: Policy) -> Policy | None:
