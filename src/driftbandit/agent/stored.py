@@ -301,7 +301,8 @@ def _policy(stored: Mapping[str, Any], given: str | Policy | None) -> Policy:
 
 def _row(entry: Entry) -> list[Any]:
     row = None if entry.row is None else entry.row.tolist()
-    return [entry.id, entry.round, entry.arm, row, _plain(entry.reward)]
+    reward = entry.reward if isinstance(entry.reward, float) else _plain(entry.reward)
+    return [entry.id, entry.round, entry.arm, row, reward]
 
 
 def _entry(agent: Agent, stored: Any) -> Entry:
