@@ -187,7 +187,8 @@ agent.tell_log({"arm": ["a", "b", "a"], "reward": [1.0, None, 2.0]})
 agent.add_arm("e")
 agent.replace_model(agent.model)
 agent.ask_many(3, round=agent.round - 1)
-print(agent.round, [name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib", "pyarrow")])
+heavy = {"jax", "jaxlib", "pyarrow"}
+print(agent.round, [name for name in sys.modules if name.partition(".")[0] in heavy])
 """
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
