@@ -48,7 +48,9 @@ def one(task):
     model, arms = db.families.sample(family, states=10, arms=10, seed=99, first=number)[0]
     expected, rewards = path_of(model, arms, np.random.default_rng([99, number]))
     agents = {
-        LEARNS: db.Agent(None, arms, "idea", rounds=ROUNDS, window=0, refit=db.Refit(**options)),
+        LEARNS: db.Agent(
+            None, arms, "idea", rounds=ROUNDS, window=0, refit=db.Refit(background=False, **options)
+        ),
         KNOWS: db.Agent(model, arms, "idea", rounds=ROUNDS, window=0),
     } | {name: db.Agent(model, arms, name, rounds=ROUNDS, window=0) for name in RIVALS}
     row, clock = {"family": family, "system": number}, time.perf_counter()

@@ -260,6 +260,28 @@ def test_some_arms_a_foreign_arm_and_a_round_without_reward():
     assert policy.predictions == pytest.approx({i: NAMED[i] @ belief.mean for i in IDS})
 
 
+def test_a_long_pause_takes_no_time():
+    """A billion rounds by repeated squaring; the state's law is then the stationary one."""
+    policy = KalmanPolicy(MODEL, NAMED)
+    policy.update("b", 2.0)
+    before = policy.belief
+    policy.advance(0)
+    assert policy.belief is before
+    policy.advance(5)
+    belief = before
+    for _ in range(5):
+        belief = kalman.predict(belief, MODEL)
+    np.testing.assert_allclose(policy.belief.mean, belief.mean, rtol=1e-12)
+    np.testing.assert_allclose(policy.belief.cov, belief.cov, rtol=1e-12)
+    policy.advance(10**9)
+    np.testing.assert_allclose(policy.belief.cov, MODEL.stationary_cov(), rtol=1e-9)
+    policy = KalmanPolicy(LGDS([[1.05]], [[1.0]], 1.0, [[1.0]]), [[1.0]])
+    before = policy.belief
+    with pytest.raises(InvalidInput, match=r"rounds: is 1e\+09, by when the state has outgrown"):
+        policy.advance(10**9)
+    assert policy.belief is before
+
+
 @pytest.mark.parametrize(
     "check",
     [

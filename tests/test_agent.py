@@ -182,7 +182,13 @@ for name in driftbandit.policies.available():
         reward = [1.0] * 4 if agent.policy.sees_all_rewards else 1.0
         agent.tell(agent.ask(), reward)
     driftbandit.Agent.from_json(agent.to_json()).ask()
-print(agent.round, [name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib")])
+agent = driftbandit.Agent(driftbandit.System(model, arms, list("abcd")))
+agent.tell_log({"arm": ["a", "b", "a"], "reward": [1.0, None, 2.0]})
+agent.add_arm("e")
+agent.replace_model(agent.model)
+agent.ask_many(3, round=agent.round - 1)
+heavy = {"jax", "jaxlib", "pyarrow"}
+print(agent.round, [name for name in sys.modules if name.partition(".")[0] in heavy])
 """
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
@@ -369,7 +375,7 @@ def test_more_arms_than_a_block():
 TRUTH = LGDS([[0.95, 0.0], [0.0, 0.6]], [[0.2, 0.0], [0.0, 1.0]], reward_std=0.3)
 THREE = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])
 # Few and far between: whatever is learned from a longer log is compiled anew.
-LEARNS = Refit(after=120, growth=1.5, iterations=60)
+LEARNS = Refit(background=False, after=120, growth=1.5, iterations=60)
 
 
 def environment(seed, rounds):
@@ -439,7 +445,7 @@ def test_refit_in_any_order():
                 THREE,
                 scripted("idea", played),
                 window=10,
-                refit=Refit(after=30, iterations=5),
+                refit=Refit(background=False, after=30, iterations=5),
             ),
             range(80),
             rewards,
@@ -457,7 +463,7 @@ def test_refit_in_any_order():
 def test_refit_with_offsets():
     """By hand, of rewards about 5, 6 and 7: the arms read that, and their features stay."""
     rewards = 0.3 * environment(6, 45) + [5.0, 6.0, 7.0]
-    agent = Agent(None, THREE, window=0, refit=Refit(offsets=True, iterations=20))
+    agent = Agent(None, THREE, window=0, refit=Refit(background=False, offsets=True, iterations=20))
     for t, row in enumerate(rewards):
         decision = agent.ask(arms=[t % 3])
         agent.tell(decision, row[decision.arm])
@@ -495,7 +501,7 @@ def test_when_an_agent_learns(monkeypatch):
         return TRUTH, arms
 
     monkeypatch.setattr(refitting, "learned", learned)
-    agent = Agent(None, THREE, window=3, refit=Refit(after=20, memory=50))
+    agent = Agent(None, THREE, window=3, refit=Refit(background=False, after=20, memory=50))
     sizes = []
     for t in range(240):
         agent.tell(agent.ask(), None if t % 4 == 0 else 0.1)

@@ -34,10 +34,11 @@ STILL = np.eye(2), np.zeros((2, 2))
 
 
 class Played:
-    """One decision as the list knows it."""
+    """One decision, or somebody else's play, as the list knows it."""
 
-    def __init__(self, decision, row):
+    def __init__(self, decision, row, round=None):
         self.decision, self.row = decision, row
+        self.round = decision.round if round is None else round
         self.reward = None
 
 
@@ -49,12 +50,15 @@ class Life:
         self.round = 0  # of the next question
         self.now = 0
 
+    def ours(self):
+        return [one for one in self.played if one.decision is not None]
+
     def belief(self, round):
         """The textbook's, in a round: correct for rewards that are known, predict between them."""
         (mean, cov), then = PRIOR, 0
         for one in self.played:
-            mean, cov = predicted(mean, cov, one.decision.round - then)
-            then = one.decision.round
+            mean, cov = predicted(mean, cov, one.round - then)
+            then = one.round
             if one.reward is not None:
                 mean, cov = naive.kalman_step(mean, cov, *STILL, STD, one.row, one.reward)
         return predicted(mean, cov, round - then)
@@ -96,7 +100,7 @@ class AgentMachine(RuleBasedStateMachine):
     def ask(self, offer, round, given=None):
         decision = self.agent.ask(offer, round=given)
         life = self.life
-        assert (decision.id, decision.round) == (len(life.played), round)
+        assert (decision.id, decision.round) == (len(life.ours()), round)
         rows = ARMS if offer is None else np.array(offer)
         numbers = range(3)
         if rows.ndim == 1:
@@ -147,13 +151,12 @@ class AgentMachine(RuleBasedStateMachine):
         """Decisions inside the window with a reward, or without."""
         return [
             one
-            for one in self.life.played
-            if one.decision.round >= self.life.now - self.window
-            and (one.reward is not None) is told
+            for one in self.life.ours()
+            if one.round >= self.life.now - self.window and (one.reward is not None) is told
         ]
 
     def late(self):
-        return [one for one in self.life.played if one.decision.round < self.life.now - self.window]
+        return [one for one in self.life.ours() if one.round < self.life.now - self.window]
 
     def tell(self, one, reward, by_number=False):
         named = one.decision.id if by_number else one.decision
@@ -175,7 +178,31 @@ class AgentMachine(RuleBasedStateMachine):
     def play(self, offer, reward):
         """A round as it should be."""
         self.ask(offer, self.life.round)
-        self.tell(self.life.played[-1], reward)
+        self.tell(self.life.ours()[-1], reward)
+
+    @precondition(lambda self: self.life.round)
+    @rule(arm=st.integers(0, 2), reward=REWARDS, gap=st.integers(-4, 2))
+    def another_plays(self, arm, reward, gap):
+        """Before, in or after the present round, inside the window."""
+        life = self.life
+        round = max(life.now + gap, life.now - self.window, 0)
+        assert self.agent.tell_play(arm, reward, round=round) == "learned"
+        place = sum(one.round <= round for one in life.played)
+        life.played.insert(place, Played(None, ARMS[arm], round))
+        life.played[place].reward = reward
+        life.now, life.round = max(life.now, round), max(life.round, round + 1)
+
+    @rule(count=st.integers(1, 3), reward=REWARDS)
+    def ask_many(self, count, reward):
+        """Different arms in the next round, of which the first is told."""
+        life, first = self.life, len(self.life.ours())
+        found = self.agent.ask_many(count)
+        assert [one.id for one in found] == list(range(first, first + count))
+        assert {one.round for one in found} == {life.round}
+        assert len({one.arm for one in found}) == count
+        life.played.extend(Played(one, ARMS[one.arm]) for one in found)
+        life.now, life.round = life.round, life.round + 1
+        self.tell(life.played[-count], reward)
 
     @precondition(lambda self: self.open(False))
     @rule(seed=st.integers(0, 99))
@@ -244,7 +271,7 @@ class AgentMachine(RuleBasedStateMachine):
         self.compare()
         other = Agent(MODEL, ARMS, window=self.window)
         for one in self.life.played:
-            decision = other.ask([one.row.tolist()], round=one.decision.round)
+            decision = other.ask([one.row.tolist()], round=one.round)
             if one.reward is not None:
                 other.tell(decision, one.reward)
         if other.round < self.life.round:

@@ -17,7 +17,7 @@ ARMS = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, -1.0]])
 
 def test_a_refit_that_fails_leaves_the_model(caplog):
     """Rounds too far apart to be smoothed: the agent decides on, and says why it did not learn."""
-    agent = Agent(MODEL, ARMS, window=0, refit=Refit(after=5))
+    agent = Agent(MODEL, ARMS, window=0, refit=Refit(background=False, after=5))
     with caplog.at_level(logging.WARNING, "driftbandit"):
         for t in range(8):
             agent.tell(agent.ask(round=t * 10**7), 1.0)
@@ -78,7 +78,7 @@ def test_a_known_model_is_where_learning_starts(monkeypatch):
 
     monkeypatch.setattr(refitting, "learned", noted)
     for model in (MODEL, None):
-        agent = Agent(model, ARMS, window=0, refit=Refit(after=3))
+        agent = Agent(model, ARMS, window=0, refit=Refit(background=False, after=3))
         for _ in range(8):
             agent.tell(agent.ask(), 0.1)
     assert [one is None for one in seen] == [False, False, True, False]
@@ -99,3 +99,16 @@ def test_files_keep_their_permissions(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         Agent(MODEL, ARMS).save(missing)
     assert caught.value.filename == str(missing)
+
+
+def test_saving_through_a_link_keeps_the_link(tmp_path):
+    target, link = tmp_path / "data" / "agent.json", tmp_path / "agent.json"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    for reward in (1.0, 2.0):  # the target is made, then replaced
+        agent = Agent(MODEL, ARMS)
+        agent.tell(agent.ask(), reward)
+        agent.save(link)
+        assert link.is_symlink()
+        assert target.read_text() == agent.to_json()
+    assert [one.name for one in target.parent.iterdir()] == ["agent.json"]

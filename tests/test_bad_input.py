@@ -448,13 +448,13 @@ FROM_JSON_CASES = [
     Case("JSON list", lambda: Agent.from_json("[1]"), "text", "not a stored agent"),
     Case(
         "newer format",
-        lambda: Agent.from_json('{"driftbandit_agent": 3, "news": []}'),
+        lambda: Agent.from_json('{"driftbandit_agent": 4, "news": []}'),
         "text",
-        "format 3; this version reads format 2",
+        "format 4; this version reads format 3",
     ),
     Case("older format", lambda: Agent.from_json('{"driftbandit_agent": 1}'), "text", "format 1"),
     Case(
-        "nothing inside", lambda: Agent.from_json('{"driftbandit_agent": 2}'), "text", "is damaged"
+        "nothing inside", lambda: Agent.from_json('{"driftbandit_agent": 3}'), "text", "is damaged"
     ),
     Case("no rounds", lambda: restored(without="rounds"), "text", "'rounds'"),
     Case("no settled", lambda: restored(without="settled"), "text", "'settled'"),
@@ -475,8 +475,8 @@ FROM_JSON_CASES = [
     Case("round -1", lambda: restored(round=-1), "text round", "-1"),
     Case("now 0.5", lambda: restored(now=0.5), "text now", "0.5"),
     Case("decided None", lambda: restored(decided=None), "text decided", "None"),
-    Case("settled -1", lambda: restored(settled={"round": -1} | FRESH), "text round", "-1"),
-    Case("open too short", lambda: restored(open=[[0, 0]]), "text", "index out of range"),
+    Case("settled -1", lambda: restored(settled={"round": -1} | FRESH), "text rounds", "0 to -1"),
+    Case("open too short", lambda: restored(open=[[0, 0]]), "text decision", "[0, 0]"),
     Case("open None", lambda: restored(open=None), "text", "NoneType"),
     Case("open reward", lambda: restored(open=[[0, 0, 0, None, NAN]]), "text reward", "nan"),
     Case("stored seed", lambda: restored(seed=0.5), "text seed", "0.5"),
@@ -521,9 +521,9 @@ FROM_JSON_CASES = [
     ),
     Case(
         "file newer",
-        lambda: loaded(lambda text: text.replace('_agent": 2', '_agent": 3')),
+        lambda: loaded(lambda text: text.replace('_agent": 3', '_agent": 4')),
         "FILE",
-        "format 3",
+        "format 4",
     ),
     Case("no such agent", lambda: Agent.load("/no/such/agent"), "/no/such/agent", "cannot be read"),
     Case("agent folder", lambda: Agent.load("/"), "/", "cannot be read"),

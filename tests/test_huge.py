@@ -232,6 +232,7 @@ def test_agents_stored_before_there_were_screens():
     from driftbandit.agent import stored
 
     whole = json.loads(db.Agent(system(), drawn("gaussian", count=300)).to_json())
+    whole["driftbandit_agent"] = 2
     del whole["agent"]["screen"]
     whole["checksum"] = stored._checksum(json.dumps(whole["agent"]))
     assert db.Agent.from_json(json.dumps(whole)).screen is True
@@ -240,7 +241,7 @@ def test_agents_stored_before_there_were_screens():
 def test_the_screen_follows_the_model():
     """A model learned with offsets reads its arms otherwise."""
     arms = drawn("gaussian", states=2, count=150)
-    refit = db.Refit(after=30, offsets=True, iterations=3)
+    refit = db.Refit(after=30, offsets=True, iterations=3, background=False)
     agents = [
         db.Agent(None, arms, "idea", window=5, refit=refit, screen=on) for on in (True, False)
     ]

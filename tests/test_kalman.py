@@ -92,6 +92,14 @@ def test_P5_observe_then_predict(seed, d, call):
     assert_close(after.cov, expected[1], 1e-10)
 
 
+@pytest.mark.parametrize("rounds", [-1, 2.5, None])
+def test_only_whole_rounds_pass(rounds):
+    """Minus one never came back."""
+    model = LGDS([[0.5]], [[1.0]], 1.0)
+    with pytest.raises(ValueError, match="rounds: "):
+        kalman.predict(kalman.prior(model), model, rounds)
+
+
 @pytest.mark.parametrize("given_belief", [False, True])
 @on_random_systems
 def test_P5_predictions(seed, d, given_belief):

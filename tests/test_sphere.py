@@ -363,6 +363,7 @@ def test_agents_stored_before_there_was_a_sphere_are_read(plane):
     agent = db.Agent(plane, np.eye(2))
     agent.tell(agent.ask(), 1.0)
     whole = json.loads(agent.to_json())
+    whole["driftbandit_agent"] = 2
     del whole["agent"]["sphere"]
     text = json.dumps(whole["agent"])
     whole["checksum"] = hashlib.sha256(text.encode()).hexdigest()

@@ -15,8 +15,10 @@ def write_whole(path: Path, content: bytes) -> None:
 
     The content goes to a file beside it, to the disk, and then by one rename to its name: whoever
     is killed at any moment leaves the old file or the new one, and perhaps a ``.NAME.…~`` that
-    nobody reads. A file that was there keeps its permissions.
+    nobody reads. A file that was there keeps its permissions. Where the name is a symbolic link,
+    the file it points to is written, and the link stays.
     """
+    asked, path = path, Path(os.path.realpath(path))
     temporary = path.parent / f".{path.name[:60]}.{secrets.token_hex(6)}~"
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less the umask
@@ -32,7 +34,7 @@ def write_whole(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:  # of the file that was asked for
-        raise type(error)(error.errno, error.strerror or str(error), str(path)) from None
+        raise type(error)(error.errno, error.strerror or str(error), str(asked)) from None
     with contextlib.suppress(OSError):  # the name too; where folders cannot be synced, so be it
         folder = os.open(path.parent, os.O_RDONLY)
         try:

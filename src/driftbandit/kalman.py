@@ -125,6 +125,11 @@ def observe(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
 def predict(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
     """Let rounds pass: ẑ ↦ Γ ẑ, P ↦ Γ P Γᵀ + Q, each time; many by repeated squaring.
 
+    Args:
+        belief: ẑ and P.
+        model: Γ and Q.
+        rounds: how many; a whole number ≥ 0.
+
     Example:
         >>> belief = Belief(np.array([8.0]), np.array([[0.0]]))
         >>> predict(belief, LGDS([[0.5]], [[3.0]], reward_std=1.0), rounds=3)
@@ -132,6 +137,7 @@ def predict(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
     """
     if rounds == 1:
         return Belief(model.transition @ belief.mean, _predicted_cov(belief.cov, model))
+    rounds = errors.whole_number(rounds, "rounds", low=0)  # shifts of negatives never end
     mean, cov = belief
     power, noise = model.transition, model.process_cov
     with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN

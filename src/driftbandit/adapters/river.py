@@ -108,9 +108,15 @@ class KalmanPolicy(bandit.base.Policy):
         self.belief = self._rule.update(self.belief, self._problem, row, reward)
 
     def advance(self, rounds: int = 1) -> None:
-        """Let rounds pass in which nothing was seen: ẑ ↦ Γẑ, P ↦ ΓPΓᵀ + Q."""
-        for _ in range(errors.whole_number(rounds, "rounds", low=0)):
-            self.belief = kalman.predict(self.belief, self.model)
+        """Let rounds pass in which nothing was seen: ẑ ↦ Γẑ, P ↦ ΓPΓᵀ + Q, by repeated squaring."""
+        rounds = errors.whole_number(rounds, "rounds", low=0)
+        if rounds == 0:
+            return
+        belief = kalman.predict(self.belief, self.model, rounds)
+        if not (np.isfinite(belief.mean).all() and np.isfinite(belief.cov).all()):
+            problem = f"is {rounds:.6g}, by when the state has outgrown the largest number"
+            raise errors.InvalidInput("rounds", problem, "let fewer pass")
+        self.belief = belief
 
     def _pull(self, arm_ids: Any) -> bandit.base.ArmID:
         ids = tuple(arm_ids)

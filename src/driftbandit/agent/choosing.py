@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.agent.arm_names import ArmNames
 from driftbandit.agent.screening import Screen
 from driftbandit.kalman import Belief
 from driftbandit.model import checked_arms
 from driftbandit.policies import Policy, Problem
 from driftbandit.policies.base import first_best
+from driftbandit.system import Name, checked_names
 
 __all__ = ["Choice", "Chosen", "by_columns", "choose", "screen_of"]
 
@@ -37,33 +40,58 @@ class Choice(NamedTuple):
     arms: np.ndarray
     """Their rows."""
     places: np.ndarray | None = None
-    """Their numbers among the agent's own; None: all of these in order, or new ones."""
+    """Their rows among the agent's own; None: all of these in order, or new ones."""
     new: bool = False
     """Whether they are none of the agent's own."""
+    labels: Sequence[Name] | None = None
+    """What new ones are called; None: by their places."""
 
     @classmethod
-    def of(cls, arms: Any, policy: Policy, problem: Problem, fixed: bool) -> Choice:
-        """The offer from what a user gave: indices, or rows of features unless arms are fixed."""
+    def of(
+        cls, arms: Any, names: ArmNames, policy: Policy, problem: Problem, fixed: bool
+    ) -> Choice:
+        """The offer from what a user gave: names, or features unless arms are fixed.
+
+        Args:
+            arms: names of the agent's arms; rows of features; or features by name.
+            names: of the agent's arms.
+            policy: which is to choose.
+            problem: the policy's.
+            fixed: whether features of other arms are refused.
+        """
+        if isinstance(arms, Mapping):
+            labels = checked_names(arms, len(arms), "arms")
+            return cls(_new(list(arms.values()), policy, problem, fixed), new=True, labels=labels)
         try:
             given = np.asarray(arms)
         except ValueError:  # ragged
             given = np.empty(0, object)
         if given.ndim == 2:
             return cls(_new(arms, policy, problem, fixed), new=True)
-        if given.ndim != 1 or given.dtype.kind not in "iu":
+        if given.ndim != 1 or given.dtype.kind not in ("iu" if names.plain else "iuUO"):
+            what = "indices" if names.plain else "names"
             raise errors.InvalidInput(
                 "arms",
                 f"is {errors.printable(repr(arms)[:60])}",
-                "give indices of the agent's arms, or rows of features",
+                f"give {what} of the agent's arms, or rows of features",
             )
         k = len(problem.arms)
-        if not given.size or given.min() < 0 or given.max() >= k:
-            wrong = "is empty" if not given.size else f"holds {_outside(given, k)}"
-            raise errors.InvalidInput("arms", wrong, f"give indices of 0..{k - 1}")
+        if not given.size:
+            raise errors.InvalidInput("arms", "is empty", names.remedy())
+        if not names.plain:
+            given = names.rows(arms)  # not those of the array, whose numbers may have become text
+        elif given.min() < 0 or given.max() >= k:
+            raise errors.InvalidInput("arms", f"holds {_outside(given, k)}", names.remedy())
         if policy.sees_all_rewards or not (policy.scores or policy.reads_features):
             problem_ = f"are a part, and {policy.name} chooses among all of its arms"
             raise errors.InvalidInput("arms", problem_, "choose a policy with scores")
         return cls(problem.arms[given], given)
+
+    def part(self, places: np.ndarray) -> Choice:
+        """Some of the arms on offer, by their places in it."""
+        if self.new:
+            return Choice(self.arms[places], new=True)
+        return Choice(self.arms[places], places if self.places is None else self.places[places])
 
 
 def _outside(given: np.ndarray, k: int) -> int:
@@ -87,7 +115,7 @@ class Chosen(NamedTuple):
     place: int
     """Its row in the offer."""
     arm: int
-    """Its number for the user."""
+    """Its row among the agent's own arms; of new ones its row in the offer."""
     figures: tuple[float | None, float | None, float | None]
     """Expected reward, bonus, uncertainty."""
 
@@ -118,6 +146,10 @@ def choose(
         mean = float(row @ state.mean) if mean is None else mean
         uncertainty = math.sqrt(max(float(row @ state.cov @ row), 0.0))
     arm = place if offer.places is None else int(offer.places[place])
+    if mean is not None and (math.isnan(mean) or (bonus is not None and math.isnan(bonus))):
+        problem_ = f"gives arm {arm} the expected reward {mean} and the bonus {bonus}"
+        remedy = "check the model: a state has outgrown the largest number, or a bonus is wrong"
+        raise errors.InvalidInput(f"policy {policy.name!r}", problem_, remedy)
     return Chosen(place, arm, (mean, bonus, uncertainty))
 
 

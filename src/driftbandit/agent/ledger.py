@@ -9,27 +9,32 @@ go, so that memory stays flat.
 
 from __future__ import annotations
 
+import bisect
+import copy
 import itertools
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from driftbandit.arrays import Array
 from driftbandit.policies import Policy, Problem
 from driftbandit.policies.base import check_kinds
 
-__all__ = ["Entry", "Ledger", "fold"]
+__all__ = ["Entry", "Ledger", "fold", "refolded"]
 
 
 class Entry:
-    """One decision and, once it is known, what it paid."""
+    """One play and, once it is known, what it paid."""
 
     __slots__ = ("after", "arm", "before", "id", "reward", "round", "row")
 
     def __init__(
-        self, id_: int, round_: int, arm: int, row: Array | None, reward: Any = None
+        self, id_: int | None, round_: int, arm: Any, row: Array | None, reward: Any = None
     ) -> None:
-        self.id, self.round, self.arm = id_, round_, arm
+        self.id, self.round = id_, round_
+        """The decision's number; None: somebody else decided."""
+        self.arm = arm
+        """The arm's row among the agent's own; with ``row``: what the user calls it."""
         self.row = row
         """The features that were played, where they are none of the agent's own arms."""
         self.reward = reward
@@ -38,6 +43,10 @@ class Entry:
         """The state in this round, before the reward."""
         self.after: Any = None
         """The state in this round, after the reward where one is known."""
+
+    def copy(self) -> Entry:
+        """The same play, to be changed apart."""
+        return copy.copy(self)
 
 
 def fold(policy: Policy, problem: Problem, state: Any, entry: Entry) -> Any:
@@ -64,6 +73,7 @@ class Ledger:
         self.policy, self.problem = policy, problem
         self.state, self.round = state, round
         self._open: deque[Entry] = deque()
+        self._by_id: dict[int, Entry] = {}
         self._checked = False
         """Whether the policy was seen to keep its state's kinds."""
         self._stale: int | None = None
@@ -74,6 +84,13 @@ class Ledger:
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._open)
+
+    def copy(self) -> Ledger:
+        """The same ledger, to be changed apart."""
+        other = copy.copy(self)
+        other._open = deque(entry.copy() for entry in self._open)
+        other._by_id = {entry.id: entry for entry in other._open if entry.id is not None}
+        return other
 
     def waited(self, state: Any, rounds: int) -> Any:
         """The state after so many rounds in which nothing is learned."""
@@ -93,17 +110,16 @@ class Ledger:
         """Add a decision that was just made in ``state``, which `at` gave."""
         entry.before = entry.after = state
         self._open.append(entry)
+        self._by_id[entry.id] = entry  # type: ignore[index]
 
     def find(self, id_: int) -> Entry | None:
-        """The open decision of that number: numbers are given out in order, without gaps."""
-        place = id_ - self._open[0].id if self._open else -1
-        return self._open[place] if 0 <= place < len(self._open) else None
+        """The open decision of that number."""
+        return self._by_id.get(id_)
 
     def learn(self, entry: Entry, reward: Any) -> None:
         """Note what an open decision paid."""
         entry.reward = reward
-        place = entry.id - self._open[0].id
-        if self._stale is None and place == len(self._open) - 1:
+        if self._stale is None and entry is self._open[-1]:
             try:
                 entry.after = fold(self.policy, self.problem, entry.before, entry)
                 if not self._checked:
@@ -112,8 +128,30 @@ class Ledger:
             except BaseException:  # a policy that fails has learned nothing
                 entry.reward, entry.after = None, entry.before
                 raise
-        elif self._stale is None or place < self._stale:
-            self._stale = place
+            return
+        place = bisect.bisect_left(self._open, entry.round, key=_round)
+        while self._open[place] is not entry:  # one of several in its round
+            place += 1
+        self._spoil(place)
+
+    def insert(self, entry: Entry) -> None:
+        """Add a play with its reward, in the order of time, after all others of its round.
+
+        Its round is not before the settled state's.
+        """
+        newest = self._open[-1] if self._open else None
+        if self._stale is None and (newest is None or newest.round <= entry.round):
+            entry.before = self.at(entry.round)
+            entry.after = fold(self.policy, self.problem, entry.before, entry)
+            self._open.append(entry)
+            return
+        place = bisect.bisect_right(self._open, entry.round, key=_round)
+        self._open.insert(place, entry)
+        self._spoil(place)
+
+    def _spoil(self, place: int) -> None:
+        """States from an entry on are out of date."""
+        self._stale = place if self._stale is None else min(self._stale, place)
 
     def settle(self, oldest: int) -> list[Entry]:
         """Let go of all decisions before round ``oldest``; they come back, oldest first."""
@@ -123,6 +161,8 @@ class Ledger:
             while self._open and self._open[0].round < oldest:
                 entry = self._open.popleft()
                 self.state, self.round = entry.after, entry.round
+                if entry.id is not None:
+                    del self._by_id[entry.id]
                 entry.before = entry.after = None
                 settled.append(entry)
         return settled
@@ -132,9 +172,10 @@ class Ledger:
         self.problem, self.state, self.round = problem, state, round
         self._stale = 0 if self._open else None
 
-    def reopen(self, entries: list[Entry]) -> None:
+    def reopen(self, entries: Sequence[Entry]) -> None:
         """Put stored entries back."""
         self._open.extend(entries)
+        self._by_id.update((entry.id, entry) for entry in entries if entry.id is not None)
         self._stale = 0 if self._open else None
 
     def _refresh(self) -> None:
@@ -149,3 +190,19 @@ class Ledger:
             entry.after = fold(self.policy, self.problem, entry.before, entry)
             state, round_ = entry.after, entry.round
         self._stale = None
+
+
+def refolded(
+    policy: Policy, problem: Problem, state: Any, round: int, entries: Sequence[Entry]
+) -> tuple[Any, int]:
+    """The state after all entries, and its round, from a state in a round before them."""
+    for entry in entries:
+        if entry.round != round and policy.wait is not None:
+            state = policy.wait(state, problem, entry.round - round)
+        state = fold(policy, problem, state, entry)
+        round = entry.round
+    return state, round
+
+
+def _round(entry: Entry) -> int:
+    return entry.round

@@ -1,4 +1,4 @@
-"""Learning the model anew from what an agent has seen itself."""
+"""RefitTask the model anew from what an agent has seen itself."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent.choosing import by_columns
-from driftbandit.agent.ledger import Entry, Ledger, fold
+from driftbandit.agent.ledger import Entry
 from driftbandit.model import LGDS, checked_arms
-from driftbandit.policies import Policy, Problem
 
-__all__ = ["Refit", "learned", "random_walk", "refolded"]
+__all__ = ["Refit", "learned", "random_walk"]
+
+MOST = 2**53
+"""Settled rewards that can be kept or waited for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +36,11 @@ class Refit:
         offsets: whether arms pay an offset of their own; `Agent.ask` then takes no new features.
         iterations: of expectation maximization, at most, each time.
         scale: about how far rewards spread; the start's random walk is made for it.
+        background: learn in a thread of its own. Decisions go on with the old model until the new
+            one is there. This is the default, since learning takes seconds, for which a service
+            cannot stop. Which decision is the first under the new model then depends on timing.
+            False: `Agent.ask` waits, so that the same rewards always give the same decisions, as
+            experiments need.
     """
 
     after: int = 200
@@ -44,15 +51,16 @@ class Refit:
     offsets: bool = False
     iterations: int = 100
     scale: float = 1.0
+    background: bool = True
 
     def __post_init__(self) -> None:
-        errors.whole_number(self.after, "after", low=2)
+        errors.whole_number(self.after, "after", low=2, high=MOST)
         errors.number(self.growth, "growth", low=0)
-        errors.whole_number(self.memory, "memory", low=self.after)
+        errors.whole_number(self.memory, "memory", low=self.after, high=MOST)
         errors.closest(self.structure, "structure", ("free", "diagonal", "scalar"))
         errors.whole_number(self.iterations, "iterations", low=1)
         errors.number(self.scale, "scale", low=0, strict=True)
-        for field in ("stable", "offsets"):
+        for field in ("stable", "offsets", "background"):
             if not isinstance(getattr(self, field), bool):
                 raise errors.InvalidInput(field, f"is {getattr(self, field)!r}", "True or False")
 
@@ -112,15 +120,3 @@ def learned(
         start=start,
     )
     return found.model, by_columns(found.arms) if options.offsets else arms
-
-
-def refolded(
-    policy: Policy, problem: Problem, state: Any, entries: Sequence[Entry]
-) -> tuple[Any, int]:
-    """The state after all entries, and the round of the last, from a state in the first's round."""
-    ledger = Ledger(policy, problem, state, entries[0].round)
-    for entry in entries:
-        state = ledger.waited(state, entry.round - ledger.round)
-        state = fold(policy, problem, state, entry)
-        ledger.round = entry.round
-    return state, ledger.round

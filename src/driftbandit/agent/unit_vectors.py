@@ -12,7 +12,7 @@ from driftbandit.kalman import Belief
 from driftbandit.policies import Noise, Policy, Problem
 from driftbandit.sphere import offer
 
-__all__ = ["check", "choose", "noise_of"]
+__all__ = ["check", "checked", "choose", "noise_of"]
 
 LONGEST = 1e-6
 """By how much a vector's length may miss one."""
@@ -32,6 +32,16 @@ def check(policy: Policy, model: Any, refit: Any) -> None:
 def noise_of(policy: Policy) -> Noise | None:
     """The random numbers that the policy asks for."""
     return policy.sphere_noise or policy.noise
+
+
+def checked(vector: Any, states: int) -> np.ndarray:
+    """A unit vector that somebody else played, which cannot be written to."""
+    row = errors.matrix(vector, "arm", shape=(states,))
+    if not abs(row @ row - 1) <= 2 * LONGEST:
+        problem = f"has length {math.sqrt(row @ row):.6g}"
+        raise errors.InvalidInput("arm", problem, "give a vector of length one")
+    row.setflags(write=False)
+    return row
 
 
 def choose(policy: Policy, problem: Problem, state: Any, noise: Any) -> tuple[np.ndarray, Figures]:

@@ -1,0 +1,294 @@
+"""The inside of an `Agent`: its ledger, its log and its time, and how they change."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.agent import history, learning, unit_vectors
+from driftbandit.agent.arm_names import ArmNames
+from driftbandit.agent.choosing import Choice, Chosen, screen_of
+from driftbandit.agent.decision import Decision
+from driftbandit.agent.ledger import Entry, Ledger
+from driftbandit.agent.screening import Screen
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS
+from driftbandit.policies import Policy, Problem
+from driftbandit.system import Name
+
+if TYPE_CHECKING:
+    from driftbandit.agent.refitting import Refit
+
+__all__ = ["LAST_ROUND", "Core"]
+
+LAST_ROUND = 2**53
+"""Rounds beyond it are no longer told apart."""
+
+
+class _Backup(NamedTuple):
+    """All that changes, as it was."""
+
+    fields: dict[str, Any]
+    ledger: Ledger
+    log: list[Entry]
+
+
+class Core:
+    """The state of an agent. Callers of its methods hold the lock."""
+
+    policy: Policy
+    _names: ArmNames
+    rounds: int
+    seed: int
+    window: int
+    memory: int
+    on_sphere: bool
+    screen: bool
+    refit_options: Refit | None
+
+    def _start(self, model: LGDS, arms: np.ndarray, knows: bool) -> None:
+        self._lock = threading.RLock()
+        self._saving = threading.Lock()  # so that files are replaced in the order of their states
+        self._screen: Screen | None = None
+        self.features = arms
+        """The arms as they were given; a model learned with offsets reads more of them."""
+        constants, state = self.policy.prepare(model, arms, self.rounds)
+        self.problem = Problem(model, arms, constants)
+        self.round = 0
+        """The round that the next `ask` is for."""
+        self.refit_failure: str | None = None
+        """Why the last refit on schedule failed and left the model as it was; None: it did not."""
+        self._learned = knows  # whether there is a model to begin the next refit from
+        self._decided = 0
+        self._now = 0  # no round before it can be asked for any more
+        self._base = 0  # the round of the prior
+        self._ledger = Ledger(self.policy, self.problem, state, round=0)
+        refit = self.refit_options
+        self._log: deque[Entry] = deque(maxlen=refit.memory if refit else self.memory)
+        self._complete = True  # whether all that was settled is in the log
+        self._until_refit = refit.after if refit else 0
+        self._learning: learning.RefitTask | None = None
+        self._unstable = not model.is_stable
+
+    # Time.
+
+    def _checked_round(self, round: Any) -> int:
+        now = errors.whole_number(round, "round", low=-LAST_ROUND, high=LAST_ROUND)
+        if now < self._now:
+            problem = f"is {now}, and time has come to round {self._now}"
+            raise errors.InvalidInput("round", problem, "give this round or a later one")
+        return now
+
+    def _check_reach(self, round: int, state: Any = None) -> None:
+        """Refuse a round by which a state without bound is no number any more."""
+        if not self._unstable or round < self._now:
+            return
+        state = self._ledger.at(round) if state is None else state
+        if isinstance(state, Belief) and not (
+            np.abs(state.cov).max() <= errors.LARGEST and np.abs(state.mean).max() <= errors.LARGEST
+        ):
+            problem = f"is {round}, by when the state has outgrown the largest number"
+            raise errors.InvalidInput("round", problem, "give an earlier one, or another model")
+
+    def _untouched(self) -> bool:
+        """Whether nothing was ever decided or told, and no time has passed."""
+        return not (
+            self._decided or len(self._ledger) or self._log or self.round or self._ledger.round
+        )
+
+    def _first_round(self) -> int:
+        """Where the log begins: the prior's round, while nothing was let go."""
+        return self._base if self._complete or not self._log else self._log[0].round
+
+    # Asking.
+
+    def _asked(self, arms: Any, round: int | None) -> tuple[int, Choice, Any]:
+        """The round, the arms on offer and the state for a decision."""
+        now = self.round if round is None else round
+        if round is not None or now > LAST_ROUND:
+            now = self._checked_round(now)
+        offer = self._offer(arms)
+        state = self._ledger.at(now)
+        if self._unstable:
+            self._check_reach(now, state)
+        if self._settle(now):
+            offer = self._offer(arms)  # a new model may read its arms otherwise
+            state = self._ledger.at(now)
+        return now, offer, state
+
+    def _offer(self, arms: Any) -> Choice:
+        if arms is None:
+            return Choice(self.problem.arms)
+        if self.on_sphere:
+            problem = f"is {errors.printable(repr(arms)[:60])}, and the agent plays on the sphere"
+            raise errors.InvalidInput("arms", problem, "ask without arms")
+        return Choice.of(arms, self._names, self.policy, self.problem, self._fixed)
+
+    @property
+    def _fixed(self) -> bool:
+        """Whether no other arms can be played: what they pay beside features is not known."""
+        return self.refit_options is not None and self.refit_options.offsets
+
+    def _screen_of(self, offer: Choice) -> Screen | None:
+        """The screen of all arms, made when first needed and whenever a new model reads others."""
+        arms = self.problem.arms
+        if not self.screen or offer.arms is not arms:
+            return None
+        if self._screen is None or self._screen.arms is not arms:
+            self._screen = screen_of(self.policy, arms)
+        return self._screen
+
+    def _called(self, offer: Choice, chosen: Chosen) -> tuple[Name, np.ndarray | None]:
+        """What the user calls the chosen arm, and its features if it is none of the agent's."""
+        if not offer.new:
+            return self._names[chosen.arm], None
+        name = chosen.place if offer.labels is None else offer.labels[chosen.place]
+        return name, offer.arms[chosen.place]
+
+    def _decide(
+        self, now: int, state: Any, arm: int, name: Any, row: np.ndarray | None, figures: Any
+    ) -> Decision:
+        """Note a decision."""
+        new = row is not None and not self.on_sphere
+        self._ledger.add(Entry(self._decided, now, name if new else arm, row), state)
+        self._decided += 1
+        self._now, self.round = now, now + 1
+        return Decision(self._decided - 1, name, now, *figures)
+
+    def _noise(self, arms: int, number: int | None = None) -> Any:
+        """The random numbers of a decision: they do not depend on what was drawn before it."""
+        number = self._decided if number is None else number
+        noise = unit_vectors.noise_of(self.policy) if self.on_sphere else self.policy.noise
+        if noise is None:
+            return None
+        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, 0, 0, number]))
+        shape = noise.shape(self.problem.model.states, arms)
+        return np.asarray(
+            rng.random(shape) if noise.law == "uniform" else rng.standard_normal(shape)
+        )
+
+    # RefitTask.
+
+    def _entry(self, decision: Decision | int) -> Entry | None:
+        """The open decision; None where it is settled."""
+        remedy = "tell what ask returned"
+        id_: Any = decision.id if isinstance(decision, Decision) else decision
+        if isinstance(id_, np.integer):
+            id_ = int(id_)
+        if type(id_) is not int:
+            raise errors.InvalidInput("decision", f"is {decision!r}", remedy)
+        if not 0 <= id_ < self._decided:
+            problem = f"{id_} was never made: there are {self._decided}"
+            raise errors.InvalidInput("decision", problem, remedy)
+        entry = self._ledger.find(id_)
+        if (
+            entry is not None
+            and isinstance(decision, Decision)
+            and not (decision.round == entry.round and self._is_arm(decision.arm, entry))
+        ):
+            name = entry.arm if entry.row is not None else self._names[entry.arm]
+            problem = f"{id_} is arm {name} in round {entry.round}, not {decision!r}"
+            if self.on_sphere:
+                shown = " ".join(repr(decision).split())
+                problem = f"{id_} is another vector or round than {shown}"
+            raise errors.InvalidInput("decision", problem, remedy)
+        return entry
+
+    def _is_arm(self, arm: Any, entry: Entry) -> bool:
+        if self.on_sphere:
+            return np.array_equal(arm, entry.row)  # type: ignore[arg-type]
+        return bool(arm == (self._names[entry.arm] if entry.row is None else entry.arm))
+
+    def _play(
+        self, round: Any, arm: Any, reward: Any, features: Any = None, *, by_text: bool = False
+    ) -> Entry:
+        """A play that somebody else chose, checked."""
+        round = errors.whole_number(round, "round", low=-LAST_ROUND, high=LAST_ROUND)
+        row = None
+        if self.on_sphere:
+            row, arm = unit_vectors.checked(arm, self.problem.model.states), 0
+        elif features is not None:
+            offer = Choice.of({arm: features}, self._names, self.policy, self.problem, self._fixed)
+            row, arm = offer.arms[0], offer.labels[0]  # type: ignore[index]
+        elif by_text and self._names.find(arm) is None:
+            arm = self._names.by_text(arm)
+        else:
+            arm = self._names.row(arm)
+        reward = history.reward_of(reward)
+        if reward is not None:
+            reward = self._checked_reward(reward)
+        return Entry(None, round, arm, row, reward)
+
+    def _checked_reward(self, reward: Any) -> Any:
+        if self.policy.sees_all_rewards:
+            return errors.matrix(reward, "reward", shape=(len(self.problem.arms),))
+        return errors.number(reward, "reward")
+
+    def _settle(self, now: int) -> bool:
+        """Let go of what is too old, and learn from it if it is time to; whether it was."""
+        settled = self._ledger.settle(now - self.window)
+        if settled:
+            self._keep(settled)
+        due = self.refit_options is not None and self._until_refit <= 0
+        if not due or self._learning is not None or len(self._log) < 2:
+            return False
+        return learning.run_scheduled(self)
+
+    def _keep(self, settled: list[Entry]) -> None:
+        """Put what was settled into the log."""
+        told = [entry for entry in settled if entry.reward is not None]
+        self._remember(told)
+        if self.refit_options is not None:
+            self._until_refit -= len(told)
+        if self._learning is not None:
+            self._learning.settled(told)
+
+    def _remember(self, told: Sequence[Entry]) -> None:
+        assert self._log.maxlen is not None
+        if len(self._log) + len(told) > self._log.maxlen:
+            self._complete = False
+        self._log.extend(told)
+
+    def _change(self, problem: Problem, state: Any, round: int) -> None:
+        """Go on with another model or other arms, from a settled state in a round."""
+        self.problem, self._learned, self.refit_failure = problem, True, None
+        self._unstable = not problem.model.is_stable
+        self._ledger.restart(problem, state, round)
+
+    def _prior(self) -> Any:
+        """What was known before the first round."""
+        return self.policy.prepare(self.problem.model, self.problem.arms, self.rounds)[1]
+
+    # Going back.
+
+    def _backup(self) -> _Backup:
+        fields = {name: getattr(self, name) for name in _CHANGING}
+        return _Backup(fields, self._ledger.copy(), list(self._log))
+
+    def _restore(self, backup: _Backup) -> None:
+        for name, value in backup.fields.items():
+            setattr(self, name, value)
+        self._ledger = backup.ledger
+        self._log.clear()
+        self._log.extend(backup.log)
+
+
+_CHANGING = (
+    "_names",
+    "features",
+    "problem",
+    "round",
+    "refit_failure",
+    "_learned",
+    "_now",
+    "_base",
+    "_complete",
+    "_until_refit",
+    "_learning",
+    "_unstable",
+)

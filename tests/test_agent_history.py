@@ -1,0 +1,455 @@
+"""Plays that somebody else chose, arms that come and go, and models that are replaced."""
+
+import dataclasses
+import math
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import naive
+from driftbandit import LGDS, Agent, InvalidInput, Refit, System, families, kalman, policies
+from driftbandit.agent import refitting
+from driftbandit.agent.changes import with_level
+from driftbandit.identify.log import Log, Sequence
+
+MODEL, ARMS = families.sample("gaussian", states=3, arms=4, seed=3)[0]
+NAMES = ("left", "right", "both", "none")
+SYSTEM = System(MODEL, ARMS, NAMES)
+WALK = LGDS(np.eye(3), 0.1 * np.eye(3), 0.5, np.diag([1.0, 2.0, 3.0]))
+
+
+def history(rows=50, seed=0, first=0, gap=1):
+    """Rounds, arms and rewards."""
+    rng = np.random.default_rng(seed)
+    rounds = first + gap * np.arange(rows)
+    arms = [NAMES[i] for i in rng.integers(4, size=rows)]
+    return rounds.tolist(), arms, rng.standard_normal(rows).tolist()
+
+
+def asked(agent, rounds, arms, rewards):
+    """The same as decisions of the agent's own."""
+    for now, arm, reward in zip(rounds, arms, rewards, strict=True):
+        agent.tell(agent.ask(arms=[arm], round=now), reward)
+    return agent
+
+
+def assert_same(agent, other):
+    assert (agent.round, agent._now) == (other.round, other._now)
+    for value, expected in zip(agent.state, other.state, strict=True):
+        np.testing.assert_array_equal(value, expected, strict=True)
+
+
+SCORED = [n for n in policies.available() if n not in ("rexp3", "kalman_oracle")]
+
+
+@pytest.mark.parametrize("window", [0, 7, 100])
+@pytest.mark.parametrize("name", SCORED)
+def test_a_play_is_a_decision_that_was_told(name, window):
+    """Bit for bit, whoever chose; and one by one as all at once."""
+    plays = history()
+    ours = asked(Agent(SYSTEM, policy=name, window=window), *plays)
+    one_by_one = Agent(SYSTEM, policy=name, window=window)
+    for now, arm, reward in zip(*plays, strict=True):
+        assert one_by_one.tell_play(arm, reward, round=now) == "learned"
+    at_once = Agent(SYSTEM, policy=name, window=window)
+    assert at_once.tell_log(dict(zip(("round", "arm", "reward"), plays, strict=True))) == {
+        "learned": 50
+    }
+    for agent in (one_by_one, at_once):
+        assert_same(agent, ours)
+        assert agent._decided == 0
+    assert at_once.to_json() == one_by_one.to_json()
+    back = Agent.from_json(at_once.to_json())
+    assert back.to_json() == at_once.to_json()
+    assert back.ask() == at_once.ask()
+
+
+def test_the_filter_knows_what_others_played():
+    """P5: against the textbook, with a pause and a play without reward."""
+    agent = Agent(SYSTEM)
+    mean, cov = np.zeros(3), naive.stationary_cov(MODEL.transition, MODEL.process_cov)
+    for now, arm, reward in [(0, 1, 0.7), (1, 2, None), (2, 0, -0.3), (3, None, None), (4, 3, 1.2)]:
+        if arm is None:
+            agent.advance()
+        else:
+            told = "missing" if reward is None else "learned"
+            assert agent.tell_play(NAMES[arm], reward) == told
+        assert agent.round == now + 1
+        if reward is None:
+            mean = MODEL.transition @ mean
+            cov = MODEL.transition @ cov @ MODEL.transition.T + MODEL.process_cov
+        else:
+            mean, cov = naive.kalman_step(
+                mean, cov, MODEL.transition, MODEL.process_cov, MODEL.reward_std, ARMS[arm], reward
+            )
+    np.testing.assert_allclose(agent.state.mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(agent.state.cov, cov, rtol=1e-9)
+
+
+def test_plays_among_decisions():
+    """In the past within the window: as if they had been told in the order of time."""
+    agent, other = Agent(SYSTEM, window=5), Agent(SYSTEM, window=5)
+    for now in range(12):
+        one, two = agent.ask(arms=["both"]), other.ask(arms=["both"])
+        agent.tell(one, 0.1 * now)
+        other.tell(two, 0.1 * now)
+        if now in (8, 10):
+            assert other.tell_play("left", 2.0, round=now) == "learned"
+    assert agent.tell_play("left", 2.0, round=10) == "learned"
+    assert agent.tell_play("left", 2.0, round=8) == "learned"
+    assert_same(agent, other)
+    assert agent.tell(8, 0.1 * 8) == "duplicate"
+    assert agent.tell(11, 0.1 * 11) == "duplicate"
+
+
+@pytest.mark.parametrize("model", [MODEL, WALK], ids=["stationary", "started"])
+def test_history_before_the_first_round(model):
+    """Rounds below zero, told to a fresh agent or to one that has decided: the same belief."""
+    rounds, arms, rewards = history(first=-50)
+    log = list(zip(rounds, arms, rewards, strict=True))
+    fresh = Agent(System(model, ARMS, NAMES), window=3)
+    assert fresh.tell_log(log) == {"learned": 50}
+    assert fresh.round == 0
+    late = Agent(System(model, ARMS, NAMES), window=3)
+    for agent in (fresh, late):
+        for t in range(10):
+            agent.tell(agent.ask(arms=["left"]), 0.1 * t)
+    assert late.tell_log(log) == {"learned": 50}
+    assert_same(fresh, late)
+    # The prior is that of the history's first round.
+    shifted = asked(Agent(System(model, ARMS, NAMES)), *history())
+    for t in range(10):
+        shifted.tell(shifted.ask(arms=["left"]), 0.1 * t)
+    np.testing.assert_array_equal(fresh.state.mean, shifted.state.mean)
+    np.testing.assert_array_equal(fresh.state.cov, shifted.state.cov)
+
+
+def test_history_that_begins_late():
+    """Unix time: a random walk's doubt does not grow from 1970 on."""
+    agent, other = Agent(WALK, ARMS), Agent(WALK, ARMS)
+    plays = [(0, 1, 0.5), (1, 2, 0.3)]
+    assert agent.tell_log([(1_700_000_000 + t, arm, x) for t, arm, x in plays]) == {"learned": 2}
+    other.tell_log(plays)
+    np.testing.assert_array_equal(agent.state.cov, other.state.cov)
+    assert agent.ask().round == 1_700_000_002
+
+
+def test_too_late_once_the_log_is_not_whole():
+    agent = Agent(SYSTEM, window=2, memory=5)
+    for _ in range(6):
+        agent.tell(agent.ask(), 1.0)
+    assert agent.tell_play("left", 0.5, round=0) == "learned"  # all is known still
+    for _ in range(6):
+        agent.tell(agent.ask(), 1.0)
+    before = agent.to_json()
+    assert agent.tell_play("left", 0.5, round=0) == "too late"
+    assert agent.tell_log([(0, "left", 1.0), (0, "right", math.nan)]) == {
+        "missing": 1,
+        "too late": 1,
+    }
+    assert agent.to_json() == before
+    assert Agent.from_json(before).tell_play("left", 0.5, round=0) == "too late"
+
+
+class Table:
+    """A table as pandas has it: columns by name, without being a mapping."""
+
+    def __init__(self, **columns):
+        self.data, self.columns = columns, list(columns)
+
+    def __getitem__(self, name):
+        return np.array(self.data[name])
+
+
+def test_logs_as_people_have_them():
+    rounds, arms, rewards = history(20)
+    rewards[3] = math.nan
+    numbers = [NAMES.index(arm) for arm in arms]
+    Row = namedtuple("Row", "round arm reward")
+    forms = [
+        {"round": rounds, "arm": arms, "reward": rewards, "city": ["Bonn"] * 20},
+        {"round": np.array(rounds), "arm": np.array(arms), "reward": np.array(rewards)},
+        {"arm": arms, "reward": rewards},
+        Table(round=rounds, arm=arms, reward=rewards),
+        zip(rounds, arms, rewards, strict=True),
+        [Row(*row) for row in zip(rounds, arms, rewards, strict=True)][::-1],
+        Log((Sequence(rounds, numbers, rewards),), NAMES),
+    ]
+    ends = []
+    for form in forms:
+        agent = Agent(SYSTEM)
+        assert agent.tell_log(form) == {"missing": 1, "learned": 19}
+        ends.append(agent.to_json())
+    assert len(set(ends)) == 1
+    plain = Agent(MODEL, ARMS)
+    plain.tell_log(Sequence(rounds, numbers, rewards))
+    by_text = Agent(MODEL, ARMS)
+    by_text.tell_log(Log((Sequence(rounds, numbers, rewards),), ("0", "1", "2", "3")))
+    assert plain.to_json() == by_text.to_json()
+    np.testing.assert_array_equal(plain.state.mean, agent.state.mean)
+    assert agent.tell_log([]) == {}
+
+
+WRONG = [
+    ([(0, "left", 1.0), (1, "up", 1.0)], "log row 1: arm: 'up' is no arm's name"),
+    ([(0, "left", 1.0), (1, "left", math.inf)], "log row 1: reward: is inf"),
+    ([(0, "left", 1.0), (0.5, "left", 1.0)], "log row 1: round: 0.5"),
+    ([(0, "left", 1.0), (0, "left")], "log: row 1 is"),
+    ([(2**60, "left", 1.0)], "log row 0: round: is 1152921504606846976"),
+    ({"arm": ["left"]}, "log: has no column 'reward'"),
+    ({"arm": ["left"], "reward": [1.0, 2.0]}, "log: has 1 rounds, 1 arms and 2 rewards"),
+    ({"arm": "left", "reward": [1.0]}, "log: column arm is 'left'"),
+    ("log.csv", "log: is 'log.csv'"),
+    (None, "log: is None"),
+]
+
+
+@pytest.mark.parametrize(("log", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_a_bad_log_teaches_nothing(log, message):
+    agent = Agent(SYSTEM)
+    before = agent.to_json()
+    with pytest.raises(InvalidInput, match=message):
+        agent.tell_log(log)
+    assert agent.to_json() == before
+
+
+def test_a_policy_that_fails_on_a_log_has_learned_nothing():
+    plain = policies.make("idea")
+
+    def picky(belief, problem, arm, reward):
+        if reward > 5:
+            raise RuntimeError("too much")
+        return plain.observe(belief, problem, arm, reward)
+
+    agent = Agent(SYSTEM, policy=dataclasses.replace(plain, name="picky", observe=picky), window=3)
+    asked(agent, *history(10))
+    before, state = agent.to_json(), agent.state
+    with pytest.raises(RuntimeError, match="too much"):
+        agent.tell_log([(t, "left", float(t - 20)) for t in range(5, 30)])
+    assert agent.to_json() == before
+    np.testing.assert_array_equal(agent.state.cov, state.cov)
+
+
+def test_features_and_vectors_that_others_played():
+    agent = Agent(SYSTEM)
+    assert agent.tell_play("guest", 1.0, features=[1.0, 2.0, 0.0]) == "learned"
+    belief = kalman.observe(kalman.prior(MODEL), MODEL, np.array([1.0, 2.0, 0.0]), 1.0)
+    np.testing.assert_array_equal(agent.state.mean, kalman.predict(belief, MODEL).mean)
+    assert Agent.from_json(agent.to_json()).to_json() == agent.to_json()
+    round_one = Agent(MODEL, "sphere")
+    assert round_one.tell_play([0.6, 0.8, 0.0], 1.0) == "learned"
+    assert Agent.from_json(round_one.to_json()).to_json() == round_one.to_json()
+    with pytest.raises(InvalidInput, match="arm: has length 5"):
+        round_one.tell_play([3.0, 4.0, 0.0], 1.0)
+
+
+def test_a_log_is_learned_from_once(monkeypatch):
+    """A refit at its end, not one on the way after every 20 rewards."""
+    logs = []
+
+    def learned(entries, arms, options, start, seed):
+        logs.append(len(entries))
+        return MODEL, arms
+
+    monkeypatch.setattr(refitting, "learned", learned)
+    agent = Agent(None, ARMS, names=NAMES, window=5, refit=Refit(after=20, background=False))
+    agent.tell_log(zip(*history(200), strict=True))
+    assert logs == [194]
+
+
+# Arms that come and go.
+
+
+@pytest.mark.parametrize("name", ["idea", "lookahead", "thompson", "oful", "ucb"])
+def test_a_new_arm_with_features(name):
+    """As if it had been there from the start and had never been played."""
+    agent = asked(Agent(SYSTEM, policy=name, window=10), *history())
+    agent.add_arm("fifth", [0.3, 1.0, -0.5])
+    rows = np.vstack([ARMS, [0.3, 1.0, -0.5]])
+    other = asked(Agent(System(MODEL, rows, (*NAMES, "fifth")), policy=name, window=10), *history())
+    assert agent.names == (*NAMES, "fifth")
+    assert_same(agent, other)
+    assert agent.to_json() == other.to_json()
+    assert agent.ask() == other.ask()
+
+
+def test_a_belief_outlives_its_log():
+    """The Kalman filter's state does not depend on the list of arms."""
+    agent = asked(Agent(SYSTEM, window=10, memory=3), *history())
+    state = agent.state
+    agent.add_arm("fifth", [0.3, 1.0, -0.5])
+    np.testing.assert_array_equal(agent.state.cov, state.cov)
+    agent.remove_arm("left")
+    np.testing.assert_array_equal(agent.state.mean, state.mean)
+
+
+@pytest.mark.parametrize("model", [MODEL, WALK], ids=["stationary", "walk"])
+def test_a_new_arm_without_features(model):
+    """A level of its own, of which nothing is known; all else is believed as before."""
+    agent = asked(Agent(System(model, ARMS, NAMES), window=10), *history())
+    guest = agent.ask(arms=[[1.0, 0.0, 0.0]])
+    before, scores = agent.state, agent.scores()
+    agent.add_arm("new")
+    assert agent.model.states == 4
+    np.testing.assert_allclose(agent.state.mean[:3], before.mean, rtol=1e-12)
+    np.testing.assert_allclose(agent.state.cov[:3, :3], before.cov, rtol=1e-12)
+    assert not agent.state.cov[3, :3].any()
+    for one, other in zip(scores, agent.scores()[:4], strict=True):
+        assert one.mean == pytest.approx(other.mean)
+        assert one.uncertainty == pytest.approx(other.uncertainty)
+    spread = model.stationary_cov() if model.is_stable else model.initial_cov
+    usual = np.sqrt(np.mean([a @ spread @ a for a in ARMS]))
+    new = agent.scores()[4]
+    assert (new.arm, new.mean) == ("new", 0.0)
+    assert new.uncertainty >= usual * (1 - 1e-12)
+    assert agent.tell(guest, 1.0) == "learned"
+    decision = agent.ask(arms=["new"])
+    agent.tell(decision, 3.0)
+    assert agent.scores()[4].mean > 1.0
+    back = Agent.from_json(agent.to_json())
+    assert back.to_json() == agent.to_json()
+    assert back.ask() == agent.ask()
+
+
+def test_the_new_level_drifts_as_the_others():
+    """Of one state: the same state. Of two: in between. Offsets are read on average."""
+    model, row = with_level(LGDS([[0.8]], [[0.36]], 0.1), np.array([[2.0], [-2.0]]))
+    np.testing.assert_allclose(model.transition, np.diag([0.8, 0.8]))
+    np.testing.assert_allclose(model.stationary_cov()[1, 1], 4.0)
+    model, row = with_level(LGDS(np.diag([0.9, 0.5]), np.eye(2), 0.1), np.eye(2))
+    assert 0.5 < model.transition[2, 2] < 0.9
+    constant = LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0, initial_mean=[0.0, 1.0])
+    model, row = with_level(constant, np.array([[1.0, 5.0], [1.0, 7.0]]))
+    assert row.tolist() == [0.0, 6.0, 1.0]
+    assert model.start_mean().tolist() == [0.0, 1.0, 0.0]
+    with pytest.raises(InvalidInput, match="features: is None, and no arm's reward drifts"):
+        with_level(LGDS([[0.5]], [[0.0]], 1.0), np.array([[1.0]]))
+
+
+@pytest.mark.parametrize("name", ["idea", "oful", "thompson"])
+def test_an_arm_that_is_removed(name):
+    """What it taught stays, its open decisions can be told, and it is offered no more."""
+    agent = asked(Agent(SYSTEM, policy=name, window=10), *history())
+    state = agent.state
+    waiting, last = agent.ask(arms=["right"]), agent.ask(arms=["none"])
+    agent.remove_arm("right")
+    assert agent.names == ("left", "both", "none")
+    back = Agent.from_json(agent.to_json())
+    for one in (agent, back):
+        assert one.tell(waiting, 0.7) == "learned"
+        assert one.tell(last, -0.7) == "learned"
+    other = asked(Agent(SYSTEM, policy=name, window=10), *history())
+    if name != "oful":  # whose ridge is the longest arm's
+        asked(other, [50, 51], ["right", "none"], [0.7, -0.7])
+        assert_same(agent, other)
+    assert back.to_json() == agent.to_json()
+    assert {agent.ask().arm for _ in range(20)} <= {"left", "both", "none"}
+    with pytest.raises(InvalidInput, match="'right' is no arm's name"):
+        agent.ask(arms=["right"])
+    assert len(state) == len(agent.state)
+
+
+def test_row_numbers_stay_names_when_an_arm_goes():
+    agent = Agent(MODEL, ARMS)
+    agent.remove_arm(1)
+    assert agent.names == (0, 2, 3)
+    decision = agent.ask(arms=[3])
+    assert decision.arm == 3
+    np.testing.assert_array_equal(agent.problem.arms[2], ARMS[3])
+    agent.add_arm(1, ARMS[1])
+    assert agent.names == (0, 2, 3, 1)
+    assert agent.ask(arms=[1]).arm == 1
+
+
+REFUSED = [
+    (lambda: Agent(SYSTEM).add_arm("left", [1.0, 0, 0]), "names: hold 'left' twice"),
+    (lambda: Agent(SYSTEM).add_arm(None, [1.0, 0, 0]), "names: entry .4. is None"),
+    (lambda: Agent(SYSTEM).add_arm("new", [1.0, 0]), r"features: has shape \(2,\)"),
+    (lambda: Agent(SYSTEM).add_arm("new", [0.0, 0, 0]), "features: row 0 is the zero vector"),
+    (lambda: Agent(MODEL, "sphere").add_arm("new"), "arm: cannot be added: the agent plays on"),
+    (lambda: Agent(SYSTEM, policy="kalman_oracle").add_arm("new"), "sees the rewards of all arms"),
+    (lambda: Agent(SYSTEM, refit=Refit(offsets=True)).add_arm("new"), "beside their features"),
+    (lambda: Agent(SYSTEM).remove_arm("up"), "arm: 'up' is no arm's name"),
+    (lambda: Agent(SYSTEM, policy="ucb").remove_arm("left"), "ucb keeps a score for each"),
+    (lambda: Agent(MODEL, ARMS[:1]).remove_arm(0), "arm: is the last one"),
+    (lambda: Agent(SYSTEM).replace_model(3), "model: has type int"),
+    (lambda: Agent(SYSTEM).replace_model(LGDS([[0.5]], [[1.0]], 1.0)), r"arms: has shape \(4, 3\)"),
+    (lambda: Agent(SYSTEM).replace_model(System(MODEL, ARMS)), "system: has no arm 'left'"),
+    (lambda: Agent(MODEL, "sphere").replace_model(SYSTEM), "system: has arms"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_refused(call, message):
+    with pytest.raises(InvalidInput, match=message):
+        call()
+
+
+# Another model.
+
+
+@pytest.mark.parametrize("name", [*SCORED, "rexp3"])
+def test_another_model_knows_the_same_history(name):
+    """The agent that had the model from the start, bit for bit, while the log is whole."""
+    other_model = dataclasses.replace(WALK, reward_std=1.5)
+    plays = history()
+    agent, other = (
+        Agent(System(model, ARMS, NAMES), policy=name, window=10, seed=3)
+        for model in (MODEL, other_model)
+    )
+    for one in (agent, other):
+        one.tell_log(zip(*plays, strict=True))
+    agent.replace_model(other_model)
+    assert agent.model is other_model
+    assert_same(agent, other)
+    assert json_without_learned(agent) == json_without_learned(other)
+    assert agent.ask() == other.ask()
+
+
+def json_without_learned(agent):
+    text = agent.to_json()
+    return text[text.index('"agent": ') :]
+
+
+def test_another_system_by_name():
+    """Arms in another order, one more of them, and another number of states."""
+    rng = np.random.default_rng(5)
+    model = LGDS(0.7 * np.eye(5), np.eye(5), 0.3)
+    rows = dict(zip(("new", *NAMES[::-1]), rng.standard_normal((5, 5)), strict=True))
+    system = System(model, np.array(list(rows.values())), tuple(rows))
+    agent = asked(Agent(SYSTEM, window=10), *history())
+    waiting = agent.ask(arms=["right"])
+    agent.replace_model(system)
+    other = asked(Agent(system, window=10), *history())
+    other.ask(arms=["right"])
+    for one in (agent, other):
+        assert one.tell(waiting, 2.0) == "learned"
+    assert_same(agent, other)
+    assert agent.names == system.names
+
+
+def test_a_bounded_history_is_what_is_kept():
+    agent = asked(Agent(SYSTEM, window=10, memory=15), *history())
+    agent.replace_model(WALK)
+    other = Agent(System(WALK, ARMS, NAMES), window=10)
+    other.tell_log(list(zip(*history(), strict=True))[-15 - 11 :])
+    assert_same(agent, other)
+    assert [entry.round for entry in agent._log] == list(range(24, 39))
+
+
+def test_a_model_that_cannot_take_the_history_is_refused():
+    """And the agent goes on with the one it has."""
+    exploding = LGDS(1.5 * np.eye(3), np.eye(3), 1.0, np.eye(3))
+    two = System(LGDS(0.5 * np.eye(2), np.eye(2), 1.0), np.ones((4, 2)), NAMES)
+    agent = Agent(SYSTEM)
+    agent.tell_play("guest", 1.0, features=[1.0, 0, 0])
+    agent.advance(10_000)
+    before, state = agent.to_json(), agent.state
+    with pytest.raises(InvalidInput, match="round: is 10001, by when the state has outgrown"):
+        agent.replace_model(exploding)
+    with pytest.raises(InvalidInput, match="model: has 2 states, and arms were played by"):
+        agent.replace_model(two)
+    assert agent.to_json() == before
+    np.testing.assert_array_equal(agent.state.cov, state.cov)
+    assert agent.ask().round == 10_001
