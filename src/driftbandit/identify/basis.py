@@ -17,12 +17,7 @@ SILENT = 1e-9
 """A direction that arms read this much less than the best one keeps its own length."""
 
 
-Start = tuple[np.ndarray, np.ndarray]
-
-
-def measured(
-    parameters: em.Parameters, start: Start, structure: em.Structure = "free"
-) -> tuple[em.Parameters, Start]:
+def measured(parameters: em.Parameters, structure: em.Structure = "free") -> em.Parameters:
     """The same system with its states measured by what the arms read of them.
 
         z ↦ (CᵀC)^½ z,   so that ‖z‖² = Σ_a ⟨c_a, z⟩²
@@ -31,7 +26,6 @@ def measured(
 
     Args:
         parameters: as EM left them.
-        start: mean and covariance of a new run's start.
         structure: of Γ.
     """
     if structure == "free":
@@ -43,12 +37,10 @@ def measured(
     process_cov, initial_cov = (
         T @ cov @ T for cov in (parameters.process_cov, parameters.initial_cov)
     )
-    begin = T @ start[1] @ T
-    turned = parameters._replace(
+    return parameters._replace(
         transition=T @ parameters.transition @ inverse,
         process_cov=(process_cov + process_cov.T) / 2,
         initial_mean=T @ parameters.initial_mean,
         initial_cov=(initial_cov + initial_cov.T) / 2,
         reads=parameters.reads @ inverse,
     )
-    return turned, (T @ start[0], (begin + begin.T) / 2)

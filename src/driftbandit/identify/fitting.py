@@ -166,16 +166,17 @@ def fit(
         )
         parameters, likelihoods, converged = found
         end = float(em.e_step(parameters, data).log_likelihood)
-        begin, doubt = assembly.start_law(parameters, len(data.lengths)), None
+        doubt = None
         if automatic and offsets:
             doubt = assembly.offset_cov(parameters, data, units.offset_var())
+        parameters = units.raw(parameters)
+        if features is None and kind.states < k:  # read-outs are estimated, in whatever basis
+            parameters = measured(parameters, options.structure)
+        begin = assembly.start_law(parameters, len(data.lengths))
     else:
         parameters, likelihoods, converged, end, doubt = learning.by_itself(task, kind, meter)
+        parameters = units.raw(parameters)
         begin = parameters.initial_mean, parameters.initial_cov
-    parameters = units.raw(parameters)
-    begin = begin[0] * units.scale, begin[1] * units.scale**2
-    if features is None and kind.kind in em.STRUCTURES and kind.states < k:
-        parameters, begin = measured(parameters, begin, options.structure)
     doubt = None if doubt is None else doubt * units.scale**2
     model, rows = assembly.assembled(
         parameters, begin, options.offsets, doubt, float(em.times(data).max()) + 1
