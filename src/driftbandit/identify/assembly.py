@@ -19,6 +19,8 @@ LASTING = 100.0
 It is finite so that the model has a stationary law, of the covariance that is left of them after
 the log: an agent learns them, and forgets what it learned more slowly than any log could show.
 """
+LONGEST = 1e9
+"""Most rounds of it: 1 − 1/m must still be below 1 by more than rounding."""
 MOST_STATES = 64
 """Of a filter that holds all arms' offsets; with more, offsets are taken to be known."""
 
@@ -66,7 +68,7 @@ def assembled(
     transitions, noises, covs = [parameters.transition], [parameters.process_cov], [cov]
     means, reads = [mean], [parameters.reads]
     if doubt is not None:
-        keep = float(np.exp(-1 / (LASTING * max(span, 1.0))))
+        keep = float(np.exp(-1 / min(LASTING * max(span, 1.0), LONGEST)))
         transitions.append(keep * np.eye(k))
         noises.append((1 - keep**2) * doubt)
         covs.append(doubt)

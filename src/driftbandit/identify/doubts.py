@@ -68,10 +68,10 @@ def said(
 
 
 def _freedom(parameters: em.Parameters, options: em.Options) -> int:
-    """How many numbers were learned about what drifts: each gains half a unit by luck alone."""
+    """How many numbers were learned about what drifts: what they gain by luck (Akaike 1974)."""
     k, d = parameters.reads.shape
     moves = {"free": d * d + d * (d + 1) // 2, "diagonal": 2 * d, "scalar": 1 + d}
-    return moves[options.structure] // 2 + (k * d // 2 if options.reads else 0)
+    return moves[options.structure] + (k * d if options.reads else 0)
 
 
 def _hidden_directions(parameters: em.Parameters, played: np.ndarray) -> int:

@@ -165,6 +165,7 @@ def fit(
             None if start is None else units.model(start),
         )
         parameters, likelihoods, converged = found
+        options = options._replace(reads=features is None and kind.states < k)
         end = float(em.e_step(parameters, data).log_likelihood)
         doubt = None
         if automatic and offsets:

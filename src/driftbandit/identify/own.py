@@ -35,6 +35,8 @@ APART = 0.7
 """Spread of the logarithms of arms' memories and standard deviations around their common ones."""
 LEAST_STD = 1e-5
 """Least σ in units of the rewards' spread."""
+LONGEST = 1e15
+"""Most rounds of memory: f must stay below 1."""
 STARTS = (3.0, 30.0)
 """Memories to climb from, in times between plays."""
 
@@ -133,7 +135,7 @@ def learn(
         near: of another kind, to climb from.
     """
     k = len(plays.seen)
-    low, high = math.log(0.1 * plays.step), math.log(1e3 * plays.span)
+    low, high = math.log(0.1 * plays.step), math.log(min(1e3 * plays.span, LONGEST))
     bounds = [(-99.0, 99.0), (-7.0, 6.0), (math.log(LEAST_STD), 2.0), (low, high), (-12.0, 5.0)]
     bounds += [(-4.0, 4.0)] * (2 * k)
     if spread is not None:
@@ -173,7 +175,10 @@ def _climb(
     def keep(intermediate_result: Any) -> None:  # SciPy asks for the name
         path.append(-float(intermediate_result.fun))
 
-    end = scipy.optimize.minimize(loss, begin, jac=True, bounds=bounds[:size], callback=keep)
+    options = {"ftol": 1e-12, "gtol": 1e-5, "maxiter": 500}
+    end = scipy.optimize.minimize(
+        loss, begin, jac=True, bounds=bounds[:size], callback=keep, options=options
+    )
     return Found(kind, np.asarray(end.x), path, bool(end.success))
 
 

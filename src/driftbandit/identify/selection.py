@@ -75,7 +75,9 @@ class Candidate(NamedTuple):
             return f"Each arm drifts by itself ({count})."
         if self.states == 1:
             return "All arms share one drifting factor (1 state)."
-        return f"The arms share {count} that drift together."
+        if self.kind == "free":
+            return f"The arms share {count} that drift together."
+        return f"The arms read {count} that drift each by itself."
 
 
 class Selection(NamedTuple):

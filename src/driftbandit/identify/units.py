@@ -14,8 +14,10 @@ __all__ = ["Units"]
 FAR = 100.0
 """Arms' means that lie farther apart, in units of the spread around them, tell nothing of each
 other."""
+ROUNDING = 1e-13
+"""Largest difference from the mean that is rounding, as a share of the rewards' size."""
 LEAST = 1e-6
-"""Least spread, as a share of the rewards' size: below it is rounding."""
+"""Spread, as a share of their size, of rewards that are all the same."""
 
 
 class Units(NamedTuple):
@@ -40,7 +42,7 @@ class Units(NamedTuple):
         size = float(np.abs(rewards).max())
         left = rewards - centers[played]
         largest = float(np.abs(left).max())
-        if largest <= LEAST * size:
+        if largest <= ROUNDING * size:
             return Units(centers, LEAST * size or 1.0)
         return Units(centers, largest * float(np.sqrt(((left / largest) ** 2).mean())))
 
