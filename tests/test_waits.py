@@ -119,12 +119,12 @@ def test_lengths_in_binary():
 def test_a_pause_and_the_seconds_of_a_clock_are_no_work(rounds):
     """Round by round the first is 3 × 10⁵ steps, the second 10⁵: minutes, or for ever."""
     rng = np.random.default_rng(3)
-    t, z, rewards = np.arange(400), np.zeros(2), []
-    arms = rng.integers(2, size=400)
+    t, z, rewards = np.arange(250), np.zeros(2), []
+    arms = rng.integers(2, size=250)
     for arm in arms:
         rewards.append(z[arm] + 0.3 * rng.standard_normal())
         z = 0.95 * z + 0.3 * rng.standard_normal(2)
-    moved = t + 300_000 * (t >= 200) if rounds == "pause" else 1_700_000_000 + 300 * t
+    moved = t + 300_000 * (t >= 125) if rounds == "pause" else 1_700_000_000 + 300 * t
     log = {"round": moved, "arm": arms, "reward": np.array(rewards)}
     for options in ({}, {"states": 2, "structure": "diagonal", "starts": 1}):
         found = fit(log, **options)

@@ -8,7 +8,7 @@ import numpy as np
 
 from driftbandit.identify import em
 from driftbandit.identify.log import Log
-from driftbandit.identify.selection import Candidate, Selection
+from driftbandit.identify.selection import Candidate
 from driftbandit.model import factor
 
 __all__ = ["said"]
@@ -24,7 +24,7 @@ def said(
     log: Log,
     converged: bool,
     kind: Candidate,
-    choice: Selection | None,
+    guessed: bool,
     likelihood: float,
     options: em.Options,
 ) -> list[str]:
@@ -36,20 +36,23 @@ def said(
         log: for the arms' names.
         converged: whether the climb came to rest.
         kind: of model.
-        choice: how it was chosen, if it was.
+        guessed: whether the log was too short to choose by it.
         likelihood: of the rewards in units of their spread around the arms' means.
         options: what was estimated.
     """
     found = []
-    if choice is None and kind.kind not in em.STRUCTURES:
+    shared = kind.kind in em.STRUCTURES
+    if guessed and not shared:
         found.append("Too few rewards to compare models: each arm is taken to drift by itself.")
+    elif guessed:
+        found.append("Too few rewards to choose the number of states: there is one.")
     if not data.rewards.any():
         found.append("All rewards are zero: what was found is the start's, not the log's.")
     elif not converged:
         found.append("The likelihood was still rising: give more iterations.")
     elif kind.kind == "constant":
         found.append(f"{NOTHING} No drift shows in this log.")
-    elif choice is None and options.offsets and kind.kind in em.STRUCTURES:
+    elif shared and options.offsets and not guessed:
         rewards = float(data.seen.sum())
         without = -0.5 * rewards * (math.log(2 * math.pi) + 1)
         if likelihood - without < _freedom(parameters, options):
@@ -58,7 +61,7 @@ def said(
     if not played.all():
         silent = [log.names[i] for i in np.flatnonzero(~played)[:5]]
         found.append(f"No reward was seen of {(~played).sum()} arms: {', '.join(silent)}.")
-    hidden = _hidden_directions(parameters, played) if kind.kind in em.STRUCTURES else 0
+    hidden = _hidden_directions(parameters, played) if shared else 0
     if hidden:
         found.append(
             f"The rewards hardly show {hidden} of {len(parameters.transition)} directions of the "

@@ -151,7 +151,8 @@ def fit(
     task = learning.Task(data, k, features, options, prior, rng, (iterations, tolerance), units)
     meter, choice = Meter(progress), None
     kind = Candidate(options.structure, states or 1)
-    if states is None and (structure is None or k > 1):
+    open_choice = states is None and (structure is None or k > 1)
+    if open_choice:
         choice = learning.choose(task, structure, meter, starts * iterations)
         kind = Candidate("alike", k) if structure is None else kind
         kind = choice.chosen if choice else kind
@@ -182,6 +183,8 @@ def fit(
     model, rows = assembly.assembled(
         parameters, begin, options.offsets, doubt, float(em.times(data).max()) + 1
     )
+    guessed = open_choice and choice is None
+    said = doubts.said(parameters, raw, read, converged, kind, guessed, end, options)
     shift = -float(data.seen.sum()) * float(np.log(units.scale))
     return Fit(
         model,
@@ -191,7 +194,7 @@ def fit(
         end + shift,
         converged,
         parameters,
-        tuple(doubts.said(parameters, raw, read, converged, kind, choice, end, options)),
+        tuple(said),
         kind,
         choice,
     )
