@@ -88,6 +88,7 @@ class Idea:
         self.covs = np.tile(model.start_cov(), (runs, 1, 1))
 
     def choose(self):
+        """The arm of every run."""
         cross = self.covs @ self.arms.T  # runs × d × k
         spread = np.einsum("kd,rdk->rk", self.arms, cross) + self.model.reward_std**2
         moved = self.model.transition @ cross
@@ -95,6 +96,7 @@ class Idea:
         return (self.means @ self.arms.T + bonus).argmax(axis=1)
 
     def learn(self, played, rewards):
+        """See what the arms paid."""
         rows = self.arms[played]
         cross = np.einsum("rde,re->rd", self.covs, rows)
         spread = np.vecdot(rows, cross) + self.model.reward_std**2
@@ -119,6 +121,7 @@ class Counting:
         self.past = []
 
     def choose(self):
+        """The arm of every run."""
         seen = np.where(self.counts > 0, self.counts, 1.0)
         if self.name == "discounted_ucb":
             total = np.maximum(self.counts.sum(axis=1, keepdims=True), 1.0)
@@ -128,6 +131,7 @@ class Counting:
         return np.where(self.counts > 0, self.sums / seen + bonus, np.inf).argmax(axis=1)
 
     def learn(self, played, rewards):
+        """See what the arms paid."""
         runs = np.arange(len(played))
         self.sums *= self.gamma
         self.counts *= self.gamma

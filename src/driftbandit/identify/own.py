@@ -251,8 +251,8 @@ def _arm(law: Law, memory: Any, drift_var: Any, gaps: Any, rewards: Any, seen: A
         )
         return belief, there * density
 
-    start = (0.0, 0.0, drift_var, 0.0, law.offset_var)
-    start = tuple(jnp.asarray(part, jnp.float64) for part in start)
+    parts = (0.0, 0.0, drift_var, 0.0, law.offset_var)
+    start = tuple(jnp.asarray(part, jnp.float64) for part in parts)
     end, each = jax.lax.scan(step, start, (gaps, rewards, seen))
     return each.sum(), each, end[1], end[4]
 

@@ -26,6 +26,8 @@ CUTS = (1 / 2, 4 / 6, 5 / 6)
 """Else: shares of each sequence's rewards to learn from; the rewards up to the next are scored."""
 SLACK = 1e-3
 """A gain per reward that is not worth a state: climbs that stop early differ by as much."""
+LEAST_SIZES = 3
+"""Numbers of shared states that are tried in any case: one more may be what two were short of."""
 LEAST = 10
 """Fewest rewards to learn from, and fewest to score, in every split."""
 
@@ -217,7 +219,7 @@ def select(
     gains: list[np.ndarray] = []
     shared = 0
     for candidate in tried:
-        if candidate.kind in em.STRUCTURES and shared >= 2 and _lost(done, gains):
+        if candidate.kind in em.STRUCTURES and shared >= LEAST_SIZES and _lost(done, gains):
             continue
         logs = [predict(part, candidate)[mask] for part, mask in zip(parts, masks, strict=True)]
         gain = np.concatenate(logs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -36,7 +35,7 @@ def smoothed(parameters: Parameters, data: Any, bits: Any) -> Any:
         gaps = jnp.zeros(arrays[0].shape[:2], int)
     else:
         F, Q = waits.steps(p.transition, p.process_cov, bits)
-    each, moved = jax.vmap(functools.partial(_sequence, p, F, Q))(*arrays, gaps)
+    each, moved = jax.vmap(lambda *rows: _sequence(p, F, Q, *rows))(*arrays, gaps)
     X, Y, M, count = (part.sum(axis=0) for part in moved)
     if bits is None:
         turned = p.process_cov @ Y.swapaxes(1, 2)
