@@ -77,10 +77,11 @@ def test_arms_without_features(log):
 
 def test_the_number_of_states_is_found(system):
     log, shares = log_of(played(*system, 6, 80, missing=0.1), 4), []
-    found = fit(log, prior=0, starts=1, iterations=20, progress=shares.append)
+    options = {"structure": "free", "prior": 0, "starts": 1, "iterations": 20}
+    found = fit(log, **options, progress=shares.append)
     choice = found.selection
     assert choice.states == len(found.parameters.transition) == 2
-    assert choice.candidates == (1, 2, 3, 4)
+    assert [one.states for one in choice.candidates] == [1, 2, 3, 4]
     assert choice.scores[1] > choice.scores[0] + 2 * choice.errors[0]
     assert found.arms.shape == (4, 3)
     assert (np.diff(shares) > 0).all()
@@ -96,12 +97,17 @@ def test_the_number_of_states_is_found(system):
     assert 0 < seen.share < 1
 
 
-def test_a_short_log_has_one_state_and_says_so():
+def test_a_short_log_is_not_chosen_from_and_says_so():
     log = Log((Sequence([0, 1, 2], [0, 1, 0], [1.0, 2.0, 1.5]),), ("0", "1"))
     found = fit(log, starts=1, iterations=2)
     assert found.selection is None
-    assert len(found.parameters.transition) == 1
-    assert "Too few rewards to choose the number of states" in found.warnings[0]
+    assert found.states == 2
+    said = "Too few rewards to compare models: each arm is taken to drift by itself."
+    assert found.warnings[0] == said
+    assert found.summary() == "Each arm drifts by itself, all equally far and fast (2 states)."
+    shared = fit(log, structure="free", starts=1, iterations=2)
+    assert shared.states == 1
+    assert shared.warnings[0] == "Too few rewards to choose the number of states: there is one."
 
 
 def test_sequences_are_left_out_in_turn():
@@ -133,11 +139,27 @@ def test_few_sequences_are_cut_in_time():
 
 
 def test_what_cannot_be_scored_is_not_chosen():
-    gains = np.array([[-np.inf, -1.0], [-9.0, -9.0], [-8.0, -9.9]])
-    found = selection.chosen([1, 2, 3], gains, np.array([5.0, 5.0]))
+    gains = np.array([[-np.inf, -1.0], [-1.8, -1.8], [-1.6, -1.98]])
+    tried = [selection.Candidate("free", d) for d in (1, 2, 3)]
+    found = selection.chosen(tried, gains)
     assert found.states == 2
     assert found.scores == pytest.approx((-np.inf, -1.8, -1.79))
     assert found.errors == (np.inf, pytest.approx(0.19), 0.0)
+    assert found.close == (tried[2],)
+
+
+def test_sizes_that_can_only_lose_are_not_tried():
+    """Three sizes of shared states far behind the best: the fourth is left out, others are not."""
+    data = em.Data(np.zeros((1, 9, 1), int), np.ones((1, 9, 1)), np.ones((1, 9, 1)), np.array([9]))
+    part = selection.Split(data, data._replace(seen=data.seen * (np.arange(9) < 4)[:, None]))
+    heights = {"alike": -1.0, "free": -2.0, "apart": -1.5}
+    tried = [*selection.candidates(5, None, offsets=False), selection.Candidate("apart", 9)]
+    assert [one.states for one in tried] == [5, 1, 5, 2, 3, 5, 9]
+    found = selection.select(
+        [part], tried, lambda split, one: np.full(split.whole.seen.shape, heights[one.kind])
+    )
+    assert [one.states for one in found.candidates] == [5, 1, 5, 2, 3, 9]
+    assert found.chosen == tried[0]
 
 
 def test_rounds_become_a_grid():
@@ -181,10 +203,13 @@ def test_wrong_arguments_are_named(options, argument):
         fit(log, **options)
 
 
-def test_a_log_that_cannot_be_smoothed_is_refused():
+def test_a_log_that_cannot_be_smoothed_is_refused(monkeypatch):
     far = Log((Sequence([0, 10**12], [0, 0], [1.0, 2.0]),), ("0",))
-    with pytest.raises(InvalidInput, match=r"^log: spans 1000000000001 rounds"):
-        fit(far)
+    assert fit(far, states=1, iterations=3, starts=1).model.is_stable  # the pause costs nothing
+    with monkeypatch.context() as patch:
+        patch.setattr("driftbandit.identify.grid.LARGEST_GRID", 1)
+        with pytest.raises(InvalidInput, match=r"^log: has 2 rounds in 1 sequences"):
+            fit(far)
     silent = Log((Sequence([0], [0], [float("nan")]),), ("0",))
     with pytest.raises(InvalidInput, match=r"^log: holds no reward"):
         fit(silent)

@@ -16,6 +16,7 @@ from driftbandit import cli, model_file
 from driftbandit.cli import fit as command
 from driftbandit.cli.app import app
 from driftbandit.identify import Selection, fit, one_step, read_arms, read_log
+from driftbandit.identify.selection import Candidate
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LOG, ARMS = EXAMPLES / "plant_log.csv", EXAMPLES / "plant_arms.csv"
@@ -69,18 +70,23 @@ def test_json_equals_the_library(found):
 
 
 def test_the_choice_of_states_is_shown(found, tmp_path):
-    choice = Selection(2, (1, 2, 3), (-1.6, -1.1283, -np.inf), (0.2, 0.0, np.inf))
+    tried = (Candidate("constant", 0), Candidate("free", 2), Candidate("free", 3))
+    choice = Selection(tried[1], tried, (-1.6, -1.1283, -np.inf), (0.2, 0.0, np.inf))
     chosen = dataclasses.replace(found, selection=choice)
     log = read_log(LOG, found.names)
     predicted = one_step(found, log)
     summary = command._summary(chosen, log, predicted)
-    assert summary["selection"]["candidates"][2] == {"states": 3, "score": None, "error": None}
+    last = {"model": "3 shared states", "states": 3, "score": None, "error": None}
+    assert summary["selection"]["candidates"][2] == last
+    assert summary["selection"]["chosen"] == "2 shared states"
+    assert summary["summary"] == chosen.summary()
     screen = io.StringIO()
     command._show(Console(file=screen, width=80), chosen, summary, "log.csv")
     rows = [line.split() for line in screen.getvalue().splitlines()]
-    assert ["1", "-1.6000", "-0.4717", "0.2000"] in rows
-    assert ["2", "-1.1283", "0.0000", "0.0000", "chosen"] in rows
-    assert ["3", "-", "-", "-"] in rows
+    assert ["no", "drift", "-1.6000", "-0.4717", "0.2000"] in rows
+    assert ["2", "shared", "states", "-1.1283", "0.0000", "0.0000", "chosen"] in rows
+    assert ["3", "shared", "states", "-", "-", "-"] in rows
+    assert chosen.summary() in " ".join(screen.getvalue().split())
     picture = command._picture(chosen, predicted, "log.csv", tmp_path / "fit.svg")
     assert b"<svg" in picture
 

@@ -197,6 +197,7 @@ def test_idea_beats_ucb_where_rewards_drift(result):
     assert rows["per_round_best"].mean >= rows["full_information"].mean > rows["idea"].mean - 0.1
     assert result.predictability.rewards > 0.5
     assert result.predictability.differences > 0.5
+    assert not any("predict" in note for note in result.notes)
     assert str(result).splitlines()[1].startswith("per_round_best")
 
 
@@ -220,6 +221,19 @@ def test_policies_that_need_all_arms_are_left_out():
     result = replay(drifting(gaps=0.1), **FAST)
     assert "rexp3" not in result.played
     assert any(note.startswith("rexp3 is left out") for note in result.notes)
+
+
+def test_a_model_that_foresees_nothing_is_said():
+    """An arm that pays more in the test part than ever before: the model says less than means."""
+    rng = np.random.default_rng(0)
+    rewards = np.cumsum(rng.standard_normal((40, 3)), axis=0)
+    rewards = np.vstack([rewards, rewards[-1] * (-1.0) ** np.arange(40)[:, None]])
+    result = replay(rewards, ["idea"], **FAST)
+    assert result.predictability.rewards < 0
+    share = f"explains {100 * result.predictability.rewards:.1f} % of the rewards' variance"
+    said = [note for note in result.notes if "no better than each arm's training mean" in note]
+    assert len(said) == 1
+    assert share in said[0]
 
 
 # Yardsticks, intervals

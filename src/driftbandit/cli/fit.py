@@ -79,12 +79,13 @@ def command(
         ),
     ] = None,
     structure: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Of the transition: free, diagonal (states do not move each other) or scalar "
-            "(all forget equally fast)."
+            "(all forget equally fast).",
+            show_default="chosen with the states; free beside --arms or --states",
         ),
-    ] = "free",
+    ] = None,
     stable: Annotated[
         bool, typer.Option(help="Keep the spectral radius below 1: the state does not run away.")
     ] = True,
@@ -117,8 +118,9 @@ def command(
 
     What is found: how the hidden state moves and how much it is pushed around, what arms read of
     it, and the noise of rewards; by expectation maximization, which climbs the likelihood of the
-    log. A number of states that is not known is the one that best predicts rewards that it was
-    not learned from. What the log cannot tell is said.
+    log. Without --arms, --states and --structure the model is chosen that best predicts rewards
+    it was not learned from: no drift, each arm drifts by itself, or arms share states.
+    What the log cannot tell is said.
     """
     if out is not None:
         check_file("--out", out, ".json")
@@ -193,14 +195,15 @@ def _reporter(bars: Progress) -> Callable[[Share], None]:
 
 def _summary(found: Fit, log: Log, predicted: OneStep) -> dict[str, Any]:
     """What was found, in numbers that JSON knows."""
-    radius = float(np.abs(np.linalg.eigvals(found.parameters.transition)).max())
+    radius = found.spectral_radius
     choice = found.selection
     return {
         "rewards": log.rewards_seen,
         "rows": log.rows,
         "sequences": len(log.sequences),
         "arms": len(log.names),
-        "states": len(found.parameters.transition),
+        "summary": found.summary(),
+        "states": found.states,
         "spectral_radius": radius,
         "memory": _memory(radius),
         "reward_std": float(found.model.reward_std),
@@ -212,10 +215,17 @@ def _summary(found: Fit, log: Log, predicted: OneStep) -> dict[str, Any]:
         "selection": None
         if choice is None
         else {
+            "chosen": choice.chosen.label,
             "states": choice.states,
+            "close": [one.label for one in choice.close],
             "candidates": [
-                {"states": d, "score": _finite(score), "error": _finite(error)}
-                for d, score, error in zip(
+                {
+                    "model": one.label,
+                    "states": one.states,
+                    "score": _finite(score),
+                    "error": _finite(error),
+                }
+                for one, score, error in zip(
                     choice.candidates, choice.scores, choice.errors, strict=True
                 )
             ],
@@ -242,6 +252,8 @@ def _finite(value: float) -> float | None:
 def _show(console: Console, found: Fit, summary: dict[str, Any], name: str) -> None:
     console.print(Text(f"What {name} tells", "bold"), soft_wrap=True)
     console.print()
+    console.print(Text(found.summary()))
+    console.print()
     console.print(_findings(found, summary))
     if summary["selection"] is not None:
         console.print()
@@ -256,7 +268,7 @@ def _show(console: Console, found: Fit, summary: dict[str, Any], name: str) -> N
 
 HOW_CHOSEN = (
     "score: log-likelihood per reward, one step ahead, of rewards not learned from; distance: from "
-    "the highest, ± its standard error. The fewest states within one error (or 0.001) are chosen."
+    "the highest, ± its standard error. The simplest model within one error (or 0.001) is chosen."
 )
 
 
@@ -268,7 +280,7 @@ def _findings(found: Fit, summary: dict[str, Any]) -> Table:
     with_state, without = (
         _number(summary[f"log_likelihood_{key}"]) for key in ("per_reward", "without_state")
     )
-    extra = " and a constant" if found.model.states > d else ""
+    extra = "; the model adds the offsets" if found.model.states > d else ""
     end = "at rest" if summary["converged"] else "still rising"
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
@@ -278,7 +290,7 @@ def _findings(found: Fit, summary: dict[str, Any]) -> Table:
         ("rewards", f"{summary['rewards']:,}", f"seen in {summary['rows']:,} plays"),
         ("sequences", f"{summary['sequences']:,}", "independent runs of the system"),
         ("arms", f"{summary['arms']:,}", cells.some(found.names)),
-        ("states", f"{d}", f"that move{extra}"),
+        ("states", f"{d}", f"that drift{extra}"),
         ("spectral radius ρ", f"{radius:.4g}", "from 1 on the state never settles"),
         (
             "memory",
@@ -304,7 +316,7 @@ def _number(value: float | None) -> str:
 
 def _candidates(selection: dict[str, Any]) -> Table:
     table = Table(
-        title=Text("Number of states, by cross-validation", "italic"),
+        title=Text("Models, by cross-validation", "italic"),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -312,18 +324,20 @@ def _candidates(selection: dict[str, Any]) -> Table:
         padding=(0, 2, 0, 0),
         min_width=40,
     )
-    for column in ("states", "score", "distance", "±"):
+    table.add_column("model")
+    for column in ("score", "distance", "±"):
         table.add_column(column, justify="right")
     table.add_column()
     rows = selection["candidates"]
     best = max((row["score"] for row in rows if row["score"] is not None), default=0.0)
     for row in rows:
-        chosen = row["states"] == selection["states"]
+        chosen = row["model"] == selection["chosen"]
         cells = ["-", "-", "-"]
         if row["score"] is not None:
             cells = [f"{row['score']:.4f}", f"{row['score'] - best:.4f}", f"{row['error']:.4f}"]
         style = "bold green" if chosen else None
-        table.add_row(f"{row['states']}", *cells, "chosen" if chosen else "", style=style)
+        mark = "chosen" if chosen else "close" if row["model"] in selection["close"] else ""
+        table.add_row(row["model"], *cells, mark, style=style)
     return table
 
 
@@ -367,7 +381,7 @@ def _picture(found: Fit, predicted: OneStep, name: str, path: Path) -> bytes:
         surprises.set_ylabel("(reward − predicted) / std")
         for axis in axes:
             axis.title.set_fontsize(9)
-        figure.suptitle(f"{name}: {len(found.parameters.transition)} states", fontsize=11)
+        figure.suptitle(f"{name}: {found.kind.label}", fontsize=11)
         return plots.save(figure, path)
 
 
@@ -375,10 +389,11 @@ def _draw_selection(axis: Any, found: Fit, color: str, mark: str) -> None:
     choice = found.selection
     assert choice is not None
     scores = np.where(np.isfinite(choice.scores), choice.scores, np.nan)
-    axis.errorbar(choice.candidates, scores, choice.errors, color=color, marker="o", capsize=3)
-    place = choice.candidates.index(choice.states)
-    axis.plot(choice.states, scores[place], "o", ms=11, mfc="none", mec=mark, mew=2)
-    axis.set_title(f"cross-validation: {choice.states} chosen")
-    axis.set_xlabel("states")
+    places = np.arange(len(scores))
+    axis.errorbar(places, scores, choice.errors, color=color, marker="o", ls="", capsize=3)
+    place = choice.candidates.index(choice.chosen)
+    axis.plot(place, scores[place], "o", ms=11, mfc="none", mec=mark, mew=2)
+    axis.set_title("cross-validation")
     axis.set_ylabel("score of rewards not learned from")
-    axis.set_xticks(choice.candidates)
+    labels = [one.label for one in choice.candidates]
+    axis.set_xticks(places, labels, rotation=30, ha="right", fontsize=7)

@@ -249,14 +249,14 @@ def _ends(low: float, high: float, form: str) -> str:
 
 def _words(result: Replay) -> list[str]:
     """How to read the table."""
-    model, told = result.fit.model, result.predictability
+    told = result.predictability
     how = "as bandits first" if result.warm else "by nobody: all start fresh"
     share = f"One round ahead, a filter that sees every reward explains {_percent(told.rewards)} "
     share += "of the rewards' variance in the test part"
     if told.differences is not None:
         share += f", and {_percent(told.differences)} of what arms differ by in a round"
     said = [
-        f"Model of {model.states - 1} states, learned from {result.train_rounds} rounds, which "
+        f"Model of {result.fit.states} states, learned from {result.train_rounds} rounds, which "
         f"were played {how}. {share}.",
         f"−: mean reward minus that of {result.baseline}, and its interval. ▲ better, ▼ worse, ≈ "
         "no difference seen, ? too few rounds. Intervals: bootstrap of blocks of rounds.",

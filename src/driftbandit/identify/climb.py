@@ -50,14 +50,9 @@ def climb(
     done = 1
     while done + 2 <= iterations:
         begin = likelihoods[-1]
-        first = em.m_step(parameters, sums, options)
-        sums_first = em.e_step(first, data)
-        second = em.m_step(first, sums_first, options)
-        sums = em.e_step(second, data)
-        likelihoods += [
-            em.objective(first, sums_first, options),
-            em.objective(second, sums, options),
-        ]
+        first, sums_first, height = _step(parameters, sums, data, options, begin)
+        second, sums, higher = _step(first, sums_first, data, options, height)
+        likelihoods += [height, higher]
         done += 2
         jump = _jump(parameters, first, second, options, em.least_var(sums))
         parameters = second
@@ -71,6 +66,21 @@ def climb(
         if likelihoods[-1] - begin <= least:
             return parameters, likelihoods, True
     return parameters, likelihoods, False
+
+
+def _step(
+    parameters: em.Parameters, sums: em.Sums, data: em.Data, options: em.Options, height: float
+) -> tuple[em.Parameters, em.Sums, float]:
+    """One step of EM, its sums and its height; the surer one where unseen rounds led it astray."""
+    for whole in (False, True):
+        after = em.m_step(parameters, sums, options)
+        found = em.e_step(after, data)
+        higher = em.objective(after, found, options)
+        if data.waits is None or higher >= height:
+            break
+        if not whole:
+            sums = em.e_step(parameters, data, whole=True)
+    return after, found, higher
 
 
 def _jump(

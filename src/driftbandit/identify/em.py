@@ -4,25 +4,28 @@
 
 The E-step filters forward and smooths backward (Durbin and Koopman, Time Series Analysis by State
 Space Methods, 4.4 to 4.7): it divides by innovation variances alone, so that singular covariances
-need no care. Rewards of one round are folded in one by one; rounds without any are predicted only.
-All sequences are smoothed at once. The M-step has closed forms; where a structure is asked for,
-it climbs in blocks (Meng and Rubin 1993), and the likelihood still never falls.
+need no care. Rewards of one round are folded in one by one; rounds without any are predicted only,
+long stretches of them at once (`waits`). All sequences are smoothed at once. The M-step has closed
+forms; where a structure is asked for, it climbs in blocks (Meng and Rubin 1993), and the
+likelihood still never falls.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from driftbandit.arrays import Array
+from driftbandit.identify import waits
+from driftbandit.identify.quantities import Data, Parameters, Sums, times
+from driftbandit.identify.smoothing import UNROLLED, smoothed
 
 __all__ = [
     "STRUCTURES",
+    "UNROLLED",
     "Data",
     "Options",
     "Parameters",
@@ -32,46 +35,15 @@ __all__ = [
     "least_var",
     "m_step",
     "objective",
+    "times",
 ]
 
 Structure = Literal["free", "diagonal", "scalar"]
 STRUCTURES: tuple[Structure, ...] = ("free", "diagonal", "scalar")
-UNROLLED = 4
-"""Plays of a round that are compiled one by one; more would compile for minutes."""
+MEMORIES = 5.0
+"""For how many memories −1/log ρ(Γ) of the state an unseen stretch counts at most."""
 LEAST = 1e-12
 """Least reward variance, as a share of the rewards' own: below it nothing is left to explain."""
-
-
-class Data(NamedTuple):
-    """S sequences, padded to n rounds with at most m plays each."""
-
-    arms: Array
-    """Which arm was played, S × n × m."""
-    rewards: Array
-    """What it paid, S × n × m; zero where nothing was seen."""
-    seen: Array
-    """1 where a reward was seen, else 0, S × n × m."""
-    lengths: Array
-    """Rounds of each sequence, S."""
-
-
-class Parameters(NamedTuple):
-    """What is estimated."""
-
-    transition: Array
-    """Γ, d × d."""
-    process_cov: Array
-    """Q, d × d."""
-    reward_var: Array
-    """σ²."""
-    initial_mean: Array
-    """E z(0), d."""
-    initial_cov: Array
-    """Cov z(0), d × d."""
-    reads: Array
-    """c_a, k × d: what each arm reads of the state."""
-    offsets: Array
-    """o_a, k: what each arm pays where the state is zero."""
 
 
 class Prior(NamedTuple):
@@ -123,164 +95,49 @@ class Options(NamedTuple):
     """Rounds imagined beside the log's; None: the log alone."""
 
 
-class Sums(NamedTuple):
-    """What the M-step needs of the smoothed states."""
-
-    log_likelihood: Array
-    transitions: Array
-    """How many."""
-    before: Array
-    """Σ E z(t) z(t)ᵀ over rounds that have a next one, d × d."""
-    after: Array
-    """Σ E z(t+1) z(t+1)ᵀ, d × d."""
-    across: Array
-    """Σ E z(t+1) z(t)ᵀ, d × d."""
-    start_means: Array
-    """E z(0) of every sequence, S × d."""
-    start_covs: Array
-    """Cov z(0), summed over sequences, d × d."""
-    plays: Array
-    """Rewards seen of each arm, k."""
-    paid: Array
-    """Σ x of each arm, k."""
-    squares: Array
-    """Σ x² of each arm, k."""
-    means: Array
-    """Σ E z over an arm's rewards, k × d."""
-    moments: Array
-    """Σ E z zᵀ over an arm's rewards, k × d × d."""
-    products: Array
-    """Σ x E z over an arm's rewards, k × d."""
-
-
-def e_step(parameters: Parameters, data: Data) -> Sums:
+def e_step(parameters: Parameters, data: Data, whole: bool = False) -> Sums:
     """Smooth every sequence with the parameters as they are, and add up what matters.
+
+    A stretch of unseen rounds that is longer than the state's memory tells nothing in most of
+    them; counted in full, they would hold every step of EM back. They count for `MEMORIES` of
+    it: the likelihood's slopes, and so where EM comes to rest, stay the same.
 
     Args:
         parameters: the current ones.
         data: S sequences.
+        whole: count every unseen round in full, so that the likelihood cannot fall.
 
     Returns:
         `Sums`; ``log_likelihood`` is that of the given parameters.
     """
+    bits = None if data.waits is None else waits.bits_of(data.waits)
+    arrays = (data.arms, data.rewards, data.seen, data.lengths, data.gaps)
     with jax.enable_x64(True):
-        found = _smoothed(parameters, data)
-        return Sums(*(np.asarray(part) for part in found))
+        found, moved = smoothed(parameters, arrays, bits)
+    sums = Sums(*(np.asarray(part) for part in found))
+    return _with_moves(sums, parameters, data, [np.asarray(part) for part in moved], whole)
 
 
-@jax.jit
-def _smoothed(parameters: Parameters, data: Data) -> Sums:
-    each = jax.vmap(functools.partial(_sequence, parameters))(*data)
-    return Sums(
-        *(
-            part if name == "start_means" else part.sum(axis=0)
-            for name, part in zip(Sums._fields, each, strict=True)
-        )
-    )
-
-
-def _sequence(p: Parameters, arms: Any, rewards: Any, seen: Any, length: Any) -> Sums:
-    d, k = p.transition.shape[0], p.reads.shape[0]
-    n, m = arms.shape
-    there = jnp.arange(n) < length
-
-    def forward(carry: Any, now: Any) -> Any:
-        mean, cov, total = carry
-        arm, reward, mask = now
-        start = (mean, cov)
-
-        def fold(belief: Any, play: Any) -> Any:
-            mean, cov, total = belief
-            read, offset, x, there = play
-            cross = cov @ read
-            variance = read @ cross + p.reward_var
-            variance = jnp.where(variance > 0, variance, math.inf)
-            weight = there / variance
-            surprise = x - offset - read @ mean
-            likelihood = jnp.log(2 * math.pi * variance) + surprise**2 / variance
-            likelihood = jnp.where((there > 0) & jnp.isfinite(variance), likelihood, 0.0)
-            belief = (
-                mean + cross * (surprise * weight),
-                cov - jnp.outer(cross, cross) * weight,
-                total - 0.5 * likelihood,
-            )
-            return belief, (read, cross * weight, surprise * weight, weight)
-
-        plays = (p.reads[arm], p.offsets[arm], reward, mask)
-        (mean, cov, total), kept = jax.lax.scan(fold, carry, plays, unroll=min(m, UNROLLED))
-        mean, cov = p.transition @ mean, p.transition @ cov @ p.transition.T + p.process_cov
-        return (mean, 0.5 * (cov + cov.T), total), (*start, *kept)
-
-    carry = (p.initial_mean, p.initial_cov, jnp.zeros(()))
-    (_, _, log_likelihood), path = jax.lax.scan(forward, carry, (arms, rewards, seen))
-
-    def backward(carry: Any, now: Any) -> Any:
-        r, N, next_mean, next_cov, next_P, sums = carry
-        mean, P, reads, gains, scaled, weights, arm, reward, mask, present, has_next = now
-        # After the round: r, N as seen from before the next one, through Γ.
-        r_after, N_after = p.transition.T @ r, p.transition.T @ N @ p.transition
-
-        def unfold(after: Any, play: Any) -> Any:
-            r, N, fold = after
-            read, gain, scale, weight = play
-            keep = jnp.eye(d) - jnp.outer(gain, read)
-            r = read * scale + keep.T @ r
-            N = jnp.outer(read, read) * weight + keep.T @ N @ keep
-            return (r, N, fold @ keep), None
-
-        after = (r_after, N_after, jnp.eye(d))
-        folded = (reads, gains, scaled, weights)
-        (r_after, N_after, fold), _ = jax.lax.scan(
-            unfold, after, folded, reverse=True, unroll=min(m, UNROLLED)
-        )
-        smooth = mean + P @ r_after
-        cov = P - P @ N_after @ P
-        cov = 0.5 * (cov + cov.T)
-        moment = cov + jnp.outer(smooth, smooth)
-        lag = (jnp.eye(d) - next_P @ N) @ (p.transition @ fold @ P)  # Cov(z(t+1), z(t))
-        before, after, across, plays, paid, squares, means, moments, products = sums
-        step = has_next.astype(P.dtype)
-        before = before + step * moment
-        after = after + step * (next_cov + jnp.outer(next_mean, next_mean))
-        across = across + step * (lag + jnp.outer(next_mean, smooth))
-        plays = plays.at[arm].add(mask)
-        paid = paid.at[arm].add(mask * reward)
-        squares = squares.at[arm].add(mask * reward**2)
-        means = means.at[arm].add(mask[:, None] * smooth)
-        moments = moments.at[arm].add(mask[:, None, None] * moment)
-        products = products.at[arm].add((mask * reward)[:, None] * smooth)
-        sums = (before, after, across, plays, paid, squares, means, moments, products)
-        # Rounds after a sequence's end tell nothing.
-        r, N = jnp.where(present, r_after, 0.0), jnp.where(present, N_after, 0.0)
-        return (r, N, smooth, cov, P, sums), (smooth, cov)
-
-    zero = jnp.zeros((d, d))
-    sums = (
-        zero,
-        zero,
-        zero,
-        jnp.zeros(k),
-        jnp.zeros(k),
-        jnp.zeros(k),
-        jnp.zeros((k, d)),
-        jnp.zeros((k, d, d)),
-        jnp.zeros((k, d)),
-    )
-    last = (jnp.zeros(d), zero, jnp.zeros(d), zero, zero, sums)
-    has_next = jnp.arange(1, n + 1) < length
-    rounds = (*path, arms, rewards, seen, there, has_next)
-    (_, _, start_mean, start_cov, _, sums), _ = jax.lax.scan(backward, last, rounds, reverse=True)
-    before, after, across, *rest = sums
-    return Sums(
-        log_likelihood,
-        jnp.maximum(length - 1, 0),
-        before,
-        after,
-        across,
-        start_mean,
-        start_cov,
-        *rest,
-    )
+def _with_moves(
+    sums: Sums, parameters: Parameters, data: Data, moved: list[np.ndarray], whole: bool
+) -> Sums:
+    """The sums over transitions, from those of every length of unseen stretches."""
+    squares, slopes, noises, count = moved
+    lengths = np.ones(1) if data.waits is None else np.asarray(data.waits, float)
+    rounds = count * lengths
+    weights = np.ones_like(lengths)
+    if not whole and len(lengths) > 1:
+        radius = float(np.abs(np.linalg.eigvals(parameters.transition)).max())
+        memory = MEMORIES / -math.log(radius) if 0 < radius < 1 else math.inf * (radius >= 1)
+        weights = np.minimum(1.0, np.maximum(memory, 1.0) / lengths)
+    transition, Q = parameters.transition, parameters.process_cov
+    total = float(weights @ rounds)
+    before = np.einsum("u,uij->ij", weights, squares)
+    across = transition @ before + slopes.sum(axis=0)
+    left = total * Q + noises.sum(axis=0)
+    turned = transition @ across.T
+    after = left + turned + turned.T - transition @ before @ transition.T
+    return sums._replace(transitions=np.asarray(total), before=before, after=after, across=across)
 
 
 def objective(parameters: Parameters, sums: Sums, options: Options) -> float:

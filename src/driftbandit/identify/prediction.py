@@ -11,13 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from driftbandit.identify import em
+from driftbandit.identify import em, waits
+from driftbandit.identify.grid import data_of
 from driftbandit.identify.readers import as_log
 
 if TYPE_CHECKING:
     from driftbandit.identify.fitting import Fit
 
-__all__ = ["OneStep", "one_step"]
+__all__ = ["OneStep", "one_step", "predicted"]
 
 
 class OneStep(NamedTuple):
@@ -79,16 +80,20 @@ def one_step(
         >>> one_step(fit(log, states=1, starts=1, iterations=3), log).means.shape
         (40,)
     """
-    from driftbandit.identify.fitting import data_of
-
     read = as_log(log, found.names, columns=columns, step=step)
-    d = len(found.parameters.transition)
-    data = data_of(read, d)
+    data = data_of(read, found.model.states)
+    model = found.model
     # EM's own start is that of the sequences it learned from; the model's is any sequence's.
-    start = found.model.start_mean()[:d], found.model.start_cov()[:d, :d]
-    parameters = found.parameters._replace(initial_mean=start[0], initial_cov=start[1])
-    with jax.enable_x64(True):
-        means, variances = map(np.asarray, _predicted(parameters, data))
+    parameters = em.Parameters(
+        model.transition,
+        model.process_cov,
+        np.asarray(model.reward_std**2),
+        model.start_mean(),
+        model.start_cov(),
+        found.arms,
+        np.zeros(len(found.arms)),
+    )
+    means, variances = predicted(parameters, data)
     seen = data.seen > 0
     arms, rewards = data.arms[seen], data.rewards[seen]
     plays = np.bincount(arms, minlength=len(read.names))
@@ -96,16 +101,32 @@ def one_step(
     return OneStep(rewards, means[seen], np.sqrt(variances[seen]), own[arms])
 
 
+def predicted(parameters: em.Parameters, data: em.Data) -> tuple[np.ndarray, np.ndarray]:
+    """Means and variances of all rewards, each given those before it, S × n × m each."""
+    bits = None if data.waits is None else waits.bits_of(data.waits)
+    with jax.enable_x64(True):
+        means, variances = _predicted(
+            parameters, data.arms, data.rewards, data.seen, data.gaps, bits
+        )
+        return np.asarray(means), np.asarray(variances)
+
+
 @jax.jit
-def _predicted(parameters: em.Parameters, data: em.Data) -> Any:
-    return jax.vmap(functools.partial(_sequence, parameters))(data.arms, data.rewards, data.seen)
+def _predicted(p: em.Parameters, arms: Any, rewards: Any, seen: Any, gaps: Any, bits: Any) -> Any:
+    if bits is None:
+        F, Q, gaps = p.transition[None], p.process_cov[None], jnp.zeros(arms.shape[:2], int)
+    else:
+        F, Q = waits.steps(p.transition, p.process_cov, bits)
+    return jax.vmap(functools.partial(_sequence, p, F, Q))(arms, rewards, seen, gaps)
 
 
-def _sequence(p: em.Parameters, arms: Any, rewards: Any, seen: Any) -> Any:
+def _sequence(
+    p: em.Parameters, F: Any, Q: Any, arms: Any, rewards: Any, seen: Any, gaps: Any
+) -> Any:
     """Means and variances of all rewards; those of one round are seen one after another."""
 
     def forward(belief: Any, now: Any) -> Any:
-        arm, reward, mask = now
+        arm, reward, mask, gap = now
 
         def fold(belief: Any, play: Any) -> Any:
             mean, cov = belief
@@ -119,7 +140,7 @@ def _sequence(p: em.Parameters, arms: Any, rewards: Any, seen: Any) -> Any:
         plays = (p.reads[arm], p.offsets[arm], reward, mask)
         unroll = min(len(arm), em.UNROLLED)
         (mean, cov), told = jax.lax.scan(fold, belief, plays, unroll=unroll)
-        mean, cov = p.transition @ mean, p.transition @ cov @ p.transition.T + p.process_cov
+        mean, cov = F[gap] @ mean, F[gap] @ cov @ F[gap].T + Q[gap]
         return (mean, 0.5 * (cov + cov.T)), told
 
-    return jax.lax.scan(forward, (p.initial_mean, p.initial_cov), (arms, rewards, seen))[1]
+    return jax.lax.scan(forward, (p.initial_mean, p.initial_cov), (arms, rewards, seen, gaps))[1]

@@ -1,10 +1,10 @@
-"""How many states: the number that predicts rewards best that it was not learned from.
+"""Which model: the one that best predicts rewards it was not learned from.
 
-    score(d) = mean of log p(x | what came before; learned with d states without x)
+    score = mean of log p(x | what came before; learned without x)
 
 Several sequences take turns in being left out. Of few, the later parts are predicted from the
 earlier ones, at several cuts. Either way the scored rewards are predicted one step ahead, with
-all rewards before them at hand, and log p is a difference of two likelihoods.
+all rewards before them at hand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from driftbandit.identify import em
 
-__all__ = ["Selection", "Split", "candidates", "chosen", "select", "splits"]
+__all__ = ["Candidate", "Selection", "Split", "candidates", "chosen", "select", "sizes", "splits"]
 
 MOST_STATES = 20
 FOLDS = 5
@@ -26,21 +26,87 @@ CUTS = (1 / 2, 4 / 6, 5 / 6)
 """Else: shares of each sequence's rewards to learn from; the rewards up to the next are scored."""
 SLACK = 1e-3
 """A gain per reward that is not worth a state: climbs that stop early differ by as much."""
+LEAST_SIZES = 3
+"""Numbers of shared states that are tried in any case: one more may be what two were short of."""
 LEAST = 10
 """Fewest rewards to learn from, and fewest to score, in every split."""
 
 
-class Selection(NamedTuple):
-    """The number of states, and what speaks for it."""
+class Candidate(NamedTuple):
+    """A kind of model and its size."""
 
+    kind: str
+    """"constant", "alike" or "apart", see `own.KINDS`; or the structure of Γ, where arms share
+    states: "free", "diagonal" or "scalar"."""
     states: int
-    """The chosen one."""
-    candidates: tuple[int, ...]
-    """All that were tried, in order."""
+    """That drift."""
+
+    @property
+    def label(self) -> str:
+        """In a few words.
+
+        Example:
+            >>> Candidate("alike", 8).label, Candidate("free", 1).label
+            ('each arm by itself, all alike', 'one shared factor')
+        """
+        own = {
+            "constant": "no drift",
+            "alike": "each arm by itself, all alike",
+            "apart": "each arm by itself",
+        }
+        if self.kind in own:
+            return own[self.kind]
+        structure = "" if self.kind == "free" else f", {self.kind}"
+        shared = "one shared factor" if self.states == 1 else f"{self.states} shared states"
+        return shared + structure
+
+    @property
+    def sentence(self) -> str:
+        """What it says of the arms, as a sentence.
+
+        Example:
+            >>> Candidate("apart", 8).sentence
+            'Each arm drifts by itself (8 states).'
+        """
+        count = f"{self.states} states" if self.states != 1 else "1 state"
+        if self.kind == "constant":
+            return "No drift: each arm pays around a constant of its own."
+        if self.kind == "alike":
+            return f"Each arm drifts by itself, all equally far and fast ({count})."
+        if self.kind == "apart":
+            return f"Each arm drifts by itself ({count})."
+        if self.states == 1:
+            return "All arms share one drifting factor (1 state)."
+        if self.kind == "free":
+            return f"The arms share {count} that drift together."
+        return f"The arms read {count} that drift each by itself."
+
+
+class Selection(NamedTuple):
+    """The model that was chosen, and what speaks for it."""
+
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]
+    """All that were tried, simpler ones first."""
     scores: tuple[float, ...]
     """Of each: log-likelihood per reward, one step ahead, of rewards it was not learned from."""
     errors: tuple[float, ...]
     """Standard error of each score's distance from the highest one, which has none."""
+
+    @property
+    def states(self) -> int:
+        """How many states drift in the chosen model."""
+        return self.chosen.states
+
+    @property
+    def close(self) -> tuple[Candidate, ...]:
+        """Those whose score is within a standard error of the highest, or 0.001; not the chosen."""
+        near = _near(np.array(self.scores), np.array(self.errors))
+        return tuple(
+            one
+            for one, is_near in zip(self.candidates, near, strict=True)
+            if is_near and one != self.chosen
+        )
 
 
 class Split(NamedTuple):
@@ -56,15 +122,37 @@ class Split(NamedTuple):
         return float(self.whole.seen.sum() - self.learned.seen.sum())
 
 
-def candidates(arms: int) -> tuple[int, ...]:
-    """Numbers of states worth a try: 1, 2, 3, 5, 8, 13, 20, and one for each arm.
+def sizes(arms: int) -> tuple[int, ...]:
+    """Numbers of shared states worth a try: 1, 2, 3, 5, 8, 13, 20, and one for each arm.
 
     Example:
-        >>> candidates(1), candidates(6), candidates(100)
+        >>> sizes(1), sizes(6), sizes(100)
         ((1,), (1, 2, 3, 5, 6), (1, 2, 3, 5, 8, 13, 20))
     """
     found = {d for d in (1, 2, 3, 5, 8, 13, MOST_STATES) if d <= arms}
     return tuple(sorted(found | {arms} if arms <= MOST_STATES else found))
+
+
+def candidates(arms: int, structure: str | None, offsets: bool) -> tuple[Candidate, ...]:
+    """What is tried, simpler models first.
+
+    Args:
+        arms: k.
+        structure: of Γ, if it is given: then its sizes alone.
+        offsets: whether arms have any; without, arms that do not drift pay nothing.
+
+    Example:
+        >>> [one.label for one in candidates(2, None, True)][:3]
+        ['no drift', 'each arm by itself, all alike', 'one shared factor']
+    """
+    shared = [Candidate(structure or "free", d) for d in sizes(arms)]
+    if structure is not None:
+        return tuple(shared)
+    still = [Candidate("constant", 0)] if offsets else []
+    if arms == 1:
+        return (*still, Candidate("alike", 1))
+    first, *rest = shared
+    return (*still, Candidate("alike", arms), first, Candidate("apart", arms), *rest)
 
 
 def splits(data: em.Data) -> list[Split]:
@@ -108,54 +196,71 @@ def _until(data: em.Data, ends: np.ndarray) -> em.Data:
 
 
 def select(
-    parts: list[Split], tried: Iterable[int], learn: Callable[[em.Data, int], em.Parameters]
+    parts: list[Split],
+    tried: Iterable[Candidate],
+    predict: Callable[[Split, Candidate], np.ndarray],
 ) -> Selection:
-    """Choose the number of states.
+    """Choose the model.
+
+    Larger models with shared states are not tried once one predicts clearly worse than the best,
+    and twice what it gained on the size before would not make up for it.
 
     Args:
         parts: by `splits`, at least one.
-        tried: numbers of states, rising.
-        learn: gives parameters from data and a number of states.
+        tried: candidates, simpler ones first.
+        predict: gives log-densities of all rewards of a split, S × n × m, by a model that was
+            learned from its learned part.
 
     Returns:
         `Selection`, as `chosen` makes it.
     """
-    gains: list[list[float]] = []
-    for states in tried:
-        gains.append([])
-        for part in parts:
-            parameters = learn(part.learned, states)
-            whole, before = (em.e_step(parameters, data).log_likelihood for data in part)
-            gain = float(whole - before)
-            gains[-1].append(gain if math.isfinite(gain) else -math.inf)
-    return chosen(tried, np.array(gains), np.array([part.scored for part in parts]))
+    masks = [(part.whole.seen > 0) & ~(part.learned.seen > 0) for part in parts]
+    done: list[Candidate] = []
+    gains: list[np.ndarray] = []
+    shared = 0
+    for candidate in tried:
+        if candidate.kind in em.STRUCTURES and shared >= LEAST_SIZES and _lost(done, gains):
+            continue
+        logs = [predict(part, candidate)[mask] for part, mask in zip(parts, masks, strict=True)]
+        gain = np.concatenate(logs)
+        gains.append(np.where(np.isfinite(gain), gain, -math.inf))
+        done.append(candidate)
+        shared += candidate.kind in em.STRUCTURES
+    return chosen(done, np.array(gains))
 
 
-def chosen(tried: Iterable[int], gains: np.ndarray, scored: np.ndarray) -> Selection:
-    """The fewest states whose score is within one standard error of the highest, or 0.001.
+def _lost(done: list[Candidate], gains: list[np.ndarray]) -> bool:
+    """Whether models with shared states will hardly be the best any more."""
+    found = chosen(done, np.array(gains))
+    before, last = [i for i, one in enumerate(done) if one.kind in em.STRUCTURES][-2:]
+    hope = 2 * max(found.scores[last] - found.scores[before], 0.0)
+    return found.scores[last] + hope < max(found.scores) - found.errors[last]
 
-    On 64 simulated logs it predicted new ones as well as the highest score did, which follows the
-    luck of the splits to states that are not there: 0.013 and 0.015 per reward below the best
-    candidate. The error is that of the difference from the highest score, split by split: what
-    all candidates find hard cancels.
+
+def chosen(tried: Iterable[Candidate], gains: np.ndarray) -> Selection:
+    """The simplest model whose score is within one standard error of the highest, or 0.001.
+
+    The error is that of the difference from the highest score, reward by reward: what all
+    candidates find hard cancels.
 
     Args:
-        tried: c numbers of states, rising.
-        gains: c × s, log-likelihoods of the scored rewards in each of s splits.
-        scored: how many these are, s.
+        tried: c candidates, simpler ones first.
+        gains: c × n, log-densities of the scored rewards.
 
     Example:
-        >>> gains = np.array([[-20.0, -22.0], [-10.1, -12.2], [-10.0, -12.3]])
-        >>> chosen([1, 2, 3], gains, np.array([10, 10])).states
+        >>> gains = np.array([[-2.0, -2.2], [-1.01, -1.22], [-1.0, -1.23]])
+        >>> chosen([Candidate("free", d) for d in (1, 2, 3)], gains).states
         2
     """
-    tried, total = tuple(tried), scored.sum()
-    scores = gains.sum(axis=1) / total
-    best = scores.argmax()
+    tried, n = tuple(tried), gains.shape[1]
+    scores = gains.mean(axis=1)
     with np.errstate(invalid="ignore"):  # what cannot be scored is infinitely bad
-        apart = gains - gains[best] - np.outer(scores - scores[best], scored)
-        squares = (apart**2).sum(axis=1) * len(scored) / max(len(scored) - 1, 1)
-    errors = np.where(np.isfinite(scores), np.sqrt(squares) / total, math.inf)
-    near = np.isfinite(scores) & (scores >= scores[best] - np.maximum(errors, SLACK))
-    states = tried[int(near.argmax())]
-    return Selection(states, tried, tuple(scores.tolist()), tuple(errors.tolist()))
+        apart = gains - gains[scores.argmax()]
+        spread = apart.std(axis=1) * math.sqrt(n / max(n - 1, 1))
+    errors = np.where(np.isfinite(scores), spread / math.sqrt(n), math.inf)
+    first = tried[int(_near(scores, errors).argmax())]
+    return Selection(first, tried, tuple(scores.tolist()), tuple(errors.tolist()))
+
+
+def _near(scores: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    return np.isfinite(scores) & (scores >= scores.max() - np.maximum(errors, SLACK))

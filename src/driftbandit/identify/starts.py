@@ -61,7 +61,7 @@ def beginning(
     left = data.rewards[seen] - offsets[data.arms[seen]]
     least = 2 * em.LEAST * float((data.rewards[seen] ** 2).mean())  # rewards may all be the same
     variance = max(float(left @ left) / len(left), least) or 1.0
-    memory = (0.9, 0.5, 0.99)[number % 3]
+    memory = (0.9, 0.5, 0.99)[number % 3] ** (1 / _step(data))
     transition = memory * np.eye(d)
     if number and options.structure == "free":
         turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
@@ -116,7 +116,8 @@ def _from_moments(begin: em.Parameters, data: em.Data, options: em.Options) -> e
         return begin
     reads, transition = _found(moments, begin, options)
     radius = float(np.abs(np.linalg.eigvals(transition)).max())
-    transition = transition * min(1.0, RADIUS / max(radius, RADIUS))
+    largest = RADIUS ** (1 / _step(data))
+    transition = transition * min(1.0, largest / max(radius, largest))
     noise = begin.initial_cov / np.trace(begin.initial_cov)
     spread = LGDS(transition, noise, 1.0).stationary_cov()
     if options.structure != "free":
@@ -132,19 +133,31 @@ def _scaled(reads: np.ndarray) -> np.ndarray:
     return np.asarray(reads * np.sqrt(k * d / max((reads**2).sum(), np.finfo(float).tiny)))
 
 
+def _step(data: em.Data) -> float:
+    """The usual number of rounds from a row to the next."""
+    if data.gaps is None or data.waits is None:
+        return 1.0
+    has_next = np.arange(1, data.seen.shape[1] + 1) < data.lengths[:, None]
+    passed = data.waits[data.gaps[has_next]]
+    return float(np.median(passed)) if len(passed) else 1.0
+
+
 def _moments(data: em.Data, offsets: np.ndarray) -> np.ndarray:
     """Λ_1, Λ_2, …: k × k each, zero where the log holds no such pair of plays."""
     k, (_, n, m) = len(offsets), data.seen.shape
     left = (data.rewards - offsets[data.arms]) * data.seen
+    times = em.times(data)
     found = np.zeros((LAGS, k * k))
-    for lag in range(1, min(LAGS, n - 1) + 1):
+    for lag in range(1, LAGS + 1):
         pairs = np.zeros(k * k)
-        for i, j in itertools.product(range(m), repeat=2):
-            which = (data.arms[:, lag:, i] * k + data.arms[:, :-lag, j]).ravel()
-            both = data.seen[:, lag:, i] * data.seen[:, :-lag, j]
-            product = left[:, lag:, i] * left[:, :-lag, j]
-            pairs += np.bincount(which, both.ravel(), k * k)
-            found[lag - 1] += np.bincount(which, product.ravel(), k * k)
+        for apart in range(1, min(lag, n - 1) + 1):  # rows, some of them with rounds between
+            hits = times[:, apart:] - times[:, :-apart] == lag
+            for i, j in itertools.product(range(m), repeat=2):
+                which = (data.arms[:, apart:, i] * k + data.arms[:, :-apart, j]).ravel()
+                both = data.seen[:, apart:, i] * data.seen[:, :-apart, j] * hits
+                product = left[:, apart:, i] * left[:, :-apart, j] * hits
+                pairs += np.bincount(which, both.ravel(), k * k)
+                found[lag - 1] += np.bincount(which, product.ravel(), k * k)
         found[lag - 1] /= np.maximum(pairs, 1)
     return found.reshape(LAGS, k, k)
 

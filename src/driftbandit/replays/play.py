@@ -18,7 +18,7 @@ from driftbandit.replays.basis import measured
 from driftbandit.replays.datasets import DATASETS, load
 from driftbandit.replays.result import Played, Replay
 from driftbandit.replays.table import Table, as_table
-from driftbandit.replays.yardsticks import Yardstick
+from driftbandit.replays.yardsticks import Predictability, Yardstick
 from driftbandit.simulation.checks import checked_policies
 
 __all__ = ["POLICIES", "replay"]
@@ -48,7 +48,7 @@ def replay(
     seeds: int = 10,
     seed: int = 0,
     baseline: str | None = None,
-    structure: Any = "free",
+    structure: Any = None,
     starts: int = 3,
     iterations: int = 200,
     columns: Mapping[str, str] | None = None,
@@ -259,8 +259,23 @@ def _result(
         warm=bool(warm),
         seed=seed,
         compared=baseline,
-        notes=(*notes, *found.warnings),
+        notes=(*notes, *found.warnings, *_predicts_nothing(explained)),
     )
+
+
+def _predicts_nothing(explained: Predictability) -> Iterator[str]:
+    """What to say of a model that foresees nothing of the test part."""
+    if explained.rewards <= 0:
+        yield (
+            f"The model predicts the test part no better than each arm's training mean: it "
+            f"explains {100 * explained.rewards:.1f} % of the rewards' variance. Its policies "
+            "cannot be expected to earn more than a fixed arm."
+        )
+    elif explained.differences is not None and explained.differences <= 0:
+        yield (
+            f"The model does not predict which arm pays more in the test part: it explains "
+            f"{100 * explained.differences:.1f} % of the differences between arms."
+        )
 
 
 def _yardsticks(

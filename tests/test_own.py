@@ -1,0 +1,186 @@
+"""The default fit: which model is chosen, what it says, and what an agent makes of it."""
+
+import numpy as np
+import pytest
+from statsmodels.tsa.statespace.sarimax import SARIMAX
+
+import driftbandit as db
+from driftbandit.identify import fit, one_step, own
+from driftbandit.identify.grid import data_of
+from driftbandit.identify.log import Log, Sequence
+
+
+def drifting(rows, arms=4, memory=0.95, drift=1.0, noise=0.3, seed=0, factor=False):
+    """A log of random play; arms drift by themselves, or with one factor."""
+    rng = np.random.default_rng(seed)
+    loads = rng.standard_normal((arms, 1)) if factor else np.eye(arms)
+    z = drift * rng.standard_normal(loads.shape[1])
+    played, offsets = rng.integers(arms, size=rows), 0.3 * rng.standard_normal(arms)
+    rewards = np.empty(rows)
+    for t, arm in enumerate(played):
+        rewards[t] = offsets[arm] + loads[arm] @ z + noise * rng.standard_normal()
+        z = memory * z + drift * np.sqrt(1 - memory**2) * rng.standard_normal(len(z))
+    return {"round": np.arange(rows), "arm": played, "reward": rewards}
+
+
+def plays(log, arms):
+    one = Sequence(log["round"], log["arm"], log["reward"])
+    return own.plays_of(data_of(Log((one,), tuple(map(str, range(arms))))), arms)
+
+
+def test_an_arms_likelihood_is_statsmodels():
+    """An AR(1) with noise and a constant of its own, missing in most rounds."""
+    log = drifting(120, arms=3)
+    given = plays(log, 3)
+    theta = np.array([0.2, -15.0, np.log(0.4), np.log(12.0), np.log(0.8)])
+    found = own.Found("alike", theta, [], True)
+    each, means, variances = own.densities(found, given)
+    keep = np.exp(-1 / 12)
+    for arm in range(3):
+        rewards = np.where(log["arm"] == arm, log["reward"], np.nan)
+        model = SARIMAX(rewards, np.ones((120, 1)), order=(1, 0, 0), measurement_error=True)
+        expected = model.loglike([0.2, keep, 0.4**2, 0.8**2 * (1 - keep**2)])
+        assert each[arm].sum() == pytest.approx(expected, abs=1e-6)
+    assert means == pytest.approx([0.2] * 3, abs=1e-9)
+    assert (variances < 1e-12).all()
+
+
+def test_offsets_are_integrated_out():
+    """Against one big normal law of an arm's rewards."""
+    log = drifting(60, arms=2, seed=1)
+    given = plays(log, 2)
+    theta = np.array([0.1, np.log(0.7), np.log(0.4), np.log(8.0), np.log(0.9), 0.2, -0.3, 0.1, 0.4])
+    each, means, variances = own.densities(own.Found("apart", theta, [], True), given)
+    for arm in range(2):
+        there = log["arm"] == arm
+        times, rewards = log["round"][there], log["reward"][there] - 0.1
+        memory, drift = 8.0 * np.exp((0.2, -0.3)[arm]), 0.9 * np.exp((0.1, 0.4)[arm])
+        apart = np.abs(times[:, None] - times)
+        cov = drift**2 * np.exp(-apart / memory) + 0.49 + 0.16 * np.eye(len(times))
+        half = np.linalg.solve(cov, rewards)
+        log_det = np.linalg.slogdet(2 * np.pi * cov)[1]
+        assert each[arm].sum() == pytest.approx(-0.5 * (log_det + rewards @ half), rel=1e-10)
+        assert means[arm] == pytest.approx(0.1 + 0.49 * half.sum(), rel=1e-9)
+        told = np.linalg.solve(cov, np.ones(len(times))).sum()
+        assert variances[arm] == pytest.approx(0.49 - 0.49**2 * told, rel=1e-9)
+
+
+def test_sequences_share_offsets_and_no_drift():
+    log = drifting(80, arms=2)
+    whole = plays(log, 2)
+    ones = [
+        Sequence(log["round"][part], log["arm"][part], log["reward"][part])
+        for part in (slice(40), slice(40, 80))
+    ]
+    cut = own.plays_of(data_of(Log(tuple(ones), ("0", "1"))), 2)
+    assert (cut.rewards == whole.rewards).all()
+    assert np.isinf(cut.gaps).sum() == 4
+    assert np.isinf(whole.gaps).sum() == 2
+    later = own.plays_of(data_of(Log(tuple(ones), ("0", "1"))), 2, later=np.array([True, False]))
+    assert later.rewards[0, 0] == log["reward"][40:][log["arm"][40:] == 0][0]
+
+
+@pytest.fixture(scope="module")
+def found():
+    return fit(drifting(300))
+
+
+def test_arms_that_drift_by_themselves_are_found(found):
+    assert found.kind.kind in ("alike", "apart")
+    assert found.states == 4
+    assert found.summary().startswith("Each arm drifts by itself")
+    choice = found.selection
+    scores = dict(zip([one.label for one in choice.candidates], choice.scores, strict=True))
+    assert scores["each arm by itself, all alike"] > scores["no drift"] + 0.2
+    assert scores["each arm by itself, all alike"] > scores["one shared factor"] + 0.2
+    assert found.warnings == ()
+    assert 0.9 < found.spectral_radius < 0.98
+    assert one_step(found, drifting(300, seed=0)).share > 0.3
+
+
+def test_an_agent_goes_on_learning_offsets(found):
+    """Each arm has a state for what is not known of its offset; the model stays stationary."""
+    model, arms = found.model, found.arms
+    assert model.states == 4 + 4 + 1
+    assert model.is_stable
+    doubt = np.diag(model.start_cov())[4:8]
+    assert (doubt > 0.01).all()
+    np.testing.assert_allclose(np.diag(model.stationary_cov())[4:8], doubt)
+    agent = db.Agent(model, arms)
+    for _ in range(200):
+        agent.tell(agent.ask(), 5.0)
+    assert agent.ask().mean > 3
+    steady = db.steady_state.oracle_cov(model, arms)
+    assert np.isfinite(steady).all()
+
+
+def test_one_shared_factor_is_found():
+    found = fit(drifting(300, factor=True))
+    assert found.selection.chosen.label == "one shared factor"
+    assert found.summary().startswith("All arms share one drifting factor (1 state).")
+    assert found.parameters.reads.shape == (4, 1)
+    assert found.model.states == 1 + 4 + 1
+
+
+def test_no_drift_is_said():
+    found = fit(drifting(300, drift=0.0))
+    assert found.kind.kind == "constant"
+    assert found.states == 0
+    assert found.spectral_radius == 0
+    assert found.summary().startswith("No drift: each arm pays around a constant of its own.")
+    assert "no better than each arm's mean" in found.warnings[0]
+    assert found.model.states == 4 + 1
+    counts = np.bincount(drifting(300, drift=0.0)["arm"])
+    # What is left of the doubt is that of a mean of so many rewards.
+    expected = found.model.reward_std**2 / counts[[int(name) for name in found.names]]
+    np.testing.assert_allclose(np.diag(found.model.start_cov())[:4], expected, rtol=0.2)
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(1e7, 1.0), (-40.0, 1e-6)])
+@pytest.mark.parametrize("options", [{}, {"states": 1, "starts": 1}])
+def test_zero_and_unit_of_rewards_do_not_matter(found, shift, scale, options):
+    log = drifting(300)
+    base = fit(log, **options) if options else found
+    moved = fit(log | {"reward": log["reward"] * scale + shift}, **options)
+    assert moved.kind == base.kind
+    assert moved.spectral_radius == pytest.approx(base.spectral_radius, abs=2e-3)
+    assert moved.model.reward_std / scale == pytest.approx(base.model.reward_std, rel=5e-3)
+    np.testing.assert_allclose((moved.arms[:, -1] - shift) / scale, base.arms[:, -1], atol=0.02)
+
+
+def test_without_offsets_a_constant_is_the_states():
+    log = drifting(300)
+    found = fit(log | {"reward": log["reward"] + 5}, offsets=False)
+    assert found.model.states == found.states
+    assert found.model.stationary_cov().max() > 4
+
+
+def test_arms_far_apart_are_learned_as_well():
+    log = drifting(300)
+    found = fit(log | {"reward": log["reward"] + 1e8 * log["arm"]})
+    order = np.argsort([int(name) for name in found.names])
+    np.testing.assert_allclose(found.arms[order, -1], 1e8 * np.arange(4), atol=2)
+    assert found.kind.kind in ("alike", "apart")
+
+
+def test_a_given_model_that_predicts_nothing_is_said():
+    log = drifting(300, drift=0.0)
+    found = fit(log, states=1, structure="diagonal", starts=1)
+    assert any("no better than each arm's mean" in said for said in found.warnings)
+    assert not fit(drifting(300), states=4, structure="diagonal", starts=1).warnings
+
+
+def test_a_short_log_is_predicted_as_well_as_by_an_ar_for_each_arm():
+    """100 rewards of four arms: shared states lost 0.2 per reward here."""
+    log = drifting(200, memory=0.97, noise=0.5)
+    seen = one_step(fit({name: column[:100] for name, column in log.items()}), log)
+    ours = -0.5 * (np.log(2 * np.pi * seen.stds**2) + seen.surprises**2)[100:].mean()
+    theirs = 0.0
+    for arm in range(4):
+        rewards = np.where(log["arm"] == arm, log["reward"], np.nan)
+        options = {"order": (1, 0, 0), "measurement_error": True}
+        ones = np.ones((200, 1))
+        model = SARIMAX(rewards[:100], ones[:100], **options)
+        params = model.fit(disp=0, maxiter=50, warn_convergence=False).params
+        theirs += SARIMAX(rewards, ones, **options).smooth(params).llf_obs[100:].sum() / 100
+    assert ours > theirs - 0.02
