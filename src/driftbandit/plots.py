@@ -6,12 +6,15 @@ import io
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from driftbandit import errors
 from driftbandit.result import ORACLE, Result
+
+with errors.needing("a plot"):
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 __all__ = ["COLORS", "comparison", "grid", "log_ticks", "note", "save"]
 

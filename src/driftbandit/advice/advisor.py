@@ -50,6 +50,7 @@ def advise(
         >>> advice.recommendation.choice, advice.system.stable
         ('kode', True)
     """
+    errors.require("advise", "jax")
     rows = checked_arms(arms, model)
     model.start_cov()  # says so if there is none
     usual = played.sizes(model.states, len(rows), model.spectral_radius)

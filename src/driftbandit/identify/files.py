@@ -195,8 +195,9 @@ def _csv_blocks(reader: Any, name: str, width: int) -> Iterator[Block]:
 
 
 def _parquet(file: IO[bytes], name: str) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    with errors.needing(f"reading {name}"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
     faults = (pa.ArrowException, OSError)
     try:
@@ -252,7 +253,8 @@ def in_memory(data: Any, name: str) -> Table | None:
         return _mapping(data, name)
     if not hasattr(data, "__arrow_c_stream__"):  # pyarrow's, polars' and pandas' tables have it
         return None
-    import pyarrow as pa
+    with errors.needing(f"reading {name}"):
+        import pyarrow as pa
 
     try:
         table = pa.table(data)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special
+import scipy
 
 from driftbandit import errors, steady_state
 from driftbandit.model import LGDS, checked_arms, same_cov

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special
+import scipy
 
 from driftbandit import errors
 from driftbandit.model import LGDS, checked_arms
