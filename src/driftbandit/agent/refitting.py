@@ -46,7 +46,6 @@ class Refit:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        errors.require("Refit", "jax")
         errors.whole_number(self.after, "after", low=2)
         errors.number(self.growth, "growth", low=0)
         errors.whole_number(self.memory, "memory", low=self.after)

@@ -112,6 +112,7 @@ def _check_page(path: Path) -> None:
     name, folder = errors.printable(str(path)), errors.printable(str(path.parent))
     if path.suffix.lower() not in (".html", ".htm"):
         raise errors.InvalidInput("--html", f"is {name}", "end it in .html")
+    errors.require("--html", "jinja2", "matplotlib")
     if not path.parent.is_dir():
         raise errors.InvalidInput("--html", f"{folder} is no folder", "make it first")
     if path.is_dir() or not os.access(path.parent, os.W_OK):
