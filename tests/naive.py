@@ -13,6 +13,16 @@ import numpy as np
 import scipy.stats
 
 
+def highest(expected, bonuses=None):
+    """Place of the first score that is the highest but for 256 roundings of the largest parts."""
+    bonuses = np.zeros(len(expected)) if bonuses is None else bonuses
+    scores = [e + u for e, u in zip(expected, bonuses, strict=True)]
+    size = sum(
+        max([abs(x) for x in part if math.isfinite(x)], default=0) for part in (expected, bonuses)
+    )
+    return next(i for i, x in enumerate(scores) if x >= max(scores) - 256 * 2.0**-52 * size)
+
+
 def stationary_cov(transition, process_cov):
     """P3: Z = G Z G' + Q, as the linear system (I - G kron G) vec(Z) = vec(Q)."""
     d = len(transition)
@@ -216,7 +226,7 @@ def _play_optimistic(bonus, model, arms, rewards, parameters):
     played = []
     for t in range(len(rewards)):
         u = bonus(cov, transition, process_cov, reward_std, arms, **parameters)
-        arm = int(np.argmax([arms[i] @ mean + u[i] for i in range(len(arms))]))
+        arm = highest([arms[i] @ mean for i in range(len(arms))], u)
         played.append(arm)
         mean, cov = kalman_step(
             mean, cov, transition, process_cov, reward_std, arms[arm], rewards[t, arm]
@@ -247,7 +257,7 @@ def _play_kalman_oracle(model, arms, rewards, uniforms, rounds):
     estimate = np.zeros(len(transition))
     played = []
     for t in range(len(rewards)):
-        played.append(int(np.argmax([a @ estimate for a in arms])))
+        played.append(highest([a @ estimate for a in arms]))
         innovation = rewards[t] - arms @ estimate
         estimate = transition @ estimate + transition @ gain @ innovation
     return played
@@ -272,7 +282,7 @@ def _play_sliding_window_ucb(model, arms, rewards, uniforms, rounds, window=None
             else:
                 width = math.sqrt(2.0 * R**2 * math.log(1.0 / delta) / len(seen))
                 index[i] = sum(seen) / len(seen) + width
-        played.append(int(np.argmax(index)))
+        played.append(highest(index))
     return played
 
 
@@ -290,7 +300,7 @@ def _play_ucb(model, arms, rewards, uniforms, rounds, delta=0.1):
             else:
                 width = math.sqrt(2.0 * R**2 * math.log(1.0 / delta) / counts[i])
                 index[i] = sums[i] / counts[i] + width
-        arm = int(np.argmax(index))
+        arm = highest(index)
         counts[arm] += 1
         sums[arm] += rewards[t, arm]
         played.append(arm)
@@ -320,7 +330,7 @@ def _play_discounted_ucb(model, arms, rewards, uniforms, rounds, gamma=None, xi=
             else:
                 log_total = max(math.log(np.sum(counts)), 0.0)
                 index[i] = sums[i] / counts[i] + 2.0 * R * math.sqrt(xi * log_total / counts[i])
-        played.append(int(np.argmax(index)))
+        played.append(highest(index))
     return played
 
 
@@ -386,7 +396,7 @@ def _play_oful(model, arms, rewards, uniforms, rounds, delta=0.1, ridge=None, bo
         theta = V_inv @ b
         growth = math.sqrt(np.linalg.det(V / ridge))  # det V / ridge^d without overflow
         radius = R * math.sqrt(2.0 * math.log(growth / delta)) + math.sqrt(ridge) * bound
-        arm = int(np.argmax([a @ theta + radius * math.sqrt(a @ V_inv @ a) for a in arms]))
+        arm = highest(arms @ theta, [radius * math.sqrt(a @ V_inv @ a) for a in arms])
         V = V + np.outer(arms[arm], arms[arm])
         b = b + arms[arm] * rewards[t, arm]
         played.append(arm)
@@ -430,8 +440,8 @@ def _play_discounted_linucb(
         growth = 1.0 + L**2 * (1.0 - gamma ** (2 * t)) / (ridge * d * (1.0 - gamma**2))
         radius = math.sqrt(ridge) * bound
         radius += R * math.sqrt(2.0 * math.log(1.0 / delta) + d * math.log(growth))
-        index = [a @ V_inv @ b + radius * math.sqrt(a @ spread @ a) for a in arms]
-        played.append(int(np.argmax(index)))
+        widths = [radius * math.sqrt(a @ spread @ a) for a in arms]
+        played.append(highest([a @ V_inv @ b for a in arms], widths))
     return played
 
 
@@ -455,7 +465,8 @@ def _optimistic_ridge(arms, seen, rewards, weights, ridge, radius):
         V = V + w * np.outer(a, a)
         b = b + w * a * x
     V_inv = np.linalg.inv(V)
-    return int(np.argmax([a @ V_inv @ b + radius * math.sqrt(a @ V_inv @ a) for a in arms]))
+    widths = [radius * math.sqrt(a @ V_inv @ a) for a in arms]
+    return highest([a @ V_inv @ b for a in arms], widths)
 
 
 def _play_sliding_window_linucb(
@@ -562,7 +573,7 @@ def bonus_lookahead(mean, cov, transition, process_cov, reward_std, arms, steps=
             w = np.sqrt(max(sizes[-1], 0.0)) * directions[:, -1]
             m = arms @ ahead
             bonuses[i] += discount**h * (expected_highest(m, arms @ w) - m.max())
-            best = arms[np.argmax(m)]
+            best = arms[highest(m)]
             blind = riccati_step(blind, transition, process_cov, reward_std, best)
             seeing = riccati_step(seeing, transition, process_cov, reward_std, best)
             ahead = transition @ ahead
@@ -586,7 +597,7 @@ def _play_filtered(choose, model, arms, rewards):
 def _play_lookahead(model, arms, rewards, uniforms, rounds, steps=3, discount=0.8):
     def choose(t, mean, cov):
         u = bonus_lookahead(mean, cov, *model[:3], arms, steps, discount)
-        return np.argmax(arms @ mean + u)
+        return highest(arms @ mean, u)
 
     return _play_filtered(choose, model, arms, rewards)
 
@@ -609,7 +620,7 @@ def _play_thompson(model, arms, rewards, normals, rounds):
     """argmax <a, z~>, z~ = z + L e, P = L L'."""
 
     def choose(t, mean, cov):
-        return np.argmax(arms @ (mean + lower_factor(cov) @ normals[t]))
+        return highest(arms @ (mean + lower_factor(cov) @ normals[t]))
 
     return _play_filtered(choose, model, arms, rewards)
 
@@ -629,7 +640,7 @@ def information_ratio(mean, cov, model, arms, points):
     for row in drawn:
         z = mean + L @ row[:d]
         best_now.append(max(a @ z for a in arms))
-        later = int(np.argmax(arms @ (transition @ z + root @ row[d:])))
+        later = highest(arms @ (transition @ z + root @ row[d:]))
         groups.setdefault(later, []).append(z)
     regret = np.array([np.mean(best_now) - a @ mean for a in arms])
     information = np.zeros(k)
@@ -678,12 +689,12 @@ def _play_rollout(model, arms, rewards, uniforms, rounds, depth=3, scenarios=16,
                 s = b @ P @ b + reward_std**2
                 z = transition @ (z + P @ b * surprise[h] / np.sqrt(s) if s > 0 else z)
                 P = riccati_step(P, transition, process_cov, reward_std, b)
-                b = arms[np.argmax(arms @ z)]
+                b = arms[highest(arms @ z)]
                 total += discount**h * (b @ z)
         return arm @ mean + total / scenarios
 
     def choose(t, mean, cov):
-        return np.argmax([value(a, mean, cov) for a in arms])
+        return highest([value(a, mean, cov) for a in arms])
 
     return _play_filtered(choose, model, arms, rewards)
 
@@ -867,8 +878,8 @@ def path_bound(model, arms, bonus, states, rewards):
     regret = bound = 0.0
     for z, paid in zip(states, rewards, strict=True):
         u = bonus(cov, transition, process_cov, reward_std, arms)
-        played = int(np.argmax(arms @ mean + u))
-        best = int(np.argmax(arms @ z))
+        played = highest(arms @ mean, u)
+        best = highest(arms @ z)
         regret += arms[best] @ z - arms[played] @ z
         bound += u[played] - u[best] + 2 * np.linalg.norm(z - mean)
         arm, reward = arms[played], paid[played]
@@ -915,7 +926,7 @@ def noisy_regret_path(arms, states, rewards, played):
     total = 0.0
     path = np.zeros(len(played))
     for t in range(len(played)):
-        best = int(np.argmax([a @ states[t] for a in arms]))
+        best = highest([a @ states[t] for a in arms])
         total += rewards[t, best] - rewards[t, played[t]]
         path[t] = total
     return path

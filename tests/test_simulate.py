@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import os
 import subprocess
 import sys
 from typing import NamedTuple
@@ -58,7 +59,7 @@ def test_numbers_do_not_depend_on_the_company(systems, whole):
 
 
 def test_numbers_do_not_depend_on_workers(systems, whole, monkeypatch):
-    monkeypatch.setitem(engine.LIMITS, "cpu", engine.Limits(7, 1, 1e9))
+    monkeypatch.setitem(engine.LIMITS, "cpu", blocks.Limits(8, 1e9))
     results = [
         db.simulate(systems, policies=POLICIES, rounds=100, runs=6, seed=2, stream="x", workers=n)
         for n in (1, 3)
@@ -68,23 +69,84 @@ def test_numbers_do_not_depend_on_workers(systems, whole, monkeypatch):
     assert_same(results[0].regret, whole.regret)
 
 
-@pytest.mark.parametrize(("most", "memory"), [(1, 1e9), (4, 1e9), (13, 1e9), (512, 20e3)])
-def test_numbers_do_not_depend_on_blocks(monkeypatch, most, memory):
-    """Bit for bit where a last bit decides: Bernoulli systems are full of near ties.
+LAST_BIT = [
+    "idea",
+    "information_directed",
+    "oful",
+    "discounted_linucb",
+    "sliding_window_linucb",
+    "weighted_linucb",
+    "restarted_linucb",
+]
+"""Policies that on Bernoulli systems, whose arms are often equal, meet scores that are equal."""
 
-    Spans (the last case shortens them) only change the order in which regret is added up.
-    """
-    systems = db.families.sample("bernoulli", 8, seed=3)
-    study = {"policies": ["oful", "idea"], "rounds": 500, "seed": 1, "checkpoints": 1}
-    whole = db.simulate(systems, runs=3, **study)
-    monkeypatch.setitem(engine.LIMITS, "cpu", engine.Limits(most, 1, memory))
-    again = db.simulate(systems, runs=3, **study)
-    alone = db.simulate(systems[7:], runs=1, first_system=7, **study)
-    for name in study["policies"]:
-        np.testing.assert_allclose(again.regret[name], whole.regret[name], rtol=1e-13)
-        np.testing.assert_allclose(alone.regret[name][0, 0], whole.regret[name][7, 0], rtol=1e-13)
-        if memory == 1e9:
-            np.testing.assert_array_equal(again.regret[name], whole.regret[name])
+
+@pytest.fixture(scope="module")
+def tied():
+    """Systems full of ties, and how they are played."""
+    systems = db.families.sample("bernoulli", 24, states=6, arms=8, seed=0)
+    return systems, {"policies": LAST_BIT, "rounds": 300, "seed": 1}
+
+
+@pytest.fixture(scope="module")
+def tied_whole(tied):
+    systems, study = tied
+    return db.simulate(systems, runs=4, **study)
+
+
+def test_numbers_do_not_depend_on_the_number_of_runs(tied, tied_whole):
+    """Bit for bit, where a last bit would decide."""
+    systems, study = tied
+    one = db.simulate(systems, runs=1, **study)
+    for name in LAST_BIT:
+        np.testing.assert_array_equal(one.curves[name], tied_whole.curves[name][:, :1])
+
+
+def test_numbers_do_not_depend_on_the_other_systems(tied, tied_whole):
+    systems, study = tied
+    some = db.simulate(systems[7:12], runs=3, first_system=7, **study)
+    for name in LAST_BIT:
+        np.testing.assert_array_equal(some.curves[name], tied_whole.curves[name][7:12, :3])
+
+
+def test_numbers_do_not_depend_on_what_others_remember(tied, tied_whole):
+    """A policy with a huge memory plays fewer lanes at a time; those beside it do not."""
+    systems, study = tied
+    company = ["discounted_linucb", "sliding_window_ucb(window=100000)"]
+    beside = db.simulate(systems[:2], runs=4, **(study | {"policies": company, "rounds": 130}))
+    alone = db.simulate(systems[:2], runs=4, **(study | {"policies": company[:1], "rounds": 130}))
+    name = company[0]
+    np.testing.assert_array_equal(beside.curves[name], alone.curves[name])
+
+
+@pytest.mark.parametrize(("lanes", "memory"), [(2, 1e9), (8, 1e9), (64, 100e3)])
+def test_decisions_do_not_depend_on_lanes(monkeypatch, tied, tied_whole, lanes, memory):
+    """Programs of another shape round differently; ties are broken the same all the same."""
+    systems, study = tied
+    monkeypatch.setitem(engine.LIMITS, "cpu", blocks.Limits(lanes, memory))
+    names = ["idea", "discounted_linucb"]
+    again = db.simulate(systems[:6], runs=2, **(study | {"policies": names}))
+    for name in names:
+        expected = tied_whole.curves[name][:6, :2]
+        np.testing.assert_allclose(again.curves[name], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_decisions_do_not_depend_on_the_instruction_set(tied, tied_whole, tmp_path):
+    """Another instruction set rounds differently; ties are broken the same all the same."""
+    code = """
+import sys, numpy as np, driftbandit as db
+systems = db.families.sample("bernoulli", 24, states=6, arms=8, seed=0)
+study = {"policies": sys.argv[2].split(","), "rounds": 300, "seed": 1}
+np.savez(sys.argv[1], **db.simulate(systems, runs=4, **study).curves)
+"""
+    names = ["idea", "oful", "discounted_linucb"]
+    flags = {"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}
+    command = [sys.executable, "-c", code, str(tmp_path / "curves.npz"), ",".join(names)]
+    subprocess.run(command, check=True, env=os.environ | flags)
+    with np.load(tmp_path / "curves.npz") as curves:
+        for name in names:
+            expected = tied_whole.curves[name]
+            np.testing.assert_allclose(curves[name], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_a_study_can_be_played_in_pieces(systems, whole):
@@ -98,10 +160,9 @@ def test_longer_and_wider_studies_begin_the_same(systems, whole):
     """More runs and more rounds only add; the horizon-tuned policies (rexp3) are left out."""
     more = db.simulate(systems, policies=["kode"], rounds=130, runs=8, seed=2, stream="x")
     shared = whole.checkpoints < 20
-    np.testing.assert_allclose(
+    np.testing.assert_array_equal(
         more.curves["kode"][:, :6, np.isin(more.checkpoints, whole.checkpoints[shared])],
         whole.curves["kode"][:, :, np.isin(whole.checkpoints, more.checkpoints) & shared],
-        rtol=1e-12,
     )
 
 
@@ -220,31 +281,36 @@ def test_all_rewards_and_one_reward_carry_the_same_noise():
 
 
 @pytest.mark.parametrize(
-    ("systems", "runs", "most"),
-    [(1, 1, 1), (1, 2000, 512), (1000, 10, 512), (7, 3, 5), (3, 7, 5), (1, 5, 4)],
+    ("systems", "runs", "lanes"),
+    [(1, 1, 2), (1, 2000, 64), (1000, 10, 64), (7, 3, 8), (3, 7, 4), (1, 5, 4)],
 )
-def test_blocks_cover_every_run_once(systems, runs, most):
-    plan = blocks.plan(systems, runs, 100, per_round=60, at_rest=1000, most=most, memory=1e9)
+def test_blocks_cover_every_run_once(systems, runs, lanes):
+    limits = blocks.Limits(lanes, 1e9)
+    plan = blocks.plan(systems, runs, 100, per_round=60, at_rest=1000, limits=limits)
     covered = []
     for block in plan.blocks():
-        assert block.systems.size == plan.block_systems
-        assert block.runs.size == plan.block_runs
-        assert block.systems.size * block.runs.size <= max(most, 2)
-        s, r = block.kept
-        covered += itertools.product(block.systems[:s], block.runs[:r])
-    assert sorted(covered) == list(itertools.product(range(systems), range(runs)))
+        assert block.systems.shape == block.runs.shape == (plan.lanes,) == (lanes,)
+        covered += zip(block.systems[: block.kept], block.runs[: block.kept], strict=True)
+    assert covered == list(itertools.product(range(systems), range(runs)))
+
+
+def test_the_plan_does_not_depend_on_the_study():
+    """Lanes and spans are what programs are compiled for."""
+    limits = blocks.Limits(64, 256e6)
+    plans = [
+        blocks.plan(systems, runs, 1000, per_round=60, at_rest=1000, limits=limits)
+        for systems, runs in [(1, 1), (1000, 10), (3, 10**6)]
+    ]
+    assert len({(plan.lanes, plan.span) for plan in plans}) == 1
 
 
 @pytest.mark.parametrize("per_round", [60, 4_000, 4_000_000])
 @pytest.mark.parametrize("at_rest", [1_000, 300_000])
 def test_blocks_stay_within_the_memory_budget(per_round, at_rest):
-    """Blocks shrink first, then spans; two runs are the least."""
-    memory = 256e6
-    plan = blocks.plan(
-        1000, 10, 10**6, per_round=per_round, at_rest=at_rest, most=512, memory=memory
-    )
-    runs = plan.block_systems * plan.block_runs
-    assert 8 * runs * (plan.span * per_round + at_rest) <= memory
+    """Lanes become fewer first, then spans shorter; two lanes are the least."""
+    limits = blocks.Limits(64, 256e6)
+    plan = blocks.plan(1000, 10, 10**6, per_round=per_round, at_rest=at_rest, limits=limits)
+    assert 8 * plan.lanes * (plan.span * per_round + at_rest) <= limits.memory
     assert plan.span >= 1
 
 
@@ -269,16 +335,14 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def test_large_states_are_counted():
-    """A policy that remembers a lot gets smaller blocks."""
+    """A policy that remembers a lot plays fewer lanes at a time."""
     model, arms = db.families.sample("gaussian", states=2, arms=3)[0]
-    systems = [(model, arms)]
-    sizes = []
-    for window in (10, 100_000):
+    lanes = []
+    for window in (10, 1_000_000):
         policy = db.policies.make("sliding_window_ucb", window=window)
-        players = {"x": stacking.prepared(policy, systems, 100)}
-        plan = engine._plan(systems, 10_000, 100, players, jax.devices("cpu")[0])
-        sizes.append(plan.block_runs)
-    assert sizes[1] * 100_000 * 8 < 256e6 < sizes[0] * 100_000 * 8
+        player = stacking.prepared(policy, [(model, arms)], 100)
+        lanes.append(engine._sized(player, jax.devices("cpu")[0]).lanes)
+    assert lanes[1] * 1_000_000 * 8 < 256e6 < lanes[0] * 1_000_000 * 8
 
 
 def test_models_with_and_without_initial_cov_mix():

@@ -14,10 +14,13 @@ import numpy as np
 import scipy
 
 __all__ = [
+    "TIED",
     "Array",
     "decay",
     "dots",
+    "first_highest",
     "inverse",
+    "largest",
     "lower_factor",
     "namespace",
     "normal_cdf",
@@ -71,6 +74,51 @@ def put(array: Array, index: Array, value: Array) -> Array:
     xp = namespace(array)
     here = xp.arange(array.shape[0]) == index
     return xp.where(xp.reshape(here, (-1,) + (1,) * (array.ndim - 1)), value, array)
+
+
+TIED = 256
+"""Roundings within which two scores are equal: those of a dozen products of a few dozen terms."""
+
+
+def first_highest(scores: Array, size: Array | None = None) -> Array:
+    """Index of the first score along the last axis that is the highest up to rounding.
+
+    Equal arms and symmetric designs have scores that are equal on paper. In arithmetic the last
+    bit tells them apart, and that bit depends on the processor. So scores within ``TIED`` roundings
+    of the highest count as equal to it, and the first of them is meant.
+
+    Args:
+        scores: shape (…, k); infinite ones are higher than all others.
+        size: what rounding errors are relative to, shape (…); None: the largest finite |score|.
+
+    Returns:
+        Shape (…).
+
+    Example:
+        >>> int(first_highest(np.array([0.3, 0.1 + 0.2, 0.2])))  # 0.1 + 0.2 > 0.3 by one rounding
+        0
+    """
+    xp = namespace(scores)
+    top = xp.max(scores, axis=-1)
+    if size is None:
+        size = largest(scores)
+    floor = (top - TIED * float(np.finfo(scores.dtype).eps) * size)[..., None]
+    if xp is np:
+        return (scores >= floor).argmax(axis=-1)
+    last = scores.shape[-1] - 1  # where a score is no number
+    places = xp.arange(scores.shape[-1], dtype=xp.int32)
+    return xp.min(xp.where(scores >= floor, places, last), axis=-1)
+
+
+def largest(values: Array) -> Array:
+    """The largest finite |x| along the last axis."""
+    xp = namespace(values)
+    sizes = xp.abs(values)
+    if xp is np and values.ndim == 1:
+        most = sizes.max()
+        if most < math.inf:  # the usual case, without the copy that follows
+            return most
+    return xp.max(xp.where(xp.isfinite(sizes), sizes, 0.0), axis=-1)
 
 
 def inverse(matrix: Array) -> Array:

@@ -12,6 +12,7 @@ from driftbandit.agent.screening import Screen
 from driftbandit.kalman import Belief
 from driftbandit.model import checked_arms
 from driftbandit.policies import Policy, Problem
+from driftbandit.policies.base import first_best
 
 __all__ = ["Choice", "Chosen", "by_columns", "choose", "screen_of"]
 
@@ -134,16 +135,16 @@ def _highest(
         problem = problem._replace(arms=offer.arms)
     if len(offer.arms) <= BLOCK or policy.compares:
         return _first(*policy.scores(state, problem))
-    best, highest = (0, 0.0, 0.0), -math.inf
     blocks = None if screen is None else screen.blocks(policy, problem, state, BLOCK)
-    for begin in range(0, len(offer.arms), BLOCK) if blocks is None else blocks:
-        block = problem._replace(arms=offer.arms[begin : begin + BLOCK])
-        place, mean, bonus = _first(*policy.scores(state, block))
-        if mean + bonus > highest:
-            best, highest = (begin + place, mean, bonus), mean + bonus
-    return best
+    begins = range(0, len(offer.arms), BLOCK) if blocks is None else blocks
+    scored = [
+        policy.scores(state, problem._replace(arms=offer.arms[begin : begin + BLOCK]))
+        for begin in begins
+    ]
+    place, mean, bonus = _first(*map(np.concatenate, zip(*scored, strict=True)))
+    return begins[place // BLOCK] + place % BLOCK, mean, bonus
 
 
 def _first(expected: np.ndarray, bonuses: np.ndarray) -> tuple[int, float, float]:
-    place = int((expected + bonuses).argmax())
+    place = int(first_best(expected, bonuses))
     return place, expected.item(place), bonuses.item(place)

@@ -46,7 +46,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit.arrays import dots
+from driftbandit.arrays import TIED, dots
 from driftbandit.policies import Policy, Problem
 from driftbandit.policies.outline import Outline
 
@@ -56,6 +56,8 @@ EPSILON = 2.0**-24
 """Relative rounding error of single precision."""
 SHORTEST, WIDEST, LOUDEST = 2.0**-29, 2.0**20, 2.0**20
 """Bounds of ‖a‖, of ‖a‖ / q, and of σ, within which doubts are proven."""
+TIE = 2 * TIED * 2.0**-52
+"""By how much at most the scores of tied arms differ, in the unit of scores."""
 MOST = 64
 """Of so many arms at most one may remain, or it is no faster than scoring them all."""
 WORK = 10**6
@@ -130,13 +132,14 @@ class Screen:
             expected, bonuses = policy.scores(state, part)
             scores = expected + bonuses
             doubts = self._doubts(found, scaled)
-            found = found[scores + doubts >= (scores - doubts).max()]
+            floor = (scores - doubts).max() - TIE * scaled.top
+            found = found[scores + doubts >= floor]
         return found
 
     def _leaders(self, scaled: _Scaled) -> np.ndarray:
         """The arms that single precision cannot tell from the best."""
-        floor = self._rough(scaled, self._highest)
-        return np.flatnonzero(self._highest >= floor)
+        floor = np.float32(self._rough(scaled, self._highest) - TIE)
+        return np.flatnonzero(self._highest >= np.nextafter(floor, np.float32(-np.inf)))
 
     def _rough(self, scaled: _Scaled, highest: np.ndarray) -> float:
         """Fill in rough + doubt of every arm; return the highest rough − doubt seen."""

@@ -28,11 +28,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.arrays import Array
+from driftbandit.arrays import Array, first_highest, largest
 from driftbandit.model import LGDS
 from driftbandit.policies.outline import Outline
 
-__all__ = ["Noise", "Policy", "Problem", "Scores", "highest"]
+__all__ = ["Noise", "Policy", "Problem", "Scores", "first_best", "highest"]
 
 
 class Problem(NamedTuple):
@@ -67,10 +67,14 @@ def highest(scores: Scores) -> Callable[[Any, Problem, Array], Array]:
     """``choose`` of a policy that plays the highest score, the first of equal ones."""
 
     def choose(state: Any, problem: Problem, noise: Array) -> Array:
-        expected, bonuses = scores(state, problem)
-        return (expected + bonuses).argmax()
+        return first_best(*scores(state, problem))
 
     return choose
+
+
+def first_best(expected: Array, bonuses: Array) -> Array:
+    """The first arm whose expected reward plus bonus is the highest, up to rounding."""
+    return first_highest(expected + bonuses, largest(expected) + largest(bonuses))
 
 
 @dataclasses.dataclass(frozen=True)

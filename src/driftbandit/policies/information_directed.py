@@ -30,7 +30,7 @@ import numpy as np
 import scipy
 
 from driftbandit import errors, kalman
-from driftbandit.arrays import Array, lower_factor, namespace
+from driftbandit.arrays import TIED, Array, first_highest, largest, lower_factor, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, factor
 from driftbandit.policies.base import Noise, Policy, Problem
@@ -65,7 +65,7 @@ def regret_and_information(belief: Belief, problem: Problem) -> tuple[Array, Arr
     expected = arms @ belief.mean
     regret = xp.mean(xp.max(expected[:, None] + deviations, axis=0)) - expected
     later = (belief.mean + spread) @ model.transition.T + constants["shocks"]
-    best = (arms @ later.T).argmax(axis=0)
+    best = first_highest(later @ arms.T)
     chosen = xp.astype(best[:, None] == xp.arange(arms.shape[0]), deviations.dtype)  # n × k
     counts = xp.sum(chosen, axis=0)
     sums = deviations @ chosen  # of arm a's deviations where b is best
@@ -73,11 +73,22 @@ def regret_and_information(belief: Belief, problem: Problem) -> tuple[Array, Arr
     return regret, between / kalman.spread(belief.cov, model, arms).variance
 
 
+def _rounding(values: Array) -> float:
+    return TIED * float(np.finfo(values.dtype).eps)
+
+
+def _differences(values: Array) -> Array:
+    """x_a − x_b of every pair; zero where it is rounding, so that equal arms are equal."""
+    difference = values[:, None] - values[None, :]
+    same = abs(difference) <= _rounding(values) * largest(values)
+    return namespace(values).where(same, 0.0, difference)
+
+
 def shares(regret: Array, information: Array) -> tuple[Array, Array]:
     """The least ratio of every pair (a, b), and the chance q of a in it; k × k each."""
     xp = namespace(regret)
-    more, regret_b = regret[:, None] - regret[None, :], regret[None, :]
-    richer, rich_b = information[:, None] - information[None, :], information[None, :] + LEAST
+    more, regret_b = _differences(regret), regret[None, :]
+    richer, rich_b = _differences(information), information[None, :] + LEAST
     one = xp.ones((), dtype=regret.dtype)
     inside = regret_b / xp.where(more == 0, one, more)
     inside = inside - 2 * rich_b / xp.where(richer == 0, one, richer)
@@ -89,7 +100,7 @@ def shares(regret: Array, information: Array) -> tuple[Array, Array]:
 
     share, least = inside, ratio(inside)
     for end in (0.0, 1.0):
-        better = ratio(end + 0 * least) < least
+        better = ratio(end + 0 * least) < (1 - _rounding(least)) * least
         share, least = xp.where(better, end, share), xp.where(better, ratio(end + 0 * least), least)
     return least, share
 
@@ -101,7 +112,7 @@ def choose(belief: Belief, problem: Problem, noise: Array) -> Array:
     k = least.shape[0]
     order = xp.arange(k)
     once = xp.where(order[:, None] <= order[None, :], least, math.inf)  # (b, a) is (a, b) again
-    pair = xp.reshape(once, (k * k,)).argmin()
+    pair = first_highest(-xp.reshape(once, (k * k,)), xp.min(once))
     return xp.where(noise < xp.reshape(share, (k * k,))[pair], pair // k, pair % k)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import sphere, steady_state
-from driftbandit.arrays import Array, namespace
+from driftbandit.arrays import Array, first_highest
 from driftbandit.model import LGDS
 from driftbandit.policies.base import Policy, Problem
 
@@ -48,7 +48,7 @@ def _started(model: LGDS, gain: Array) -> tuple[Mapping[str, Any], OracleState]:
 
 def choose(state: OracleState, problem: Problem, noise: Array) -> Array:
     """Argmax ⟨a, z̃⟩."""
-    return namespace(state.mean).argmax(problem.arms @ state.mean)
+    return first_highest(problem.arms @ state.mean)
 
 
 def on_sphere(state: OracleState, problem: Problem, noise: Array) -> Array:

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors, kalman, sphere
-from driftbandit.arrays import Array, namespace, or_infinite
+from driftbandit.arrays import Array, first_highest, namespace, or_infinite
 from driftbandit.envelope import gain
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
@@ -75,7 +75,7 @@ def bonus(belief: Belief, model: LGDS, arms: Array, weights: Array) -> Array:
     mean = model.transition @ belief.mean
     predictions, slopes = [arms @ mean], [move @ arms.T]
     for _ in range(1, weights.shape[0]):
-        move = plan.passed_on(move, arms[predictions[-1].argmax()])
+        move = plan.passed_on(move, arms[first_highest(predictions[-1])])
         mean = model.transition @ mean
         predictions.append(arms @ mean)
         slopes.append(move @ arms.T)

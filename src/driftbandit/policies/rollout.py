@@ -27,7 +27,7 @@ import numpy as np
 import scipy
 
 from driftbandit import errors, kalman
-from driftbandit.arrays import Array, namespace, or_infinite
+from driftbandit.arrays import Array, first_highest, namespace, or_infinite
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import idea
@@ -92,7 +92,7 @@ def values(belief: Belief, problem: Problem, tried: Array) -> Array:
         means, covs = _surprised(means, covs, model, played, surprise)
         predictions = means @ arms.T
         total = total + weights[step] * xp.max(predictions, axis=-1)
-        played = arms[predictions.argmax(axis=-1)]
+        played = arms[first_highest(predictions)]
     return tried @ belief.mean + xp.mean(total, axis=-1)
 
 
@@ -101,10 +101,10 @@ def choose(belief: Belief, problem: Problem, noise: Array) -> Array:
     xp = namespace(belief.cov)
     model, arms, _ = problem
     if arms.shape[0] <= TRIED:
-        return values(belief, problem, arms).argmax()
+        return first_highest(values(belief, problem, arms))
     promise = arms @ belief.mean + idea.bonus(belief.cov, model, arms)
     places = xp.sort(xp.argsort(-promise, stable=True)[:TRIED])
-    return places[values(belief, problem, arms[places]).argmax()]
+    return places[first_highest(values(belief, problem, arms[places]))]
 
 
 def policy(depth: int = 3, scenarios: int = 16, discount: float = 0.8) -> Policy:

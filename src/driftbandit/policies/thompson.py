@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from driftbandit import kalman, sphere
-from driftbandit.arrays import Array, lower_factor
+from driftbandit.arrays import Array, first_highest, lower_factor
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies.base import Noise, Policy, Problem
@@ -28,7 +28,7 @@ def drawn(belief: Belief, noise: Array) -> Array:
 
 def choose(belief: Belief, problem: Problem, noise: Array) -> Array:
     """The best arm in the drawn state."""
-    return (problem.arms @ drawn(belief, noise)).argmax()
+    return first_highest(problem.arms @ drawn(belief, noise))
 
 
 def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:

@@ -1,4 +1,10 @@
-"""How a study is cut: blocks of runs that fit a memory budget, spans of rounds within them."""
+"""How a study is cut: blocks of lanes, each of which plays one run, and spans of rounds.
+
+A compiler rounds differently for other shapes, and a run's numbers must not depend on how many
+others are played. So every block of a program has the same number of lanes, whatever the study:
+it depends on the device, the system's shape and, where a policy remembers a lot, on the policy.
+Lanes that are left over repeat the last run, and what they play is thrown away.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +13,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Block", "Plan", "checkpoints", "plan"]
+__all__ = ["Block", "Limits", "Plan", "checkpoints", "lanes", "plan"]
 
-SPAN = 64
+SPAN = 128
 """Rounds per compiled call: long enough to hide the call, short enough to stay in cache."""
+LEAST_LANES = 2
+"""A single lane is compiled to other products."""
+
+
+class Limits(NamedTuple):
+    """How much is played at once."""
+
+    lanes: int
+    """Runs per block, a power of two."""
+    memory: float
+    """Bytes per block."""
 
 
 class Block(NamedTuple):
-    """Which systems and runs are played together; ``kept`` of each are real, the rest padding."""
+    """What each lane plays; the first ``kept`` are real, the rest are left over."""
 
     systems: np.ndarray
     runs: np.ndarray
-    kept: tuple[int, int]
+    kept: int
 
 
 class Plan(NamedTuple):
@@ -26,56 +43,52 @@ class Plan(NamedTuple):
 
     systems: int
     runs: int
-    block_systems: int
-    block_runs: int
+    lanes: int
     span: int
 
     def blocks(self) -> Iterator[Block]:
-        """Every block, in order; a last, smaller one is filled up by repeating its last member."""
-        for s in range(0, self.systems, self.block_systems):
-            for r in range(0, self.runs, self.block_runs):
-                systems = np.arange(s, s + self.block_systems)
-                runs = np.arange(r, r + self.block_runs)
-                kept = min(self.systems - s, systems.size), min(self.runs - r, runs.size)
-                yield Block(
-                    np.minimum(systems, self.systems - 1), np.minimum(runs, self.runs - 1), kept
-                )
+        """Every block, in order: systems one after the other, each with all of its runs."""
+        total = self.systems * self.runs
+        for first in range(0, total, self.lanes):
+            pairs = np.minimum(np.arange(first, first + self.lanes), total - 1)
+            kept = min(self.lanes, total - first)
+            yield Block(pairs // self.runs, pairs % self.runs, kept)
+
+
+def lanes(limits: Limits, at_rest: int) -> int:
+    """The most lanes, a power of two, whose ``at_rest`` numbers each fit into the memory."""
+    count = limits.lanes
+    while count > LEAST_LANES and 8 * count * at_rest > limits.memory:
+        count //= 2
+    return count
 
 
 def plan(
-    systems: int,
-    runs: int,
-    rounds: int,
-    *,
-    per_round: int,
-    at_rest: int,
-    most: int,
-    memory: float,
+    systems: int, runs: int, rounds: int, *, per_round: int, at_rest: int, limits: Limits
 ) -> Plan:
-    """Choose block sizes so that at most ``most`` runs, and ``memory`` bytes, are in flight.
-
-    A block never has fewer than two runs: a single one is compiled to other products, which round
-    differently, and a run's numbers must not depend on the block it is played in.
+    """Lanes first become fewer, down to eight, then spans shorter, until a block fits the memory.
 
     Args:
         systems: how many systems.
         runs: runs of each.
         rounds: rounds of each run.
-        per_round: numbers a run holds for every round of a span.
+        per_round: numbers a lane holds for every round of a span.
         at_rest: numbers it holds besides.
-        most: runs in flight.
-        memory: bytes in flight.
+        limits: of the device.
     """
-    span = int(max(1, min(SPAN, rounds, memory / (2 * 8 * 2 * per_round))))
-    fits = int(max(2, min(most, memory / (8 * (span * per_round + at_rest)))))
-    block_runs = max(2, _even(runs, fits))
-    return Plan(systems, runs, _even(systems, fits // block_runs), block_runs, span)
+    span = min(SPAN, 1 << (rounds - 1).bit_length())  # few sizes, so that studies share programs
+    count = lanes(limits, at_rest)
 
+    def too_much() -> bool:
+        return 8 * count * (span * per_round + at_rest) > limits.memory
 
-def _even(total: int, most: int) -> int:
-    """The size of the pieces when ``total`` is cut into as few as possible, as even as possible."""
-    pieces = -(-total // max(1, most))
-    return -(-total // pieces)
+    while too_much() and count > 8:
+        count //= 2
+    while too_much() and span > 1:
+        span //= 2
+    while too_much() and count > LEAST_LANES:
+        count //= 2
+    return Plan(systems, runs, count, span)
 
 
 def checkpoints(rounds: int, count: int = 40) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.machine import cores
 from driftbandit.model import LGDS
-from driftbandit.policies import Policy, Problem
+from driftbandit.policies import Policy
 from driftbandit.result import Result, Timing
 from driftbandit.simulation import blocks, checks, draws, programs, stacking
 from driftbandit.simulation.checks import System
@@ -26,18 +26,7 @@ __all__ = ["simulate"]
 Progress = Callable[[float], None]
 
 
-class Limits(NamedTuple):
-    """How much is played at once."""
-
-    runs: int
-    """Most runs per block."""
-    share: int
-    """A small study is cut into eight blocks of at least this many runs, for cores to share."""
-    memory: float
-    """Bytes per block."""
-
-
-LIMITS = {"cpu": Limits(512, 128, 256e6), "gpu": Limits(65_536, 65_536, 8e9)}
+LIMITS = {"cpu": blocks.Limits(64, 256e6), "gpu": blocks.Limits(32_768, 8e9)}
 """On a CPU what stays in cache, on a GPU what keeps it busy."""
 
 
@@ -133,9 +122,9 @@ def simulate(
     }
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
     job = _Job(
-        _plan(systems, runs, rounds, players, target),
+        _plan(systems, runs, rounds, target),
         stacking.environment(systems),
-        players,
+        {label: _sized(player, target) for label, player in players.items()},
         blocks.checkpoints(rounds, checkpoints),
         rounds,
         {role: draws.role_key(seed, stream, role) for role in roles},
@@ -167,7 +156,7 @@ def simulate(
 class _Job(NamedTuple):
     plan: blocks.Plan
     environment: programs.Environment
-    players: dict[str, stacking.Player]
+    players: dict[str, _Sized]
     checkpoints: np.ndarray
     rounds: int
     roles: dict[str, draws.Key]
@@ -176,27 +165,37 @@ class _Job(NamedTuple):
     dtype: Any
     device: Any
 
-    def marks(self, first: int) -> np.ndarray:
-        """Checkpoints × span: whether each round of the span that starts at ``first`` counts."""
-        rounds = first + np.arange(self.plan.span)
-        return (rounds < self.checkpoints[:, None]).astype(self.dtype)
+    def parts(self, label: str) -> list[slice]:
+        """The lanes of a block that a policy plays together: all, unless it remembers a lot."""
+        size = min(self.plan.lanes, self.players[label].lanes)
+        return [slice(begin, begin + size) for begin in range(0, self.plan.lanes, size)]
 
 
-def _plan(
-    systems: list[System], runs: int, rounds: int, players: dict[str, stacking.Player], device: Any
-) -> blocks.Plan:
-    limits = LIMITS["cpu" if device.platform == "cpu" else "gpu"]
+class _Sized(NamedTuple):
+    """A player, and how many lanes of it fit into memory."""
+
+    player: stacking.Player
+    lanes: int
+
+
+def _limits(device: Any) -> blocks.Limits:
+    return LIMITS["cpu" if device.platform == "cpu" else "gpu"]
+
+
+def _sized(player: stacking.Player, device: Any) -> _Sized:
+    held = sum(leaf[0].size for leaf in jax.tree.leaves((player.problem, player.state)))
+    return _Sized(player, blocks.lanes(_limits(device), 3 * held + player.workspace))
+
+
+def _plan(systems: list[System], runs: int, rounds: int, device: Any) -> blocks.Plan:
     arms, states = systems[0][1].shape
-    remembered = sum(leaf[0].size for p in players.values() for leaf in jax.tree.leaves(p.state))
-    working = max(player.workspace for player in players.values())
     return blocks.plan(
         len(systems),
         runs,
         rounds,
         per_round=4 * arms + 2 * states,
-        at_rest=6 * states * states + 4 * arms * states + 3 * remembered + working,
-        most=min(limits.runs, max(limits.share, -(-len(systems) * runs // 8))),
-        memory=limits.memory,
+        at_rest=6 * states * states + 4 * arms * states,
+        limits=_limits(device),
     )
 
 
@@ -209,33 +208,72 @@ class _Block(NamedTuple):
     keys: dict[str, draws.Key]
     z: Any
     environment: programs.Environment
-    problems: dict[str, Problem]
-    states: dict[str, Any]
+    seats: dict[str, list[_Seat]]
+
+
+class _Seat:
+    """A policy at some of a block's lanes: what it is handed every span, and where it stands."""
+
+    def __init__(self, lanes: slice, keys: Any, problem: Any, noise_std: Any, state: Any) -> None:
+        self.lanes, self.keys, self.problem, self.noise_std = lanes, keys, problem, noise_std
+        self.state = state
+        self.regret = noise_std * 0
+
+    def arguments(self, first: Any, count: Any, values: Any) -> tuple[Any, ...]:
+        """What the policy's program takes."""
+        whole = values.shape[1] == len(self.regret)
+        return (
+            *self.keys,
+            self.state,
+            self.regret,
+            first,
+            count,
+            values if whole else values[:, self.lanes],
+            self.problem,
+            self.noise_std,
+        )
+
+    def play(self, program: Any, first: Any, count: Any, values: Any) -> Any:
+        """Play a span, to the end; returns the regret after each of its rounds."""
+        self.state, self.regret, path = program(*self.arguments(first, count, values))
+        return jax.block_until_ready(path)
 
 
 def _on_device(job: _Job, block: blocks.Block) -> _Block:
-    runs = block.runs.size
-
-    def pick(leaf: np.ndarray) -> Any:
-        leaf = leaf[block.systems]
-        return leaf.astype(job.dtype) if leaf.dtype.kind == "f" else leaf
-
-    def per_run(leaf: np.ndarray) -> Any:
-        leaf = pick(leaf)
-        return np.broadcast_to(leaf[:, None], (leaf.shape[0], runs, *leaf.shape[1:]))
-
     def put(tree: Any) -> Any:
         return jax.device_put(tree, job.device)
 
+    def of_lanes(tree: Any, lanes: slice = slice(None)) -> Any:
+        """A lane has the arrays of its system to itself."""
+
+        def pick(leaf: np.ndarray) -> np.ndarray:
+            leaf = leaf[block.systems[lanes]]
+            return leaf.astype(job.dtype) if leaf.dtype.kind == "f" else leaf
+
+        return put(jax.tree.map(pick, tree))
+
+    def seat(sized: _Sized, lanes: slice) -> _Seat:
+        player = sized.player
+        roles = (draws.REWARD, player.role)
+        return _Seat(
+            lanes,
+            [draws.Key(*(word[lanes] for word in keys[role])) for role in roles],
+            of_lanes(player.problem, lanes),
+            environment.model.reward_std[lanes],
+            of_lanes(player.state, lanes),
+        )
+
     numbers = put((block.systems + job.first_system, block.runs))
-    keys = {role: programs.run_keys(put(key), *numbers) for role, key in job.roles.items()}
-    environment = put(jax.tree.map(pick, job.environment))
+    keys = {role: programs.lane_keys(put(key), *numbers) for role, key in job.roles.items()}
+    environment = of_lanes(job.environment)
     return _Block(
         keys,
         programs.start(keys[draws.START], environment),
         environment,
-        {label: put(jax.tree.map(pick, p.problem)) for label, p in job.players.items()},
-        {label: put(jax.tree.map(per_run, p.state)) for label, p in job.players.items()},
+        {
+            label: [seat(sized, lanes) for lanes in job.parts(label) if lanes.start < block.kept]
+            for label, sized in job.players.items()
+        },
     )
 
 
@@ -248,22 +286,6 @@ MOST_COMPILED = 128
 def _shape_key(tree: Any) -> Any:
     leaves, structure = jax.tree.flatten(tree)
     return structure, tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
-
-
-def _arguments(
-    block: _Block, role: str, label: str, first: Any, values: Any, marks: Any
-) -> tuple[Any, ...]:
-    """What a policy's program takes."""
-    return (
-        block.keys[draws.REWARD],
-        block.keys[role],
-        block.states[label],
-        first,
-        values,
-        block.problems[label],
-        block.environment.model.reward_std,
-        marks,
-    )
 
 
 def _compile(job: _Job) -> tuple[dict[str, Any], float]:
@@ -281,17 +303,17 @@ def _compile_missing(job: _Job) -> dict[str, Any]:
     """Compile what is not compiled yet, several programs at a time."""
     with programs.numerics(job.dtype):
         block = _on_device(job, next(job.plan.blocks()))
-        first = jax.device_put(np.uint32(0), job.device)
-        marks = jax.device_put(job.marks(0), job.device)
+        first, count = jax.device_put((np.uint32(0), np.int32(0)), job.device)
         program = programs.environment_program(job.plan.span)
-        arguments = (block.keys[draws.PROCESS], block.z, first, block.environment)
-        _, values = jax.eval_shape(program, *arguments)
-    wanted: dict[str, tuple[Any, tuple[Any, ...]]] = {"": (program, arguments)}
-    for label, player in job.players.items():
-        wanted[label] = (
-            programs.policy_program(player.rule, job.game, job.plan.span),
-            _arguments(block, player.role, label, first, values, marks),
-        )
+        arguments: tuple[Any, ...] = (block.keys[draws.PROCESS], block.z, first, block.environment)
+        values = jax.eval_shape(program, *arguments)[1]
+        wanted: dict[str, tuple[Any, tuple[Any, ...]]] = {"": (program, arguments)}
+        for label, sized in job.players.items():
+            seat = block.seats[label][0]
+            shape = (values.shape[0], len(seat.regret), *values.shape[2:])
+            part = jax.ShapeDtypeStruct(shape, values.dtype)
+            program = programs.policy_program(sized.player.rule, job.game, job.plan.span)
+            wanted[label] = (program, seat.arguments(first, count, part))
 
     keys = {
         label: (program, _shape_key(arguments), job.device)
@@ -324,8 +346,8 @@ def _play(
     job: _Job, compiled: dict[str, Any], workers: int, progress: Progress | None
 ) -> dict[str, np.ndarray]:
     plan = job.plan
-    shape = (plan.systems, plan.runs, len(job.checkpoints))
-    curves = {label: np.empty(shape) for label in job.players}
+    total = plan.systems * plan.runs
+    curves = {label: np.empty((total, len(job.checkpoints))) for label in job.players}
     all_blocks = list(plan.blocks())
     spans = range(0, job.rounds, plan.span)
     steps = len(all_blocks) * len(spans) * len(job.players)
@@ -338,39 +360,44 @@ def _play(
             if progress is not None:
                 progress(done / steps)
 
-    def play(block: blocks.Block) -> None:
+    def play(number: int, block: blocks.Block) -> None:
         with programs.numerics(job.dtype):
             here = _on_device(job, block)
             z = here.z
-            totals: dict[str, Any] = dict.fromkeys(job.players, 0.0)
             for first in spans:
-                now = jax.device_put(np.uint32(first), job.device)
-                marks = jax.device_put(job.marks(first), job.device)
+                count = min(plan.span, job.rounds - first)
+                now, length = jax.device_put((np.uint32(first), np.int32(count)), job.device)
                 z, values = compiled[""](here.keys[draws.PROCESS], z, now, here.environment)
-                for label, player in job.players.items():
-                    if stop.is_set():
-                        return
-                    here.states[label], regret = compiled[label](
-                        *_arguments(here, player.role, label, now, values, marks)
-                    )
-                    totals[label] = jax.block_until_ready(totals[label] + regret)
+                marked = (job.checkpoints > first) & (job.checkpoints <= first + count)
+                rows = job.checkpoints[marked] - 1 - first
+                for label, seats in here.seats.items():
+                    for seat in seats:
+                        if stop.is_set():
+                            return
+                        path = seat.play(compiled[label], now, length, values)
+                        lanes = range(block.kept)[seat.lanes]
+                        if rows.size and lanes:
+                            begin = number * plan.lanes + lanes.start
+                            curve = curves[label][begin : begin + len(lanes)]
+                            curve[:, marked] = taken(path, rows)[:, : len(lanes)].T
                     step_done()
-            s, r = block.kept
-            rows = slice(block.systems[0], block.systems[0] + s)
-            columns = slice(block.runs[0], block.runs[0] + r)
-            for label, total in totals.items():
-                curves[label][rows, columns] = np.moveaxis(np.asarray(total), 0, -1)[:s, :r]
+
+    def taken(path: Any, rows: np.ndarray) -> np.ndarray:
+        """Rows of a path: on a CPU it is read where it lies, from a GPU only these are fetched."""
+        path = np.asarray(path) if job.device.platform == "cpu" else path
+        return np.asarray(path[rows])
 
     # A GPU is kept busy by one stream of work.
     shared = job.device.platform == "cpu" and not job.game.sphere
     with _factorizing if job.game.sphere else contextlib.nullcontext():
         pool = ThreadPoolExecutor(workers if shared else 1)
         try:
-            for finished in [pool.submit(play, block) for block in all_blocks]:
+            for finished in [pool.submit(play, *numbered) for numbered in enumerate(all_blocks)]:
                 finished.result()
         except BaseException:  # Ctrl-C too: let the workers leave at their next step
             stop.set()
             raise
         finally:
             pool.shutdown(cancel_futures=True)
-    return curves
+    shape = (plan.systems, plan.runs, len(job.checkpoints))
+    return {label: curve.reshape(shape) for label, curve in curves.items()}

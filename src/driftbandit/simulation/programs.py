@@ -1,8 +1,9 @@
 """The two compiled programs: the environment, and one policy playing it, for a span of rounds.
 
-Each is written for one run and mapped over runs (which share their system) and systems. Axes are
-always (rounds, systems, runs, …). A policy's program is its own, so its results do not depend on
-which other policies are compiled beside it.
+Each is written for one run and mapped over lanes: a lane is one run of one system, with arrays of
+its own. Axes are always (rounds, lanes, …). A policy's program is its own, so its results do not
+depend on which other policies are compiled beside it; and its shape depends on the policy and the
+system's shape alone (`blocks`), so that they do not depend on how many runs there are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.arrays import Array
+from driftbandit.arrays import Array, first_highest
 from driftbandit.model import LGDS
 from driftbandit.policies import Noise, Policy, Problem
 from driftbandit.policies.base import check_kinds
@@ -114,40 +115,29 @@ class Game(NamedTuple):
     """Whether all unit vectors are arms; ``values`` are then the state itself."""
 
 
-def _over_runs_and_systems(function: Callable, inside: tuple, outside: Any = 0) -> Callable:
-    """Map a one-run function over runs, then systems; ``inside`` says what differs by run.
-
-    ``None`` there: the same for all runs of a system; ``...``: the same for all systems too.
-    """
-    runs = tuple(None if axis is ... else axis for axis in inside)
-    systems = tuple(None if axis is ... else 0 if axis is None else axis for axis in inside)
-    return jax.vmap(jax.vmap(function, runs, outside), systems, outside)
-
-
 @jax.jit
-def run_keys(role: Key, systems: Array, runs: Array) -> Key:
-    """A role's key for every (system, run)."""
-    over_runs = jax.vmap(draws.run_key, (None, None, 0))
-    return jax.vmap(over_runs, (None, 0, None))(role, systems, runs)
+def lane_keys(role: Key, systems: Array, runs: Array) -> Key:
+    """A role's key for every lane."""
+    return jax.vmap(draws.run_key, (None, 0, 0))(role, systems, runs)
 
 
 @jax.jit
 def start(keys: Key, environment: Environment) -> Array:
-    """z(0), with the environment's mean and covariance, for every run."""
+    """z(0), with the environment's mean and covariance, for every lane."""
 
     def one_run(key: Key, environment: Environment) -> Array:
         factor = environment.start_factor
         states = jnp.arange(factor.shape[0])
         return environment.start_mean + factor @ draws.normal(key, 0, states, factor.dtype)
 
-    return _over_runs_and_systems(one_run, (0, None))(keys, environment)
+    return jax.vmap(one_run)(keys, environment)
 
 
 @functools.lru_cache(maxsize=64)
 def environment_program(span: int) -> Callable[..., Any]:
     """``(keys, z, first, environment) -> z, values`` for rounds first … first + span − 1.
 
-    ``values`` are ⟨a, z⟩ of every arm, rounds × systems × runs × k.
+    ``values`` are ⟨a, z⟩ of every arm, rounds × lanes × k.
     """
 
     def one_run(key: Key, z: Array, first: Array, environment: Environment) -> Any:
@@ -161,15 +151,14 @@ def environment_program(span: int) -> Callable[..., Any]:
         z, path = jax.lax.scan(move, z, shocks @ environment.process_factor.T)
         return z, path @ arms.T
 
-    return jax.jit(_over_runs_and_systems(one_run, (0, 0, ..., None), (0, 1)))
+    return jax.jit(jax.vmap(one_run, (0, 0, None, 0), (0, 1)))
 
 
 @functools.lru_cache(maxsize=256)
 def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
-    """Play ``span`` rounds from round ``first``; gives the state after them, and the regret.
+    """Play the first ``count`` of ``span`` rounds, from round ``first``.
 
-    ``marks`` is checkpoints × span of zeros and ones: which rounds of this span come before each
-    checkpoint; ``regret`` has one row per checkpoint, to be added up over spans.
+    Gives the state after them, the regret so far, and the same after each round, span × lanes.
     """
 
     def kept(state: Any, after: Any) -> Any:
@@ -230,28 +219,34 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
         after = rule.update(state, problem, arm, reward(every if rule.sees_all_rewards else arm))
         after = kept(state, after)
         if game.regret == "noisy":
-            return after, reward(jnp.argmax(values)) - reward(arm)
+            return after, reward(first_highest(values)) - reward(arm)
         if game.regret == "hindsight":
             return after, jnp.max(reward(every)) - reward(arm)
         return after, jnp.max(values) - values[arm]
 
-    everywhere = _over_runs_and_systems(one_round, (0, 0, 0, ..., 0, None, None))
+    everywhere = jax.vmap(one_round, (0, 0, 0, None, 0, 0, 0))
 
     def program(
         reward_keys: Key,
         policy_keys: Key,
         state: Any,
+        regret: Array,
         first: Array,
+        count: Array,
         values: Array,
         problem: Problem,
         noise_std: Array,
-        marks: Array,
     ) -> Any:
-        def play(state: Any, now: tuple[Array, Array]) -> Any:
-            return everywhere(reward_keys, policy_keys, state, *now, problem, noise_std)
+        def play(place: Array, now: tuple[Any, Array, Array]) -> Any:
+            state, regret, path = now
+            round_ = first + place.astype(jnp.uint32)
+            state, lost = everywhere(
+                reward_keys, policy_keys, state, round_, values[place], problem, noise_std
+            )
+            regret = regret + lost
+            return state, regret, path.at[place].set(regret)
 
-        rounds = first + jnp.arange(span, dtype=jnp.uint32)
-        state, regret = jax.lax.scan(play, state, (rounds, values))
-        return state, jnp.tensordot(marks, regret, axes=1)
+        path = jnp.zeros((span, *regret.shape), regret.dtype)
+        return jax.lax.fori_loop(0, count, play, (state, regret, path))
 
     return jax.jit(program)

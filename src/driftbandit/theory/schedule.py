@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors, kalman, steady_state
+from driftbandit.arrays import first_highest
 from driftbandit.model import LGDS, checked_arms, same_cov
 from driftbandit.policies.optimistic import Bonus
 from driftbandit.theory import checks
@@ -64,7 +65,7 @@ def exploration_schedule(
     covs = np.empty((rounds + 1, model.states, model.states))
     for t in range(rounds):
         covs[t] = P
-        played[t] = checks.bonuses(bonus, P, model, rows).argmax()
+        played[t] = first_highest(checks.bonuses(bonus, P, model, rows))
         with np.errstate(over="ignore", invalid="ignore"):
             P = kalman.riccati_step(P, model, rows[played[t]])
         if not np.isfinite(P).all():
