@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -79,7 +80,7 @@ def _place(policy: str) -> tuple[int, str]:
 def of_means(result: Result) -> dict[str, np.ndarray]:
     """The excess of every system's mean regret over its runs."""
     means = {policy: regret.mean(axis=1) for policy, regret in result.regret.items()}
-    return result._replace(regret=means).normalized()
+    return dataclasses.replace(result, regret=means).normalized()
 
 
 def agrees(row: Row) -> bool | None:
