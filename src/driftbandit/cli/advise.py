@@ -78,7 +78,7 @@ def command(
 ) -> None:
     """Say which policy to play on a system, and why.
 
-    One page: what each arm pays and teaches, the regret that nobody can beat, what the paper's
+    One page: what each arm pays and teaches, the lower bound on regret, what the paper's
     metric φ predicts about IDEA and Kalman-UCB, and a short simulation of IDEA, KODE and
     Kalman-UCB that meets the same states and noise with all of them. From these follows a
     recommendation, or the word that it does not matter, and what to beware of: a state that never

@@ -1,4 +1,4 @@
-"""What nobody can beat: the regret that is left when the state is known as well as it can be.
+"""Lower bounds on regret: what is left when the state is known as well as it can be.
 
 A policy plays well by what it knows, ẑ; the best arm follows the state itself, z. Both have the
 mean m = E z, and Cov ẑ = Z − P. So a round costs at least E max ⟨a, N(m, Z)⟩ − E max ⟨a, N(m, Z −
