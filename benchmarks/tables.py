@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -154,7 +155,8 @@ def advise() -> str:
     """What the command recommends for the example, word for word."""
     code = "from driftbandit.cli import main; main()"
     command = [sys.executable, "-c", code, "advise", "examples/plant.toml", "--json"]
-    done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=environment)
     said = json.loads(done.stdout)["recommendation"]
     lines = [said["headline"], *said["reasons"], *said["warnings"]]
     return "```text\n" + "\n".join(textwrap.fill(line, 100) for line in lines) + "\n```\n"
