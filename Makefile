@@ -4,9 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-NUMBERS := $(addprefix tests/test_,simulate.py every_policy.py beyond.py rivals.py beliefs.py em.py)
+NUMBERS := simulate every_policy beyond rivals beliefs em
+LIGHT := agent agent_history agent_hostile agent_kill agent_machine agent_names agent_threads \
+  agent_troubles constants discounted families huge kalman light lower_bounds metric mistakes \
+  model model_file schedule statistics steady_state system
 
-.PHONY: demo test numbers nightly bench lint clean
+.PHONY: demo test numbers light nightly bench lint clean
 
 demo: $(VENV)/demo  ## the paper's comparison, small: a table and a plot in under two minutes
 	$(BIN)/driftbandit simulate --family all --systems 20 --runs 4 --rounds 500 --plot demo.png
@@ -15,7 +18,12 @@ test: $(VENV)/test lint  ## lint, types and tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 numbers: $(VENV)/test  ## the tests that compare numbers, for runs under other XLA_FLAGS
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(NUMBERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(NUMBERS:%=tests/test_%.py)
+
+light:  ## the tests of the plain install, in an environment that holds numpy and scipy alone
+	$(PYTHON) -m venv --clear .venv-light
+	.venv-light/bin/python -m pip install --quiet --disable-pip-version-check . pytest hypothesis
+	.venv-light/bin/python -m pytest -p no:cacheprovider $(LIGHT:%=tests/test_%.py)
 
 lint: $(VENV)/test
 	$(BIN)/ruff check .
@@ -34,7 +42,7 @@ $(VENV)/made:
 	@touch $@
 
 $(VENV)/demo: $(VENV)/made pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all]'
 	@touch $@
 
 $(VENV)/test: $(VENV)/made pyproject.toml
@@ -46,4 +54,4 @@ $(VENV)/bench: $(VENV)/made pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis demo.png
+	rm -rf $(VENV) .venv-light .mypy_cache .pytest_cache .ruff_cache .hypothesis demo.png

@@ -3,8 +3,8 @@
     python benchmarks/agent.py --json benchmarks/results/agent.json
     python benchmarks/agent.py --decisions 20000 --arms 100000      # a small one
 
-Two measurements, each beside its rival in the same run, in turns, so that a busy machine slows
-both:
+Three measurements, two of them beside a rival in the same run, in turns, so that a busy machine
+slows both:
 
 1. ask and tell, d = k = 10, IDEA, a million times in one process: median and 99th percentile of a
    pair, and the memory on the way, which must not grow. The rival is the textbook's filter and
@@ -13,6 +13,8 @@ both:
 2. one ask among a million arms, d = 10. The rival is NumPy's arms @ F, F a factor of the covariance
    (d × d): any score with a bonus needs about that much. Best of ten, with as many threads as BLAS
    takes by itself, and with one: two that wait for each other on a busy machine show nothing.
+3. a reward that comes 10, 30 or 100 rounds late, and the next ask: what that takes more than a
+   reward in time, for each round that is filtered again. Median of a hundred.
 """
 
 from __future__ import annotations
@@ -150,6 +152,31 @@ def many_arms(arms: int, repeats: int = 10) -> dict[str, Any]:
     }
 
 
+def late_rewards(repeats: int = 100) -> dict[str, Any]:
+    """Microseconds for each round that a late reward makes the agent filter again."""
+    model, rows = db.families.sample("gaussian", states=10, arms=10, seed=1)[0]
+    agent = db.Agent(model, rows, window=200)
+    rng = np.random.default_rng(4)
+
+    def told(delay: int) -> float:
+        first = agent.ask()
+        for _ in range(delay):
+            decision = agent.ask()
+            agent.tell(decision, rng.standard_normal())
+        begin = time.perf_counter()
+        agent.tell(first, rng.standard_normal())
+        decision = agent.ask()
+        took = time.perf_counter() - begin
+        agent.tell(decision, rng.standard_normal())  # nothing stays open
+        return took
+
+    took = {delay: np.median([told(delay) for _ in range(repeats)]) for delay in (0, 10, 30, 100)}
+    return {
+        f"{delay} rounds late, us per round": float(1e6 * (took[delay] - took[0]) / delay)
+        for delay in (10, 30, 100)
+    }
+
+
 def main() -> None:
     """Measure both and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -163,6 +190,7 @@ def main() -> None:
         "numpy": np.__version__,
         "BLAS threads": threads,
         "ask and tell": pairs(options.decisions),
+        "late reward": late_rewards(),
         "one ask": many_arms(options.arms),
     }
     if blas_threads(1) is not None:

@@ -161,7 +161,7 @@ def cpu(figures: dict[str, float]) -> None:
     size = ROUNDS * RUNS
 
     ours, compiled, result = playing_seconds(**study, policies=["idea"])
-    figures["idea rounds/s"] = size / ours
+    figures["idea rounds/s"], figures["idea compile s"] = size / ours, compiled
     print(f"IDEA, d = k = {STATES}, float64, {RUNS} runs × {ROUNDS} rounds")
     print(f"  driftbandit        {ours / size * 1e6:8.3f} µs/round  (compile {compiled:.1f} s)")
     peak = peak_flops()
@@ -190,7 +190,7 @@ def cpu(figures: dict[str, float]) -> None:
 
     ucb, compiled, _ = playing_seconds(**study, policies=["ucb"])
     rival = pymab_seconds(ARMS, ROUNDS, RUNS)
-    figures["times pymab"] = rival / ucb
+    figures["times pymab"], figures["ucb rounds/s"] = rival / ucb, size / ucb
     print(f"UCB, {ARMS} arms, {RUNS} runs × {ROUNDS} rounds")
     print(f"  driftbandit        {ucb / size * 1e6:8.3f} µs/round  (compile {compiled:.1f} s)")
     print(f"  pymab, Rust        {rival / size * 1e6:8.3f} µs/round  → {rival / ucb:.1f} times")

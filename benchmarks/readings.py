@@ -55,7 +55,9 @@ def play(task: tuple[readings.Reading, str, int, int, str | None]) -> dict[str, 
         device=device,
         workers=1,
     )
-    by_system = result._replace(regret={p: r.mean(axis=1) for p, r in result.regret.items()})
+    by_system = dataclasses.replace(
+        result, regret={p: r.mean(axis=1) for p, r in result.regret.items()}
+    )
     return {
         "reading": str(reading),
         "family": family,

@@ -413,6 +413,6 @@ for name in ("gymnasium", "river"):
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
-        "driftbandit.adapters.gymnasium needs gymnasium: pip install 'driftbandit[gym]'",
-        "driftbandit.adapters.river needs river: pip install 'driftbandit[river]'",
+        "driftbandit.adapters.gymnasium needs gymnasium; install driftbandit[gym]",
+        "driftbandit.adapters.river needs river; install driftbandit[river]",
     ]

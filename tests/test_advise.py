@@ -383,12 +383,18 @@ def test_the_simulation_decides(simulated, headline, reason):
 @pytest.mark.parametrize(
     ("floor", "sentence"),
     [
-        (FLOOR, "IDEA loses 2.00 times what nobody can beat, 0.500 per round."),
-        (Floor(0.995, 0.001, None, ""), "Nobody can lose less than 0.995 per round; IDEA is there"),
-        (Floor(1e-9, 1e-8, None, ""), "Who saw all rewards would lose next to nothing."),
-        (Floor(0.1, 0.2, None, ""), "How little anybody must lose is not known to any digit."),
+        (
+            FLOOR,
+            "IDEA loses 2.00 times the lower bound on regret, which is 0.500 per round once the",
+        ),
+        (
+            Floor(0.995, 0.001, 500, ""),
+            "The lower bound on regret is 0.995 per round over the first 500 rounds; IDEA is there",
+        ),
+        (Floor(1e-9, 1e-8, None, ""), "The lower bound on regret is close to zero."),
+        (Floor(0.1, 0.2, None, ""), "The lower bound on regret is not known to any digit."),
         (Floor(1.1, 0.01, None, ""), "that IDEA lost less in these runs is luck."),
-        (Floor(None, None, None, "lost"), "How little anybody must lose is not known: lost."),
+        (Floor(None, None, None, "lost"), "The lower bound on regret is not known: lost."),
     ],
 )
 def test_the_floor_is_put_beside_the_best(floor, sentence):
@@ -418,9 +424,8 @@ def test_metric_and_simulation_are_compared(metric, rivals, agreement, sentence)
 
 def test_too_few_runs_claim_nothing_about_the_floor():
     few = simulation([FEW, FEW, FEW], low=math.nan)
-    assert "Nobody can lose less than 0.500 per round. Random" in " ".join(
-        said(simulated=few).reasons
-    )
+    sentence = "The lower bound on regret is 0.500 per round once the state has settled. Random"
+    assert sentence in " ".join(said(simulated=few).reasons)
 
 
 def test_nothing_to_decide():

@@ -258,7 +258,7 @@ def test_P16_wrong_actions_with_offsets():
     far = np.where(model.constants, -1e3 / model.stationary_mean(), rows[0])  # paid −1000
     rows = np.vstack([rows, far])
     P = steady_state.prediction_cov(model, rows[0])
-    found = theory.wrong_action_probability(model, rows, idea.bonus, P, accuracy=1e-2)
+    found = theory.wrong_action_probability(model, rows, idea.bonus, P, accuracy=1e-2).probability
     rng, n = np.random.default_rng(0), 100_000
     Z = model.stationary_cov()
     known = model.stationary_mean() + rng.standard_normal((n, 3)) @ factor(Z - P).T

@@ -13,7 +13,6 @@ from driftbandit import InvalidInput, kalman
 from driftbandit.agent import choosing, screening
 from driftbandit.kalman import Belief
 from driftbandit.policies import Problem, make, optimistic
-from engine_paths import states_and_rewards
 
 POLICIES = ("idea", "kalman_ucb(width=0.5)")
 ARMS = 1500
@@ -264,6 +263,8 @@ def test_bad_option():
 
 def test_the_batch_engine_with_many_arms():
     """P4, P9: regret of 2000 arms, also of the oracle, which never makes a k × k matrix."""
+    from engine_paths import states_and_rewards
+
     model, arms, rounds = system(), drawn("gaussian", count=2000), 10
     result = db.simulate(model, arms, ["idea", "kode", "kalman_oracle"], rounds=rounds, runs=2)
     G, Q, sigma = model.transition, model.process_cov, float(model.reward_std)

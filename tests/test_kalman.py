@@ -2,18 +2,13 @@
 
 import math
 
-import filterpy.kalman
-import jax
 import numpy as np
-import pykalman
 import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
 
-import driftbandit.simulation  # noqa: F401  (makes an LGDS a JAX pytree)
 import naive
 from driftbandit import LGDS, kalman
 from driftbandit.kalman import Belief
@@ -44,6 +39,10 @@ def under_numpy(function, *arguments):
 
 
 def under_jax(function, *arguments):
+    import jax
+
+    import driftbandit.simulation  # noqa: F401  (makes an LGDS a JAX pytree)
+
     with jax.enable_x64(True):
         result = jax.jit(function)(*arguments)
     assert all(leaf.dtype == np.float64 for leaf in jax.tree.leaves(result))
@@ -150,6 +149,8 @@ def test_P5_prior_is_the_start():
 
 @on_random_systems
 def test_P5_filter_and_smoother_agree_with_pykalman(seed, d):
+    import pykalman
+
     model, played, rewards, belief = problem(seed, d, rounds=40)
     other = pykalman.KalmanFilter(
         transition_matrices=model.transition,
@@ -174,6 +175,8 @@ def test_P5_filter_and_smoother_agree_with_pykalman(seed, d):
 
 @on_random_systems
 def test_P5_step_agrees_with_filterpy(seed, d):
+    import filterpy.kalman
+
     model, played, rewards, belief = problem(seed, d, rounds=40)
     other = filterpy.kalman.KalmanFilter(dim_x=d, dim_z=1)
     other.x, other.P = belief.mean[:, None], belief.cov
@@ -189,6 +192,8 @@ def test_P5_step_agrees_with_filterpy(seed, d):
 @pytest.mark.parametrize("noise_rank", [None, 1])
 @on_random_systems
 def test_P5_likelihood_filter_and_smoother_agree_with_statsmodels(seed, d, noise_rank):
+    from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
+
     model, played, rewards, belief = problem(seed, d, rounds=40, noise_rank=noise_rank)
     other = KalmanSmoother(k_endog=1, k_states=d)
     other.bind(rewards.copy())
@@ -217,6 +222,10 @@ RUNS, ROUNDS = 2000, 50
 @pytest.fixture(scope="module")
 def played_by_idea():
     """Per round and run: z(t), ẑ(t|t−1), P(t|t−1), ẑ(t|t), the innovation and its variance."""
+    import jax
+
+    import driftbandit.simulation  # noqa: F401  (makes an LGDS a JAX pytree)
+
     model, arms = random_system(3, d=3, k=5)
     rng = np.random.default_rng(3)
     z = rng.standard_normal((RUNS, 3)) @ factor(model.start_cov()).T

@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 import xml.etree.ElementTree as ElementTree
+from html import unescape
 from pathlib import Path
 
 import jax
@@ -168,8 +169,33 @@ def test_the_report_has_a_section_for_each(made, out):
     found = re.findall(r'<section id="(\w+)">', html)
     assert found == ["about", *NAMES, "settings"]
     assert html.count("<img ") == len(NAMES)
-    assert html.count("<table ") == len(NAMES) + 1  # Figure 3 has two
+    assert html.count("<table ") == len(NAMES) + 2  # Figure 3 has two, the summary one
     assert "4 systems × 2 runs × 20 rounds" in html
+
+
+def test_the_report_starts_with_a_verdict_on_each(made, out):
+    html = (out / "report.html").read_text()
+    top = html[html.index('<section id="about">') : html.index('<section id="table2">')]
+    top = unescape(top)
+    for name, target in paper.TARGETS.items():
+        short = target.summary(made[name].document)
+        assert re.search(r"reproduced?: \d+ of \d+$", short.verdict)
+        row = top[top.index(target.title) :]
+        row = row[: row.index("</tr>")]
+        assert row.index(short.verdict) < row.index(short.sentence)
+    assert "of 6 published growths of the median regret" in top
+
+
+def test_a_verdict_counts_what_came_out():
+    from driftbandit.paper.target import Summary
+
+    assert Summary.counted(0, 6, "medians") == (
+        "did not reproduce: 0 of 6",
+        "0 of 6 medians.",
+        "bad",
+    )
+    assert Summary.counted(2, 6, "medians").verdict == "partly reproduced: 2 of 6"
+    assert Summary.counted(6, 6, "medians")[::2] == ("reproduced: 6 of 6", "good")
 
 
 def test_a_report_of_one_target(made, out, tmp_path):
@@ -525,10 +551,14 @@ def test_the_report_reads_well_and_sorts(made, out):
             images = driver.find_elements(By.CSS_SELECTOR, "section .picture img")
             assert len(images) == len(NAMES)
             assert all(image.is_displayed() and image.size["height"] > 100 for image in images)
+            hints = driver.find_elements(By.CSS_SELECTOR, ".picture .hint")
+            wide = [image.size["width"] > width for image in images]
+            assert [hint.is_displayed() for hint in hints] == wide
+            assert any(wide) == (width < 600)
         set_width(driver, 1200)
         tables = driver.find_elements(By.CSS_SELECTOR, "section table")
-        assert len(tables) == len(NAMES) + 1
-        for table in tables:
+        assert len(tables) == len(NAMES) + 2
+        for table in tables[1:]:  # the summary's verdicts are words
             names = shown(table, 1)
             buttons = table.find_elements(By.CSS_SELECTOR, "thead button")
             assert len(buttons) == len(table.find_elements(By.CSS_SELECTOR, "thead th"))

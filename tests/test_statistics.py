@@ -1,5 +1,6 @@
 """Paired comparisons: against a textbook loop, against SciPy, and by their coverage."""
 
+import dataclasses
 import time
 import tracemalloc
 
@@ -213,8 +214,10 @@ def test_several_systems_are_compared_in_units_of_the_oracle(played):
 
 
 def test_one_system_or_no_oracle_are_compared_in_plain_regret(played):
-    alone = played._replace(regret={name: r[0] for name, r in played.regret.items()})
-    blind = played._replace(regret={k: r for k, r in played.regret.items() if k != "kalman_oracle"})
+    alone = dataclasses.replace(played, regret={name: r[0] for name, r in played.regret.items()})
+    blind = dataclasses.replace(
+        played, regret={k: r for k, r in played.regret.items() if k != "kalman_oracle"}
+    )
     for some in (alone, blind):
         expected = paired(some.regret["random"], some.regret["idea"])
         assert some.compare("idea")["random"] == expected

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from driftbandit import InvalidInput, study
+from driftbandit import MissingExtra, study
 
 SPECIFICATION = study.Specification(
     (study.Cell("gaussian"), study.Cell("bernoulli")),
@@ -145,7 +145,7 @@ def test_chunks_that_others_store_meanwhile(tmp_path, monkeypatch):
 
 def test_ray_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InvalidInput, match=r"^engine: .*pip install 'driftbandit\[ray\]'$"):
+    with pytest.raises(MissingExtra, match=r"^engine 'ray' needs Ray; install driftbandit\[ray\]$"):
         study.on_ray()
 
 

@@ -12,11 +12,12 @@ JAX is loaded by `simulate` and by studies alone; `Agent` and the mathematics ru
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from driftbandit import families, kalman, policies, statistics, steady_state, theory
+from driftbandit import errors, families, kalman, policies, statistics, steady_state, theory
 from driftbandit.agent import Agent, Decision, Refit
-from driftbandit.errors import InvalidInput, NotDetectable
+from driftbandit.errors import InvalidInput, MissingExtra, NotDetectable
 from driftbandit.model import LGDS
 from driftbandit.model_file import read as load_model
 from driftbandit.model_file import write as save_model
@@ -37,6 +38,7 @@ __all__ = [
     "Agent",
     "Decision",
     "InvalidInput",
+    "MissingExtra",
     "NotDetectable",
     "Refit",
     "Result",
@@ -71,12 +73,15 @@ _LAZY = {
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    """Without the lazy names where an extra is missing: `help` loads each name it is given."""
+    whole = all(map(importlib.util.find_spec, ("jax", "jinja2", "matplotlib", "pyarrow")))
+    return sorted({*globals(), *(_LAZY if whole else ())})
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'driftbandit' has no attribute {name!r}")
-    if _LAZY[name] == "driftbandit":
-        return importlib.import_module(f"driftbandit.{name}")
-    return getattr(importlib.import_module(_LAZY[name]), name)
+    with errors.needing(name):
+        if _LAZY[name] == "driftbandit":
+            return importlib.import_module(f"driftbandit.{name}")
+        return getattr(importlib.import_module(_LAZY[name]), name)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.special
+import scipy
 
 __all__ = [
     "TIED",

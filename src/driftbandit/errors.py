@@ -5,26 +5,45 @@ Every check names the argument, shows the value and says what would be right.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import importlib.util
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 __all__ = [
     "InvalidInput",
+    "MissingExtra",
     "NotDetectable",
     "closest",
     "covariance",
     "matrix",
+    "needing",
     "number",
     "printable",
+    "require",
     "whole_number",
 ]
 
 LARGEST = 1e150
 """Largest size of an entry: its square must still be a number."""
+EXTRAS = {
+    "gymnasium": ("gymnasium", "driftbandit[gym]"),
+    "jax": ("JAX", "driftbandit[sim]"),
+    "jinja2": ("jinja2", "driftbandit[report]"),
+    "markupsafe": ("jinja2", "driftbandit[report]"),
+    "matplotlib": ("matplotlib", "driftbandit[report]"),
+    "pandas": ("pandas", "pandas"),
+    "pyarrow": ("pyarrow", "driftbandit[io]"),
+    "ray": ("Ray", "driftbandit[ray]"),
+    "rich": ("rich", "driftbandit[cli]"),
+    "river": ("river", "driftbandit[river]"),
+    "typer": ("typer", "driftbandit[cli]"),
+}
+"""Libraries that the plain install leaves out: as people write them, and what brings them."""
 SYMMETRY_TOLERANCE = 1e-10
 """Largest asymmetry, or negative eigenvalue, relative to the largest entry of a covariance."""
 
@@ -49,6 +68,45 @@ class InvalidInput(ValueError):
 
 class NotDetectable(ValueError):
     """The asked-for steady state does not exist: an unstable mode is never seen."""
+
+
+class MissingExtra(ImportError):
+    """A library that the plain install leaves out is missing: the message names the extra."""
+
+    def __init__(self, what: str, library: str) -> None:
+        title, package = EXTRAS[library]
+        super().__init__(f"{what} needs {title}; install {package}", name=library)
+        self.what, self.library = what, library
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes whole."""
+        return type(self), (self.what, self.library)
+
+
+@contextlib.contextmanager
+def needing(what: str) -> Iterator[None]:
+    """Name the missing extra, and ``what`` needs it, where an import inside fails.
+
+    Example:
+        >>> with needing("a plot"):
+        ...     raise ModuleNotFoundError(name="matplotlib.figure")
+        Traceback (most recent call last):
+        driftbandit.errors.MissingExtra: a plot needs matplotlib; install driftbandit[report]
+    """
+    try:
+        yield
+    except (MissingExtra, ModuleNotFoundError) as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in EXTRAS:
+            raise
+        raise MissingExtra(what, library) from None
+
+
+def require(what: str, *libraries: str) -> None:
+    """Refuse before any work where a library that ``what`` needs is missing; load none of them."""
+    for library in libraries:
+        if importlib.util.find_spec(library) is None:
+            raise MissingExtra(what, library)
 
 
 def _shown(value: Any) -> str:

@@ -73,6 +73,30 @@ class LGDS:
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all numbers are equal; a start that was left open equals no given one."""
+        if not isinstance(other, LGDS):
+            return NotImplemented
+        return all(map(_equal, self._values(), other._values()))
+
+    def __hash__(self) -> int:
+        numbers = (None if value is None else value + 0.0 for value in self._values())  # no −0
+        return hash(tuple(None if value is None else value.tobytes() for value in numbers))
+
+    def __repr__(self) -> str:
+        size = f"LGDS({self.states} state{'s' * (self.states > 1)}"
+        transition: Any = self.transition
+        if not isinstance(transition, np.ndarray):  # inside a compiled program
+            return f"{size})"
+        return f"{size}, spectral radius {self.spectral_radius:.4g}, σ {self.reward_std:.4g})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Made anew where it arrives: checked, and with arrays that cannot be written to."""
+        return LGDS, self._values()
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
     @property
     def states(self) -> int:
         """d, the number of hidden states."""
@@ -243,6 +267,12 @@ class LGDS:
         for arm in played[::-1]:
             gramian = self.transition.T @ gramian @ self.transition + np.outer(arm, arm)
         return gramian
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return one is other or (
+        one is not None and other is not None and bool(np.array_equal(one, other))
+    )
 
 
 def checked_arms(arms: Any, model: LGDS, argument: str = "arms") -> np.ndarray:

@@ -6,23 +6,38 @@ import io
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from driftbandit.result import ORACLE, Result
+from driftbandit import errors
+from driftbandit.files import write_whole
+from driftbandit.result import ORACLE, Result, quartiles
 
-__all__ = ["COLORS", "comparison", "grid", "log_ticks", "note", "save"]
+with errors.needing("a plot"):
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+__all__ = [
+    "COLORS",
+    "boxes",
+    "comparison",
+    "cumulative",
+    "grid",
+    "log_ticks",
+    "note",
+    "save",
+    "write",
+]
 
 # Okabe and Ito's palette, told apart by readers with any kind of color vision.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#666666")
+PLAIN: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False}
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
 
 def comparison(results: dict[str, Result], path: Path) -> None:
     """Save the comparison: quartiles of the excess regret by family, or one study's curves."""
-    with mpl.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+    with mpl.rc_context(PLAIN):
         single = len(results) == 1
         with_oracle = all(ORACLE in result.regret for result in results.values())
         figure = _curves(results) if single or not with_oracle else _quartiles(results)
@@ -38,15 +53,15 @@ def _styles(labels: list[str]) -> dict[str, dict[str, Any]]:
 
 def _quartiles(results: dict[str, Result]) -> Any:
     excess = {name: result.normalized(ORACLE) for name, result in results.items()}
-    labels = list(next(iter(excess.values())))
+    labels = _by_excess(excess)
     styles = _styles(labels)
-    size = (2.2 + 1.9 * len(results), 0.8 + 0.34 * len(labels))
+    size = (2.2 + 1.9 * len(results), 1.3 + 0.34 * len(labels))
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(1, len(results), sharey=True)
     for axis, (name, values) in zip(axes, excess.items(), strict=True):
         high_end = 0.0
         for row, label in enumerate(labels):
-            low, middle, high = np.quantile(values[label], [0.25, 0.5, 0.75])
+            low, middle, high = quartiles(values[label])
             high_end = max(high_end, high)
             axis.plot([low, high], [row, row], color=styles[label]["color"], lw=2, alpha=0.6)
             axis.plot(middle, row, ms=6, ls="", **styles[label])
@@ -59,8 +74,76 @@ def _quartiles(results: dict[str, Result]) -> Any:
         axis.minorticks_off()
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].invert_yaxis()
-    figure.supxlabel("(regret − Oracle's) / Oracle's: median and quartiles over runs", fontsize=10)
+    figure.suptitle("Regret above the Kalman Oracle's: lower is better", fontweight="bold")
+    words = "(regret − Oracle's) / Oracle's: median and quartiles over runs, one panel per family"
+    figure.supxlabel(words, fontsize=10)
     return figure
+
+
+def _by_excess(excess: dict[str, dict[str, np.ndarray]]) -> list[str]:
+    """Policies from best to worst over all families, the order of the command line's table."""
+    first = next(iter(excess.values()))
+
+    def size(label: str) -> float:
+        return float(sum(np.log1p(quartiles(values[label])[1]) for values in excess.values()))
+
+    return sorted(first, key=size)
+
+
+def boxes(result: Result) -> Figure:
+    """Quartiles of every policy's regret over the runs, from the lowest mean to the highest."""
+    labels = sorted(result.regret, key=lambda label: float(result.regret[label].mean()))
+    styles = _styles(list(result.regret))
+    with mpl.rc_context(PLAIN):
+        figure = Figure(figsize=(6.4, 1.3 + 0.34 * len(labels)), layout="constrained")
+        axis = figure.subplots()
+        for row, label in enumerate(labels):
+            low, middle, high = quartiles(result.regret[label])
+            color = styles[label]["color"]
+            axis.barh(row, high - low, left=low, height=0.6, color=color, alpha=0.35)
+            axis.plot([middle, middle], [row - 0.3, row + 0.3], color=color, lw=2)
+            axis.plot(float(result.regret[label].mean()), row, "o", color=color, ms=4)
+        axis.set_yticks(range(len(labels)), labels)
+        axis.invert_yaxis()
+        axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
+        axis.grid(axis="x", alpha=0.3)
+        runs = result.regret[labels[0]].size
+        axis.set_xlabel(f"box: quartiles over {runs} runs; line: median; dot: mean")
+        axis.set_title(f"Regret after {result.rounds} rounds: lower is better")
+    return figure
+
+
+def cumulative(result: Result) -> Figure:
+    """Cumulative regret round by round: median over the runs, and a band between quartiles."""
+    if not result.curves:
+        raise errors.InvalidInput("curves", "are none in this result", "give checkpoints > 0")
+    styles, rounds = _styles(list(result.curves)), result.checkpoints
+    with mpl.rc_context(PLAIN):
+        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+        axis = figure.subplots()
+        ends = {label: float(curve[..., -1].mean()) for label, curve in result.curves.items()}
+        for label in sorted(ends, key=lambda label: -ends[label]):  # as the lines end, top down
+            flat = result.curves[label].reshape(-1, len(rounds))
+            low, middle, high = np.quantile(flat, [0.25, 0.5, 0.75], axis=0)
+            line = "--" if label == ORACLE else "-"
+            axis.plot(rounds, middle, label=label, ls=line, ms=4, markevery=5, **styles[label])
+            axis.fill_between(rounds, low, high, color=styles[label]["color"], alpha=0.15, lw=0)
+        axis.set_ylim(bottom=0)
+        axis.set_xlabel("round")
+        axis.set_ylabel("cumulative regret")
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+        runs = len(flat)
+        axis.set_title(f"Cumulative regret, median and quartiles of {runs} runs: lower is better")
+    return figure
+
+
+def write(figure: Figure, path: Path) -> None:
+    """Write a figure to a .png, .svg or .pdf file, whole or not at all."""
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        name = errors.printable(str(path))
+        raise errors.InvalidInput("path", f"is {name}", "end it in .png, .svg or .pdf")
+    write_whole(path, save(figure, path))
 
 
 def _curves(results: dict[str, Result]) -> Any:
@@ -76,14 +159,15 @@ def _curves(results: dict[str, Result]) -> Any:
         if ORACLE in result.regret and result.regret[ORACLE].all():
             scale = rounds * result.regret[ORACLE].reshape(-1, 1) / result.rounds
             axis.set_ylabel("regret per round so far / Oracle's")
-        for label, curve in result.curves.items():
-            flat = curve.reshape(-1, len(rounds)) / scale
+        order = sorted(result.curves, key=lambda label: float(result.curves[label][..., -1].mean()))
+        for label in order:  # that of the table
+            flat = result.curves[label].reshape(-1, len(rounds)) / scale
             low, middle, high = np.quantile(flat, [0.25, 0.5, 0.75], axis=0)
             line = "--" if label == ORACLE else "-"
             axis.plot(rounds, middle, label=label, ls=line, ms=4, markevery=5, **styles[label])
             if len(result.curves) <= 4:  # more bands than that hide each other
                 axis.fill_between(rounds, low, high, color=styles[label]["color"], alpha=0.15, lw=0)
-        axis.set_title(f"{name}: median over {len(flat)} runs")
+        axis.set_title(f"{name}: median over {len(flat)} runs, lower is better")
         axis.set_xscale("log")
         axis.set_ylim(bottom=0)
         axis.set_xlabel("round")

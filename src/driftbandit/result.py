@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import dataclasses
+import html
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from driftbandit import errors, statistics
+from driftbandit import errors, result_file, statistics
 from driftbandit.statistics import Paired
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 __all__ = ["ORACLE", "Result", "Timing", "median_and_iqr", "quartiles"]
 
@@ -28,10 +36,12 @@ class Timing(NamedTuple):
     """Where it ran."""
 
 
-class Result(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Result:
     """Regret of every policy in every run, all runs paired by common noise.
 
-    With one system the leading axis is runs; with many it is systems × runs.
+    With one system the leading axis is runs; with many it is systems × runs. ``print`` shows a
+    table, and so does a notebook. Equal results have equal numbers, however long they took.
     """
 
     regret: dict[str, np.ndarray]
@@ -122,14 +132,105 @@ class Result(NamedTuple):
         """
         return {name: _summary(regret) for name, regret in self.regret.items()}
 
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row per system, run and policy, with its regret; needs pandas.
+
+        Example:
+            >>> regret = {"idea": np.array([1.0, 2.0])}
+            >>> result = Result(regret, {}, np.array([9]), 9, 0, Timing(0, 0, 0, "cpu"))
+            >>> result.to_dataframe()
+               system  run policy  regret
+            0       0    0   idea     1.0
+            1       0    1   idea     2.0
+        """
+        with errors.needing("to_dataframe"):
+            import pandas as pd
+
+        regret = np.stack([np.atleast_2d(r) for r in self.regret.values()], axis=-1)
+        system, run, policy = (place.ravel() for place in np.indices(regret.shape))
+        names = np.array(list(self.regret), dtype=object)[policy]
+        return pd.DataFrame(
+            {"system": system, "run": run, "policy": names, "regret": regret.ravel()}
+        )
+
+    def plot(
+        self, path: str | Path | None = None, *, kind: Literal["boxes", "curves"] = "boxes"
+    ) -> Figure:
+        """Draw the regret, and save the figure if a path is given; needs matplotlib.
+
+        Args:
+            path: a .png, .svg or .pdf file; None: none is written.
+            kind: "boxes", quartiles of each policy's regret over the runs, in the order of the
+                means; or "curves", cumulative regret round by round, median and quartiles.
+
+        Returns:
+            The figure, which a notebook shows.
+        """
+        from driftbandit import plots  # loads matplotlib
+
+        errors.closest(kind, "kind", ("boxes", "curves"))
+        figure = plots.boxes(self) if kind == "boxes" else plots.cumulative(self)
+        if path is not None:
+            plots.write(figure, Path(path))
+        return figure
+
+    def save(self, path: str | Path) -> None:
+        """Write all numbers to a file, whole or not at all; `load` reads them back to the bit."""
+        result_file.write(Path(path), self)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """The result that `save` wrote."""
+        found, timing = result_file.read(Path(path))
+        return cls(**found, timing=Timing(**timing))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Result):
+            return NotImplemented
+        same = (self.rounds, self.seed) == (other.rounds, other.seed)
+        return (
+            same
+            and np.array_equal(self.checkpoints, other.checkpoints)
+            and _same_numbers(self.regret, other.regret)
+            and _same_numbers(self.curves, other.curves)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shape = np.atleast_2d(next(iter(self.regret.values()), np.zeros((0, 0)))).shape
+        shown = ", ".join(itertools.islice(self.regret, 4)) + ", …" * (len(self.regret) > 4)
+        many = "" if shape[0] == 1 else f"{shape[0]} systems × "
+        return f"Result({many}{shape[1]} runs × {self.rounds} rounds: {shown})"
+
+    def _repr_html_(self) -> str:
+        """The table of `print`, for notebooks."""
+        columns = ("policy", "mean regret", "± s.e.", "median", "IQR")
+        head = "".join(f"<th>{column}</th>" for column in columns)
+        body = ""
+        for name, row in self._by_mean():
+            cells = "".join(f"<td>{value:.4g}</td>" for value in row.values())
+            body += f"<tr><th>{html.escape(name)}</th>{cells}</tr>"
+        caption = f"<caption>{html.escape(repr(self))}. Lower is better.</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _by_mean(self) -> list[tuple[str, dict[str, float]]]:
+        return sorted(self.summary().items(), key=lambda item: item[1]["mean"])
+
     def __str__(self) -> str:
         rows = [f"{'policy':<20} {'mean regret':>12} {'± s.e.':>10} {'median':>12} {'IQR':>10}"]
-        for name, row in sorted(self.summary().items(), key=lambda item: item[1]["mean"]):
+        for name, row in self._by_mean():
             rows.append(
                 f"{name:<20} {row['mean']:>12.4g} {row['standard_error']:>10.2g} "
                 f"{row['median']:>12.4g} {row['iqr']:>10.3g}"
             )
         return "\n".join(rows)
+
+
+def _same_numbers(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
+    return one.keys() == other.keys() and all(
+        np.array_equal(one[name], other[name], equal_nan=True) for name in one
+    )
 
 
 def _ratio(excess: np.ndarray, base: np.ndarray) -> np.ndarray:

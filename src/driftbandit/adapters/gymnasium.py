@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit import adapters, errors, kalman
+from driftbandit import errors, kalman
 from driftbandit.model import LGDS, factor
 from driftbandit.system import System, checked_system
 
-try:
+with errors.needing(__name__):
     import gymnasium
-except ImportError as error:
-    raise adapters.missing(__name__, "gymnasium", "gym") from error
 
 __all__ = ["ID", "LGDSBandit"]
 

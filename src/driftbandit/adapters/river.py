@@ -14,16 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit import adapters, errors, kalman
+from driftbandit import errors, kalman
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import Policy, Problem, make, optimistic
 from driftbandit.policies.optimistic import Bonus
 
-try:
+with errors.needing(__name__):
     from river import bandit
-except ImportError as error:
-    raise adapters.missing(__name__, "river", "river") from error
 
 __all__ = ["KalmanPolicy"]
 

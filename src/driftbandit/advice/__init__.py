@@ -1,4 +1,4 @@
-"""Advice: what a system is like, what nobody can beat, and which policy to play on it.
+"""Advice: what a system is like, its lower bound on regret, and which policy to play on it.
 
 `advise` computes it; nothing here prints. `page.sections` puts it into words and tables, for the
 terminal and for an HTML report alike.

@@ -26,9 +26,9 @@ def advise(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Advice:
-    """Say what a system is like, what nobody can beat, and which policy to play on it.
+    """Say what a system is like, its lower bound on regret, and which policy to play on it.
 
-    Facts: what each arm pays and teaches (P3, P14), the regret that nobody can beat (P11), the
+    Facts: what each arm pays and teaches (P3, P14), the lower bound on regret (P11), the
     interval of the metric φ for IDEA, KODE and Kalman-UCB (P17). Then a short paired simulation of
     these three, and a recommendation by fixed rules (`words.recommend`). Equal input gives equal
     advice; 10 states and 10 arms take four seconds, most of it compiling.
@@ -51,6 +51,7 @@ def advise(
         >>> advice.recommendation.choice, advice.system.stable
         ('kode', True)
     """
+    errors.require("advise", "jax")
     given = checked_system(model, arms)
     model, rows = given.model, given.arms
     model.start_cov()  # says so if there is none

@@ -153,7 +153,7 @@ def _best_shares(means: np.ndarray, cov: np.ndarray, arms: np.ndarray) -> list[A
 
 
 def floor(model: LGDS, arms: np.ndarray, rounds: int) -> Floor:
-    """The regret per round nobody can beat: of a settled state, or of the first ``rounds``."""
+    """The lower bound on regret per round: of a settled state, or of the first ``rounds``."""
     fast = model.spectral_radius ** (rounds / 5) < SETTLED
     settled = fast and model.initial_cov is None
     if not settled and rounds > MOST_ROUNDS:

@@ -41,7 +41,7 @@ def sections(advice: Advice, most_arms: int) -> list[Section]:
     return [
         Section("system", "The system", [Paragraph(_line(advice.system))]),
         _arms(advice, most_arms),
-        Section("floor", "What nobody can beat", [Paragraph(_floor(advice.floor))]),
+        Section("floor", "Lower bound on regret", [Paragraph(_floor(advice.floor))]),
         _metric(advice),
         _simulation(advice),
     ]
@@ -79,7 +79,7 @@ def html(advice: Advice, name: str, seed: int) -> str:
         parts["metric"] = _with(parts["metric"], drawn)
     if advice.simulation is not None:
         drawn = Picture(
-            "Mean regret per round and 95 % intervals. Left: dashed, what nobody can beat. Right: "
+            "Mean regret per round and 95 % intervals. Left: dashed, the lower bound. Right: "
             "run by run against the lowest; what reaches zero is not told apart from it.",
             "Regret per round of each policy, and the paired differences to the lowest",
             pictures.regrets(advice.simulation, advice.floor),
@@ -198,11 +198,10 @@ def _share(value: float | None) -> Cell:
 def _floor(floor: Floor) -> str:
     if floor.value is None or floor.error is None:
         return f"Not known: {floor.reason}."
-    when = "" if floor.rounds is None else f" in the mean of the first {floor.rounds} rounds"
     return (
-        f"No policy loses less than {plus_minus(floor.value, floor.error)} per round{when}: that "
-        "is what a player loses who sees the rewards of all arms and filters them as well as can "
-        "be. Regret is against the arm that is best in each round."
+        f"No policy loses less than {plus_minus(floor.value, floor.error)} per round, in the mean "
+        f"{floor.when}: that is what a player loses who sees the rewards of all arms and filters "
+        "them as well as can be. Regret is against the arm that is best in each round."
     )
 
 
@@ -280,10 +279,10 @@ def _simulation(advice: Advice) -> Section:
             ]
         )
     caption = f"Regret per round: {simulation.runs} runs × {simulation.rounds} rounds"
-    columns = ["policy", "regret", "× floor", "more, %" if best.regret > 0 else "more", "verdict"]
+    columns = ["policy", "regret", "× bound", "more, %" if best.regret > 0 else "more", "verdict"]
     readings = [
         "regret: the mean per round and its 95 % interval.",
-        "× floor: in multiples of what nobody can beat.",
+        "× bound: in multiples of the lower bound on regret.",
         "more: than the lowest, run by run on the same states and noise; 95 % interval.",
         "verdict: worse where that interval is above zero, level where it holds zero.",
     ]

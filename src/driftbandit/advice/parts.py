@@ -76,7 +76,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Floor:
-    """The regret per round that nobody can beat (P11)."""
+    """The lower bound on regret per round (P11)."""
 
     value: float | None
     error: float | None
@@ -85,6 +85,13 @@ class Floor:
     """Over how many first rounds; None: any, the state has settled."""
     reason: str
     """Why there is no value."""
+
+    @property
+    def when(self) -> str:
+        """Which rounds it is of, in words."""
+        if self.rounds is None:
+            return "once the state has settled"
+        return f"over the first {self.rounds} rounds"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from driftbandit.system import Name, label
 __all__ = ["margin", "number", "percent", "plus_minus", "recommend"]
 
 MATTERS = 0.05
-"""A difference of at most this share of the regret is one that nobody need mind."""
+"""A difference of at most this share of the regret does not matter."""
 NOTHING = 1e-6
 """Below this share of the regret, the floor is as good as zero."""
 
@@ -89,16 +89,17 @@ def _ranking(simulation: Simulation) -> list[str]:
 
 
 def _above_floor(floor: Floor, simulation: Simulation) -> str:
-    """How far the best policy is above what nobody can beat."""
+    """How far the best policy is above the lower bound on regret, and over which rounds that is."""
     best, random = simulation.policies[0], simulation.policies[-1]
     guess = f"Random choice loses {number(random.regret)}."
     if floor.value is None or floor.error is None:
-        return f"How little anybody must lose is not known: {floor.reason}. {guess}"
+        return f"The lower bound on regret is not known: {floor.reason}. {guess}"
     if max(floor.value, floor.error) <= NOTHING * best.regret:
-        return f"Who saw all rewards would lose next to nothing. {guess}"
+        return f"The lower bound on regret is close to zero. {guess}"
     if floor.value <= floor.error:
-        return f"How little anybody must lose is not known to any digit. {guess}"
-    least = f"Nobody can lose less than {number(floor.value)} per round"
+        return f"The lower bound on regret is not known to any digit. {guess}"
+    size = f"{number(floor.value)} per round {floor.when}"
+    least = f"The lower bound on regret is {size}"
     if not best.low <= best.high:  # too few runs for an interval
         return f"{least}. {guess}"
     if best.high < floor.value - floor.error:
@@ -107,8 +108,8 @@ def _above_floor(floor: Floor, simulation: Simulation) -> str:
         told = f"as far as {simulation.runs} runs can tell"
         return f"{least}; {TITLES[best.policy]} is there, {told}. {guess}"
     return (
-        f"{TITLES[best.policy]} loses {number(best.regret / floor.value)} times what nobody can "
-        f"beat, {number(floor.value)} per round. {guess}"
+        f"{TITLES[best.policy]} loses {number(best.regret / floor.value)} times the lower "
+        f"bound on regret, which is {size}. {guess}"
     )
 
 

@@ -104,6 +104,8 @@ class Agent(Core):
         if model is None:
             refit = refit or Refit()
             model = refitting.random_walk(arms, refit.scale)
+        if refit is not None:
+            errors.require("refit", "jax")
         if refit is not None and self.policy.sees_all_rewards:
             problem = f"cannot be learned by {self.policy.name}, which sees all rewards"
             name = "refit" if knows else "model"

@@ -77,7 +77,7 @@ def command(
 ) -> None:
     """Say which policy to play on a system, and why.
 
-    One page: what each arm pays and teaches, the regret that nobody can beat, what the paper's
+    One page: what each arm pays and teaches, the lower bound on regret, what the paper's
     metric φ predicts about IDEA and Kalman-UCB, and a short simulation of IDEA, KODE and
     Kalman-UCB that meets the same states and noise with all of them. From these follows a
     recommendation, or the word that it does not matter, and what to beware of: a state that never
@@ -109,6 +109,7 @@ def _check_page(path: Path) -> None:
     name, folder = errors.printable(str(path)), errors.printable(str(path.parent))
     if path.suffix.lower() not in (".html", ".htm"):
         raise errors.InvalidInput("--html", f"is {name}", "end it in .html")
+    errors.require("--html", "jinja2", "matplotlib")
     if not path.parent.is_dir():
         raise errors.InvalidInput("--html", f"{folder} is no folder", "make it first")
     if path.is_dir() or not os.access(path.parent, os.W_OK):

@@ -18,6 +18,10 @@ def check_file(option: str, path: Path, *endings: str) -> None:
     if path.suffix.lower() not in endings:
         wanted = ", ".join(endings[:-1]) + " or " * (len(endings) > 1) + endings[-1]
         raise errors.InvalidInput(option, f"is {name}", f"end it in {wanted}")
+    if ".html" in endings:
+        errors.require(option, "jinja2")
+    if ".html" in endings or endings == PICTURES:
+        errors.require(option, "matplotlib")
     if not path.parent.is_dir():
         raise errors.InvalidInput(option, f"{folder} is no folder", "make it first")
     if path.is_dir() or not os.access(path.parent, os.W_OK):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from driftbandit import errors
 from driftbandit.identify.log import Arms, Log, Sequence
 from driftbandit.identify.readers import as_log, read_arms, read_log
 
@@ -42,6 +43,7 @@ LATER = {
 
 def __getattr__(name: str) -> Any:
     if name in LATER:
-        module = importlib.import_module(f"driftbandit.identify.{LATER[name]}")
+        with errors.needing(name):
+            module = importlib.import_module(f"driftbandit.identify.{LATER[name]}")
         return getattr(module, name)
     raise AttributeError(f"module 'driftbandit.identify' has no attribute {name!r}")

@@ -203,8 +203,9 @@ def _csv_blocks(reader: Any, name: str, width: int, places: Sequence[int]) -> It
 
 
 def _parquet(file: IO[bytes], name: str) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    with errors.needing(f"reading {name}"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
     faults = (pa.ArrowException, OSError)
     try:

@@ -1,6 +1,6 @@
 """Every policy on the paper's systems and on changed ones: who wins, and how sure that is."""
 
-from driftbandit.leaderboard.page import page, section
+from driftbandit.leaderboard.page import page, section, summary
 from driftbandit.leaderboard.picture import figure
 from driftbandit.leaderboard.ranking import document
 from driftbandit.leaderboard.settings import QUICK, SETTINGS, SITS_OUT, specification
@@ -17,6 +17,7 @@ TARGET = Target(
     document=document,
     figure=figure,
     section=section,
+    summary=summary,
     page=page,
     published=False,
 )

@@ -10,10 +10,11 @@ from driftbandit.leaderboard.markdown import markdown
 from driftbandit.leaderboard.ranking import FEWEST
 from driftbandit.leaderboard.settings import BASE, CEILING, QUICK, SETTINGS
 from driftbandit.leaderboard.words import number, title
+from driftbandit.paper.target import Summary
 from driftbandit.report import Block, Cell, Facts, Paragraph, Picture, Points, Section, Table
 from driftbandit.result import ORACLE
 
-__all__ = ["command", "page", "section"]
+__all__ = ["command", "page", "section", "summary"]
 
 Document = Mapping[str, Any]
 Row = Mapping[str, Any]
@@ -23,6 +24,11 @@ STAR = "★"
 def section(document: Document, svg: str) -> Section:
     """The overall ranking, the picture, and the ranking by setting and by family."""
     return Section("leaderboard", "Leaderboard: who wins where", _blocks(document, svg))
+
+
+def summary(document: Document) -> Summary:
+    """Who has the lowest regret over all cells."""
+    return Summary(f"lowest: {title(_competitors(document)[0]['policy'])}", _winner(document))
 
 
 def page(document: Document) -> str:
@@ -40,7 +46,8 @@ def page(document: Document) -> str:
             "Computed with": versions,
         }
     )
-    blocks = [about, *_blocks(document, "<svg/>"), *_details(document)]
+    winner, *blocks = _blocks(document, "<svg/>")
+    blocks = [winner, about, *blocks, *_details(document)]
     return markdown("Leaderboard", blocks, "leaderboard.png")
 
 
@@ -74,6 +81,7 @@ def _cells(document: Document) -> int:
 def _blocks(document: Document, svg: str) -> list[Block]:
     settings = document["settings"]
     return [
+        Paragraph(_winner(document)),
         Paragraph(
             "Beyond the paper: every policy on the five families of random systems (P20), as the "
             "paper has them and with one thing changed at a time. Measured is dynamic regret (P4) "
@@ -86,7 +94,6 @@ def _blocks(document: Document, svg: str) -> list[Block]:
         Points([f"{heading}: {meaning}" for heading, meaning in document["setups"].values()]),
         Paragraph(_method(document)),
         *_absences(document),
-        Paragraph(_winner(document)),
         _overall(document),
         Picture(
             "Regret in multiples of IDEA's, geometric means; blue is less, bold the lowest of its "

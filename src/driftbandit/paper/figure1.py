@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from driftbandit import plots, statistics
 from driftbandit.paper import table2
-from driftbandit.paper.target import Size, Target
+from driftbandit.paper.target import Size, Summary, Target
 from driftbandit.report import Cell, Paragraph, Picture, Points, Section, Table
 from driftbandit.study import Outcome
 
@@ -114,12 +114,7 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
                 "Kalman-UCB's excess in multiples of IDEA's, in the median system (below "
                 f"{NEAR:g} times counts as on the diagonal of these log axes):"
             ),
-            Points(
-                [
-                    place(family, values["idea"], values["kalman_ucb"], NEAR)
-                    for family, values in document["families"].items()
-                ]
-            ),
+            Points(_places(document)),
             Picture(
                 "Excess regret of Kalman-UCB against IDEA's, means of every system's runs.",
                 "Scatter plots, one per family, with a dashed diagonal",
@@ -133,6 +128,24 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
             ),
         ],
     )
+
+
+def _places(document: Mapping[str, Any]) -> list[str]:
+    return [
+        place(family, values["idea"], values["kalman_ucb"], NEAR)
+        for family, values in document["families"].items()
+    ]
+
+
+def summary(document: Mapping[str, Any]) -> Summary:
+    """In how many families the dots lie where the paper has them."""
+    return as_published(_places(document), "excess regret lies")
+
+
+def as_published(places: list[str], what: str) -> Summary:
+    """How many of `place`'s texts agree with the paper."""
+    met = sum(text.endswith(", as published") for text in places)
+    return Summary.counted(met, len(places), f"families: Kalman-UCB's {what} as published")
 
 
 def _difference(values: Mapping[str, Any]) -> Cell:
@@ -153,4 +166,5 @@ TARGET = Target(
     document=document,
     figure=figure,
     section=section,
+    summary=summary,
 )

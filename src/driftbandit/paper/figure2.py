@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from driftbandit import plots
-from driftbandit.paper.figure1 import place
-from driftbandit.paper.target import Options, Size, Target
+from driftbandit.paper.figure1 import as_published, place
+from driftbandit.paper.target import Options, Size, Summary, Target
 from driftbandit.report import Cell, Paragraph, Picture, Points, Section, Table
 from driftbandit.study import Outcome, Specification
 
@@ -92,6 +92,19 @@ def figure(document: Mapping[str, Any]) -> Figure:
     return drawing
 
 
+def _places(document: Mapping[str, Any]) -> list[str]:
+    found = {family: values["intervals"] for family, values in document["families"].items()}
+    return [
+        place(family, ends["idea.printed.high"], ends["kalman_ucb.printed.high"], NEAR)
+        for family, ends in found.items()
+    ]
+
+
+def summary(document: Mapping[str, Any]) -> Summary:
+    """In how many families the upper ends lie where the paper has them."""
+    return as_published(_places(document), "upper end of φ lies")
+
+
 def section(document: Mapping[str, Any], svg: str) -> Section:
     """The scatter, and how often each end is smaller for IDEA."""
     rows = [
@@ -124,17 +137,7 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
                 "and above it for Bernoulli and Exponential. Kalman-UCB's upper end as printed, in "
                 f"multiples of IDEA's, in the median system (below {NEAR:g} counts as on it):"
             ),
-            Points(
-                [
-                    place(
-                        family,
-                        found["intervals"]["idea.printed.high"],
-                        found["intervals"]["kalman_ucb.printed.high"],
-                        NEAR,
-                    )
-                    for family, found in document["families"].items()
-                ]
-            ),
+            Points(_places(document)),
             Table(
                 "Share of systems in which IDEA's end lies below Kalman-UCB's: lower and "
                 "upper end of φ as printed and squared.",
@@ -154,4 +157,5 @@ TARGET = Target(
     document=document,
     figure=figure,
     section=section,
+    summary=summary,
 )

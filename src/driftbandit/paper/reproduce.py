@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import driftbandit
 from driftbandit import plots
 from driftbandit.files import write_whole
-from driftbandit.paper.target import Options, Target, storable
-from driftbandit.report import Facts, Paragraph, Section, page
+from driftbandit.paper.target import Options, Summary, Target, storable
+from driftbandit.report import Cell, Facts, Paragraph, Section, Table, page
 from driftbandit.study import Outcome, run
 from driftbandit.study.engines import Engine
 from driftbandit.study.run import Progress
@@ -104,6 +104,7 @@ def write_report(
     out = Path(out)
     sections: list[Section] = []
     facts: dict[str, str] = {}
+    found: list[list[Cell | str]] = []
     present = {name: target for name, target in targets.items() if _data(out, name).exists()}
     for name, target in present.items():
         data = _data(out, name)
@@ -115,13 +116,17 @@ def write_report(
                 svg = plots.save(target.figure(document), Path("figure.svg")).decode()
                 section = target.section(document, svg)
             facts |= _about(target, document, out)
+            short = target.summary(document)
         except Exception:  # another version's, or damaged: the rest is worth having
+            short = Summary("not read", f"`{data.name}` could not be read.", "bad")
             lost = f"`{data.name}` could not be read: reproduce {name} again, or remove it."
             section = Section(name, target.title, [Paragraph(lost)])
         sections.append(section)
+        found.append([target.title, Cell(short.verdict, tone=short.tone), short.sentence])
     published = any(target.published for target in present.values())
     title = "Drifting bandits: the paper, reproduced" if published else "Drifting bandits"
-    introduction = Section("about", "What this is", [Paragraph(_introduction(published))])
+    table = Table("What was found", ["item", "verdict", "in short"], found)
+    introduction = Section("about", "Summary", [Paragraph(_introduction(published)), table])
     settings = Section("settings", "Settings", [Facts(facts)])
     text = page(title, PAPER, [introduction, *sections, settings])
     path = out / "report.html"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 
 from driftbandit import plots, statistics
 from driftbandit.paper import published
-from driftbandit.paper.target import Options, Size, Target
+from driftbandit.paper.target import Options, Size, Summary, Target
 from driftbandit.policies import TITLES
 from driftbandit.report import Cell, Paragraph, Picture, Points, Section, Table
 from driftbandit.result import Result, median_and_iqr, quartiles
@@ -79,7 +80,7 @@ def _place(policy: str) -> tuple[int, str]:
 def of_means(result: Result) -> dict[str, np.ndarray]:
     """The excess of every system's mean regret over its runs."""
     means = {policy: regret.mean(axis=1) for policy, regret in result.regret.items()}
-    return result._replace(regret=means).normalized()
+    return dataclasses.replace(result, regret=means).normalized()
 
 
 def agrees(row: Row) -> bool | None:
@@ -167,8 +168,7 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
         [TITLES.get(policy, policy), *(_cell(cells[family, policy]) for family in families)]
         for policy in listed
     ]
-    judged = [row for row in document["rows"] if agrees(row) is not None]
-    met = sum(bool(agrees(row)) for row in judged)
+    met, judged = _met(document)
     runs = document["rows"][0]["runs"]
     counted = f"{runs} runs"
     if "medians=systems" in document.get("settings", {}).get("reading", ""):
@@ -180,7 +180,7 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
             Paragraph(
                 "The excess of a run is (R − R_oracle) / R_oracle: 0 is as good as the Oracle, "
                 "which sees every arm's reward, 1 is twice its regret. All policies meet the same "
-                f"states and the same noise. {met} of {len(judged)} published medians are met "
+                f"states and the same noise. {met} of {judged} published medians are met "
                 "within 25 % (or 0.03, where they are below 0.2)."
             ),
             Table(
@@ -199,6 +199,23 @@ def section(document: Mapping[str, Any], svg: str) -> Section:
             Points([_finding(family, found) for family, found in by_family.items()]),
         ],
     )
+
+
+def _met(document: Mapping[str, Any]) -> tuple[int, int]:
+    """How many published medians are met, and how many there are."""
+    judged = [agrees(row) for row in document["rows"] if agrees(row) is not None]
+    return sum(map(bool, judged)), len(judged)
+
+
+def summary(document: Mapping[str, Any]) -> Summary:
+    """How many published medians are met, and whether the order of the policies is."""
+    by_family = _by_family(document)
+    ordered = sum(groups_in_order(rows) for rows in by_family.values())
+    what = (
+        "published medians are met within 25 % (or 0.03, where they are below 0.2); the two groups "
+        f"of policies are in the published order in {ordered} of {len(by_family)} families"
+    )
+    return Summary.counted(*_met(document), what)
 
 
 def _cell(row: Row) -> Cell:
@@ -230,4 +247,5 @@ TARGET = Target(
     document=document,
     figure=figure,
     section=section,
+    summary=summary,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -14,7 +14,7 @@ from driftbandit.report import Section
 from driftbandit.study import Cell, Outcome, Specification
 from driftbandit.study.readings import PLAIN, Reading
 
-__all__ = ["Options", "Size", "Target", "storable"]
+__all__ = ["Options", "Size", "Summary", "Target", "storable"]
 
 
 class Size(NamedTuple):
@@ -84,6 +84,27 @@ def storable(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+class Summary(NamedTuple):
+    """What a target found, for the top of the report."""
+
+    verdict: str
+    """A few words: "26 of 35 as published"."""
+    sentence: str
+    tone: Literal["", "good", "bad"] = ""
+
+    @classmethod
+    def counted(cls, met: int, of: int, what: str) -> Summary:
+        """So many of the published numbers or pictures came out as they were published.
+
+        Example:
+            >>> Summary.counted(0, 6, "growth rates").verdict
+            'did not reproduce: 0 of 6'
+        """
+        word = "reproduced" if met == of else "partly reproduced" if met else "did not reproduce"
+        sentence = f"{met} of {of} {what}."
+        return cls(f"{word}: {met} of {of}", sentence, "good" if met == of else "bad")
+
+
 class Target(NamedTuple):
     """One table or figure: a study, the numbers drawn from it, a picture and a report section."""
 
@@ -99,6 +120,7 @@ class Target(NamedTuple):
     figure: Callable[[Mapping[str, Any]], Figure]
     section: Callable[[Mapping[str, Any], str], Section]
     """From the document and the picture's SVG."""
+    summary: Callable[[Mapping[str, Any]], Summary]
     page: Callable[[Mapping[str, Any]], str] | None = None
     """A page of Markdown, where there is one."""
     published: bool = True

@@ -20,9 +20,11 @@ state is a NamedTuple of arrays; constants are any dictionary of numbers and arr
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -62,14 +64,15 @@ Scores = Callable[[Any, Problem], tuple[Array, Array]]
 """``scores(state, problem) -> (expected rewards, bonuses)``, k numbers each."""
 
 
-@functools.lru_cache(maxsize=256)  # the same scores give the same function, so it compiles once
-def highest(scores: Scores) -> Callable[[Any, Problem, Array], Array]:
+@dataclasses.dataclass(frozen=True)  # equal for the same scores, so that it compiles once
+class highest:  # noqa: N801  (a function that can be compared and pickled)
     """``choose`` of a policy that plays the highest score, the first of equal ones."""
 
-    def choose(state: Any, problem: Problem, noise: Array) -> Array:
-        return first_best(*scores(state, problem))
+    scores: Scores
 
-    return choose
+    def __call__(self, state: Any, problem: Problem, noise: Array) -> Array:
+        """The arm to play."""
+        return first_best(*self.scores(state, problem))
 
 
 def first_best(expected: Array, bonuses: Array) -> Array:
@@ -77,7 +80,7 @@ def first_best(expected: Array, bonuses: Array) -> Array:
     return first_highest(expected + bonuses, largest(expected) + largest(bonuses))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Policy:
     """A named decision rule; see the module's first lines for the contract.
 
@@ -123,6 +126,31 @@ class Policy:
     sphere_noise: Noise | None = None
     """Random numbers handed to ``on_sphere``; None: those of ``noise``."""
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both decide by the same functions, with the same parameters."""
+        if not isinstance(other, Policy):
+            return NotImplemented
+        return _alike(self._values(), other._values())
+
+    def __hash__(self) -> int:
+        return hash(self.label)
+
+    def __repr__(self) -> str:
+        return f"Policy({self.label})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By name where it is the registry's; else by its functions, which must have names."""
+        from driftbandit import policies  # which imports this
+
+        made = functools.partial(policies.make, self.name, **self.parameters)
+        with contextlib.suppress(errors.InvalidInput):
+            if made() == self:
+                return made, ()
+        return type(self), self._values()
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
     def check_count(self, arms: int, argument: str = "arms") -> None:
         """Refuse more arms than the policy can play."""
         if self.most_arms is not None and arms > self.most_arms:
@@ -135,6 +163,28 @@ class Policy:
         """Name and parameters, as `make` reads them."""
         given = [f"{k}={_shown(v)}" for k, v in self.parameters.items() if v is not None]
         return f"{self.name}({', '.join(given)})" if given else self.name
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values are equal, functions by what they do: their code and what it holds."""
+    if one is other:
+        return True
+    if isinstance(one, functools.partial) and isinstance(other, functools.partial):
+        parts = [(part.func, part.args, part.keywords) for part in (one, other)]
+        return _alike(*parts)
+    if isinstance(one, FunctionType) and isinstance(other, FunctionType):
+        held = [
+            (f.__code__, f.__defaults__, [cell.cell_contents for cell in f.__closure__ or ()])
+            for f in (one, other)
+        ]
+        return _alike(*held)
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return bool(np.array_equal(one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    return bool(one == other)
 
 
 def _shown(value: Any) -> str:

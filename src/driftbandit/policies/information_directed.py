@@ -27,8 +27,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.special
-from scipy.stats import qmc
+import scipy
 
 from driftbandit import errors, kalman
 from driftbandit.arrays import TIED, Array, first_highest, largest, lower_factor, namespace
@@ -47,6 +46,8 @@ LEAST = 1e-12
 
 def prepare(points: int, model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], Belief]:
     """The points, normal, n × d for z and n × d for ξ."""
+    from scipy.stats import qmc  # half a second that `import driftbandit` need not take
+
     d = model.states
     uniform = qmc.Sobol(2 * d, rng=np.random.default_rng(0)).random(points // 2)
     half = scipy.special.ndtri(np.clip(uniform, 2.0**-32, 1 - 2.0**-32))

@@ -6,6 +6,7 @@ function serves the policy, the bounds, the metric and the schedule.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from driftbandit import kalman
 from driftbandit.arrays import Array, dots, namespace, times
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy, Problem, Scores, highest
+from driftbandit.policies.base import Policy, Problem, highest
 from driftbandit.policies.filtering import filtering
 from driftbandit.policies.outline import Outline
 
@@ -48,12 +49,13 @@ def optimistic(
         >>> greedy.name
         'greedy'
     """
+    scores = _Scores(bonus)
     return filtering(
         name,
         functools.partial(_prepare, parameters),
-        highest(_scores(bonus)),
+        highest(scores),
         parameters=parameters,
-        scores=_scores(bonus),
+        scores=scores,
         on_sphere=on_sphere,
         outline=outline and functools.partial(_outlined, outline),
     )
@@ -65,13 +67,13 @@ def _prepare(
     return parameters, kalman.prior(model)
 
 
-@functools.lru_cache(maxsize=256)  # the same bonus gives the same function
-def _scores(bonus: Bonus) -> Scores:
-    def scores(belief: Belief, problem: Problem) -> tuple[Array, Array]:
-        model, arms, parameters = problem
-        return arms @ belief.mean, bonus(belief.cov, model, arms, **parameters)
+@dataclasses.dataclass(frozen=True)  # equal for the same bonus, so that it compiles once
+class _Scores:
+    bonus: Bonus
 
-    return scores
+    def __call__(self, belief: Belief, problem: Problem) -> tuple[Array, Array]:
+        model, arms, parameters = problem
+        return arms @ belief.mean, self.bonus(belief.cov, model, arms, **parameters)
 
 
 def _outlined(

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.special
+import scipy
 
 from driftbandit import errors, kalman
 from driftbandit.arrays import Array, first_highest, namespace, or_infinite

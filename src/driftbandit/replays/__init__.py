@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from driftbandit import errors
 from driftbandit.replays.datasets import DATASETS, load
 from driftbandit.replays.table import Table, as_table
 
@@ -23,5 +24,7 @@ _LAZY = {"Replay": "result", "Row": "result", "replay": "play"}
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return getattr(importlib.import_module(f"driftbandit.replays.{_LAZY[name]}"), name)
+        with errors.needing(name):
+            module = importlib.import_module(f"driftbandit.replays.{_LAZY[name]}")
+        return getattr(module, name)
     raise AttributeError(f"module 'driftbandit.replays' has no attribute {name!r}")

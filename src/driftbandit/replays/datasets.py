@@ -128,7 +128,8 @@ def _file(package: str, *parts: str) -> Path:
 
 def _columns(text: bytes) -> dict[str, np.ndarray]:
     """The columns of a CSV file; numbers as such, with NaN where one is missing."""
-    from pyarrow import csv
+    with errors.needing("the data set"):
+        from pyarrow import csv
 
     table = csv.read_csv(
         io.BytesIO(text), convert_options=csv.ConvertOptions(null_values=["", "NA"])

@@ -30,3 +30,13 @@ const wide = matchMedia("(min-width: 64rem)");
 const fold = () => { contents.open = wide.matches; };
 wide.addEventListener("change", fold);
 fold();
+
+// Figures that are wider than the screen say so.
+const hint = () => {
+  for (const figure of document.querySelectorAll(".picture")) {
+    const box = figure.querySelector(".scroll");
+    figure.querySelector(".hint").hidden = box.scrollWidth <= box.clientWidth + 1;
+  }
+};
+addEventListener("load", hint);
+addEventListener("resize", hint);

@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import Literal, NamedTuple, TypeAlias
-
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup, escape
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from driftbandit import errors
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 __all__ = [
     "Block",
@@ -167,6 +167,10 @@ def page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
             raise errors.InvalidInput(
                 "sections", f"{times} of them have the id {anchor!r}", "give each an id of its own"
             )
+    with errors.needing("a page"):
+        from jinja2 import Environment, StrictUndefined
+        from markupsafe import Markup
+
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -201,6 +205,8 @@ def _aspect(svg: str) -> float:
 
 
 def _prose(text: str) -> Markup:
+    from markupsafe import Markup, escape
+
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 

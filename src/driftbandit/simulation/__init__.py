@@ -1,5 +1,8 @@
 """The batch engine: any policy, systems × runs × rounds, on CPU or GPU, paired by common noise."""
 
-from driftbandit.simulation.engine import simulate
+from driftbandit import errors
+
+with errors.needing("simulate"):
+    from driftbandit.simulation.engine import simulate
 
 __all__ = ["simulate"]

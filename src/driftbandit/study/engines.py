@@ -109,12 +109,8 @@ def on_ray(address: str | None = None) -> Engine:
 
     Chunks come back as bytes and are stored here, so the nodes need no folder in common.
     """
-    try:
+    with errors.needing("engine 'ray'"):
         import ray
-    except ImportError:
-        raise errors.InvalidInput(
-            "engine", "is 'ray', which is not installed", "pip install 'driftbandit[ray]'"
-        ) from None
     _check_reachable(address)
 
     def engine(

@@ -27,8 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 import driftbandit
 from driftbandit import errors
@@ -36,6 +34,10 @@ from driftbandit.files import write_whole
 from driftbandit.result import Timing
 from driftbandit.study.chunks import Columns
 from driftbandit.study.specification import Chunk, Specification
+
+with errors.needing("a study"):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 __all__ = ["Store", "encode", "logged_seconds", "versions"]
 

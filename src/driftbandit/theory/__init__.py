@@ -16,7 +16,7 @@ from driftbandit.theory.lower_bounds import (
     sphere_lower_bound,
 )
 from driftbandit.theory.metric import Intervals, metric, metric_interval, metric_intervals
-from driftbandit.theory.mistakes import wrong_action_probability
+from driftbandit.theory.mistakes import Mistakes, wrong_action_probability
 from driftbandit.theory.schedule import Schedule, every_arm_is_left, exploration_schedule
 from driftbandit.theory.upper_bounds import (
     RegretBound,
@@ -28,6 +28,7 @@ from driftbandit.theory.upper_bounds import (
 __all__ = [
     "Bound",
     "Intervals",
+    "Mistakes",
     "RegretBound",
     "Schedule",
     "every_arm_is_left",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.special
+import scipy
 
 from driftbandit.arrays import Array, namespace, normal_cdf
 from driftbandit.envelope import gain, reign

@@ -1,4 +1,4 @@
-"""What nobody can beat: the regret that is left when the state is known as well as it can be.
+"""Lower bounds on regret: what is left when the state is known as well as it can be.
 
 A policy plays well by what it knows, ẑ; the best arm follows the state itself, z. Both have the
 mean m = E z, and Cov ẑ = Z − P. So a round costs at least E max ⟨a, N(m, Z)⟩ − E max ⟨a, N(m, Z −
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special
+import scipy
 
 from driftbandit import errors, steady_state
 from driftbandit.model import LGDS, checked_arms, same_cov

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special
+import scipy
 
 from driftbandit import errors
 from driftbandit.model import LGDS, checked_arms
@@ -14,10 +14,14 @@ from driftbandit.policies.optimistic import Bonus
 from driftbandit.system import takes_system
 from driftbandit.theory import checks, lines, scrambled
 
-__all__ = ["wrong_action_probability"]
+__all__ = ["Mistakes", "wrong_action_probability"]
 
-FIRST, LAST = 7, 14
-"""Points per scramble are doubled from 2^FIRST to at most 2^LAST."""
+FIRST, LAST, MOST = 7, 14, 17
+"""Points per scramble are doubled from 2^FIRST to 2^LAST, and to 2^MOST where it takes that."""
+GOOD, FAIR = 1e-3, 5e-3
+"""By default: the error that is aimed at, and the one that will do after 2^LAST points."""
+NEAR = 8
+"""More than so many times the wished-for accuracy after 2^LAST points is out of reach."""
 MOST_ARMS = 16
 """Work grows as k³: beyond this the accuracy cannot be had within minutes."""
 BLOCK = 1 << 18
@@ -32,10 +36,19 @@ RANK = 1e-13
 """Singular values below this share of the largest count as zero."""
 
 
+class Mistakes(NamedTuple):
+    """How often each arm is played while each is best; see `wrong_action_probability`."""
+
+    probability: np.ndarray
+    """k × k: row i the played arm, column j the best one."""
+    error: np.ndarray
+    """Half-width of the entries' 99 % intervals, the largest of each column: k numbers."""
+
+
 @takes_system
 def wrong_action_probability(
-    model: LGDS, arms: Any, bonus: Bonus, cov: Any, accuracy: float = 1e-3
-) -> np.ndarray:
+    model: LGDS, arms: Any, bonus: Bonus, cov: Any, accuracy: float | None = None
+) -> Mistakes:
     """P(a_i is played | a_j is best) for a = argmax ⟨a, ẑ⟩ + u(a | P), Cov ẑ = Z − P (P16).
 
         P( A_i ẑ + Δu_i > 0, A_j z > 0 ) / P( A_j z > 0 )
@@ -51,22 +64,23 @@ def wrong_action_probability(
         arms: k × d, 2 ≤ k ≤ 16.
         bonus: u, as ``policies.idea.bonus``.
         cov: P, the policy's error covariance, d × d; at most Z.
-        accuracy: half-width of every entry's 99 % interval. Where it is not reached, nothing is
-            returned.
+        accuracy: half-width of every entry's 99 % interval; where it cannot be reached, that is an
+            error. None: 10⁻³ where that is quickly reached, and ``error`` says what was reached.
 
     Returns:
-        k × k: row i the played arm, column j the best one. Of equal arms the first counts as
-        best. A column is NaN where arm j is never best; offsets of 8 standard deviations keep it
-        from that.
+        The probabilities, k × k, and their errors. Row i is the played arm, column j the best one;
+        of equal arms the first counts as best. A column is NaN, with error 0, where arm j is never
+        best (offsets of 8 standard deviations keep it from that), and NaN with an infinite error
+        where it is best so rarely that nothing can be said.
 
     Raises:
-        InvalidInput: the accuracy was not reached, or there are too many arms to try.
+        InvalidInput: the given accuracy was not reached, or there are too many arms to try.
 
     Example:
         >>> from driftbandit.policies import kode
         >>> model = LGDS([[0.5]], [[0.75]], reward_std=1.0)  # the state's variance is 1
         >>> arms = [[1.0], [-1.0]]
-        >>> wrong_action_probability(model, arms, kode.bonus, [[0.5]]).round(2).tolist()
+        >>> wrong_action_probability(model, arms, kode.bonus, [[0.5]]).probability.round(2).tolist()
         [[0.75, 0.25], [0.25, 0.75]]
     """
     rows = checked_arms(arms, model)
@@ -74,15 +88,17 @@ def wrong_action_probability(
         raise errors.InvalidInput("arms", f"has {len(rows)} rows", f"give 2 to {MOST_ARMS}")
     checks.check_stationary(model)
     P = checks.error_cov(cov, model)
-    accuracy = errors.number(accuracy, "accuracy", low=0, strict=True)
+    if accuracy is not None:
+        accuracy = errors.number(accuracy, "accuracy", low=0, strict=True)
     u = checks.bonuses(bonus, P, model, rows)
     law = _law(model, rows, P)
     first = [int((rows == row).all(axis=1).argmax()) for row in rows]
     law, u = _Law(*(part[first] for part in law)), u[first]  # equal arms tie to the last digit
-    found = np.empty((len(rows), len(rows)))
+    found = Mistakes(np.empty((len(rows), len(rows))), np.empty(len(rows)))
     for best in range(len(rows)):
-        found[:, best], error = _column(law, u, best, accuracy)
-        if error > accuracy:
+        found.probability[:, best], error = _column(law, u, best, accuracy)
+        found.error[best] = error
+        if accuracy is not None and error > accuracy:
             reached = f"{error:.3g} was reached" if error < math.inf else "nothing can be said"
             raise errors.InvalidInput(
                 "accuracy",
@@ -133,7 +149,9 @@ def _law(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Law:
     return _Law(offsets, true, true @ known, left[:, wide] * sizes[wide])
 
 
-def _column(law: _Law, u: np.ndarray, best: int, accuracy: float) -> tuple[np.ndarray, float]:
+def _column(
+    law: _Law, u: np.ndarray, best: int, accuracy: float | None
+) -> tuple[np.ndarray, float]:
     """P(play i | ``best`` is best) for every i, and the largest half-width."""
     k = len(law.true)
     leads, ahead = law.true[best] - law.true, law.offsets[best] - law.offsets
@@ -160,17 +178,24 @@ def _column(law: _Law, u: np.ndarray, best: int, accuracy: float) -> tuple[np.nd
                 chances[scramble] += weight @ chance
         count += size
         total = weights.sum()
-        error = math.inf
+        mean, error = np.full(k, np.nan), math.inf
         if total**2 >= EFFECTIVE * squares > 0:  # else a few points have all the weight
             mean = chances.sum(axis=0) / total
             # A ratio of two means: what each scramble leaves over, in units of the denominator.
             left = (chances - weights[:, None] * mean) / weights.mean()
             error = float(scrambled.half_width(left).max())
-            if error <= accuracy:
-                return mean, error
-        if count >= 1 << LAST:
-            return np.full(k, np.nan), error
+        if _enough(error, count, accuracy):
+            return mean, error
         size = count
+
+
+def _enough(error: float, count: int, accuracy: float | None) -> bool:
+    """Whether the error is small enough, or more points are not worth their time."""
+    if accuracy is None:
+        content = error <= (GOOD if count < 1 << LAST else FAIR)
+    else:
+        content = error <= accuracy or (count >= 1 << LAST and error > NEAR * accuracy)
+    return content or count >= 1 << MOST
 
 
 def _has_inside(cone: np.ndarray, ahead: np.ndarray) -> bool:

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.special
+import scipy
 
 __all__ = ["SCRAMBLES", "half_width", "normal", "sources"]
 

@@ -1,0 +1,194 @@
+"""Write the tables of README and docs from the stored results, so that they cannot differ.
+
+    python benchmarks/tables.py            # rewrites what differs
+    python benchmarks/tables.py --check    # says what differs, and fails if something does
+
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``. A number belongs to a script
+in this folder, which stores it in results/; a test holds the pages against `made`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+MARKED = re.compile(r"(<!-- table: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+TITLES = {
+    "lookahead": "Lookahead",
+    "kode": "KODE",
+    "rollout": "Rollout",
+    "information_directed": "IDS",
+    "thompson": "Thompson",
+    "kalman_ucb": "Kalman-UCB",
+    "idea": "IDEA",
+}
+
+
+def stored(name: str) -> Any:
+    return json.loads((ROOT / "benchmarks/results" / f"{name}.json").read_text())
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(line) + " |\n" for line in (head, *rows)]
+    lines.insert(1, "|" + "---|" * len(head) + "\n")
+    return "".join(lines).replace("|  |", "| |")
+
+
+def number(value: float, digits: int = 2) -> str:
+    """So many digits, never in powers of ten."""
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text else text
+
+
+def speed() -> str:
+    cpu, gpu, huge = stored("engine_cpu"), stored("engine_gpu"), stored("huge")
+    pair = stored("agent")["ask and tell"]
+    over = pair["median over the textbook's"]
+    ask = huge["one ask, d = 10"]["idea, first round"]
+    idea = 1e6 / cpu["idea rounds/s"]
+    rows = [["IDEA, driftbandit", f"{number(idea, 3)} µs", ""]]
+    for rival, title in (
+        ("NumPy loop", "IDEA, the same loop in NumPy, one run at a time"),
+        ("filterpy loop", "IDEA, with filterpy's filter, one run at a time"),
+    ):
+        times = cpu[f"times {rival}"]
+        rows.append([title, f"{number(idea * times, 3)} µs", f"{times:.0f} times slower"])
+    if "ucb rounds/s" in cpu:
+        rows.append(["UCB, driftbandit", f"{number(1e6 / cpu['ucb rounds/s'])} µs", ""])
+    pymab = f"{cpu['times pymab']:.0f} times slower than UCB here"
+    rows.append(["UCB, pymab's Rust engine, 10 Gaussian arms", "", pymab])
+    rows += [
+        [
+            "IDEA, driftbandit on an H200, 10⁶ runs at once",
+            f"{number(1e6 / gpu['idea rounds/s'])} µs",
+            f"{gpu['times CPU']:.0f} times faster than the CPU",
+        ],
+        [
+            "`Agent`, ask and tell, NumPy alone, 10⁶ times (`benchmarks/agent.py`)",
+            f"{pair['ours median us']:.0f} µs (median)",
+            f"{over:.2f} times a bare textbook loop",
+        ],
+        [
+            "`Agent`, one decision among 10⁶ arms, d = 10 (`benchmarks/huge.py`)",
+            f"{ask['ms']['screened']:.0f} ms",
+            f"{ask['over one pass']:.1f} times one product of the arms with a vector",
+        ],
+    ]
+    share = f"{100 * cpu['share of peak']:.0f} %"
+    growth = textwrap.fill(
+        f"IDEA reaches {share} of the arithmetic rate of a large matrix product on the same cores: "
+        "products of 10 × 10 matrices are bound by their overhead. Ten times the rounds take "
+        f"{cpu['x10 rounds']:.1f} times as long, ten times the runs {cpu['x10 runs']:.1f} times.",
+        100,
+    )
+    return f"{table(['', 'time per round', 'ratio'], rows)}\n{growth}\n"
+
+
+def install() -> str:
+    figures = stored("install")
+    what = {
+        "plain": (
+            "`driftbandit`",
+            "model, filter, policies, `Agent`, theory, model files, CSV logs",
+        ),
+        "sim": ("`driftbandit[sim]`", "+ JAX: `simulate`, `fit`, `advise`, `replay`"),
+        "cli": ("`driftbandit[cli]`", "+ the command line"),
+        "all": ("`driftbandit[all]`", "+ plots and pages (`report`), Parquet files (`io`)"),
+    }
+    rows = [
+        [name, gives, f"{figures[key]['MB']} MB", f"{figures[key]['import CPU seconds']:.2f} s"]
+        for key, (name, gives) in what.items()
+    ]
+    before = figures["before"]
+    note = (
+        "\n*Measured in fresh environments by `python benchmarks/install.py`. Before there were "
+        f"extras, every\ninstall took {before['MB']} MB and `import driftbandit` "
+        f"{before['import CPU seconds']:.2f} s.*\n"
+    )
+    return table(["install", "gives", "size", "CPU time of `import driftbandit`"], rows) + note
+
+
+def late() -> str:
+    figures = stored("agent")["late reward"].values()
+    ends = sorted({f"{value:.0f}" for value in (min(figures), max(figures))}, key=float)
+    return (
+        f"It takes {' to '.join(ends)} µs for each round that is filtered again (d = k = 10,\n"
+        "`python benchmarks/agent.py`).\n"
+    )
+
+
+def sphere() -> str:
+    rows = []
+    for name in ("kode", "thompson", "kalman_ucb", "idea", "lookahead"):
+        row = stored("sphere")["speed"][name]
+        rival = row.get("SLSQP, ten starts, median us")
+        ours = f"{number(row['median us'] / 1e3)} ms"
+        rows.append([TITLES[name], ours, f"{rival / 1e3:.0f} ms" if rival else ""])
+    head = ["one decision of an agent, 10 states", "median", "SLSQP from ten starts"]
+    return table(head, rows)
+
+
+def beyond(measure: str) -> str:
+    rows: dict[str, dict[str, str]] = {}
+    for row in stored("beyond"):
+        middle, low, high = row[measure]
+        title = TITLES[row["policy"]]
+        title += f" ({row['systems']} systems)" if row["systems"] != 1000 else ""
+        text = f"{middle:.4f} ({low:.4f}–{high:.4f})"
+        rows.setdefault(title, {})[row["family"]] = text
+    families = list(next(iter(rows.values())))
+    body = [[title, *(cells[family] for family in families)] for title, cells in rows.items()]
+    return table(["", *families], body)
+
+
+def advise() -> str:
+    """What the command recommends for the example, word for word."""
+    code = "from driftbandit.cli import main; main()"
+    command = [sys.executable, "-c", code, "advise", "examples/plant.toml", "--json"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=environment)
+    said = json.loads(done.stdout)["recommendation"]
+    lines = [said["headline"], *said["reasons"], *said["warnings"]]
+    return "```text\n" + "\n".join(textwrap.fill(line, 100) for line in lines) + "\n```\n"
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "speed": speed,
+    "install": install,
+    "advise": advise,
+    "late": late,
+    "sphere": sphere,
+    "beyond": lambda: beyond("ratio"),
+    "beyond geometric": lambda: beyond("geometric"),
+}
+
+
+def made(text: str) -> str:
+    """The page with every marked table made anew."""
+    return MARKED.sub(lambda found: found[1] + TABLES[found[2]]() + found[4], text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args().check
+    differ = [page for page in PAGES if made(page.read_text()) != page.read_text()]
+    for page in differ:
+        print(page.relative_to(ROOT))
+        if not check:
+            page.write_text(made(page.read_text()))
+    sys.exit(bool(differ) and check)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The plain install, numpy and scipy alone: it works, and a missing extra is named in one line."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from driftbandit import errors
+
+EXTRAS = ("jax", "jaxlib", "typer", "rich", "matplotlib", "pyarrow", "jinja2", "markupsafe")
+BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS}))\n"
+
+
+def run(code, *arguments):
+    """Run the code in a process where no extra can be imported."""
+    return subprocess.run(
+        [sys.executable, "-c", BLOCKED + code, *arguments], capture_output=True, text=True
+    )
+
+
+def test_model_agent_theory_and_logs_work(tmp_path):
+    code = """
+import driftbandit as db
+from driftbandit.identify import read_log
+model, arms = db.families.sample("gaussian", states=3, arms=4, seed=2)[0]
+for policy in db.policies.available():
+    if policy != "kalman_oracle":
+        agent = db.Agent(model, arms, policy=policy)
+        agent.tell(agent.ask(), 0.5)
+agent.save("agent.json")
+assert db.Agent.load("agent.json").ask() == agent.ask()
+assert db.theory.finite_lower_bound(model, arms).value > 0
+assert db.theory.two_step_value(db.kalman.prior(model), model, arms).shape == (4,)
+assert db.steady_state.oracle_cov(model, arms).shape == (3, 3)
+open("log.csv", "w").write("round,arm,reward\\n0,a,1.5\\n1,b,2\\n")
+assert len(read_log("log.csv").sequences) == 1
+assert db.System(model, arms).index(2) == 2
+assert "simulate" not in dir(db)  # help(db) would load it
+help(db)
+"""
+    done = run(f"import os; os.chdir({str(tmp_path)!r})\n" + code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+LINES = {
+    "db.simulate(model, arms, ['idea'])": "simulate needs JAX; install driftbandit[sim]",
+    "db.advise(model, arms)": "advise needs JAX; install driftbandit[sim]",
+    "db.replay": "replay needs JAX; install driftbandit[sim]",
+    "db.identify.fit": "fit needs JAX; install driftbandit[sim]",
+    "db.Agent(None, arms)": "refit needs JAX; install driftbandit[sim]",
+    "db.Agent(model, arms, refit=db.Refit())": "refit needs JAX; install driftbandit[sim]",
+    "db.study": "study needs pyarrow; install driftbandit[io]",
+    "db.paper": "paper needs matplotlib; install driftbandit[report]",
+    "import driftbandit.plots": "a plot needs matplotlib; install driftbandit[report]",
+    "from driftbandit import report; report.page('', '', [])": (
+        "a page needs jinja2; install driftbandit[report]"
+    ),
+    "db.identify.read_log('log.parquet')": (
+        "reading log.parquet needs pyarrow; install driftbandit[io]"
+    ),
+    "from driftbandit.cli.outputs import *; check_file('--plot', Path('a.png'), *PICTURES)": (
+        "--plot needs matplotlib; install driftbandit[report]"
+    ),
+}
+
+
+def test_a_missing_extra_is_named_in_one_line(tmp_path):
+    code = f"""
+import os
+from pathlib import Path
+import driftbandit as db
+os.chdir({str(tmp_path)!r})
+open("log.parquet", "wb").write(b"PAR1")
+model, arms = db.families.sample("gaussian", states=3, arms=4, seed=2)[0]
+for call in {list(LINES)!r}:
+    try:
+        exec(call)
+    except db.MissingExtra as error:
+        print(error)
+"""
+    done = run(code)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == list(LINES.values())
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("simulate", "--family", "cauchy")])
+def test_the_command_line_names_its_extra(arguments):
+    done = run("import driftbandit.cli; driftbandit.cli.main()", *arguments)
+    line = "error the command line needs typer; install driftbandit[cli]\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
+
+
+def test_a_command_names_its_extra():
+    code = """
+import sys
+for name in ("typer", "rich"):
+    del sys.modules[name]
+import driftbandit.cli
+driftbandit.cli.main()
+"""
+    pytest.importorskip("typer")
+    done = run(code, "simulate", "--family", "cauchy", "--plot", "a.png")
+    line = "error --plot needs matplotlib; install driftbandit[report]\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
+
+
+def test_other_import_errors_pass_and_ours_travel():
+    with pytest.raises(ModuleNotFoundError, match="no_such") as caught, errors.needing("this"):
+        import no_such  # noqa: F401
+    assert not isinstance(caught.value, errors.MissingExtra)
+    error = pickle.loads(pickle.dumps(errors.MissingExtra("simulate", "jax")))
+    assert str(error) == "simulate needs JAX; install driftbandit[sim]"
+    assert error.name == "jax"
