@@ -14,18 +14,26 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from driftbandit import families, kalman, policies, statistics, steady_state, theory
-from driftbandit.agent import Agent, Decision, Refit
-from driftbandit.errors import InvalidInput, NotDetectable
-from driftbandit.model import LGDS
-from driftbandit.result import Result
-from driftbandit.system import System
-
 if TYPE_CHECKING:
-    from driftbandit import identify, paper, study
+    from driftbandit import (
+        families,
+        identify,
+        kalman,
+        paper,
+        policies,
+        statistics,
+        steady_state,
+        study,
+        theory,
+    )
     from driftbandit.advice import advise
+    from driftbandit.agent import Agent, Decision, Refit
+    from driftbandit.errors import InvalidInput, NotDetectable
+    from driftbandit.model import LGDS
     from driftbandit.replays import replay
+    from driftbandit.result import Result
     from driftbandit.simulation import simulate
+    from driftbandit.system import System
 
 __version__ = "0.1.0"
 
@@ -52,24 +60,37 @@ __all__ = [
     "theory",
 ]
 
-_LAZY = {
-    "advise": "driftbandit.advice",
-    "identify": "driftbandit",
-    "replay": "driftbandit.replays",
-    "simulate": "driftbandit.simulation",
-    "paper": "driftbandit",
-    "study": "driftbandit",
+_HOMES = {
+    "LGDS": "model",
+    "Agent": "agent",
+    "Decision": "agent",
+    "InvalidInput": "errors",
+    "NotDetectable": "errors",
+    "Refit": "agent",
+    "Result": "result",
+    "System": "system",
+    "advise": "advice",
+    "replay": "replays",
+    "simulate": "simulation",
 }
-"""What loads JAX, pyarrow or matplotlib, and so is imported when asked for."""
+"""The module of every name that is not a module itself.
+
+Everything is imported when it is first asked for: `import driftbandit` is immediate, and the
+program can answer Ctrl-C before NumPy is loaded.
+"""
+_MODULES = {*__all__, "arrays", "errors", "model", "result", "system"} - set(_HOMES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name in _HOMES:
+        found = getattr(importlib.import_module(f"driftbandit.{_HOMES[name]}"), name)
+    elif name in _MODULES:
+        found = importlib.import_module(f"driftbandit.{name}")
+    else:
         raise AttributeError(f"module 'driftbandit' has no attribute {name!r}")
-    if _LAZY[name] == "driftbandit":
-        return importlib.import_module(f"driftbandit.{name}")
-    return getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = found
+    return found

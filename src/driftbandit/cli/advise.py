@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,7 +19,8 @@ from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors, model_file
-from driftbandit.cli import progress
+from driftbandit.cli import interrupt, progress
+from driftbandit.cli.outputs import check_file
 
 if TYPE_CHECKING:  # loads jinja2, which the help has no need of
     from driftbandit import report
@@ -84,8 +84,9 @@ def command(
     recommendation, or the word that it does not matter, and what to beware of: a state that never
     settles, arms that hide it, noise that does not reach it.
     """
+    interrupt.keeps("Nothing was kept. Run the same command again, or give fewer --runs.")
     if html is not None:
-        _check_page(html)
+        check_file("--html", html, ".html", ".htm")
     name, system, rows = _system(
         model, family, {"states": states, "arms": arms, "unit_arms": unit_arms or None}, seed
     )
@@ -106,16 +107,6 @@ def command(
         write_whole(html, page.html(advice, name, seed).encode())
         saved = f"Page saved to [bold]{escape(errors.printable(str(html)))}[/]"
         Console(stderr=as_json).print(saved, soft_wrap=True)
-
-
-def _check_page(path: Path) -> None:
-    name, folder = errors.printable(str(path)), errors.printable(str(path.parent))
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise errors.InvalidInput("--html", f"is {name}", "end it in .html")
-    if not path.parent.is_dir():
-        raise errors.InvalidInput("--html", f"{folder} is no folder", "make it first")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise errors.InvalidInput("--html", f"cannot write {name}", "name a file you may write")
 
 
 def _system(

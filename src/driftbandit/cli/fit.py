@@ -19,7 +19,7 @@ from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors, model_file
-from driftbandit.cli import progress
+from driftbandit.cli import interrupt, progress
 from driftbandit.cli.outputs import PICTURES, check_file
 
 if TYPE_CHECKING:  # loads JAX and pyarrow, which the help has no need of
@@ -105,6 +105,7 @@ def command(
     log. A number of states that is not known is the one that best predicts rewards that it was
     not learned from. What the log cannot tell is said.
     """
+    interrupt.keeps("Nothing was written. Run the same command again, or give fewer --iterations.")
     if out is not None:
         check_file("--out", out, ".json")
     if plot is not None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from driftbandit import errors
+from driftbandit.cli import interrupt
 
 __all__ = ["PICTURES", "check_file"]
 
@@ -22,3 +23,4 @@ def check_file(option: str, path: Path, *endings: str) -> None:
         raise errors.InvalidInput(option, f"{folder} is no folder", "make it first")
     if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise errors.InvalidInput(option, f"cannot write {name}", "name a file you may write")
+    interrupt.output(path)

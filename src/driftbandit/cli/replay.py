@@ -18,7 +18,7 @@ from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors
-from driftbandit.cli import progress
+from driftbandit.cli import interrupt, progress
 from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.cli.simulate import split_policies
 
@@ -115,6 +115,7 @@ def command(
     part, random play, the best arm of every round, and a filter that is told all rewards. Intervals
     draw blocks of rounds; differences are paired, round by round.
     """
+    interrupt.keeps("Nothing was kept. Run the same command again, or name fewer --policies.")
     if plot is not None:
         check_file("--plot", plot, *PICTURES)
     chosen = None if policies.strip() == "all" else split_policies(policies)

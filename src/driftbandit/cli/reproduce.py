@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from driftbandit import errors, families
-from driftbandit.cli import progress
+from driftbandit.cli import interrupt, progress
 from driftbandit.cli.simulate import split_policies
 
 if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help has no need of
@@ -120,6 +120,8 @@ def command(
     needs nothing else to be read. Finished parts are stored as they come: stop it whenever you
     like, the same command goes on from there, and a finished study answers in seconds.
     """
+    shown = errors.printable(str(out))
+    interrupt.keeps(f"Finished parts are kept in {shown}. Run the same command again to resume.")
     from driftbandit import leaderboard, paper
     from driftbandit.study import readings
 

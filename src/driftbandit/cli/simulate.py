@@ -15,7 +15,7 @@ from rich.console import Console
 
 import driftbandit as db
 from driftbandit import errors, model_file
-from driftbandit.cli import progress, tables
+from driftbandit.cli import interrupt, progress, tables
 from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.result import ORACLE, Result, median_and_iqr
 from driftbandit.sphere import offer
@@ -107,6 +107,9 @@ def command(
         db.policies.make(policy)
     if compare is not None:
         compare = _baseline(compare, chosen)
+    interrupt.keeps(
+        "Nothing was kept. Run the same command again, or give fewer --runs or --rounds."
+    )
     if plot is not None:
         check_file("--plot", plot, *PICTURES)
     given = {"family": family, "systems": systems, "states": states, "arms": arms}
@@ -136,7 +139,7 @@ def command(
         try:
             for name, study in studies.items():
                 total = len(study) * runs * rounds * len(chosen)
-                report = progress.reporter(bars, tasks[name], total)
+                report = progress.reporter(bars, tasks[name], total, len(chosen) + 1)
                 results[name] = db.simulate(study, **options, stream=name, progress=report)
         except ValueError:
             bars.live.transient = True  # leave the message alone on the screen
