@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 import driftbandit
+from driftbandit import program_cache
 from driftbandit.cli import advise, fit, interrupt, replay, reproduce, simulate
 
 __all__ = ["app", "run"]
@@ -41,7 +43,10 @@ def version(
 def run() -> None:
     """Run the program; wrong input ends it with one line on stderr and exit code 2."""
     try:
-        app()
+        with program_cache.in_environment(), warnings.catch_warnings():
+            # A program that cannot be read back is compiled anew, which nobody need know.
+            warnings.filterwarnings("ignore", message=".*persistent compilation cache.*")
+            app()
     except (driftbandit.InvalidInput, driftbandit.NotDetectable) as error:
         _fail(str(error))
     except OSError as error:  # a full disk, a folder that went away
