@@ -50,7 +50,12 @@ def run() -> None:
     except (driftbandit.InvalidInput, driftbandit.NotDetectable) as error:
         _fail(str(error))
     except OSError as error:  # a full disk, a folder that went away
-        _fail(f"{error.filename or ''} {error.strerror or error}".strip())
+        where = (
+            ""
+            if error.filename is None
+            else f"{driftbandit.errors.printable(str(error.filename))}: "
+        )
+        _fail(f"{where}{error.strerror or error}")
     except MemoryError as error:
         _fail(f"out of memory: {error or 'the system refused more'}; {SMALLER}")
     except RuntimeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -12,10 +13,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors, model_file
-from driftbandit.cli import interrupt, progress, tables
+from driftbandit.cli import interrupt, memory, progress, tables
 from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.result import ORACLE, Result, median_and_iqr
 from driftbandit.sphere import offer
@@ -26,13 +29,17 @@ EXAMPLES = """
 **Examples**
 
     driftbandit simulate --family cauchy --systems 50
-    driftbandit simulate --family all --policies "idea, kode, kalman_ucb(width=2)"
+    driftbandit simulate --family gaussian,cauchy --policies "idea, kode, kalman_ucb(width=2)"
     driftbandit simulate --family cauchy --systems 200 --compare idea
-    driftbandit simulate --model examples/plant.json --runs 1000 --plot plant.png
+    driftbandit simulate --model examples/plant.json --plot plant.png
     driftbandit simulate --family gaussian --states 3 --sphere
     driftbandit simulate --family gaussian --json > result.json
 """
 
+RUNS = 4
+"""Of each random system: many systems tell more than many runs of one."""
+BUDGET, FEWEST_RUNS, MOST_RUNS = 1.9e7, 32, 256
+"""Steps of one policy on a given system: a fifth of a second on a core; and limits to the runs."""
 BEST = "best"
 """Stands for the policy with the lowest mean regret of each study."""
 
@@ -41,7 +48,7 @@ def command(
     family: Annotated[
         str | None,
         typer.Option(
-            help=f"Random systems: {', '.join(db.families.FAMILIES)}, or all.",
+            help=f"Random systems, comma-separated: {', '.join(db.families.FAMILIES)}; or all.",
             show_default="gaussian",
         ),
     ] = None,
@@ -71,7 +78,13 @@ def command(
     systems: Annotated[
         int | None, typer.Option(help="Random systems per family.", show_default="20")
     ] = None,
-    runs: Annotated[int, typer.Option(help="Independent runs per system.")] = 4,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            help="Independent runs per system.",
+            show_default="4; with --model 32 to 256, fewer the larger the system",
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 1000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
     states: Annotated[
@@ -120,11 +133,19 @@ def command(
         if sphere and key in given:
             name = "--" + key.replace("_", "-")
             raise errors.InvalidInput(name, "was given beside --sphere", "give one of the two")
+    if model is None:
+        _check_memory(given, runs or RUNS, len(chosen))
     studies = _given(model, given) if model is not None else _random(seed, given)
     if sphere:
         for name, study in studies.items():
             studies[name] = [(system, offer.SPHERE) for system, _ in study]
 
+    if runs is None:
+        runs = RUNS if model is None else _runs_of_one(studies, rounds)
+    if model is not None:
+        [[(system, rows)]] = studies.values()
+        k = system.states if isinstance(rows, str) else len(rows)
+        _check_memory({"systems": 1, "states": system.states, "arms": k}, runs, len(chosen))
     options: dict[str, Any] = {
         "policies": chosen,
         "rounds": rounds,
@@ -153,11 +174,15 @@ def command(
         print(json.dumps(_document(results, options, baselines), indent=2, allow_nan=False))
     else:
         console = Console()
-        for table in tables.comparison(results):
-            console.print(table)
+        for part in tables.comparison(results, console.width):
+            console.print(part)
+        console.print()
+        for line in tables.leaders(results):
+            console.print(Text(line))
         for name, baseline in baselines.items():
             console.print()
-            console.print(tables.against(name, results[name], baseline))
+            for table in tables.against(name, results[name], baseline, console.width):
+                console.print(table)
         if baselines:
             console.print(tables.explanation(results), style="dim", highlight=False)
             console.print()
@@ -166,7 +191,8 @@ def command(
         from driftbandit import plots
 
         plots.comparison(results, plot)
-        Console(stderr=as_json).print(f"Plot saved to [bold]{plot}[/]")
+        saved = f"Plot saved to [bold]{escape(errors.printable(str(plot)))}[/]"
+        Console(stderr=as_json).print(saved, soft_wrap=True)
 
 
 def _given(path: Path, other: dict[str, Any]) -> dict[str, Any]:
@@ -174,15 +200,68 @@ def _given(path: Path, other: dict[str, Any]) -> dict[str, Any]:
     for key in other:
         name = "--" + key.replace("_", "-")
         raise errors.InvalidInput(name, "was given beside --model", "give one of the two")
-    return {path.name: [model_file.read(path)]}
+    return {errors.printable(path.name): [model_file.read(path)]}
+
+
+def _check_memory(given: dict[str, Any], runs: int, policies: int) -> None:
+    families = given.get("family", "gaussian")
+    count = len(chosen_families(families, "--family"))
+    systems, states, arms = (
+        given.get(key, usual) for key, usual in (("systems", 20), ("states", 10), ("arms", 10))
+    )
+    size = memory.needed(
+        systems=systems * count, states=states, arms=arms, runs=runs, policies=policies
+    )
+    asked = (
+        f"{systems * count:,} systems of {states:,} states and {arms:,} arms, {runs:,} runs each,"
+    )
+    memory.check("--systems, --states, --arms, --runs", asked, size)
 
 
 def _random(seed: int, options: dict[str, Any]) -> dict[str, Any]:
     """One study per family."""
-    family = options.pop("family", "gaussian")
-    names = list(db.families.FAMILIES) if family == "all" else [family]
+    names = chosen_families(options.pop("family", "gaussian"), "--family")
     options = {"systems": 20} | options
     return {name: db.families.sample(name, seed=seed, **options) for name in names}
+
+
+def _runs_of_one(studies: dict[str, Any], rounds: int) -> int:
+    [[(system, arms)]] = studies.values()
+    return usual_runs(system, arms, rounds)
+
+
+def usual_runs(system: db.LGDS, arms: Any, rounds: int) -> int:
+    """Runs of one given system: as many as tell policies apart, in seconds rather than minutes.
+
+    A round takes about as long as d (d + k/3) + 15 steps.
+
+    Example:
+        >>> usual_runs(*db.families.sample("gaussian")[0], rounds=1000)
+        128
+    """
+    states = system.states
+    count = states if isinstance(arms, str) else len(arms)
+    steps = (states * (states + count / 3) + 15) * max(rounds, 1)
+    return int(min(max(BUDGET / steps, FEWEST_RUNS), MOST_RUNS))
+
+
+def chosen_families(text: str, option: str) -> list[str]:
+    """The families that a comma-separated text names, in capitals or not; or all.
+
+    Example:
+        >>> chosen_families("Cauchy, gaussian", "--family")
+        ['cauchy', 'gaussian']
+    """
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    if names == ["all"]:
+        return list(db.families.FAMILIES)
+    if not names:
+        raise errors.InvalidInput(option, f"{text!r} names none", "name one, or all")
+    for place, name in enumerate(names):
+        errors.closest(name, option, db.families.FAMILIES)
+        if name in names[:place]:
+            raise errors.InvalidInput(option, f"names {name} twice", "name it once")
+    return names
 
 
 def split_policies(text: str) -> list[str]:
@@ -206,6 +285,9 @@ def _baseline(text: str, chosen: Sequence[str]) -> str:
             "--compare", f"has nothing to compare {labels[0]} with", "name more in --policies"
         )
     label = dict(zip(chosen, labels, strict=True)).get(text, text)
+    with contextlib.suppress(errors.InvalidInput):  # a title, as Kalman-UCB
+        made = db.policies.make(text)
+        label = made.label if made.label in labels else made.name if "(" not in text else label
     valid = [*labels, BEST]
     if label in db.policies.available() and label not in valid:
         raise errors.InvalidInput(
