@@ -22,8 +22,8 @@ def needed(
     and once for every policy that computes constants of that size.
 
     Example:
-        >>> round(needed(systems=20, states=10, arms=10, runs=4, policies=17) / 1e6)
-        2
+        >>> needed(systems=20, states=10, arms=10, runs=4, policies=17) < 2e6
+        True
     """
     d, k = float(states), float(arms)
     system = 6 * d * d + 4 * k * d
@@ -63,10 +63,10 @@ def _shown(size: float) -> str:
 
     Example:
         >>> _shown(3e6), _shown(2.5e11), _shown(3e18)
-        ('2.9 MiB', '233 GiB', '2.6 EiB')
+        ('2.86 MiB', '233 GiB', '2.6 EiB')
     """
     units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
     place = 0
     while size >= 1000 and place < len(units) - 1:
         size, place = size / 1024, place + 1
-    return f"{size:.3g} {units[place]}" if size >= 10 else f"{size:.2g} {units[place]}"
+    return f"{size:.3g} {units[place]}"
