@@ -300,6 +300,14 @@ def test_short_help_everywhere(command):
     assert "-h" in short.output
 
 
+@pytest.mark.parametrize("width", ["60", "80"])
+@pytest.mark.parametrize("command", ["simulate", "advise"])
+def test_help_names_every_policy_whole(command, width):
+    output = CliRunner().invoke(app, [command, "-h"], env={"COLUMNS": width}).output
+    listed = output.split("Policies")[-1].split("Examples")[0]
+    assert [name for name in db.policies.available() if name not in listed] == []
+
+
 def test_completion_is_offered():
     assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output
 

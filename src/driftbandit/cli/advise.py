@@ -18,10 +18,9 @@ from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors, model_file
-from driftbandit.advice.parts import PLAYED
 from driftbandit.cli import interrupt, layout, progress
 from driftbandit.cli.outputs import check_file
-from driftbandit.cli.simulate import split_policies
+from driftbandit.cli.simulate import POLICIES, split_policies
 
 if TYPE_CHECKING:  # loads jinja2, which the help has no need of
     from driftbandit import report
@@ -29,7 +28,9 @@ if TYPE_CHECKING:  # loads jinja2, which the help has no need of
 
 __all__ = ["EXAMPLES", "command"]
 
-EXAMPLES = """
+EXAMPLES = (
+    POLICIES
+    + """
 **Examples**
 
     driftbandit advise examples/plant.toml
@@ -38,6 +39,7 @@ EXAMPLES = """
     driftbandit advise examples/plant.json --policies "lookahead, idea, oful" --runs 4000
     driftbandit advise examples/plant.json --json > advice.json
 """
+)
 
 MOST_ARMS = 20
 LARGEST = 4_000_000
@@ -68,13 +70,15 @@ def command(
     arms: Annotated[
         int | None, typer.Option(help="Arms k of a random system.", show_default="10")
     ] = None,
-    unit_arms: Annotated[bool, typer.Option(help="Scale random arms to length one.")] = False,
+    unit_arms: Annotated[
+        bool, typer.Option("--unit-arms", help="Scale random arms to length one.")
+    ] = False,
     policies: Annotated[
         str,
         typer.Option(
-            help=f"Policies to choose from, comma-separated: {', '.join(_playable())}; parameters "
-            "in parentheses, as in kalman_ucb(width=2); or all.",
-            show_default="those that know the model: " + ", ".join(PLAYED),
+            help="Policies to choose from: comma-separated names from the list below, with "
+            "parameters in parentheses, as in kalman_ucb(width=2); or all.",
+            show_default="those that know the model, except the slow rollout",
         ),
     ] = "",
     runs: Annotated[

@@ -87,7 +87,7 @@ def command(
         ),
     ] = None,
     cold: Annotated[
-        bool, typer.Option(help="Start policies in the test part, without having played before.")
+        bool, typer.Option("--cold", help="Start policies in the test part, without a warm-up.")
     ] = False,
     seeds: Annotated[
         int,

@@ -61,7 +61,7 @@ def command(
     rounds: Annotated[
         int | None, typer.Option(help="Rounds per run.", show_default="the paper's 1000")
     ] = None,
-    quick: Annotated[bool, typer.Option(help="A small size for a first look.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small size for a first look.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for data, pictures and report.")] = Path(
         "reproduced"
     ),
@@ -109,7 +109,7 @@ def command(
             help="Leaderboard: comma-separated policies to hold against IDEA.", show_default="all"
         ),
     ] = "",
-    float32: Annotated[bool, typer.Option(help="Single precision.")] = False,
+    float32: Annotated[bool, typer.Option("--float32", help="Single precision.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the data as JSON.")] = False,
 ) -> None:
     """Reproduce the paper: its Table II and its three figures. Or play the leaderboard.

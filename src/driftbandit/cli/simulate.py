@@ -23,9 +23,14 @@ from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.result import ORACLE, Result, median_and_iqr
 from driftbandit.sphere import offer
 
-__all__ = ["EXAMPLES", "command"]
+__all__ = ["EXAMPLES", "POLICIES", "command"]
 
-EXAMPLES = """
+POLICIES = f"""
+**Policies**: {", ".join(db.policies.available())}.
+"""
+EXAMPLES = (
+    POLICIES
+    + """
 **Examples**
 
     driftbandit simulate --family cauchy --systems 50
@@ -35,6 +40,7 @@ EXAMPLES = """
     driftbandit simulate --family gaussian --states 3 --sphere
     driftbandit simulate --family gaussian --json > result.json
 """
+)
 
 RUNS = 4
 """Of each random system: many systems tell more than many runs of one."""
@@ -61,18 +67,18 @@ def command(
     policies: Annotated[
         str,
         typer.Option(
-            help=f"Comma-separated: {', '.join(db.policies.available())}; parameters in "
-            "parentheses, as in kalman_ucb(width=2); usual for all but rollout, which takes longer "
-            "than all others together; or all."
+            help="Comma-separated names from the list below, with parameters in parentheses, as in "
+            "kalman_ucb(width=2). usual: every policy except rollout, which takes longer than all "
+            "others together. all: every policy."
         ),
     ] = "usual",
     compare: Annotated[
         str | None,
         typer.Option(
             metavar="POLICY",
-            help="Also compare every policy with this one, run by run: how much more regret, how "
-            "sure that is, who wins how often. best: the one with the lowest mean regret, Oracle "
-            "left out.",
+            help="Also compare every policy with this one, run by run: how much more regret it "
+            "has, how certain that is, and how often it wins. best: the policy with the lowest "
+            "mean regret, except the Oracle.",
         ),
     ] = None,
     systems: Annotated[
@@ -93,14 +99,16 @@ def command(
     arms: Annotated[
         int | None, typer.Option(help="Arms k of random systems.", show_default="10")
     ] = None,
-    unit_arms: Annotated[bool, typer.Option(help="Scale random arms to length one.")] = False,
+    unit_arms: Annotated[
+        bool, typer.Option("--unit-arms", help="Scale random arms to length one.")
+    ] = False,
     sphere: Annotated[
-        bool, typer.Option(help="Play any unit vector, instead of a list of arms.")
+        bool, typer.Option("--sphere", help="Play any unit vector, instead of a list of arms.")
     ] = False,
     device: Annotated[
         str | None, typer.Option(help="cpu or gpu; default: what JAX prefers.")
     ] = None,
-    float32: Annotated[bool, typer.Option(help="Single precision.")] = False,
+    float32: Annotated[bool, typer.Option("--float32", help="Single precision.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
