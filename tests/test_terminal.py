@@ -358,6 +358,7 @@ def fails(monkeypatch, capsys, *words):
         ["simulate", "--systems", "1000000000"],
         ["simulate", "--runs", "1000000000000"],
         ["simulate", "--arms", "1000000000"],
+        ["reproduce", "table2", "--systems", "1000000000", "--runs", "1000"],
     ],
 )
 def test_what_does_not_fit_is_refused_before_it_is_tried(words, monkeypatch, capsys):
@@ -365,6 +366,7 @@ def test_what_does_not_fit_is_refused_before_it_is_tried(words, monkeypatch, cap
         raise AssertionError("drawn")
 
     monkeypatch.setattr(db.families, "sample", never)
+    monkeypatch.setattr("driftbandit.paper.reproduce", never)
     assert "of memory, and" in fails(monkeypatch, capsys, *words)
 
 

@@ -254,7 +254,7 @@ def _findings(found: Fit, summary: dict[str, Any]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(justify="right", style="bold", no_wrap=True)
-    table.add_column(style="dim")
+    table.add_column(style="dim", overflow="fold")
     for row in (
         ("rewards", f"{summary['rewards']:,}", f"seen in {summary['rows']:,} plays"),
         ("sequences", f"{summary['sequences']:,}", "independent runs of the system"),

@@ -182,7 +182,7 @@ def _show(console: Console, result: Replay, name: str) -> None:
 def _tables(result: Replay, name: str, width: int) -> Iterator[Text | Table]:
     unit = f", {result.unit}" if result.unit else ""
     title = f"{name}: reward per round{unit}, over {len(result.rounds)} test rounds"
-    headings = ["", "", "mean", "95 %", f"− {result.baseline}", "95 %"]
+    headings = ["", "", "mean", "95 %", f"− {result.baseline}", "95 % of −"]
     rows = []
     for row in result.rows():
         style = "dim italic" if row.kind == "yardstick" else ""

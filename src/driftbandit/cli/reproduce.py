@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from driftbandit import errors, families
-from driftbandit.cli import interrupt, layout, progress
+from driftbandit.cli import interrupt, layout, memory, progress
 from driftbandit.cli.simulate import split_policies
 
 if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help has no need of
@@ -155,6 +155,8 @@ def command(
     }
     player = _engine(engine, address, workers)
     specifications = {name: targets[name].specification(options[name]) for name in chosen}
+    for specification in specifications.values():
+        _check_memory(specification)
     console = Console(stderr=as_json)
     made = {}
     for name, specification in specifications.items():
@@ -180,6 +182,15 @@ def command(
     if as_json:
         print(json.dumps({name: part.document for name, part in made.items()}, indent=1))
     console.print(f"Report: [bold]{escape(str(page))}[/]", soft_wrap=True)
+
+
+def _check_memory(specification: Specification) -> None:
+    """Chunks are small, whatever the study; what grows with it is what is read back of them."""
+    systems, runs = specification.systems, specification.runs
+    columns = sum(len(specification.players(cell)) + 2 for cell in specification.cells)
+    size = 3 * 8.0 * systems * runs * columns
+    asked = f"{systems:,} systems and {runs:,} runs in {len(specification.cells)} cells"
+    memory.check("--systems, --runs", asked, size)
 
 
 def _size(target: paper.Target, quick: bool, given: dict[str, int | None]) -> paper.Size:
