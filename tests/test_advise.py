@@ -139,6 +139,42 @@ def test_the_simulation_is_the_librarys(advice, system):
     assert advice.simulation.rivals.mean * 100 == pytest.approx(gap.mean_difference)
 
 
+def test_the_policies_of_your_choice(system):
+    found = db.advise(*system, **SIZE, policies=["Lookahead", "kalman_ucb(width=2)", "random"])
+    names = [row.policy for row in found.simulation.policies]
+    assert sorted(names[:2]) == ["kalman_ucb(width=2)", "lookahead"]
+    assert names[2] == "random"
+    assert found.recommendation.choice == names[0]
+    result = db.simulate(*system, ["lookahead", "kalman_ucb(width=2)"], **SIZE, checkpoints=1)
+    for row in found.simulation.policies[:2]:
+        label = row.policy.partition("(")[0]
+        assert row.regret == pytest.approx(result.regret[label].mean() / 100)
+    assert found.simulation.rivals is None
+    assert found.recommendation.agreement is None
+    assert "did not play both" in found.recommendation.reasons[-1]
+    assert "Kalman-UCB(width=2)" in str(found)
+
+
+def test_who_plays_by_default_knows_the_model():
+    assert list(played.players(None, 3)) == list(PLAYED)
+    for name in (*PLAYED, "oful", "rollout"):
+        assert list(played.players([name], 3)) == [name]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["kalman_oracle"], "kalman_oracle sees the rewards of all arms"),
+        (["idea", "IDEA"], "'idea' stands twice"),
+        (["random"], "names no policy"),
+        (["idae"], "did you mean 'idea'"),
+    ],
+)
+def test_policies_that_cannot_be_advised(names, words):
+    with pytest.raises(db.InvalidInput, match=words):
+        played.players(names, 3)
+
+
 def test_equal_input_gives_equal_advice(advice, system):
     assert db.advise(*system, **SIZE) == advice
     assert db.advise(*system, **SIZE, seed=1).simulation != advice.simulation
@@ -545,6 +581,12 @@ def test_html_without_metric_or_simulation(unsettled):
     alone = db.advise(LGDS([[0.5]], [[1.0]], 1.0), [[2.0]])
     assert "Nothing to decide" in page.html(alone, "one", 0)
     assert page.html(unsettled, "walk", 0).count("<img") == 1
+
+
+def test_the_command_takes_policies(model):
+    document = strict(run(model, *OPTIONS, "--json", "--policies", "IDEA, ucb"))
+    names = [row["policy"] for row in document["simulation"]["policies"]]
+    assert sorted(names) == ["idea", "random", "ucb"]
 
 
 def test_many_arms_are_cut_to_the_most_telling(advice):

@@ -189,11 +189,14 @@ def test_who_ignores_it_goes_on(tmp_path):
 def test_the_handler_is_given_back():
     from driftbandit.cli import interrupt
 
-    before = signal.getsignal(signal.SIGINT)
-    for _ in range(2):
-        with interrupt.handled():
-            assert signal.getsignal(signal.SIGINT) is not before
-    assert signal.getsignal(signal.SIGINT) is before
+    outside = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for _ in range(2):
+            with interrupt.handled():
+                assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, outside)
 
 
 @linux

@@ -399,7 +399,7 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(tmp_path, monk
     """Also where permissions say otherwise, as for root on a read-only disk."""
     (tmp_path / "x.svg").mkdir()
     asked = ["simulate", "--systems", "1", "--plot"]
-    assert "x.svg is a folder" in fails(monkeypatch, capsys, *asked, tmp_path / "x.svg")
+    assert "x.svg, a folder" in fails(monkeypatch, capsys, *asked, tmp_path / "x.svg")
     assert "is no folder" in fails(monkeypatch, capsys, *asked, tmp_path / "no" / "y.svg")
 
     def full(*_, **__):

@@ -23,7 +23,7 @@ def check_file(option: str, path: Path, *endings: str) -> None:
     if not path.parent.is_dir():
         raise errors.InvalidInput(option, f"{folder} is no folder", "make it first")
     if path.is_dir():
-        raise errors.InvalidInput(option, f"{name} is a folder", "name a file in it")
+        raise errors.InvalidInput(option, f"cannot write {name}, a folder", "name a file in it")
     if path.exists() and not os.access(path, os.W_OK):
         raise errors.InvalidInput(option, f"cannot write {name}", "name a file you may write")
     probe = path.parent / f".driftbandit.{secrets.token_hex(6)}~"
