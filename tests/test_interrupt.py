@@ -175,6 +175,24 @@ def test_a_command_that_ends_while_it_is_interrupted_does_not_crash(tmp_path):
     assert interrupted(process) == (130, "", "Interrupted. No work had begun.\n")
 
 
+def test_too_late_changes_nothing(tmp_path):
+    """While the interpreter shuts down, an exception would be printed, or crash JAX's threads."""
+    code = PREAMBLE + (
+        "import atexit\n"
+        "atexit.register(lambda: (ready(), sys.stdin.read(1)))\n"
+        "sys.argv = ['driftbandit', '--version']\n"
+        "from driftbandit.cli import main\n"
+        "main()\n"
+    )
+    process = begin(tmp_path, code=code, stdin=subprocess.PIPE)
+    version = process.stdout.readline()
+    ready(process)
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(b"x", timeout=60)
+    assert version[0:1].isdigit()
+    assert (process.returncode, out, error) == (0, b"", b"")
+
+
 def test_who_ignores_it_goes_on(tmp_path):
     """As under nohup, or in the background of a script."""
     code = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" + PREAMBLE

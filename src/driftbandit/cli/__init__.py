@@ -1,5 +1,7 @@
 """The command line: one file per command, errors on one line with exit code 2."""
 
+import sys
+
 from driftbandit.cli import interrupt
 
 __all__ = ["main"]
@@ -7,7 +9,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the program; from its first moment on, Ctrl-C ends it with one line and code 130."""
-    with interrupt.handled():
+    program = sys._getframe(1).f_globals.get("__name__") == "__main__"  # not a test, say
+    with interrupt.handled(last=program):
         from driftbandit.cli.app import run  # takes a second: Ctrl-C may come before it is over
 
         run()

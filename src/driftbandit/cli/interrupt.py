@@ -52,8 +52,13 @@ def at_exit(cleanup: Callable[[], object]) -> None:
 
 
 @contextlib.contextmanager
-def handled() -> Iterator[None]:
-    """Answer Ctrl-C within this block; a process that ignores it goes on ignoring it."""
+def handled(*, last: bool = False) -> Iterator[None]:
+    """Answer Ctrl-C within this block; a process that ignores it goes on ignoring it.
+
+    Args:
+        last: nothing but the end of the process follows. Ctrl-C is then ignored after the block:
+            all is done, and an exception would only disturb the interpreter's shutdown.
+    """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
@@ -71,7 +76,7 @@ def handled() -> Iterator[None]:
         if _arrived.is_set():  # this thread was quick, but the process is already leaving
             watcher.join()
         signal.set_wakeup_fd(old)
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.SIG_IGN if last else before)
         writer.close()
         watcher.join()
         reader.close()

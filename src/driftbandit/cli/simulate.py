@@ -126,6 +126,10 @@ def command(
     chosen = _chosen(policies.strip(), sphere)
     for policy in chosen:
         db.policies.make(policy)
+    errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
+    errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
+    if runs is not None:
+        errors.whole_number(runs, "runs", low=1, high=2**32 - 1)
     if compare is not None:
         compare = _baseline(compare, chosen)
     interrupt.keeps(
