@@ -356,7 +356,7 @@ def fails(monkeypatch, capsys, *words):
     [
         ["simulate", "--states", "100000"],
         ["simulate", "--systems", "1000000000"],
-        ["simulate", "--runs", "1000000000000"],
+        ["simulate", "--runs", "4000000000"],
         ["simulate", "--arms", "1000000000"],
         ["reproduce", "table2", "--systems", "1000000000", "--runs", "1000"],
     ],
