@@ -14,7 +14,16 @@ import driftbandit as db
 from browser import assert_readable, open_page, set_width
 from driftbandit import LGDS, cli, model_file, steady_state, theory
 from driftbandit.advice import facts, page, played, words
-from driftbandit.advice.parts import Arm, Difference, Floor, Metric, Played, Simulation, System
+from driftbandit.advice.parts import (
+    PLAYED,
+    Arm,
+    Difference,
+    Floor,
+    Metric,
+    Played,
+    Simulation,
+    System,
+)
 from driftbandit.cli.app import app
 from driftbandit.policies import idea, kalman_ucb, kode
 from driftbandit.result import Result, Timing
@@ -114,19 +123,56 @@ def test_P17_the_intervals_are_the_librarys(advice, system):
 
 
 def test_the_simulation_is_the_librarys(advice, system):
-    policies = ["idea", "kode", "kalman_ucb", "random"]
+    policies = [*PLAYED, "random"]
     result = db.simulate(*system, policies, **SIZE, checkpoints=1)
+    assert {row.policy for row in advice.simulation.policies} == set(policies)
     for row in advice.simulation.policies:
         assert row.regret == pytest.approx(result.regret[row.policy].mean() / 100)
         assert row.low <= row.regret <= row.high
     best = advice.simulation.best.policy
-    assert best == min(policies[:3], key=lambda name: result.regret[name].mean())
+    assert best == min(PLAYED, key=lambda name: result.regret[name].mean())
     for name, row in result.compare(best).items():
         (found,) = (gap for gap in advice.simulation.differences if gap.policy == name)
         assert found.mean * 100 == pytest.approx(row.mean_difference)
         assert found.low * 100 == pytest.approx(row.mean_low)
     gap = result.compare("idea")["kalman_ucb"]
     assert advice.simulation.rivals.mean * 100 == pytest.approx(gap.mean_difference)
+
+
+def test_the_policies_of_your_choice(system):
+    found = db.advise(*system, **SIZE, policies=["Lookahead", "kalman_ucb(width=2)", "random"])
+    names = [row.policy for row in found.simulation.policies]
+    assert sorted(names[:2]) == ["kalman_ucb(width=2)", "lookahead"]
+    assert names[2] == "random"
+    assert found.recommendation.choice == names[0]
+    result = db.simulate(*system, ["lookahead", "kalman_ucb(width=2)"], **SIZE, checkpoints=1)
+    for row in found.simulation.policies[:2]:
+        label = row.policy.partition("(")[0]
+        assert row.regret == pytest.approx(result.regret[label].mean() / 100)
+    assert found.simulation.rivals is None
+    assert found.recommendation.agreement is None
+    assert "did not play both" in found.recommendation.reasons[-1]
+    assert "Kalman-UCB(width=2)" in str(found)
+
+
+def test_who_plays_by_default_knows_the_model():
+    assert list(played.players(None, 3)) == list(PLAYED)
+    for name in (*PLAYED, "oful", "rollout"):
+        assert list(played.players([name], 3)) == [name]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["kalman_oracle"], "kalman_oracle sees the rewards of all arms"),
+        (["idea", "IDEA"], "'idea' stands twice"),
+        (["random"], "names no policy"),
+        (["idae"], "did you mean 'idea'"),
+    ],
+)
+def test_policies_that_cannot_be_advised(names, words):
+    with pytest.raises(db.InvalidInput, match=words):
+        played.players(names, 3)
 
 
 def test_equal_input_gives_equal_advice(advice, system):
@@ -540,6 +586,12 @@ def test_html_without_metric_or_simulation(unsettled):
     alone = db.advise(LGDS([[0.5]], [[1.0]], 1.0), [[2.0]])
     assert "Nothing to decide" in page.html(alone, "one", 0)
     assert page.html(unsettled, "walk", 0).count("<img") == 1
+
+
+def test_the_command_takes_policies(model):
+    document = strict(run(model, *OPTIONS, "--json", "--policies", "IDEA, ucb"))
+    names = [row["policy"] for row in document["simulation"]["policies"]]
+    assert sorted(names) == ["idea", "random", "ucb"]
 
 
 def test_many_arms_are_cut_to_the_most_telling(advice):

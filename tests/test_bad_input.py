@@ -117,11 +117,11 @@ def loaded(change):
 
 
 def read(content, name="model.json"):
-    """model_file.read of a file with this text, or with this JSON."""
+    """model_file.load_model of a file with this text, or with this JSON."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_text(content if isinstance(content, str) else json.dumps(content))
-        return model_file.read(path)
+        return model_file.load_model(path)
 
 
 def document(without=None, **changes):
@@ -532,8 +532,13 @@ FROM_JSON_CASES = [
 ]
 
 MODEL_FILE_CASES = [
-    Case("absent", lambda: model_file.read("/no/such/model.json"), "model file", "/no/such/model"),
-    Case("folder", lambda: model_file.read("/"), "model file", "cannot read /"),
+    Case(
+        "absent",
+        lambda: model_file.load_model("/no/such/model.json"),
+        "model file",
+        "/no/such/model",
+    ),
+    Case("folder", lambda: model_file.load_model("/"), "model file", "cannot read /"),
     Case("file not JSON", lambda: read("{transition"), "model file", "model.json is not JSON"),
     Case("file empty", lambda: read("", "empty.json"), "model file", "empty.json is not JSON"),
     Case("file list", lambda: read([1, 2]), "model file", "list"),

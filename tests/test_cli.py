@@ -73,8 +73,9 @@ def test_compare_gives_a_verdict():
     policies = ["--policies", "random, idea, kalman_ucb(width=2)"]
     output = run(*many, *policies, "--compare", "best")
     assert "against the baseline, idea" in output
-    row = next(line for line in output.splitlines()[8:] if line.startswith("random"))
-    assert row.split()[-1] == "worse"
+    compared = output.split("run by run")[1]
+    row = next(line for line in compared.splitlines() if line.startswith("random"))
+    assert row.split()[1] == "worse"
     assert "bootstrap over 8 systems" in " ".join(output.split())
     assert "in units of" not in output  # no Oracle played
 

@@ -36,11 +36,11 @@ def read(tmp_path, content, name="model.json"):
         path.write_bytes(content)
     else:
         path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return model_file.read(path)
+    return model_file.load_model(path)
 
 
 def test_both_examples_hold_the_same_system():
-    one, other = (model_file.read(EXAMPLES / name) for name in ("plant.json", "plant.toml"))
+    one, other = (model_file.load_model(EXAMPLES / name) for name in ("plant.json", "plant.toml"))
     assert one.names == ("left", "right", "both")
     assert model_file.to_document(one) == model_file.to_document(other)
 
@@ -176,7 +176,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, name):
 )
 def test_what_cannot_be_read_is_named(path, words):
     with pytest.raises(InvalidInput, match="model file") as caught:
-        model_file.read(path)
+        model_file.load_model(path)
     assert words in str(caught.value)
     assert str(caught.value).isprintable()
 
@@ -187,7 +187,7 @@ def test_a_huge_file_is_refused_unread(tmp_path, name):
     with path.open("wb") as file:
         file.truncate(1 << 40)  # sparse: reading it would end the process
     with pytest.raises(InvalidInput, match="1,099,511,627,776 bytes or more"):
-        model_file.read(path)
+        model_file.load_model(path)
 
 
 @pytest.mark.parametrize("value", ["no", {"a": 1}, [[1.0, 2.0]], [1.0, True], [1.0, None], [1.0]])

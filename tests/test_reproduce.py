@@ -706,7 +706,7 @@ def test_a_full_disk_is_one_line(refused, monkeypatch):
 
     monkeypatch.setattr(sys.modules["driftbandit.paper.reproduce"], "write_whole", full)
     line = refused("figure2", "--systems", "1", "--families", "gaussian")
-    assert "figure2.json No space left on device" in line
+    assert "figure2.json: No space left on device" in line
 
 
 @pytest.mark.parametrize(("arguments", "words"), BAD, ids=lambda value: str(value)[:40])

@@ -15,23 +15,53 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from driftbandit import errors, families, kalman, policies, statistics, steady_state, theory
-from driftbandit.agent import Agent, Decision, Refit
-from driftbandit.errors import InvalidInput, MissingExtra, NotDetectable
-from driftbandit.model import LGDS
-from driftbandit.model_file import read as load_model
-from driftbandit.model_file import write as save_model
-from driftbandit.result import Result
-from driftbandit.system import System
-
 if TYPE_CHECKING:
-    from driftbandit import identify, paper, study
+    from driftbandit import (
+        families,
+        identify,
+        kalman,
+        paper,
+        policies,
+        statistics,
+        steady_state,
+        study,
+        theory,
+    )
     from driftbandit.advice import advise
+    from driftbandit.agent import Agent, Decision, Refit
+    from driftbandit.errors import InvalidInput, MissingExtra, NotDetectable
     from driftbandit.identify import fit
+    from driftbandit.model import LGDS
+    from driftbandit.model_file import load_model, save_model
     from driftbandit.replays import replay
+    from driftbandit.result import Result
     from driftbandit.simulation import simulate
+    from driftbandit.system import System
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "LGDS": "model",
+    "Agent": "agent",
+    "Decision": "agent",
+    "InvalidInput": "errors",
+    "MissingExtra": "errors",
+    "NotDetectable": "errors",
+    "Refit": "agent",
+    "Result": "result",
+    "System": "system",
+    "advise": "advice",
+    "fit": "identify",
+    "load_model": "model_file",
+    "replay": "replays",
+    "save_model": "model_file",
+    "simulate": "simulation",
+}
+"""The module of every public name that is not a module itself.
+
+Everything is imported when it is first asked for: `import driftbandit` is immediate, and the
+program can answer Ctrl-C before NumPy is loaded.
+"""
 
 __all__ = [
     "LGDS",
@@ -60,28 +90,23 @@ __all__ = [
     "theory",
 ]
 
-_LAZY = {
-    "advise": "driftbandit.advice",
-    "fit": "driftbandit.identify",
-    "identify": "driftbandit",
-    "replay": "driftbandit.replays",
-    "simulate": "driftbandit.simulation",
-    "paper": "driftbandit",
-    "study": "driftbandit",
-}
-"""What loads JAX, pyarrow or matplotlib, and so is imported when asked for."""
+_MODULES = {*__all__, "arrays", "errors", "model", "result", "system"} - set(_HOMES)
+_HEAVY = {"advise", "fit", "identify", "paper", "replay", "simulate", "study"}
+"""What an extra brings."""
 
 
 def __dir__() -> list[str]:
-    """Without the lazy names where an extra is missing: `help` loads each name it is given."""
+    """Without the names whose extra is missing: `help` loads each name it is given."""
     whole = all(map(importlib.util.find_spec, ("jax", "jinja2", "matplotlib", "pyarrow")))
-    return sorted({*globals(), *(_LAZY if whole else ())})
+    return sorted({*globals(), *__all__} - (set() if whole else _HEAVY))
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in _HOMES and name not in _MODULES:
         raise AttributeError(f"module 'driftbandit' has no attribute {name!r}")
+    errors = importlib.import_module("driftbandit.errors")
     with errors.needing(name):
-        if _LAZY[name] == "driftbandit":
-            return importlib.import_module(f"driftbandit.{name}")
-        return getattr(importlib.import_module(_LAZY[name]), name)
+        module = importlib.import_module(f"driftbandit.{_HOMES.get(name, name)}")
+        found = getattr(module, name) if name in _HOMES else module
+    globals()[name] = found
+    return found

@@ -5,9 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import threading
 from pathlib import Path
 
-__all__ = ["write_whole"]
+__all__ = ["abandon", "write_whole"]
+
+_unfinished: set[Path] = set()
+_naming = threading.Lock()
+
+
+def abandon() -> None:
+    """Let no further file appear, and remove what is half-written: the process ends now."""
+    _naming.acquire()  # for good: whoever begins or finishes a file waits until the end
+    for temporary in tuple(_unfinished):
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -21,7 +33,9 @@ def write_whole(path: Path, content: bytes) -> None:
     asked, path = path, Path(os.path.realpath(path))
     temporary = path.parent / f".{path.name[:60]}.{secrets.token_hex(6)}~"
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less the umask
+        with _naming:
+            _unfinished.add(temporary)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less umask
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
@@ -29,12 +43,15 @@ def write_whole(path: Path, content: bytes) -> None:
                 os.fsync(file.fileno())
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(temporary, path.stat().st_mode & 0o777)
-            os.replace(temporary, path)
+            with _naming:
+                os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:  # of the file that was asked for
         raise type(error)(error.errno, error.strerror or str(error), str(asked)) from None
+    finally:
+        _unfinished.discard(temporary)
     with contextlib.suppress(OSError):  # the name too; where folders cannot be synced, so be it
         folder = os.open(path.parent, os.O_RDONLY)
         try:

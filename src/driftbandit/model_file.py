@@ -21,7 +21,7 @@ from driftbandit import errors, files
 from driftbandit.model import LGDS
 from driftbandit.system import System, checked_names
 
-__all__ = ["from_document", "read", "to_bytes", "to_document", "write"]
+__all__ = ["from_document", "load_model", "save_model", "to_bytes", "to_document"]
 
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
 OPTIONAL = ("initial_cov", "initial_mean", "names")
@@ -92,7 +92,7 @@ def from_document(document: Any) -> System:
         raise error.of("model file") from None
 
 
-def read(path: str | Path) -> System:
+def load_model(path: str | Path) -> System:
     """Read a model file: TOML if its name ends in .toml, else JSON.
 
     Args:
@@ -102,7 +102,7 @@ def read(path: str | Path) -> System:
         The `System`: model, arms and the arms' names.
 
     Example:
-        >>> read("no/such/model.json")
+        >>> load_model("no/such/model.json")
         Traceback (most recent call last):
         driftbandit.errors.InvalidInput: model file: cannot read no/such/model.json (No such ...
     """
@@ -127,7 +127,7 @@ def read(path: str | Path) -> System:
         raise _wrong(problem, f"write {', '.join(REQUIRED)} as {format_}") from None
 
 
-def write(system: System, path: str | Path) -> None:
+def save_model(system: System, path: str | Path) -> None:
     """Write a model file, JSON, which `read` gives back: seen whole or not at all.
 
     Args:
@@ -135,7 +135,7 @@ def write(system: System, path: str | Path) -> None:
         path: of the file; it ends in .json.
 
     Example:
-        >>> write(System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0]], ["left"]), "model.toml")
+        >>> save_model(System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0]], ["left"]), "model.toml")
         Traceback (most recent call last):
         driftbandit.errors.InvalidInput: path: is model.toml; end it in .json
     """

@@ -41,7 +41,9 @@ def comparison(results: dict[str, Result], path: Path) -> None:
         single = len(results) == 1
         with_oracle = all(ORACLE in result.regret for result in results.values())
         figure = _curves(results) if single or not with_oracle else _quartiles(results)
-        figure.savefig(path, dpi=150)
+        sink = io.BytesIO()
+        figure.savefig(sink, format=path.suffix[1:].lower(), dpi=150)
+    write_whole(path, sink.getvalue())
 
 
 def _styles(labels: list[str]) -> dict[str, dict[str, Any]]:

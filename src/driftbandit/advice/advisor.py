@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from driftbandit import errors
@@ -24,14 +24,15 @@ def advise(
     runs: int | None = None,
     rounds: int | None = None,
     seed: int = 0,
+    policies: Iterable[str] | None = None,
     progress: Progress | None = None,
 ) -> Advice:
     """Say what a system is like, its lower bound on regret, and which policy to play on it.
 
     Facts: what each arm pays and teaches (P3, P14), the lower bound on regret (P11), the
     interval of the metric φ for IDEA, KODE and Kalman-UCB (P17). Then a short paired simulation of
-    these three, and a recommendation by fixed rules (`words.recommend`). Equal input gives equal
-    advice; 10 states and 10 arms take four seconds, most of it compiling.
+    the policies that know the model, and a recommendation by fixed rules (`words.recommend`).
+    Equal input gives equal advice; 10 states and 10 arms take seconds, most of it compiling.
 
     Args:
         model: a `System`, whose arms the advice calls by their names; or Γ, Q, σ, Σ0.
@@ -39,6 +40,8 @@ def advise(
         runs: of the simulation; None: chosen from d and k.
         rounds: of each run; None: chosen from d, k and ρ(Γ).
         seed: whole number ≥ 0.
+        policies: which to play, any of ``policies.available()`` that sees one reward a round,
+            with parameters if need be; None: those that know the model, except the slow rollout.
         progress: called with a stage's name (one of `STAGES`) and the share of it that is done.
 
     Returns:
@@ -61,6 +64,8 @@ def advise(
     rounds = errors.whole_number(usual[1] if rounds is None else rounds, "rounds", low=1, high=most)
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
 
+    players = played.players(policies, len(rows))
+
     def stage(name: str, share: float) -> None:
         if progress is not None:
             progress(name, share)
@@ -79,7 +84,7 @@ def advise(
     simulation = None
     if (rows != rows[0]).any():
         simulation = played.play(
-            model, rows, runs, rounds, seed, lambda share: stage("simulation", share)
+            model, rows, players, runs, rounds, seed, lambda share: stage("simulation", share)
         )
     stage("simulation", 1)
     said = words.recommend(system, each, floor, metric, simulation)

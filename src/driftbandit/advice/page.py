@@ -17,6 +17,7 @@ from driftbandit.advice.parts import (
     Floor,
     Metric,
     System,
+    title,
 )
 from driftbandit.advice.words import margin, number, percent, plus_minus
 from driftbandit.policies import TITLES
@@ -256,9 +257,9 @@ def _prediction(metric: Metric) -> str:
 
 
 def _simulation(advice: Advice) -> Section:
-    simulation, title = advice.simulation, "What a short simulation shows"
+    simulation, heading = advice.simulation, "What a short simulation shows"
     if simulation is None:
-        return Section("simulation", title, [Paragraph("Not played: nothing to decide.")])
+        return Section("simulation", heading, [Paragraph("Not played: nothing to decide.")])
     best, floor = simulation.best, advice.floor.value
     differences = {row.policy: row for row in simulation.differences}
     unit = best.regret / 100 if best.regret > 0 else 1.0
@@ -271,7 +272,7 @@ def _simulation(advice: Advice) -> Section:
             verdict = Cell(VERDICTS[gap.verdict], tone="bad" if gap.verdict == "worse" else "")
         rows.append(
             [
-                Cell(TITLES[row.policy], tone="dim" if row.policy == "random" else ""),
+                Cell(title(row.policy), tone="dim" if row.policy == "random" else ""),
                 Cell(plus_minus(row.regret, (row.high - row.low) / 2), row.regret),
                 _cell(row.regret / floor if floor else None),
                 more,
@@ -286,7 +287,7 @@ def _simulation(advice: Advice) -> Section:
         "more: than the lowest, run by run on the same states and noise; 95 % interval.",
         "verdict: worse where that interval is above zero, level where it holds zero.",
     ]
-    return Section("simulation", title, [Table(caption, columns, rows), Points(readings)])
+    return Section("simulation", heading, [Table(caption, columns, rows), Points(readings)])
 
 
 def _gap(gap: Difference, unit: float) -> str:

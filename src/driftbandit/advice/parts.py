@@ -7,9 +7,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from driftbandit.policies import TITLES
 from driftbandit.system import Name
 
 __all__ = [
+    "PLAYED",
     "POLICIES",
     "Advice",
     "Arm",
@@ -20,10 +22,24 @@ __all__ = [
     "Recommendation",
     "Simulation",
     "System",
+    "title",
 ]
 
 POLICIES = ("idea", "kode", "kalman_ucb")
-"""What is compared: the policies that know the model and see one reward a round."""
+"""The paper's policies, for which the metric φ is known."""
+PLAYED = ("lookahead", *POLICIES, "thompson", "information_directed")
+"""What is played by default: every policy that knows the model and plays fast."""
+
+
+def title(label: str) -> str:
+    """A policy as the papers write it, with its parameters if it has any.
+
+    Example:
+        >>> title("idea"), title("kalman_ucb(width=2)")
+        ('IDEA', 'Kalman-UCB(width=2)')
+    """
+    name, bracket, rest = label.partition("(")
+    return TITLES.get(name, name) + bracket + rest
 
 
 @dataclass(frozen=True)
@@ -142,8 +158,8 @@ class Simulation:
     """From the lowest mean regret up; random choice comes last."""
     differences: tuple[Difference, ...]
     """Every other one against the lowest, in the same order."""
-    rivals: Difference
-    """Kalman-UCB against IDEA, which the metric ranks."""
+    rivals: Difference | None
+    """Kalman-UCB against IDEA, which the metric ranks; None: not both were played."""
 
     @property
     def best(self) -> Played:

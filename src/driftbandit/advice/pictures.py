@@ -9,12 +9,14 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from driftbandit import plots
-from driftbandit.advice.parts import POLICIES, Floor, Metric, Simulation
-from driftbandit.policies import TITLES
+from driftbandit.advice.parts import PLAYED, POLICIES, Floor, Metric, Simulation, title
 
 __all__ = ["intervals", "regrets"]
 
-COLOR = dict(zip((*POLICIES, "random"), (*plots.COLORS[:3], plots.COLORS[7]), strict=True))
+GRAY = plots.COLORS[7]
+_FIRST = (*POLICIES, *(name for name in PLAYED if name not in POLICIES))
+COLOR = dict(zip(_FIRST, plots.COLORS, strict=False))
+"""Of the policies that play by default; others are gray, as random choice is."""
 STYLE: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False}
 
 
@@ -25,7 +27,7 @@ def intervals(metric: Metric) -> str:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(6.6, 1.6), layout="constrained")
         forms = {"φ, as printed": metric.printed, "φ, squared form": metric.squared}
-        for axis, (title, form) in zip(figure.subplots(1, 2), forms.items(), strict=True):
+        for axis, (heading, form) in zip(figure.subplots(1, 2), forms.items(), strict=True):
             for row, policy in enumerate(POLICIES):
                 axis.plot(form[policy], [row, row], "|-", color=COLOR[policy], lw=2.5, ms=10)
             low = min(low for low, _ in form.values())
@@ -35,35 +37,35 @@ def intervals(metric: Metric) -> str:
                 plots.log_ticks(axis.xaxis, low, high)
             else:
                 axis.set_xlim(left=0)
-            _label(axis, title, POLICIES)
+            _label(axis, heading, POLICIES)
     return plots.save(figure, Path("figure.svg")).decode()
 
 
 def regrets(simulation: Simulation, floor: Floor) -> str:
     """The SVG of regret per round, and of the differences to the lowest."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.6, 1.9), layout="constrained")
+        figure = Figure(figsize=(6.6, 1.0 + 0.22 * len(simulation.policies)), layout="constrained")
         left, right = figure.subplots(1, 2)
         for place, row in enumerate(simulation.policies):
-            left.barh(place, row.regret, 0.6, color=COLOR[row.policy], alpha=0.75)
+            left.barh(place, row.regret, 0.6, color=COLOR.get(row.policy, GRAY), alpha=0.75)
             left.plot([row.low, row.high], [place, place], "|-", color="black", lw=1.2, ms=6)
         if floor.value is not None:
             left.axvline(floor.value, color="black", ls="--", lw=1)
         _label(left, "regret per round", [row.policy for row in simulation.policies])
         rivals = simulation.differences[:-1]
         for place, gap in enumerate(rivals):
-            color = COLOR[gap.policy]
+            color = COLOR.get(gap.policy, GRAY)
             right.plot([gap.low, gap.high], [place, place], "|-", color=color, lw=2.5, ms=10)
             right.plot(gap.mean, place, "o", color=color, ms=5)
         right.axvline(0, color="black", ls="--", lw=1)
-        lowest = TITLES[simulation.best.policy]
+        lowest = title(simulation.best.policy)
         _label(right, f"more than {lowest}, per round", [row.policy for row in rivals])
     return plots.save(figure, Path("figure.svg")).decode()
 
 
-def _label(axis: Any, title: str, policies: Any) -> None:
-    axis.set_title(title, fontsize=9)
-    axis.set_yticks(range(len(policies)), [TITLES[policy] for policy in policies])
+def _label(axis: Any, heading: str, policies: Any) -> None:
+    axis.set_title(heading, fontsize=9)
+    axis.set_yticks(range(len(policies)), [title(policy) for policy in policies])
     axis.set_ylim(len(policies) - 0.5, -0.5)
     axis.tick_params(labelsize=8)
     if axis.get_xscale() == "linear":

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from driftbandit import statistics
-from driftbandit.advice.parts import POLICIES, Difference, Played, Simulation
+from driftbandit import errors, policies, statistics
+from driftbandit.advice.parts import PLAYED, Difference, Played, Simulation
 from driftbandit.arrays import Array
 from driftbandit.model import LGDS
-from driftbandit.policies import idea, kalman_ucb, optimistic
+from driftbandit.policies import Policy, idea, kalman_ucb, optimistic
 from driftbandit.result import Result
 from driftbandit.statistics import Paired
 
-__all__ = ["play", "sizes", "summarized"]
+__all__ = ["play", "players", "sizes", "summarized"]
+
+RANDOM = "random"
 
 BUDGET = 1.9e7
 """Work of one policy: 256 runs × 500 rounds of 10 arms in 10 states, a fifth of a second."""
@@ -55,24 +58,62 @@ def sizes(states: int, arms: int, spectral_radius: float) -> tuple[int, int]:
     return runs - runs % FEWEST_RUNS, rounds
 
 
+def players(names: Iterable[str] | None, arms: int) -> dict[str, Policy]:
+    """The policies to play, by what to call them; random choice, a baseline, is not among them.
+
+    Args:
+        names: as `make` reads them; None: `PLAYED`, without those that cannot play so many arms.
+        arms: k.
+    """
+    if isinstance(names, str):
+        names = [names]
+    made = [policies.make(name) for name in (PLAYED if names is None else names)]
+    if names is None:
+        made = [policy for policy in made if (policy.most_arms or arms) >= arms]
+    found: dict[str, Policy] = {}
+    for policy in made:
+        policy.check_count(arms)
+        if policy.sees_all_rewards:
+            raise errors.InvalidInput(
+                "policies", f"{policy.name} sees the rewards of all arms", "leave it out"
+            )
+        known = policy.name in policies.available()
+        usual = known and policy.parameters == policies.make(policy.name).parameters
+        label = policy.name if usual else policy.label
+        if label in found:
+            raise errors.InvalidInput("policies", f"{label!r} stands twice", "name each once")
+        if label != RANDOM:
+            found[label] = policy
+    if not found:
+        raise errors.InvalidInput("policies", "names no policy to advise", "name at least one")
+    return found
+
+
 def play(
     model: LGDS,
     arms: np.ndarray,
+    chosen: Mapping[str, Policy],
     runs: int,
     rounds: int,
     seed: int,
     progress: Callable[[float], None] | None = None,
 ) -> Simulation:
-    """Play `POLICIES` and random choice on the same states and noise, as `simulate` does by name.
+    """Play policies and random choice on the same states and noise, as `simulate` does by name.
 
     On the CPU wherever there is a GPU too, so that a near tie falls the same way everywhere.
     """
     from driftbandit.simulation import simulate  # loads JAX
 
+    shared = [
+        optimistic(name, _bonus, **WEIGHTS[name])
+        if name in WEIGHTS
+        else dataclasses.replace(policy, name=name)
+        for name, policy in chosen.items()
+    ]
     result = simulate(
         model,
         arms,
-        [*(optimistic(name, _bonus, **WEIGHTS[name]) for name in POLICIES), "random"],
+        [*shared, RANDOM],
         rounds=rounds,
         runs=runs,
         seed=seed,
@@ -96,21 +137,25 @@ def summarized(result: Result) -> Simulation:
     """Means, differences and their 95 % intervals, per round; runs are what is independent."""
     rounds, seed = result.rounds, result.seed
     means = {name: float(regret.mean()) for name, regret in result.regret.items()}
-    order = [*sorted(POLICIES, key=lambda name: means[name]), "random"]
+    rivals = [name for name in means if name != RANDOM]
+    order = [*sorted(rivals, key=lambda name: means[name]), RANDOM]
     played = []
     for name in order:
         own = statistics.paired(result.regret[name], np.zeros_like(result.regret[name]), seed=seed)
         low, high = own.mean_low / rounds, own.mean_high / rounds
         played.append(Played(name, means[name] / rounds, low, high))
     found = result.compare(order[0], seed=seed)
-    rivals = result.compare("idea", seed=seed)["kalman_ucb"]
+    metric = None
+    if {"idea", "kalman_ucb"} <= set(rivals):
+        row = result.compare("idea", seed=seed)["kalman_ucb"]
+        metric = _difference("kalman_ucb", "idea", row, rounds)
     return Simulation(
         runs=len(result.regret[order[0]]),
         rounds=rounds,
         seed=seed,
         policies=tuple(played),
         differences=tuple(_difference(name, order[0], found[name], rounds) for name in order[1:]),
-        rivals=_difference("kalman_ucb", "idea", rivals, rounds),
+        rivals=metric,
     )
 
 

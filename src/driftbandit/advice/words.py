@@ -13,6 +13,7 @@ from driftbandit.advice.parts import (
     Recommendation,
     Simulation,
     System,
+    title,
 )
 from driftbandit.policies import TITLES
 from driftbandit.system import Name, label
@@ -57,7 +58,7 @@ def _ranking(simulation: Simulation) -> list[str]:
     *rivals, random = simulation.differences
     worse = [row for row in rivals if row.verdict == "worse"]
     level = [row for row in rivals if row.verdict != "worse"]
-    name = TITLES[best.policy]
+    name = title(best.policy)
     lowest = f"{name} came out lowest."
     if all(row.regret == 0 for row in simulation.policies):
         return [f"Any policy will do, {name} among them: none lost anything."]
@@ -70,7 +71,7 @@ def _ranking(simulation: Simulation) -> list[str]:
             f"most {number(_most(random))}: past rewards hardly say what pays next.",
         ]
     if not worse:
-        names = _list([TITLES[row.policy] for row in simulation.policies[:-1]])
+        names = _list([title(row.policy) for row in simulation.policies[:-1]])
         wide = max(_most(row) for row in level) > MATTERS * best.regret
         headline = f"{runs} runs cannot tell {names} apart" if wide else f"Any of {names} will do"
         return [f"{headline}. {lowest}", _apart(simulation, level)]
@@ -80,7 +81,7 @@ def _ranking(simulation: Simulation) -> list[str]:
             f"It loses {number(best.regret)} per round. {_losing(worse, best.regret)}: the 95 % "
             "intervals of the differences exclude zero.",
         ]
-    either = _list([name, *(TITLES[row.policy] for row in level)], "or")
+    either = _list([name, *(title(row.policy) for row in level)], "or")
     return [
         f"Play {either}. {lowest}",
         _apart(simulation, level),
@@ -103,12 +104,12 @@ def _above_floor(floor: Floor, simulation: Simulation) -> str:
     if not best.low <= best.high:  # too few runs for an interval
         return f"{least}. {guess}"
     if best.high < floor.value - floor.error:
-        return f"{least}; that {TITLES[best.policy]} lost less in these runs is luck. {guess}"
+        return f"{least}; that {title(best.policy)} lost less in these runs is luck. {guess}"
     if best.low <= floor.value + floor.error:
         told = f"as far as {simulation.runs} runs can tell"
-        return f"{least}; {TITLES[best.policy]} is there, {told}. {guess}"
+        return f"{least}; {title(best.policy)} is there, {told}. {guess}"
     return (
-        f"{TITLES[best.policy]} loses {number(best.regret / floor.value)} times the lower "
+        f"{title(best.policy)} loses {number(best.regret / floor.value)} times the lower "
         f"bound on regret, which is {size}. {guess}"
     )
 
@@ -123,6 +124,8 @@ def _agreement(metric: Metric, simulation: Simulation) -> tuple[str | None, str]
     favors = f"φ favors {TITLES[metric.winner]} over {other} by {percent(margin(metric.printed))}"
     if metric.squared_winner != metric.winner:
         favors += " (as printed; its squared form does not)"
+    if simulation.rivals is None:
+        return None, f"The metric {favors}; the simulation did not play both."
     verdict = simulation.rivals.verdict  # Kalman-UCB's, against IDEA
     if verdict not in ("better", "worse"):
         return "cannot tell", f"The metric {favors}; the simulation cannot tell these two apart."
@@ -194,8 +197,8 @@ def _most(row: Difference) -> float:
 def _apart(simulation: Simulation, level: Sequence[Difference]) -> str:
     """By how much policies that cannot be told apart may still differ."""
     best, most = simulation.best, max(_most(row) for row in level)
-    loss = f"{TITLES[best.policy]} loses {number(best.regret)} per round"
-    rest = _list([TITLES[row.policy] for row in level])
+    loss = f"{title(best.policy)} loses {number(best.regret)} per round"
+    rest = _list([title(row.policy) for row in level])
     if most == 0:
         return f"{loss}, and {rest} exactly the same in all {simulation.runs} runs."
     differs = "differs" if len(level) == 1 else "differ"
@@ -207,7 +210,7 @@ def _apart(simulation: Simulation, level: Sequence[Difference]) -> str:
 
 
 def _losing(worse: Sequence[Difference], best: float) -> str:
-    return _list([f"{TITLES[row.policy]} loses {_more(row.mean, best)}" for row in worse])
+    return _list([f"{title(row.policy)} loses {_more(row.mean, best)}" for row in worse])
 
 
 def _more(extra: float, best: float) -> str:

@@ -2,16 +2,23 @@
 
 import sys
 
-from driftbandit import errors
+from driftbandit.cli import interrupt
 
 __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the program; a missing extra ends it with one line on stderr and exit code 1."""
-    try:
-        with errors.needing("the command line"):
-            from driftbandit.cli.app import main as run
-        run()
-    except errors.MissingExtra as error:
-        sys.exit(f"error {error}")
+    """Run the program; from its first moment on, Ctrl-C ends it with one line and code 130.
+
+    A missing extra ends it with one line and code 1.
+    """
+    program = sys._getframe(1).f_globals.get("__name__") == "__main__"  # not a test, say
+    with interrupt.handled(last=program):
+        from driftbandit import errors  # takes a while: Ctrl-C may come before it is over
+
+        try:
+            with errors.needing("the command line"):
+                from driftbandit.cli.app import run
+            run()
+        except errors.MissingExtra as error:
+            sys.exit(f"error {error}")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -14,12 +13,13 @@ from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.panel import Panel
 from rich.progress import Progress
-from rich.table import Table
 from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors
-from driftbandit.cli import progress
+from driftbandit.cli import interrupt, layout, progress
+from driftbandit.cli.outputs import check_file
+from driftbandit.cli.simulate import POLICIES, split_policies
 
 if TYPE_CHECKING:  # loads jinja2, which the help has no need of
     from driftbandit import report
@@ -27,19 +27,28 @@ if TYPE_CHECKING:  # loads jinja2, which the help has no need of
 
 __all__ = ["EXAMPLES", "command"]
 
-EXAMPLES = """
+EXAMPLES = (
+    POLICIES
+    + """
 **Examples**
 
     driftbandit advise examples/plant.toml
     driftbandit advise examples/plant.json --html plant.html
     driftbandit advise --family cauchy --states 4 --arms 6 --seed 7
-    driftbandit advise examples/plant.json --runs 4000 --json > advice.json
+    driftbandit advise examples/plant.json --policies "lookahead, idea, oful" --runs 4000
+    driftbandit advise examples/plant.json --json > advice.json
 """
+)
 
 MOST_ARMS = 20
 LARGEST = 4_000_000
 """Numbers of a random system, states × (states + arms): more take hours."""
 TONES = {"good": "bold green", "bad": "red", "dim": "dim"}
+
+
+def _playable() -> list[str]:
+    """The policies that see the reward of the arm they play, and no other."""
+    return [name for name in db.policies.available() if name not in ("kalman_oracle", "random")]
 
 
 def command(
@@ -60,7 +69,17 @@ def command(
     arms: Annotated[
         int | None, typer.Option(help="Arms k of a random system.", show_default="10")
     ] = None,
-    unit_arms: Annotated[bool, typer.Option(help="Scale random arms to length one.")] = False,
+    unit_arms: Annotated[
+        bool, typer.Option("--unit-arms", help="Scale random arms to length one.")
+    ] = False,
+    policies: Annotated[
+        str,
+        typer.Option(
+            help="Policies to choose from: comma-separated names from the list below, with "
+            "parameters in parentheses, as in kalman_ucb(width=2); or all.",
+            show_default="those that know the model, except the slow rollout",
+        ),
+    ] = "",
     runs: Annotated[
         int | None, typer.Option(help="Simulated runs.", show_default="by size, 32 to 1024")
     ] = None,
@@ -77,20 +96,32 @@ def command(
 ) -> None:
     """Say which policy to play on a system, and why.
 
-    One page: what each arm pays and teaches, the lower bound on regret, what the paper's
-    metric φ predicts about IDEA and Kalman-UCB, and a short simulation of IDEA, KODE and
-    Kalman-UCB that meets the same states and noise with all of them. From these follows a
-    recommendation, or the word that it does not matter, and what to beware of: a state that never
-    settles, arms that hide it, noise that does not reach it.
+    One page: what each arm pays and teaches, the lower bound on regret, what the paper's metric φ
+    predicts about IDEA and Kalman-UCB, and a short simulation, in which all policies meet the same
+    states and the same noise. The page ends with a recommendation, or says that the choice does
+    not matter, and with warnings: a state that never settles, arms that hide it, noise that does
+    not reach it.
     """
+    interrupt.keeps("Nothing was kept. Run the same command again, or give fewer --runs.")
     if html is not None:
-        _check_page(html)
+        check_file("--html", html, ".html", ".htm")
+        errors.require("--html", "jinja2", "matplotlib")
     name, system = _system(
         model, family, {"states": states, "arms": arms, "unit_arms": unit_arms or None}, seed
     )
+    chosen = split_policies(policies) or None
+    if policies.strip().lower() == "all":
+        chosen = _playable()
     with progress.bars() as bars:
         bars.live.transient = True  # the page takes its place
-        advice = db.advise(system, runs=runs, rounds=rounds, seed=seed, progress=_stages(bars))
+        advice = db.advise(
+            system,
+            runs=runs,
+            rounds=rounds,
+            seed=seed,
+            policies=chosen,
+            progress=_stages(bars),
+        )
     if as_json:
         document = {"driftbandit": db.__version__, "system_name": name} | advice.to_document()
         print(json.dumps(document, indent=2, allow_nan=False))
@@ -103,17 +134,6 @@ def command(
         write_whole(html, page.html(advice, name, seed).encode())
         saved = f"Page saved to [bold]{escape(errors.printable(str(html)))}[/]"
         Console(stderr=as_json).print(saved, soft_wrap=True)
-
-
-def _check_page(path: Path) -> None:
-    name, folder = errors.printable(str(path)), errors.printable(str(path.parent))
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise errors.InvalidInput("--html", f"is {name}", "end it in .html")
-    errors.require("--html", "jinja2", "matplotlib")
-    if not path.parent.is_dir():
-        raise errors.InvalidInput("--html", f"{folder} is no folder", "make it first")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise errors.InvalidInput("--html", f"cannot write {name}", "name a file you may write")
 
 
 def _system(
@@ -161,42 +181,25 @@ def _show(console: Console, advice: Advice, name: str) -> None:
         console.print()
         if section.id != "system":
             console.print(Text(section.title, "bold cyan"))
-        for block in _blocks(section.blocks):
+        for block in _blocks(section.blocks, console.width):
             console.print(block)
     said = page.recommendation(advice)
     console.print()
     console.print(Panel(Group(*_said(said.blocks)), title=said.title, box=box.ROUNDED, padding=1))
 
 
-def _blocks(blocks: Iterable[report.Block]) -> Iterable[RenderableType]:
+def _blocks(blocks: Iterable[report.Block], width: int) -> Iterable[RenderableType]:
     from driftbandit import report
 
     for block in blocks:
         if isinstance(block, report.Table):
-            yield _table(block)
+            rows = [layout.Row([_text(cell) for cell in row]) for row in block.rows]
+            yield from layout.tables(block.caption, block.columns, rows, width, gap=2)
         elif isinstance(block, report.Points):
             for item in block.items:
                 yield Text(item, "dim")
         elif isinstance(block, report.Paragraph):
             yield Text(block.text)
-
-
-def _table(block: report.Table) -> Table:
-    table = Table(
-        title=Text(block.caption, "italic"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    last = len(block.columns) - 1
-    for place, column in enumerate(block.columns):
-        side: Literal["left", "right"] = "left" if place == 0 else "right"
-        table.add_column(Text(column), justify=side, no_wrap=place < last)
-    for row in block.rows:
-        table.add_row(*(_text(cell) for cell in row))
-    return table
 
 
 def _text(cell: report.Cell | str | float) -> Text:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors, model_file
-from driftbandit.cli import progress
+from driftbandit.cli import interrupt, progress
 from driftbandit.cli.columns import (
     ArmColumn,
     RewardColumn,
@@ -122,6 +122,7 @@ def command(
     it was not learned from: no drift, each arm drifts by itself, or arms share states.
     What the log cannot tell is said.
     """
+    interrupt.keeps("Nothing was written. Run the same command again, or give fewer --iterations.")
     if out is not None:
         check_file("--out", out, ".json")
     if plot is not None:
@@ -285,7 +286,7 @@ def _findings(found: Fit, summary: dict[str, Any]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(justify="right", style="bold", no_wrap=True)
-    table.add_column(style="dim")
+    table.add_column(style="dim", overflow="fold")
     for row in (
         ("rewards", f"{summary['rewards']:,}", f"seen in {summary['rows']:,} plays"),
         ("sequences", f"{summary['sequences']:,}", "independent runs of the system"),

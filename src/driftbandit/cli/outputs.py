@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 from driftbandit import errors
+from driftbandit.cli import interrupt
 
 __all__ = ["PICTURES", "check_file"]
 
@@ -24,5 +26,15 @@ def check_file(option: str, path: Path, *endings: str) -> None:
         errors.require(option, "matplotlib")
     if not path.parent.is_dir():
         raise errors.InvalidInput(option, f"{folder} is no folder", "make it first")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
+    if path.is_dir():
+        raise errors.InvalidInput(option, f"cannot write {name}, a folder", "name a file in it")
+    if path.exists() and not os.access(path, os.W_OK):
         raise errors.InvalidInput(option, f"cannot write {name}", "name a file you may write")
+    probe = path.parent / f".driftbandit.{secrets.token_hex(6)}~"
+    try:  # permissions alone do not tell: the disk may be read-only, or full
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        probe.unlink()
+    except OSError as error:
+        problem = f"cannot write {name} ({error.strerror})"
+        raise errors.InvalidInput(option, problem, "name a file you may write") from None
+    interrupt.output(path)

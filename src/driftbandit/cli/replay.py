@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
@@ -18,7 +17,7 @@ from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors
-from driftbandit.cli import progress
+from driftbandit.cli import interrupt, layout, progress
 from driftbandit.cli.columns import (
     ArmColumn,
     RewardColumn,
@@ -97,7 +96,7 @@ def command(
         ),
     ] = None,
     cold: Annotated[
-        bool, typer.Option(help="Start policies in the test part, without having played before.")
+        bool, typer.Option("--cold", help="Start policies in the test part, without a warm-up.")
     ] = False,
     seeds: Annotated[
         int,
@@ -129,6 +128,7 @@ def command(
     part, random play, the best arm of every round, and a filter that is told all rewards. Intervals
     draw blocks of rounds; differences are paired, round by round.
     """
+    interrupt.keeps("Nothing was kept. Run the same command again, or name fewer --policies.")
     if plot is not None:
         check_file("--plot", plot, *PICTURES)
     chosen = None if policies.strip() == "all" else split_policies(policies)
@@ -189,7 +189,8 @@ def _stages(bars: Progress) -> Callable[[str, float, int], None]:
 
 
 def _show(console: Console, result: Replay, name: str) -> None:
-    console.print(_table(result, name))
+    for table in _tables(result, name, console.width):
+        console.print(table)
     console.print()
     for line in _words(result):
         console.print(Text(line, "dim"))
@@ -197,28 +198,18 @@ def _show(console: Console, result: Replay, name: str) -> None:
         console.print(Text(f"! {note}", "yellow"))
 
 
-def _table(result: Replay, name: str) -> Table:
+def _tables(result: Replay, name: str, width: int) -> Iterator[Text | Table]:
     unit = f", {result.unit}" if result.unit else ""
     title = f"{name}: reward per round{unit}, over {len(result.rounds)} test rounds"
-    table = Table(
-        title=Text(title, "italic"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("", no_wrap=True)
-    headings = ["mean", "95 %", f"− {result.baseline}", "95 %"]
-    for heading in [*headings, *(["matched"] * result.logged)]:
-        table.add_column(Text(heading), justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    headings = ["", "", "mean", "95 %", f"− {result.baseline}", "95 % of −"]
+    rows = []
     for row in result.rows():
         style = "dim italic" if row.kind == "yardstick" else ""
         matched = [f"{row.counted:,.0f}"] * result.logged
         verdict = Text(*SIGNS.get(row.verdict, ("", "")))
-        table.add_row(Text(row.label), *_cells(row), *matched, verdict, style=style)
-    return table
+        rows.append(layout.Row([Text(row.label), verdict, *_cells(row), *matched], style))
+    headings += ["matched"] * result.logged
+    yield from layout.tables(title, headings, rows, width)
 
 
 def _cells(row: Row) -> tuple[str, str, str, str]:

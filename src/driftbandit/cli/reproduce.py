@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
 from driftbandit import errors, families
-from driftbandit.cli import progress
+from driftbandit.cli import interrupt, layout, memory, progress
 from driftbandit.cli.simulate import split_policies
 
 if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help has no need of
@@ -38,6 +37,7 @@ EXAMPLES = """
 """
 
 ALL = "all"
+RESUMING = "Resuming: {:.0f} % of this study is stored already. --no-resume plays all of it again."
 
 
 def command(
@@ -61,7 +61,7 @@ def command(
     rounds: Annotated[
         int | None, typer.Option(help="Rounds per run.", show_default="the paper's 1000")
     ] = None,
-    quick: Annotated[bool, typer.Option(help="A small size for a first look.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small size for a first look.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for data, pictures and report.")] = Path(
         "reproduced"
     ),
@@ -77,7 +77,8 @@ def command(
         str, typer.Option("--families", help="Comma-separated families, or all.")
     ] = ALL,
     resume: Annotated[
-        bool, typer.Option(help="Keep what the folder holds of this study; else play it again.")
+        bool,
+        typer.Option(help="Resume: keep the parts of this study that the folder holds already."),
     ] = True,
     engine: Annotated[
         str, typer.Option(help="Who plays: local (this process) or ray (a cluster).")
@@ -108,7 +109,7 @@ def command(
             help="Leaderboard: comma-separated policies to hold against IDEA.", show_default="all"
         ),
     ] = "",
-    float32: Annotated[bool, typer.Option(help="Single precision.")] = False,
+    float32: Annotated[bool, typer.Option("--float32", help="Single precision.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the data as JSON.")] = False,
 ) -> None:
     """Reproduce the paper: its Table II and its three figures. Or play the leaderboard.
@@ -117,9 +118,13 @@ def command(
     it writes a page of Markdown, too.
 
     Each writes its numbers (JSON), a picture (PNG and SVG) and a section of one report.html that
-    needs nothing else to be read. Finished parts are stored as they come: stop it whenever you
-    like, the same command goes on from there, and a finished study answers in seconds.
+    needs nothing else to be read.
+
+    You can stop this command at any time, with Ctrl-C too, and run it again to resume: finished
+    parts are stored in the folder as they come. A finished study answers in seconds.
     """
+    shown = errors.printable(str(out))
+    interrupt.keeps(f"Finished parts are kept in {shown}. Run the same command again to resume.")
     from driftbandit import leaderboard, paper
     from driftbandit.study import readings
 
@@ -150,6 +155,8 @@ def command(
     }
     player = _engine(engine, address, workers)
     specifications = {name: targets[name].specification(options[name]) for name in chosen}
+    for specification in specifications.values():
+        _check_memory(specification)
     console = Console(stderr=as_json)
     made = {}
     for name, specification in specifications.items():
@@ -168,13 +175,22 @@ def command(
                 bars.live.transient = True  # leave the message alone on the screen
                 raise
         if not as_json:
-            for table in _tables(made[name].section):
+            for table in _tables(made[name].section, console.width):
                 console.print(table)
             _say(console, made[name], time.perf_counter() - begin)
     page = paper.write_report(targets, out, made)
     if as_json:
         print(json.dumps({name: part.document for name, part in made.items()}, indent=1))
     console.print(f"Report: [bold]{escape(str(page))}[/]", soft_wrap=True)
+
+
+def _check_memory(specification: Specification) -> None:
+    """Chunks are small, whatever the study; what grows with it is what is read back of them."""
+    systems, runs = specification.systems, specification.runs
+    columns = sum(len(specification.players(cell)) + 2 for cell in specification.cells)
+    size = 3 * 8.0 * systems * runs * columns
+    asked = f"{systems:,} systems and {runs:,} runs in {len(specification.cells)} cells"
+    memory.check("--systems, --runs", asked, size)
 
 
 def _size(target: paper.Target, quick: bool, given: dict[str, int | None]) -> paper.Size:
@@ -231,9 +247,24 @@ def _family_bars(
     cells = len(family) // len(members)
     plays = sum(len(specification.players(cell)) for cell in specification.cells) / len(members)
     rounds = plays * specification.systems * specification.runs * specification.rounds
+    compiled: Callable[[], None] | None = progress.compiling(bars)
+    stored: dict[str, float] | None = {}
 
     def moved(label: str, share: float, before: float) -> None:
+        nonlocal compiled, stored
         name = family[label]
+        if stored is not None:  # the first call for each cell: nothing is played yet
+            stored[label] = before
+            if len(stored) == len(family):
+                there = sum(stored.values()) / len(stored)
+                if 0 < there < 1:
+                    bars.console.print(Text(RESUMING.format(100 * there), "dim"))
+                if there == 1 and compiled is not None:
+                    compiled()
+                stored = None
+        elif compiled is not None:
+            compiled()
+            compiled = None
         members[name][label] = (share, before)
         done = sum(now for now, _ in members[name].values()) / cells
         news = done - sum(then for _, then in members[name].values()) / cells
@@ -249,20 +280,15 @@ def _family_bars(
     return moved
 
 
-def _tables(section: report.Section) -> Iterator[Table]:
+def _tables(section: report.Section, width: int) -> Iterator[Text | Table]:
     """The section's tables, for a terminal."""
     from driftbandit import report
 
     for block in section.blocks:
         if not isinstance(block, report.Table):
             continue
-        table = Table(title=escape(block.caption), box=box.SIMPLE_HEAD, padding=0, show_edge=False)
-        for number, column in enumerate(block.columns):
-            side: JustifyMethod = "left" if number == 0 else "right"
-            table.add_column(escape(column), justify=side, overflow="fold")
-        for row in block.rows:
-            table.add_row(*(_text(cell) for cell in row))
-        yield table
+        rows = [layout.Row([_text(cell) for cell in row]) for row in block.rows]
+        yield from layout.tables(block.caption, block.columns, rows, width)
 
 
 def _text(cell: report.Cell | str | float) -> Text:

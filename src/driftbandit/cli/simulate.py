@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -12,30 +13,41 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors
-from driftbandit.cli import progress, tables
+from driftbandit.cli import interrupt, memory, progress, tables
 from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.identify.cells import some
 from driftbandit.result import ORACLE, Result, median_and_iqr
 from driftbandit.sphere import offer
 from driftbandit.system import pair
 
-__all__ = ["EXAMPLES", "command"]
+__all__ = ["EXAMPLES", "POLICIES", "command"]
 
-EXAMPLES = """
+POLICIES = f"""
+**Policies**: {", ".join(db.policies.available())}.
+"""
+EXAMPLES = (
+    POLICIES
+    + """
 **Examples**
 
     driftbandit simulate --family cauchy --systems 50
-    driftbandit simulate --family all --policies "idea, kode, kalman_ucb(width=2)"
+    driftbandit simulate --family gaussian,cauchy --policies "idea, kode, kalman_ucb(width=2)"
     driftbandit simulate --family cauchy --systems 200 --compare idea
-    driftbandit simulate --model examples/plant.json --runs 1000 --plot plant.png
+    driftbandit simulate --model examples/plant.json --plot plant.png
     driftbandit simulate --family gaussian --states 3 --sphere
     driftbandit simulate --family gaussian --json > result.json
 """
+)
 
+RUNS = 4
+"""Of each random system: many systems tell more than many runs of one."""
+BUDGET, FEWEST_RUNS, MOST_RUNS = 1.9e7, 32, 256
+"""Steps of one policy on a given system: a fifth of a second on a core; and limits to the runs."""
 BEST = "best"
 """Stands for the policy with the lowest mean regret of each study."""
 
@@ -44,7 +56,7 @@ def command(
     family: Annotated[
         str | None,
         typer.Option(
-            help=f"Random systems: {', '.join(db.families.FAMILIES)}, or all.",
+            help=f"Random systems, comma-separated: {', '.join(db.families.FAMILIES)}; or all.",
             show_default="gaussian",
         ),
     ] = None,
@@ -57,24 +69,30 @@ def command(
     policies: Annotated[
         str,
         typer.Option(
-            help=f"Comma-separated: {', '.join(db.policies.available())}; parameters in "
-            "parentheses, as in kalman_ucb(width=2); usual for all but rollout, which takes longer "
-            "than all others together; or all."
+            help="Comma-separated names from the list below, with parameters in parentheses, as in "
+            "kalman_ucb(width=2). usual: every policy except rollout, which takes longer than all "
+            "others together. all: every policy."
         ),
     ] = "usual",
     compare: Annotated[
         str | None,
         typer.Option(
             metavar="POLICY",
-            help="Also compare every policy with this one, run by run: how much more regret, how "
-            "sure that is, who wins how often. best: the one with the lowest mean regret, Oracle "
-            "left out.",
+            help="Also compare every policy with this one, run by run: how much more regret it "
+            "has, how certain that is, and how often it wins. best: the policy with the lowest "
+            "mean regret, except the Oracle.",
         ),
     ] = None,
     systems: Annotated[
         int | None, typer.Option(help="Random systems per family.", show_default="20")
     ] = None,
-    runs: Annotated[int, typer.Option(help="Independent runs per system.")] = 4,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            help="Independent runs per system.",
+            show_default="4; with --model 32 to 256, fewer the larger the system",
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 1000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
     states: Annotated[
@@ -83,14 +101,16 @@ def command(
     arms: Annotated[
         int | None, typer.Option(help="Arms k of random systems.", show_default="10")
     ] = None,
-    unit_arms: Annotated[bool, typer.Option(help="Scale random arms to length one.")] = False,
+    unit_arms: Annotated[
+        bool, typer.Option("--unit-arms", help="Scale random arms to length one.")
+    ] = False,
     sphere: Annotated[
-        bool, typer.Option(help="Play any unit vector, instead of a list of arms.")
+        bool, typer.Option("--sphere", help="Play any unit vector, instead of a list of arms.")
     ] = False,
     device: Annotated[
         str | None, typer.Option(help="cpu or gpu; default: what JAX prefers.")
     ] = None,
-    float32: Annotated[bool, typer.Option(help="Single precision.")] = False,
+    float32: Annotated[bool, typer.Option("--float32", help="Single precision.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
@@ -108,8 +128,15 @@ def command(
     chosen = _chosen(policies.strip(), sphere)
     for policy in chosen:
         db.policies.make(policy)
+    errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
+    errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
+    if runs is not None:
+        errors.whole_number(runs, "runs", low=1, high=2**32 - 1)
     if compare is not None:
         compare = _baseline(compare, chosen)
+    interrupt.keeps(
+        "Nothing was kept. Run the same command again, or give fewer --runs or --rounds."
+    )
     if plot is not None:
         check_file("--plot", plot, *PICTURES)
     given = {"family": family, "systems": systems, "states": states, "arms": arms}
@@ -120,6 +147,8 @@ def command(
         if sphere and key in given:
             name = "--" + key.replace("_", "-")
             raise errors.InvalidInput(name, "was given beside --sphere", "give one of the two")
+    if model is None:
+        _check_memory(given, runs or RUNS, len(chosen))
     studies = _given(model, given) if model is not None else _random(seed, given)
     if sphere:
         for name, study in studies.items():
@@ -128,6 +157,13 @@ def command(
     called = {  # what a model file calls its arms
         name: study[0].names for name, study in studies.items() if isinstance(study[0], db.System)
     }
+    if runs is None:
+        runs = RUNS if model is None else _runs_of_one(studies, rounds)
+    if model is not None:
+        [[given_system]] = studies.values()
+        system, rows = pair(given_system)
+        k = system.states if isinstance(rows, str) else len(rows)
+        _check_memory({"systems": 1, "states": system.states, "arms": k}, runs, len(chosen))
     options: dict[str, Any] = {
         "policies": chosen,
         "rounds": rounds,
@@ -142,7 +178,7 @@ def command(
         try:
             for name, study in studies.items():
                 total = len(study) * runs * rounds * len(chosen)
-                report = progress.reporter(bars, tasks[name], total)
+                report = progress.reporter(bars, tasks[name], total, len(chosen) + 1)
                 results[name] = db.simulate(study, **options, stream=name, progress=report)
         except ValueError:
             bars.live.transient = True  # leave the message alone on the screen
@@ -159,11 +195,15 @@ def command(
         print(json.dumps(document, indent=2, allow_nan=False))
     else:
         console = Console()
-        for table in tables.comparison(results):
-            console.print(table)
+        for part in tables.comparison(results, console.width):
+            console.print(part)
+        console.print()
+        for line in tables.leaders(results):
+            console.print(Text(line))
         for name, baseline in baselines.items():
             console.print()
-            console.print(tables.against(name, results[name], baseline))
+            for table in tables.against(name, results[name], baseline, console.width):
+                console.print(table)
         if baselines:
             console.print(tables.explanation(results), style="dim", highlight=False)
             console.print()
@@ -175,7 +215,8 @@ def command(
         from driftbandit import plots
 
         plots.comparison(results, plot)
-        Console(stderr=as_json).print(f"Plot saved to [bold]{plot}[/]")
+        saved = f"Plot saved to [bold]{escape(errors.printable(str(plot)))}[/]"
+        Console(stderr=as_json).print(saved, soft_wrap=True)
 
 
 def _given(path: Path, other: dict[str, Any]) -> dict[str, Any]:
@@ -183,15 +224,68 @@ def _given(path: Path, other: dict[str, Any]) -> dict[str, Any]:
     for key in other:
         name = "--" + key.replace("_", "-")
         raise errors.InvalidInput(name, "was given beside --model", "give one of the two")
-    return {path.name: [db.load_model(path)]}
+    return {errors.printable(path.name): [db.load_model(path)]}
+
+
+def _check_memory(given: dict[str, Any], runs: int, policies: int) -> None:
+    families = given.get("family", "gaussian")
+    count = len(chosen_families(families, "--family"))
+    systems, states, arms = (
+        given.get(key, usual) for key, usual in (("systems", 20), ("states", 10), ("arms", 10))
+    )
+    size = memory.needed(
+        systems=systems * count, states=states, arms=arms, runs=runs, policies=policies
+    )
+    asked = (
+        f"{systems * count:,} systems of {states:,} states and {arms:,} arms, {runs:,} runs each,"
+    )
+    memory.check("--systems, --states, --arms, --runs", asked, size)
 
 
 def _random(seed: int, options: dict[str, Any]) -> dict[str, Any]:
     """One study per family."""
-    family = options.pop("family", "gaussian")
-    names = list(db.families.FAMILIES) if family == "all" else [family]
+    names = chosen_families(options.pop("family", "gaussian"), "--family")
     options = {"systems": 20} | options
     return {name: db.families.sample(name, seed=seed, **options) for name in names}
+
+
+def _runs_of_one(studies: dict[str, Any], rounds: int) -> int:
+    [[(system, arms)]] = studies.values()
+    return usual_runs(system, arms, rounds)
+
+
+def usual_runs(system: db.LGDS, arms: Any, rounds: int) -> int:
+    """Runs of one given system: as many as tell policies apart, in seconds rather than minutes.
+
+    A round takes about as long as d (d + k/3) + 15 steps.
+
+    Example:
+        >>> usual_runs(*db.families.sample("gaussian")[0], rounds=1000)
+        128
+    """
+    states = system.states
+    count = states if isinstance(arms, str) else len(arms)
+    steps = (states * (states + count / 3) + 15) * max(rounds, 1)
+    return int(min(max(BUDGET / steps, FEWEST_RUNS), MOST_RUNS))
+
+
+def chosen_families(text: str, option: str) -> list[str]:
+    """The families that a comma-separated text names, in capitals or not; or all.
+
+    Example:
+        >>> chosen_families("Cauchy, gaussian", "--family")
+        ['cauchy', 'gaussian']
+    """
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    if names == ["all"]:
+        return list(db.families.FAMILIES)
+    if not names:
+        raise errors.InvalidInput(option, f"{text!r} names none", "name one, or all")
+    for place, name in enumerate(names):
+        errors.closest(name, option, db.families.FAMILIES)
+        if name in names[:place]:
+            raise errors.InvalidInput(option, f"names {name} twice", "name it once")
+    return names
 
 
 def split_policies(text: str) -> list[str]:
@@ -215,6 +309,9 @@ def _baseline(text: str, chosen: Sequence[str]) -> str:
             "--compare", f"has nothing to compare {labels[0]} with", "name more in --policies"
         )
     label = dict(zip(chosen, labels, strict=True)).get(text, text)
+    with contextlib.suppress(errors.InvalidInput):  # a title, as Kalman-UCB
+        made = db.policies.make(text)
+        label = made.label if made.label in labels else made.name if "(" not in text else label
     valid = [*labels, BEST]
     if label in db.policies.available() and label not in valid:
         raise errors.InvalidInput(

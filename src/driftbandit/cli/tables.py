@@ -6,34 +6,26 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from driftbandit import statistics
+from driftbandit.cli import layout
 from driftbandit.result import ORACLE, Result, median_and_iqr
 from driftbandit.statistics import Paired
 
-__all__ = ["against", "comparison", "explanation", "footer"]
+__all__ = ["against", "comparison", "explanation", "footer", "leaders"]
 
 VERDICT_STYLES = {"better": "green", "worse": "red"}
 
 
-def comparison(results: dict[str, Result]) -> Iterator[Table]:
+def comparison(results: dict[str, Result], width: int) -> Iterator[Text | Table]:
     """One table over all families where there are several and the Oracle played, else one each."""
     if len(results) > 1 and all(ORACLE in result.regret for result in results.values()):
-        yield _excess(results)
+        yield from _excess(results, width)
     else:
         for name, result in results.items():
-            yield _single(name, result)
-
-
-def _table(title: str) -> Table:
-    """A table that fits five families into 80 columns, whose long names are cut before others."""
-    width = min(len(title), 80)  # or a narrow table would break its title
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=0, show_edge=False, min_width=width)
-    table.add_column("policy", overflow="ellipsis")
-    return table
+            yield from _single(name, result, width)
 
 
 def _cell(values: tuple[float, float]) -> str:
@@ -45,65 +37,93 @@ def _short(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.3g}"
 
 
-def _excess(results: dict[str, Result]) -> Table:
-    table = _table("Excess regret over the Kalman Oracle's: median (IQR) over runs")
+def _excess(results: dict[str, Result], width: int) -> Iterator[Text | Table]:
     cells: dict[str, list[tuple[float, float]]] = {}
-    for name, result in results.items():
-        table.add_column(name, justify="right", no_wrap=True)
+    for result in results.values():
         for policy, values in result.normalized(ORACLE).items():
             cells.setdefault(policy, []).append(median_and_iqr(values))
     best = [min(column, key=lambda cell: cell[0]) for column in zip(*cells.values(), strict=True)]
+    rows = []
     for policy, row in sorted(
         cells.items(), key=lambda item: sum(np.log1p([c[0] for c in item[1]]))
     ):
-        table.add_row(
-            policy,
-            *(
-                ("[bold green]" if cell[0] <= top[0] else "") + _cell(cell)
-                for cell, top in zip(row, best, strict=True)
-            ),
-        )
-    table.add_section()
+        texts = [
+            Text(_cell(cell), "bold green" if cell[0] <= top[0] else "")
+            for cell, top in zip(row, best, strict=True)
+        ]
+        rows.append(layout.Row([policy, *texts]))
     means = [f"{result.regret[ORACLE].mean():.3g}" for result in results.values()]
-    table.add_row("(Oracle's mean)", *means, style="dim")
-    return table
+    rows.append(layout.Row(["(Oracle's mean)", *means], "dim", ruled=True))
+    title = "Excess regret over the Kalman Oracle's: median (IQR) over runs"
+    yield from layout.tables(title, ["policy", *results], rows, width)
 
 
-def _single(name: str, result: Result) -> Table:
-    table = _table(f"{name}: regret after {result.rounds} rounds")
-    for heading in ("mean", "± s.e.", "median", "IQR"):
-        table.add_column(heading, justify="right", no_wrap=True)
+def _single(name: str, result: Result, width: int) -> Iterator[Text | Table]:
+    headings = ["policy", "mean", "± s.e.", "median", "IQR"]
     excess = result.normalized(ORACLE) if ORACLE in result.regret else {}
     if excess:
-        table.add_column("excess over Oracle", justify="right", no_wrap=True)
-    rows = sorted(result.summary().items(), key=lambda item: item[1]["mean"])
-    best = next((policy for policy, _ in rows if policy != ORACLE), None)
-    for policy, row in rows:
+        headings.append("excess over Oracle")
+    ordered = sorted(result.summary().items(), key=lambda item: item[1]["mean"])
+    best = next((policy for policy, _ in ordered if policy != ORACLE), None)
+    rows = []
+    for policy, row in ordered:
         cells = [
+            policy,
             f"{row['mean']:,.4g}",
             f"{row['standard_error']:,.2g}",
             f"{row['median']:,.4g}",
             f"{row['iqr']:,.3g}",
         ]
-        if policy in excess:
-            cells.append(_cell(median_and_iqr(excess[policy])))
-        style = "bold green" if policy == best else "dim" if policy == ORACLE else None
-        table.add_row(policy, *cells, style=style)
-    return table
+        if excess:
+            cells.append(_cell(median_and_iqr(excess[policy])) if policy in excess else "")
+        style = "bold green" if policy == best else "dim" if policy == ORACLE else ""
+        rows.append(layout.Row(cells, style))
+    yield from layout.tables(f"{name}: regret after {result.rounds} rounds", headings, rows, width)
 
 
-def against(name: str, result: Result, baseline: str) -> Table:
+def leaders(results: dict[str, Result]) -> Iterator[str]:
+    """Of each study: whether the policy with the lowest mean regret is told from the second."""
+    explained = False
+    for name, result in results.items():
+        rivals = [policy for policy in result.regret if policy != ORACLE]
+        if len(rivals) < 2:
+            continue
+        best = result.best()
+        found = result.compare(best, seed=result.seed)
+        second = min((p for p in found if p != ORACLE), key=lambda p: found[p].mean_difference)
+        row = found[second]
+        told, ends = row.mean_verdict, f"{row.mean_low:.3g} to {row.mean_high:.3g}"
+        more = "--systems" if row.independent < row.runs else "--runs"
+        start = f"{name}: {best} is lowest, {second} second"
+        if told == "worse":
+            yield f"{start}. They are clearly apart: the second has {ends} more regret."
+        elif told == "too few to tell":
+            yield f"{start}. {row.runs} runs cannot tell them apart: give more {more}."
+        elif row.mean_low == row.mean_high == 0:
+            yield f"{start}. Their regret is the same in all {row.runs} runs."
+        else:
+            yield (
+                f"{start}. {row.runs} runs do not tell them apart: the second has {ends} more "
+                f"regret. More {more} would narrow that."
+            )
+        explained |= told != "too few to tell"
+    if explained:
+        unit = ", in units of the Oracle's" if result.in_oracle_units else ""
+        yield f"(95 % intervals of the mean difference over paired runs{unit}.)"
+
+
+def against(name: str, result: Result, baseline: str, width: int) -> Iterator[Text | Table]:
     """Every policy against one of them, run by run."""
-    table = _table(f"{name}: run by run against the baseline, {baseline}")
-    for heading in ("difference", "95 % interval", "wins, %"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    rows = result.compare(baseline, seed=result.seed)
-    for policy, row in sorted(rows.items(), key=lambda item: item[1].median_difference):
+    rows = []
+    found = result.compare(baseline, seed=result.seed)
+    for policy, row in sorted(found.items(), key=lambda item: item[1].median_difference):
         verdict = Text(row.verdict, VERDICT_STYLES.get(row.verdict, ""))
-        style = "dim" if policy == ORACLE else None
-        table.add_row(policy, *_difference(row), _wins(row), verdict, style=style)
-    return table
+        difference, ends = _difference(row)
+        cells: list[str | Text] = [policy, verdict, difference, ends, _wins(row)]
+        rows.append(layout.Row(cells, "dim" if policy == ORACLE else ""))
+    headings = ["policy", "verdict", "difference", "95 % interval", "wins, %"]
+    title = f"{name}: run by run against the baseline, {baseline}"
+    yield from layout.tables(title, headings, rows, width, left=(0, 1))
 
 
 def _difference(row: Paired) -> tuple[str, str]:

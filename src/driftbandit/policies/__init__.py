@@ -92,6 +92,16 @@ TITLES = {
 }
 """Policies as the papers write them."""
 
+_SUGGESTED = {
+    "linucb": "oful",
+    "lin_ucb": "oful",
+    "ts": "thompson",
+    "thompson_sampling": "thompson",
+    "greedy": "kode",
+    "exp3": "rexp3",
+}
+"""Names that are used elsewhere for something that is here, and what it is called here."""
+
 
 def available() -> tuple[str, ...]:
     """Names of all registered policies, in the order of tables."""
@@ -111,6 +121,9 @@ def usual() -> tuple[str, ...]:
 def make(policy: str | Policy, **parameters: Any) -> Policy:
     """Build a policy from its name, from text like ``kalman_ucb(width=2)``, or pass one through.
 
+    Names are read as in `available` or as in `TITLES`, in capitals or not: ``kalman_ucb``,
+    ``Kalman-UCB`` and ``KALMAN UCB`` are one policy.
+
     Example:
         >>> make("kalman_ucb(width=2)").parameters
         {'width': 2.0}
@@ -121,12 +134,12 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
         return policy
     if not isinstance(policy, str):
         raise errors.InvalidInput("policy", f"is {policy!r}", "give a name or a Policy")
-    match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", policy, re.ASCII)
+    match = re.fullmatch(r"\s*(\w[\w -]*?)\s*(?:\((.*)\))?\s*", policy, re.ASCII)
     if match is None:
         raise errors.InvalidInput(
             "policy", f"cannot read {policy!r}", "write a name, or name(parameter=number, …)"
         )
-    name = errors.closest(match[1].replace("-", "_"), "policy", _MODULES)
+    name = _known(match[1])
     for part in filter(str.strip, (match[2] or "").split(",")):
         key, equals, text = (piece.strip() for piece in part.partition("="))
         if not equals:
@@ -142,6 +155,22 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
         errors.closest(key, f"{name}({key}=…)", valid)
     made: Policy = build(**parameters)
     return made
+
+
+def _plain(name: str) -> str:
+    return re.sub("[ -]+", "_", name.lower())
+
+
+def _known(text: str) -> str:
+    """The registered name of what a user wrote."""
+    titles = {_plain(title): name for name, title in TITLES.items()}
+    plain = _plain(text)
+    if plain in _MODULES or plain in titles:
+        return titles.get(plain, plain)
+    if plain in _SUGGESTED:
+        remedy = f"did you mean '{_SUGGESTED[plain]}'? valid: {', '.join(sorted(_MODULES))}"
+        raise errors.InvalidInput("policy", f"unknown name {text!r}", remedy)
+    return errors.closest(plain, "policy", _MODULES)
 
 
 def _number(text: str, argument: str) -> float | int:

@@ -1,0 +1,154 @@
+"""Ctrl-C: one line that says what was kept, exit code 130, whatever the program is doing.
+
+`KeyboardInterrupt` is no way to stop a program that runs JAX. Python raises it in whatever Python
+code runs next. That may be a callback of JAX's garbage collection, where it is lost, and if it
+does end the program, the interpreter shuts down under JAX's threads and crashes. So the main
+thread is never interrupted. A thread of its own waits for the signal, removes what is
+half-written, says what was kept and ends the process at once.
+
+This module imports nothing but the standard library: it is at work before NumPy is loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["EXIT_CODE", "at_exit", "handled", "keeps", "output"]
+
+EXIT_CODE = 130
+PATIENCE = 10.0
+"""Seconds that leaving may take, until the process ends all the same."""
+NOTHING = "No work had begun."
+
+_cleanups: list[Callable[[], object]] = []
+_outputs: dict[Path, int | None] = {}
+_kept = NOTHING
+_arrived = threading.Event()
+
+
+def keeps(sentences: str) -> None:
+    """Say what is kept if the command is interrupted from now on, and how to go on."""
+    global _kept
+    _kept = sentences
+
+
+def output(path: Path | None) -> None:
+    """Name a file that the command will write: the line then says whether it was written."""
+    if path is not None:
+        _outputs[path] = _file_number(path)
+
+
+def at_exit(cleanup: Callable[[], object]) -> None:
+    """Call ``cleanup`` when the command is interrupted, from another thread."""
+    _cleanups.append(cleanup)
+
+
+@contextlib.contextmanager
+def handled(*, last: bool = False) -> Iterator[None]:
+    """Answer Ctrl-C within this block; a process that ignores it goes on ignoring it.
+
+    Args:
+        last: nothing but the end of the process follows. Ctrl-C is then ignored after the block:
+            all is done, and an exception would only disturb the interpreter's shutdown.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    _reset()
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # or no byte would be written
+    old = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    watcher = threading.Thread(target=_watch, args=(reader,), name="Ctrl-C", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        if _arrived.is_set():  # this thread was quick, but the process is already leaving
+            watcher.join()
+        signal.set_wakeup_fd(old)
+        signal.signal(signal.SIGINT, signal.SIG_IGN if last else before)
+        writer.close()
+        watcher.join()
+        reader.close()
+        _reset()
+
+
+def _reset() -> None:
+    keeps(NOTHING)
+    _outputs.clear()
+    _cleanups.clear()
+
+
+def _watch(reader: socket.socket) -> None:
+    """Wait for the signal; a second one, or ten seconds, ends the process without more ado."""
+    if not _signaled(reader):
+        return
+    _arrived.set()
+    threading.Thread(target=_leave, daemon=True).start()
+    reader.settimeout(PATIENCE)
+    with contextlib.suppress(TimeoutError):
+        _signaled(reader)
+    os._exit(EXIT_CODE)
+
+
+def _signaled(reader: socket.socket) -> bool:
+    """Whether Ctrl-C came, rather than the end of the command. Other signals write bytes too."""
+    while numbers := reader.recv(64):
+        if signal.SIGINT in numbers:
+            return True
+    return False
+
+
+def _leave() -> None:
+    try:
+        _stop_writing()
+        for cleanup in reversed(_cleanups):
+            with contextlib.suppress(Exception):
+                cleanup()
+        _stop_children()
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        with contextlib.suppress(Exception):
+            sys.stderr.write(f"Interrupted. {_line()}\n")
+            sys.stderr.flush()
+    finally:
+        os._exit(EXIT_CODE)
+
+
+def _stop_writing() -> None:
+    files: Any = sys.modules.get("driftbandit.files")  # not loaded: no file was begun
+    if files is not None and hasattr(files, "abandon"):
+        files.abandon()
+
+
+def _stop_children() -> None:
+    ray: Any = sys.modules.get("ray")  # the only library that starts processes
+    if ray is not None:
+        with contextlib.suppress(Exception):
+            ray.shutdown()
+
+
+def _line() -> str:
+    written = [path for path, number in _outputs.items() if _file_number(path) != number]
+    if not written:
+        return _kept
+    names = " and ".join(ascii(str(path)).strip("'\"") for path in written)
+    return f"{names} {'was' if len(written) == 1 else 'were'} written before that."
+
+
+def _file_number(path: Path) -> int | None:
+    """Which file goes by this name: another one after it was written anew."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None

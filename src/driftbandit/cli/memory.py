@@ -1,0 +1,72 @@
+"""Whether a study fits into memory, asked before any of it is taken."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from driftbandit import errors
+from driftbandit.machine import cores
+
+__all__ = ["available", "check", "needed"]
+
+CHECKPOINTS = 40
+
+
+def needed(
+    *, systems: int, states: int, arms: int, runs: int, policies: int, curves: bool = True
+) -> float:
+    """About how many bytes a study takes: its systems, its results and what is in play.
+
+    A system is Γ, Q and the arms, once as drawn, once stacked for the engine with their factors,
+    and once for every policy that computes constants of that size.
+
+    Example:
+        >>> needed(systems=20, states=10, arms=10, runs=4, policies=17) < 2e6
+        True
+    """
+    d, k = float(states), float(arms)
+    system = 6 * d * d + 4 * k * d
+    kept = systems * (2 * system + policies * (d * d + k * d))
+    results = float(systems) * runs * policies * (CHECKPOINTS if curves else 1)
+    playing = 2 * cores() * (system + 3 * d * d)
+    return 8 * (kept + results + playing)
+
+
+def available() -> float | None:
+    """Bytes that this process can still take; None: the system does not say."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo") as lines:
+        for line in lines:
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return None
+
+
+def check(arguments: str, asked: str, size: float) -> None:
+    """Refuse what does not fit.
+
+    Args:
+        arguments: the options that say how much, as "--states, --arms".
+        asked: their values in words.
+        size: bytes, as `needed` says.
+    """
+    room = available()
+    if room is not None and size > room:
+        problem = f"{asked} need about {_shown(size)} of memory, and {_shown(room)} are free"
+        raise errors.InvalidInput(arguments, problem, "give smaller numbers")
+
+
+def _shown(size: float) -> str:
+    """A size in the unit that suits it.
+
+    Example:
+        >>> _shown(3e6), _shown(2.5e11), _shown(3e18)
+        ('2.86 MiB', '233 GiB', '2.6 EiB')
+    """
+    units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    place = 0
+    while size >= 1000 and place < len(units) - 1:
+        size, place = size / 1024, place + 1
+    return f"{size:.3g} {units[place]}"
