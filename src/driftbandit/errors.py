@@ -25,6 +25,7 @@ __all__ = [
     "number",
     "printable",
     "require",
+    "unknown",
     "whole_number",
 ]
 
@@ -227,8 +228,13 @@ def closest(value: Any, argument: str, valid: Iterable[str]) -> str:
         )
     if value in names:
         return value
-    near = difflib.get_close_matches(value, names, n=1, cutoff=0.5)
+    raise unknown(value, argument, names)
+
+
+def unknown(value: str, argument: str, names: list[str], meant: str | None = None) -> InvalidInput:
+    """The error for a name that is none of ``names``; ``meant``: which one it was perhaps."""
+    near = difflib.get_close_matches(meant or value, names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    raise InvalidInput(
+    return InvalidInput(
         argument, f"unknown name {_shown(value)}", f"{hint}valid: {', '.join(names) or 'none'}"
     )

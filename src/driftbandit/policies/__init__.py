@@ -167,10 +167,7 @@ def _known(text: str) -> str:
     plain = _plain(text)
     if plain in _MODULES or plain in titles:
         return titles.get(plain, plain)
-    if plain in _SUGGESTED:
-        remedy = f"did you mean '{_SUGGESTED[plain]}'? valid: {', '.join(sorted(_MODULES))}"
-        raise errors.InvalidInput("policy", f"unknown name {text!r}", remedy)
-    return errors.closest(plain, "policy", _MODULES)
+    raise errors.unknown(text, "policy", sorted(_MODULES), _SUGGESTED.get(plain, plain))
 
 
 def _number(text: str, argument: str) -> float | int:
