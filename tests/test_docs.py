@@ -15,6 +15,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 )
 def test_python_blocks_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     for number, block in enumerate(BLOCK.findall(page.read_text())):
         code = compile(block, f"{page.name}, block {number}", "exec")
         exec(code, {"__name__": "__main__"})

@@ -10,13 +10,13 @@ import jax
 import numpy as np
 
 from driftbandit import errors
-from driftbandit import system as db_system
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import Policy, make, usual
 from driftbandit.sphere import offer
+from driftbandit.system import System, pair
 
 __all__ = [
-    "System",
+    "Pair",
     "check_range",
     "checked_beliefs",
     "checked_device",
@@ -26,7 +26,8 @@ __all__ = [
     "checked_systems",
 ]
 
-System = tuple[LGDS, np.ndarray]
+Pair = tuple[LGDS, np.ndarray]
+"""A model and its arms."""
 
 REGRETS = ("mean", "noisy", "hindsight")
 """What a round is held against; `simulate` says how."""
@@ -35,7 +36,7 @@ LARGEST = {"float64": errors.LARGEST, "float32": 1e30}
 """Largest variance each precision may meet: products of two must still be numbers."""
 
 
-def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[System], bool]:
+def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[Pair], bool]:
     """Every system with its arms, all of one shape, started after ``warmup`` rounds.
 
     And whether the arms are the unit sphere, for which the coordinates' unit vectors stand.
@@ -45,17 +46,17 @@ def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[System], b
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems], sphere
 
 
-def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[System], bool]:
-    systems: list[System] = []
+def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], bool]:
+    systems: list[Pair] = []
     spheres = 0
-    for index, pair in enumerate(map(db_system.pair, pairs)):
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], LGDS):
+    for index, one in enumerate(map(pair, pairs)):
+        if not isinstance(one, tuple | list) or len(one) != 2 or not isinstance(one[0], LGDS):
             raise errors.InvalidInput(
                 f"{argument}[{index}]",
-                f"has type {type(pair).__name__}",
+                f"has type {type(one).__name__}",
                 "give Systems or pairs of (LGDS, arms)",
             )
-        lgds, rows = pair
+        lgds, rows = one
         name = "arms" if len(pairs) == 1 else f"arms of system {index}"
         if offer.is_sphere(rows, name):
             rows = offer.coordinates(lgds)
@@ -90,8 +91,8 @@ def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
 
 
 def _pairs(model: Any, arms: Any) -> list[Any]:
-    if isinstance(model, db_system.System):
-        return [db_system.pair(model, arms)]
+    if isinstance(model, System):
+        return [pair(model, arms)]
     if isinstance(model, LGDS):
         if arms is None:
             remedy = 'give a k × d array of arms, or "sphere"'
@@ -114,8 +115,8 @@ def _pairs(model: Any, arms: Any) -> list[Any]:
 
 
 def checked_beliefs(
-    believed: Any, systems: list[System], warmup: int, sphere: bool = False
-) -> list[System]:
+    believed: Any, systems: list[Pair], warmup: int, sphere: bool = False
+) -> list[Pair]:
     """What the learners take each system to be: the truth, or a system of the same shape."""
     if believed is None:
         return systems
@@ -125,7 +126,7 @@ def checked_beliefs(
         raise error.of("believed") from None
 
 
-def _believed(believed: Any, systems: list[System], warmup: int, sphere: bool) -> list[System]:
+def _believed(believed: Any, systems: list[Pair], warmup: int, sphere: bool) -> list[Pair]:
     if not isinstance(believed, Iterable) or isinstance(believed, str | dict):
         raise errors.InvalidInput(
             "believed", f"has type {type(believed).__name__}", "give a sequence of (LGDS, arms)"
@@ -211,9 +212,7 @@ def checked_device(name: str | None) -> Any:
         ) from None
 
 
-def check_range(
-    systems: list[System], rounds: int, dtype: np.dtype, argument: str = "model"
-) -> None:
+def check_range(systems: list[Pair], rounds: int, dtype: np.dtype, argument: str = "model") -> None:
     """Refuse systems whose variances outgrow what the precision can hold within ``rounds``."""
     limit = LARGEST[dtype.name]
     for index, (lgds, arms) in enumerate(systems):

@@ -19,8 +19,8 @@ from driftbandit.model import LGDS
 from driftbandit.policies import Policy
 from driftbandit.result import Result, Timing
 from driftbandit.simulation import blocks, checks, draws, programs, stacking
-from driftbandit.simulation.checks import System
-from driftbandit.system import System as NamedSystem
+from driftbandit.simulation.checks import Pair
+from driftbandit.system import System
 
 __all__ = ["simulate"]
 
@@ -32,14 +32,14 @@ LIMITS = {"cpu": blocks.Limits(64, 256e6), "gpu": blocks.Limits(16_384, 8e9)}
 
 
 def simulate(
-    model: LGDS | NamedSystem | Sequence[System | NamedSystem],
+    model: LGDS | System | Sequence[Pair | System],
     arms: Any = None,
     policies: Iterable[str | Policy] | None = None,
     rounds: int = 1000,
     runs: int = 10,
     seed: int = 0,
     *,
-    believed: Sequence[System | NamedSystem] | None = None,
+    believed: Sequence[Pair | System] | None = None,
     regret: str = "mean",
     common_noise: bool = False,
     warmup: int = 0,
@@ -146,7 +146,7 @@ def simulate(
             raise errors.InvalidInput(
                 "dtype", f"{dtype.name} overflowed while {label!r} played", "use float64"
             )
-    if isinstance(model, LGDS | NamedSystem):
+    if isinstance(model, LGDS | System):
         curves = {label: curve[0] for label, curve in curves.items()}
     totals = {label: curve[..., -1] for label, curve in curves.items()}
     return Result(totals, curves, job.checkpoints, rounds, seed, timing)
@@ -203,7 +203,7 @@ def _sized(player: stacking.Player, dtype: np.dtype, device: Any) -> _Sized:
     return _Sized(there, blocks.lanes(_limits(device), 3 * held + player.workspace))
 
 
-def _plan(systems: list[System], runs: int, rounds: int, device: Any) -> blocks.Plan:
+def _plan(systems: list[Pair], runs: int, rounds: int, device: Any) -> blocks.Plan:
     arms, states = systems[0][1].shape
     return blocks.plan(
         len(systems),

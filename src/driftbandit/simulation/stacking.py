@@ -10,7 +10,7 @@ import numpy as np
 from driftbandit.model import factor
 from driftbandit.policies import Policy, Problem
 from driftbandit.simulation import programs
-from driftbandit.simulation.checks import System
+from driftbandit.simulation.checks import Pair
 
 __all__ = ["Player", "environment", "prepared"]
 
@@ -37,7 +37,7 @@ def _stack(trees: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
 
 
-def environment(systems: list[System]) -> programs.Environment:
+def environment(systems: list[Pair]) -> programs.Environment:
     """The true systems."""
     return _stack(
         [
@@ -53,7 +53,7 @@ def environment(systems: list[System]) -> programs.Environment:
     )
 
 
-def prepared(policy: Policy, systems: list[System], rounds: int, sphere: bool = False) -> Player:
+def prepared(policy: Policy, systems: list[Pair], rounds: int, sphere: bool = False) -> Player:
     """The policy as it starts on every system, to choose from a list or from the sphere."""
     if policy.prepare_all is not None:
         each = policy.prepare_all(systems, rounds)
