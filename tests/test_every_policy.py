@@ -8,7 +8,7 @@ import pytest
 import driftbandit as db
 import naive
 from driftbandit.policies import Problem
-from driftbandit.simulation import engine
+from driftbandit.simulation import compiling
 from engine_paths import noises, states_and_rewards
 
 POLICIES = db.policies.available()
@@ -192,6 +192,6 @@ def test_one_arm_one_state(reward_std):
 def test_a_compiled_rule_is_shared_by_all_parameters():
     model, arms = db.families.sample("gaussian", states=2, arms=3)[0]
     policies = [db.policies.make("kalman_ucb", width=w) for w in (1, 2, 3, 4)]
-    engine._compiled.clear()
+    compiling._kept.clear()
     db.simulate(model, arms, policies, rounds=10, runs=2)
-    assert len(engine._compiled) == 2  # the environment and the rule
+    assert len(compiling._kept) == 2  # the environment and the rule

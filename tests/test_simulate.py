@@ -13,7 +13,7 @@ import pytest
 
 import driftbandit as db
 from driftbandit.policies import Noise, Policy
-from driftbandit.simulation import blocks, engine, stacking
+from driftbandit.simulation import blocks, jobs, stacking
 from engine_paths import states_and_rewards
 
 POLICIES = ["kode", "rexp3", "kalman_oracle"]
@@ -59,7 +59,7 @@ def test_numbers_do_not_depend_on_the_company(systems, whole):
 
 
 def test_numbers_do_not_depend_on_workers(systems, whole, monkeypatch):
-    monkeypatch.setitem(engine.LIMITS, "cpu", blocks.Limits(8, 1e9))
+    monkeypatch.setitem(jobs.LIMITS, "cpu", blocks.Limits(8, 1e9))
     results = [
         db.simulate(systems, policies=POLICIES, rounds=100, runs=6, seed=2, stream="x", workers=n)
         for n in (1, 3)
@@ -123,7 +123,7 @@ def test_numbers_do_not_depend_on_what_others_remember(tied, tied_whole):
 def test_decisions_do_not_depend_on_lanes(monkeypatch, tied, tied_whole, lanes, memory):
     """Programs of another shape round differently; ties are broken the same all the same."""
     systems, study = tied
-    monkeypatch.setitem(engine.LIMITS, "cpu", blocks.Limits(lanes, memory))
+    monkeypatch.setitem(jobs.LIMITS, "cpu", blocks.Limits(lanes, memory))
     names = ["idea", "discounted_linucb"]
     again = db.simulate(systems[:6], runs=2, **(study | {"policies": names}))
     for name in names:
@@ -341,7 +341,7 @@ def test_large_states_are_counted():
     for window in (10, 1_000_000):
         policy = db.policies.make("sliding_window_ucb", window=window)
         player = stacking.prepared(policy, [(model, arms)], 100)
-        lanes.append(engine._sized(player, np.dtype(float), jax.devices("cpu")[0]).lanes)
+        lanes.append(jobs.sized(player, np.dtype(float), jax.devices("cpu")[0]).lanes)
     assert lanes[1] * 1_000_000 * 8 < 256e6 < lanes[0] * 1_000_000 * 8
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,17 +17,14 @@ from driftbandit.machine import cores
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy
 from driftbandit.result import Result, Timing
-from driftbandit.simulation import blocks, checks, draws, programs, stacking
+from driftbandit.simulation import blocks, checks, draws, jobs, programs, stacking
 from driftbandit.simulation.checks import Pair
+from driftbandit.simulation.compiling import compiled
 from driftbandit.system import System
 
 __all__ = ["simulate"]
 
 Progress = Callable[[float], None]
-
-
-LIMITS = {"cpu": blocks.Limits(64, 256e6), "gpu": blocks.Limits(16_384, 8e9)}
-"""On a CPU what stays in cache, on a GPU what keeps it busy."""
 
 
 def simulate(
@@ -123,10 +119,10 @@ def simulate(
         for label, policy in chosen.items()
     }
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
-    job = _Job(
-        _plan(systems, runs, rounds, target),
-        _resident(stacking.environment(systems), dtype, target),
-        {label: _sized(player, dtype, target) for label, player in players.items()},
+    job = jobs.Job(
+        jobs.plan(systems, runs, rounds, target),
+        jobs.resident(stacking.environment(systems), dtype, target),
+        {label: jobs.sized(player, dtype, target) for label, player in players.items()},
         blocks.checkpoints(rounds, checkpoints),
         rounds,
         {role: draws.role_key(seed, stream, role) for role in roles},
@@ -136,9 +132,9 @@ def simulate(
         target,
     )
     prepare_time = time.perf_counter() - clock
-    compiled, compile_time = _compile(job)
+    ready, compile_time = compiled(job)
     clock = time.perf_counter()
-    curves = _play(job, compiled, workers, progress)
+    curves = _play(job, ready, workers, progress)
     timing = Timing(prepare_time, compile_time, time.perf_counter() - clock, str(target))
 
     for label, curve in curves.items():
@@ -152,205 +148,13 @@ def simulate(
     return Result(totals, curves, job.checkpoints, rounds, seed, timing)
 
 
-# Turning systems and policies into stacked arrays.
-
-
-class _Job(NamedTuple):
-    plan: blocks.Plan
-    environment: programs.Environment
-    players: dict[str, _Sized]
-    checkpoints: np.ndarray
-    rounds: int
-    roles: dict[str, draws.Key]
-    game: programs.Game
-    first_system: int
-    dtype: Any
-    device: Any
-
-    def parts(self, label: str) -> list[slice]:
-        """The lanes of a block that a policy plays together: all, unless it remembers a lot."""
-        size = min(self.plan.lanes, self.players[label].lanes)
-        return [slice(begin, begin + size) for begin in range(0, self.plan.lanes, size)]
-
-
-class _Sized(NamedTuple):
-    """A player, and how many lanes of it fit into memory."""
-
-    player: stacking.Player
-    lanes: int
-
-
-def _limits(device: Any) -> blocks.Limits:
-    return LIMITS["cpu" if device.platform == "cpu" else "gpu"]
-
-
-def _resident(tree: Any, dtype: np.dtype, device: Any) -> Any:
-    """The arrays on the device, in the precision of the study, for all of its blocks."""
-
-    def cast(leaf: np.ndarray) -> np.ndarray:
-        return leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf
-
-    with programs.numerics(dtype):
-        return jax.device_put(jax.tree.map(cast, tree), device)
-
-
-def _sized(player: stacking.Player, dtype: np.dtype, device: Any) -> _Sized:
-    held = sum(leaf[0].size for leaf in jax.tree.leaves((player.problem, player.state)))
-    there = player._replace(
-        problem=_resident(player.problem, dtype, device),
-        state=_resident(player.state, dtype, device),
-    )
-    return _Sized(there, blocks.lanes(_limits(device), 3 * held + player.workspace))
-
-
-def _plan(systems: list[Pair], runs: int, rounds: int, device: Any) -> blocks.Plan:
-    arms, states = systems[0][1].shape
-    return blocks.plan(
-        len(systems),
-        runs,
-        rounds,
-        per_round=4 * arms + 2 * states,
-        at_rest=6 * states * states + 4 * arms * states,
-        limits=_limits(device),
-    )
-
-
-# Compiling and playing.
-
-
-class _Block(NamedTuple):
-    """The arrays of one block on its device."""
-
-    keys: dict[str, draws.Key]
-    z: Any
-    environment: programs.Environment
-    seats: dict[str, list[_Seat]]
-
-
-class _Seat:
-    """A policy at some of a block's lanes: what it is handed every span, and where it stands."""
-
-    def __init__(self, lanes: slice, keys: Any, problem: Any, noise_std: Any, state: Any) -> None:
-        self.lanes, self.keys, self.problem, self.noise_std = lanes, keys, problem, noise_std
-        self.state = state
-        self.regret = noise_std * 0
-
-    def arguments(self, first: Any, count: Any, values: Any) -> tuple[Any, ...]:
-        """What the policy's program takes."""
-        whole = values.shape[1] == len(self.regret)
-        return (
-            *self.keys,
-            self.state,
-            self.regret,
-            first,
-            count,
-            values if whole else values[:, self.lanes],
-            self.problem,
-            self.noise_std,
-        )
-
-    def play(self, program: Any, first: Any, count: Any, values: Any) -> Any:
-        """Play a span, to the end; returns the regret after each of its rounds."""
-        self.state, self.regret, path = program(*self.arguments(first, count, values))
-        return jax.block_until_ready(path)
-
-
-def _on_device(job: _Job, block: blocks.Block) -> _Block:
-    def put(tree: Any) -> Any:
-        return jax.device_put(tree, job.device)
-
-    def seat(sized: _Sized, lanes: slice) -> _Seat:
-        player = sized.player
-        roles = (draws.REWARD, player.role)
-        return _Seat(
-            lanes,
-            [draws.Key(*(word[lanes] for word in keys[role])) for role in roles],
-            programs.of_lanes(player.problem, systems[lanes]),
-            environment.model.reward_std[lanes],
-            programs.of_lanes(player.state, systems[lanes]),
-        )
-
-    systems, numbers, runs = put((block.systems, block.systems + job.first_system, block.runs))
-    keys = {role: programs.lane_keys(put(key), numbers, runs) for role, key in job.roles.items()}
-    environment = programs.of_lanes(job.environment, systems)
-    return _Block(
-        keys,
-        programs.start(keys[draws.START], environment),
-        environment,
-        {
-            label: [seat(sized, lanes) for lanes in job.parts(label) if lanes.start < block.kept]
-            for label, sized in job.players.items()
-        },
-    )
-
-
-_compiled: collections.OrderedDict[Any, Any] = collections.OrderedDict()
-_compile_lock = threading.Lock()
-MOST_COMPILED = 128
-"""Programs kept; the one unused for longest goes first."""
-
-
-def _shape_key(tree: Any) -> Any:
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
-
-
-def _compile(job: _Job) -> tuple[dict[str, Any], float]:
-    """The programs, "" being the environment's, and the seconds it took to compile them.
-
-    One call at a time: simulations that start together in threads wait for the first one's
-    programs instead of compiling their own.
-    """
-    with _compile_lock:
-        clock = time.perf_counter()
-        return _compile_missing(job), time.perf_counter() - clock
-
-
-def _compile_missing(job: _Job) -> dict[str, Any]:
-    """Compile what is not compiled yet, several programs at a time."""
-    with programs.numerics(job.dtype):
-        block = _on_device(job, next(job.plan.blocks()))
-        first, count = jax.device_put((np.uint32(0), np.int32(0)), job.device)
-        program = programs.environment_program(job.plan.span)
-        arguments: tuple[Any, ...] = (block.keys[draws.PROCESS], block.z, first, block.environment)
-        values = jax.eval_shape(program, *arguments)[1]
-        wanted: dict[str, tuple[Any, tuple[Any, ...]]] = {"": (program, arguments)}
-        for label, sized in job.players.items():
-            seat = block.seats[label][0]
-            shape = (values.shape[0], len(seat.regret), *values.shape[2:])
-            part = jax.ShapeDtypeStruct(shape, values.dtype)
-            program = programs.policy_program(sized.player.rule, job.game, job.plan.span)
-            wanted[label] = (program, seat.arguments(first, count, part))
-
-    keys = {
-        label: (program, _shape_key(arguments), job.device)
-        for label, (program, arguments) in wanted.items()
-    }
-    found = {key: _compiled[key] for key in keys.values() if key in _compiled}
-    missing = {key: label for label, key in keys.items() if key not in found}
-
-    def build(label: str) -> Any:
-        program, arguments = wanted[label]
-        with programs.numerics(job.dtype), jax.default_device(job.device):
-            return program.lower(*arguments).compile()
-
-    with ThreadPoolExecutor(cores()) as pool:
-        found |= zip(missing, pool.map(build, missing.values()), strict=True)
-    for key in keys.values():
-        _compiled[key] = found[key]
-        _compiled.move_to_end(key)
-    while len(_compiled) > MOST_COMPILED:
-        _compiled.popitem(last=False)
-    return {label: found[key] for label, key in keys.items()}
-
-
 _factorizing = threading.Lock()
 """On the sphere matrices are factorized. JAX spreads that over the very threads that programs run
 on, and waits for them there: two programs at a time on two cores wait for ever."""
 
 
 def _play(
-    job: _Job, compiled: dict[str, Any], workers: int, progress: Progress | None
+    job: jobs.Job, ready: dict[str, Any], workers: int, progress: Progress | None
 ) -> dict[str, np.ndarray]:
     plan = job.plan
     total = plan.systems * plan.runs
@@ -369,19 +173,19 @@ def _play(
 
     def play(number: int, block: blocks.Block) -> None:
         with programs.numerics(job.dtype):
-            here = _on_device(job, block)
+            here = jobs.seated(job, block)
             z = here.z
             for first in spans:
                 count = min(plan.span, job.rounds - first)
                 now, length = jax.device_put((np.uint32(first), np.int32(count)), job.device)
-                z, values = compiled[""](here.keys[draws.PROCESS], z, now, here.environment)
+                z, values = ready[""](here.keys[draws.PROCESS], z, now, here.environment)
                 marked = (job.checkpoints > first) & (job.checkpoints <= first + count)
                 rows = job.checkpoints[marked] - 1 - first
                 for label, seats in here.seats.items():
                     for seat in seats:
                         if stop.is_set():
                             return
-                        path = seat.play(compiled[label], now, length, values)
+                        path = seat.play(ready[label], now, length, values)
                         lanes = range(block.kept)[seat.lanes]
                         if rows.size and lanes:
                             begin = number * plan.lanes + lanes.start
