@@ -388,6 +388,7 @@ BESIDE_THE_NUMBERS = {
     "machine.py",
     "model_file.py",
     "result.py",
+    "result_file.py",
     "statistics.py",
     "study/__init__.py",
     "study/engines.py",

@@ -250,7 +250,8 @@ def _random(seed: int, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _runs_of_one(studies: dict[str, Any], rounds: int) -> int:
-    [[(system, arms)]] = studies.values()
+    [[given]] = studies.values()
+    system, arms = pair(given)
     return usual_runs(system, arms, rounds)
 
 

@@ -77,22 +77,18 @@ def _rounding(values: Array) -> float:
     return TIED * float(np.finfo(values.dtype).eps)
 
 
-def _differences(values: Array) -> Array:
-    """x_a − x_b of every pair; zero where it is rounding, so that equal arms are equal."""
-    difference = values[:, None] - values[None, :]
-    same = abs(difference) <= _rounding(values) * largest(values)
-    return namespace(values).where(same, 0.0, difference)
-
-
 def shares(regret: Array, information: Array) -> tuple[Array, Array]:
     """The least ratio of every pair (a, b), and the chance q of a in it; k × k each."""
     xp = namespace(regret)
-    more, regret_b = _differences(regret), regret[None, :]
-    richer, rich_b = _differences(information), information[None, :] + LEAST
+    more, regret_b = regret[:, None] - regret[None, :], regret[None, :]
+    richer, rich_b = information[:, None] - information[None, :], information[None, :] + LEAST
+    # Equal arms differ by rounding; divided by that, their share would be anything.
+    more_told = abs(more) > _rounding(more) * largest(regret)
+    richer_told = abs(richer) > _rounding(richer) * (largest(information) + LEAST)
     one = xp.ones((), dtype=regret.dtype)
-    inside = regret_b / xp.where(more == 0, one, more)
-    inside = inside - 2 * rich_b / xp.where(richer == 0, one, richer)
-    inside = xp.where((more == 0) | (richer == 0), 0.0, xp.clip(inside, 0.0, 1.0))
+    inside = regret_b / xp.where(more_told, more, one)
+    inside = inside - 2 * rich_b / xp.where(richer_told, richer, one)
+    inside = xp.where(more_told & richer_told, xp.clip(inside, 0.0, 1.0), 0.0)
 
     def ratio(q: Array) -> Array:
         mean = regret_b + q * more
