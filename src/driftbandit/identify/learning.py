@@ -60,7 +60,6 @@ def climbs(
     meter: Callable[[int], Callable[[float], None]],
     starts: int = 1,
     start: LGDS | None = None,
-    first: em.Parameters | None = None,
 ) -> Climbed:
     """The best of several climbs, as `climb` returns it.
 
@@ -71,7 +70,6 @@ def climbs(
         meter: what the climb of a number moves.
         starts: how many climbs.
         start: a model to climb from first.
-        first: parameters to climb from first.
     """
     features, d = task.features, kind.states
     d = d if features is None else features.shape[1]
@@ -87,8 +85,6 @@ def climbs(
             options = options._replace(prior=em.Prior(rounds, begin.initial_cov / 2))
         if start is not None and number == 0:
             begin = of_model(start, begin, options)
-        if first is not None and number == 0:
-            begin = first
         found = climb(begin, task.data, options, *limits, meter(number))
         if best is None or found[1][-1] > best[1][-1]:
             best = found
@@ -118,8 +114,6 @@ def choose(task: Task, structure: str | None, meter: Meter, later: int) -> Selec
     costs = {one: _cost(one, most) for one in tried}
     work = len(parts) * sum(costs.values()) + later * (2 + tried[-1].states)
     near: dict[int, own.Found] = {}
-    before: dict[Candidate, em.Parameters] = {}
-    grows = parts[0].learned.lengths.all()  # each part holds the one before
 
     def predict(part: Split, candidate: Candidate) -> np.ndarray:
         share = costs[candidate] / work
@@ -131,9 +125,7 @@ def choose(task: Task, structure: str | None, meter: Meter, later: int) -> Selec
             moved(1.0)
             return logs
         moved = meter.climb(share, most)
-        first = before.get(candidate) if grows else None
-        parameters, _, _ = climbs(learned, candidate, limits, lambda _: moved, first=first)
-        before[candidate] = parameters
+        parameters, _, _ = climbs(learned, candidate, limits, lambda _: moved)
         start = assembly.start_law(parameters, int(np.count_nonzero(part.learned.lengths)))
         parameters = parameters._replace(initial_mean=start[0], initial_cov=start[1])
         means, variances = prediction.predicted(parameters, part.whole)

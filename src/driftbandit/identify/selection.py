@@ -2,9 +2,10 @@
 
     score = mean of log p(x | what came before; learned without x)
 
-Several sequences take turns in being left out. Of few, the later parts are predicted from the
-earlier ones, at several cuts. Either way the scored rewards are predicted one step ahead, with
-all rewards before them at hand.
+Several sequences take turns in being left out. Of few, the rewards are dealt at random into five
+parts, which take turns: so a model is learned from most of the log, and most rewards are scored,
+where learning from beginnings and predicting ends would leave half of a log for either. Both ways
+the scored rewards are predicted one step ahead, with all rewards before them at hand.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ __all__ = ["Candidate", "Selection", "Split", "candidates", "chosen", "select", 
 
 MOST_STATES = 20
 FOLDS = 5
-"""Into how many parts the sequences are dealt, where they are as many or more."""
-CUTS = (1 / 2, 4 / 6, 5 / 6)
-"""Else: shares of each sequence's rewards to learn from; the rewards up to the next are scored."""
+"""Into how many parts the sequences are dealt, where they are as many or more; else the rewards."""
 SLACK = 1e-3
 """A gain per reward that is not worth a state: climbs that stop early differ by as much."""
 LEAST_SIZES = 3
@@ -159,12 +158,12 @@ def splits(data: em.Data) -> list[Split]:
     """The ways to learn from one part of a log and predict another; none if it is too short.
 
     Args:
-        data: S sequences. With S ≥ 5 of like size each is predicted from others; else the ends
-            of all sequences from their beginnings.
+        data: S sequences. With S ≥ 5 of like size each is predicted from others; else each
+            reward by a model that was learned from four fifths of the others.
     """
     counts = data.seen.sum(axis=(1, 2))
     dealt = len(counts) >= FOLDS and FOLDS * counts.max() <= 2 * counts.sum()
-    found = list(_folds(data, counts) if dealt else _cuts(data, counts))
+    found = list(_folds(data, counts) if dealt else _rewards(data))
     enough = all(min(one.learned.seen.sum(), one.scored) >= LEAST for one in found)
     return found if enough else []
 
@@ -179,13 +178,19 @@ def _folds(data: em.Data, counts: np.ndarray) -> Iterator[Split]:
         yield Split(data, _until(data, np.where(parts == part, 0, data.lengths)))
 
 
-def _cuts(data: em.Data, counts: np.ndarray) -> Iterator[Split]:
-    """Beginnings of all sequences, and the parts after them."""
+def _rewards(data: em.Data) -> Iterator[Split]:
+    """Rewards dealt at random, the same way every time, into parts of like size.
+
+    The first fifth of each sequence is learned from and never scored: there arms are new, and a
+    model that doubts their offsets is at a disadvantage against one that knows them from later.
+    """
     so_far = data.seen.sum(axis=2).cumsum(axis=1)
-    parts = [
-        _until(data, (so_far < np.round(share * counts)[:, None]).sum(axis=1) + 1) for share in CUTS
-    ]
-    return map(Split, [*parts[1:], data], parts)
+    late = so_far > np.ceil(so_far[:, -1:] / FOLDS)
+    scored = (data.seen > 0) & late[:, :, None]
+    parts = np.full(scored.shape, -1)
+    parts[scored] = np.random.default_rng(0).permutation(np.arange(scored.sum()) % FOLDS)
+    for part in range(FOLDS):
+        yield Split(data, data._replace(seen=data.seen * (parts != part)))
 
 
 def _until(data: em.Data, ends: np.ndarray) -> em.Data:
