@@ -20,7 +20,7 @@ import numpy as np
 
 from driftbandit import errors
 
-__all__ = ["LGDS", "checked_arms", "factor", "same_cov", "unit_rows"]
+__all__ = ["LGDS", "checked_arms", "factor", "same_cov", "shown_radius", "unit_rows"]
 
 RANK_TOLERANCE = 1e-10
 """Singular values below this share of the largest count as zero in rank decisions."""
@@ -88,7 +88,7 @@ class LGDS:
         transition: Any = self.transition
         if not isinstance(transition, np.ndarray):  # inside a compiled program
             return f"{size})"
-        return f"{size}, spectral radius {self.spectral_radius:.4g}, σ {self.reward_std:.4g})"
+        return f"{size}, spectral radius {shown_radius(self.spectral_radius)}, σ {self.reward_std:.4g})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Made anew where it arrives: checked, and with arrays that cannot be written to."""
@@ -273,6 +273,17 @@ def _equal(one: Any, other: Any) -> bool:
     return one is other or (
         one is not None and other is not None and bool(np.array_equal(one, other))
     )
+
+
+def shown_radius(radius: float) -> str:
+    """A spectral radius with four digits, or its distance from 1 where they would say 1.
+
+    Example:
+        >>> shown_radius(0.97), shown_radius(1 - 2e-6)
+        ('0.97', '1 − 2e-06')
+    """
+    text = f"{radius:.4g}"
+    return f"1 − {1 - radius:.2g}" if text == "1" and radius < 1 else text
 
 
 def checked_arms(arms: Any, model: LGDS, argument: str = "arms") -> np.ndarray:

@@ -20,6 +20,7 @@ from driftbandit.advice.parts import (
     title,
 )
 from driftbandit.advice.words import margin, number, percent, plus_minus
+from driftbandit.model import shown_radius
 from driftbandit.policies import TITLES
 from driftbandit.report import Cell, Facts, Paragraph, Picture, Points, Section, Table, page
 from driftbandit.system import label
@@ -121,7 +122,7 @@ def _line(system: System) -> str:
     return (
         f"{system.states} state{'s' * (system.states > 1)}{known}, {system.arms} "
         f"arm{'s' * (system.arms > 1)}, reward noise σ = {system.reward_std:.4g}; {kind}, "
-        f"ρ(Γ) = {system.spectral_radius:.4g}{rest}; starts from {start}{noise}."
+        f"ρ(Γ) = {shown_radius(system.spectral_radius)}{rest}; starts from {start}{noise}."
     )
 
 
