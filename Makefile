@@ -15,10 +15,10 @@ demo: $(VENV)/demo  ## the paper's comparison, small: a table and a plot in unde
 	$(BIN)/driftbandit simulate --family all --systems 20 --runs 4 --rounds 500 --plot demo.png
 
 test: $(VENV)/test lint  ## lint, types and tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 numbers: $(VENV)/test  ## the tests that compare numbers, for runs under other XLA_FLAGS
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(NUMBERS:%=tests/test_%.py)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(NUMBERS:%=tests/test_%.py)
 
 light:  ## the tests of the plain install, in an environment that holds numpy and scipy alone
 	$(PYTHON) -m venv --clear .venv-light

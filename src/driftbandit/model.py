@@ -88,7 +88,8 @@ class LGDS:
         transition: Any = self.transition
         if not isinstance(transition, np.ndarray):  # inside a compiled program
             return f"{size})"
-        return f"{size}, spectral radius {shown_radius(self.spectral_radius)}, σ {self.reward_std:.4g})"
+        radius = shown_radius(self.spectral_radius)
+        return f"{size}, spectral radius {radius}, σ {self.reward_std:.4g})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Made anew where it arrives: checked, and with arrays that cannot be written to."""
