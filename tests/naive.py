@@ -14,13 +14,16 @@ import scipy.stats
 
 
 def highest(expected, bonuses=None):
-    """Place of the first score that is the highest but for 256 roundings of the largest parts."""
+    """Place of the first score m + u that is the highest but for 256 roundings of the parts."""
     bonuses = np.zeros(len(expected)) if bonuses is None else bonuses
-    scores = [e + u for e, u in zip(expected, bonuses, strict=True)]
-    size = sum(
-        max([abs(x) for x in part if math.isfinite(x)], default=0) for part in (expected, bonuses)
-    )
-    return next(i for i, x in enumerate(scores) if x >= max(scores) - 256 * 2.0**-52 * size)
+    scores = [m + u for m, u in zip(expected, bonuses, strict=True)]
+    sizes = [abs(m) + abs(u) for m, u in zip(expected, bonuses, strict=True)]
+    top = int(np.argmax(scores))
+    if math.isinf(scores[top]):
+        return top
+    widths = [256 * 2.0**-52 * (size + sizes[top]) for size in sizes]
+    tied = [np.isfinite(x) and scores[top] - x <= w for x, w in zip(scores, widths, strict=True)]
+    return tied.index(True)
 
 
 def stationary_cov(transition, process_cov):

@@ -107,6 +107,14 @@ def test_a_bonus_that_is_no_number_is_refused():
     assert agent.round == 0
 
 
+def test_one_bonus_that_is_no_number_is_refused():
+    """Whichever arm it is of: comparisons with it are false, and must not choose another arm."""
+    last = np.arange(len(ARMS)) == len(ARMS) - 1
+    own = policies.optimistic("own", lambda cov, model, arms: np.where(last, np.nan, 0.0))
+    with pytest.raises(InvalidInput, match=r"policy 'own': gives arm .* the bonus nan"):
+        Agent(MODEL, ARMS, own).ask()
+
+
 # Tampering.
 
 

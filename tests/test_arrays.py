@@ -1,11 +1,13 @@
 """The few lines that ask which array library is at work."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandit.arrays import inverse, put
+from driftbandit.arrays import first_highest, inverse, put
 
 
 def definite(d, decades, seed):
@@ -36,3 +38,24 @@ def test_put(library, shape):
     assert (np.asarray(changed)[-1] == -1).all()
     assert (np.asarray(changed)[:-1] == 1).all()
     assert (np.asarray(array) == 1).all()
+
+
+TIED_CASES = [
+    ([1.0, 1.0 + 2**-52, 0.5], 0),
+    ([0.5, 1.0, 1.0 + 2**-40], 2),
+    ([0.0, 50.0, -1e15], 1),  # an arm that is far worse than the others makes no ties of them
+    ([0.0, 0.0, 0.0], 0),
+    ([-math.inf, 3.0, 3.0], 1),
+    ([1.0, math.inf, math.inf], 1),
+    ([1.0, math.nan, 2.0], 1),
+    ([-math.inf, -math.inf], 0),
+]
+
+
+@pytest.mark.parametrize(("scores", "first"), TIED_CASES)
+def test_the_first_highest_is_the_same_in_both_libraries(scores, first):
+    row = np.array(scores)
+    with jax.enable_x64(True):
+        under_jax = int(jax.jit(first_highest)(row))
+    assert int(first_highest(row)) == under_jax == first
+    assert first_highest(np.array([row, row])).tolist() == [first, first]

@@ -286,3 +286,16 @@ def test_the_batch_engine_with_many_arms():
         z = G @ (z + gain @ (seen - arms @ z))
     expected = naive.regret(arms, states, played)
     np.testing.assert_allclose(result.regret["kalman_oracle"][1], expected, rtol=1e-10)
+
+
+def test_an_arm_that_is_far_worse_changes_no_decision():
+    """Ties are between two arms: what a third one scores does not widen them."""
+    model = db.LGDS(0.9 * np.eye(2), np.eye(2), 0.5)
+    arms = np.zeros((300, 2))
+    arms[:, 1] = 1.0
+    arms[10], arms[20], arms[290] = [1, 0], [1 + 2e-8, 0], [-1e6, 0]
+    agents = [db.Agent(model, arms, "kode", screen=screen) for screen in (True, False)]
+    for agent in agents:
+        for _ in range(3):
+            agent.tell_play(10, 3.0)
+    assert [agent.ask().arm for agent in agents] == [20, 20]

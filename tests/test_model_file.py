@@ -231,3 +231,15 @@ def test_an_initial_mean_comes_back():
     model = LGDS(np.eye(2), np.eye(2), 1.0, np.eye(2), [1.0, -2.0])
     again = model_file.from_document(model_file.to_document(model, np.eye(2))).model
     assert again.initial_mean.tolist() == [1.0, -2.0]
+
+
+def test_what_could_not_be_read_back_is_not_written(tmp_path, monkeypatch):
+    system = db.System(db.LGDS([[0.5]], [[1.0]], 1.0), [[1.0]], ["lone \ud800"])
+    path = tmp_path / "model.json"
+    db.save_model(system, path)
+    assert db.load_model(path) == system
+    before = path.read_bytes()
+    monkeypatch.setitem(model_file.LARGEST, "JSON", len(before) - 1)
+    with pytest.raises(db.InvalidInput, match=r"system: takes \d+ bytes as a file; give fewer"):
+        db.save_model(system, path)
+    assert path.read_bytes() == before

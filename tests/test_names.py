@@ -205,3 +205,15 @@ def test_replay_calls_arms_by_name():
     from driftbandit.replays import pictures
 
     assert pictures._title(wide, "best_arm") == "best arm, in hindsight: 0"
+
+
+def test_theory_takes_a_system_by_keyword():
+    model = db.LGDS([[0.5]], [[1.0]], 1.0)
+    system, belief = db.System(model, [[1.0], [2.0]], ["a", "b"]), db.kalman.prior(model)
+    expected = db.theory.two_step_value(belief, model, system.arms)
+    for found in (
+        db.theory.two_step_value(belief, system),
+        db.theory.two_step_value(belief, model=system),
+        db.theory.two_step_value(belief=belief, model=system),
+    ):
+        np.testing.assert_array_equal(found, expected)

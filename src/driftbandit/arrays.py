@@ -20,7 +20,6 @@ __all__ = [
     "dots",
     "first_highest",
     "inverse",
-    "largest",
     "lower_factor",
     "namespace",
     "normal_cdf",
@@ -80,16 +79,18 @@ TIED = 256
 """Roundings within which two scores are equal: those of a dozen products of a few dozen terms."""
 
 
-def first_highest(scores: Array, size: Array | None = None) -> Array:
+def first_highest(scores: Array, sizes: Array | None = None) -> Array:
     """Index of the first score along the last axis that is the highest up to rounding.
 
     Equal arms and symmetric designs have scores that are equal on paper. In arithmetic the last
-    bit tells them apart, and that bit depends on the processor. So scores within ``TIED`` roundings
-    of the highest count as equal to it, and the first of them is meant.
+    bit tells them apart, and that bit depends on the processor. So a score within ``TIED``
+    roundings of the highest counts as equal to it, and the first such one is meant.
 
     Args:
-        scores: shape (…, k); infinite ones are higher than all others.
-        size: what rounding errors are relative to, shape (…); None: the largest finite |score|.
+        scores: shape (…, k); infinite ones are higher than all others. If one is no number, the
+            first of these is given.
+        sizes: what each score's rounding error is relative to, the same shape: |m| + |b| of a
+            score m + b; None: the |scores|.
 
     Returns:
         Shape (…).
@@ -99,26 +100,24 @@ def first_highest(scores: Array, size: Array | None = None) -> Array:
         0
     """
     xp = namespace(scores)
-    top = xp.max(scores, axis=-1)
-    if size is None:
-        size = largest(scores)
-    floor = (top - TIED * float(np.finfo(scores.dtype).eps) * size)[..., None]
+    sizes = abs(scores) if sizes is None else sizes
+    kind = np.finfo(scores.dtype)
+    width = TIED * float(kind.eps)
+    if xp is np and scores.ndim == 1:  # a single decision: half of the time of what follows
+        place = scores.argmax()
+        top, size = scores[place], sizes[place]
+        if not math.isfinite(top):
+            return place
+        sizes = np.minimum(sizes, kind.max)  # or −∞ would be within its width of the top
+        return (scores >= top - width * (sizes + size)).argmax()
+    top = xp.max(scores, axis=-1, keepdims=True)
+    sizes = xp.where(xp.isfinite(sizes), sizes, 0.0)
+    size = xp.max(xp.where(scores == top, sizes, 0.0), axis=-1, keepdims=True)
+    first = (scores >= top - width * (sizes + size)) | xp.isnan(scores)
     if xp is np:
-        return (scores >= floor).argmax(axis=-1)
-    last = scores.shape[-1] - 1  # where a score is no number
+        return first.argmax(axis=-1)
     places = xp.arange(scores.shape[-1], dtype=xp.int32)
-    return xp.min(xp.where(scores >= floor, places, last), axis=-1)
-
-
-def largest(values: Array) -> Array:
-    """The largest finite |x| along the last axis."""
-    xp = namespace(values)
-    sizes = xp.abs(values)
-    if xp is np and values.ndim == 1:
-        most = sizes.max()
-        if most < math.inf:  # the usual case, without the copy that follows
-            return most
-    return xp.max(xp.where(xp.isfinite(sizes), sizes, 0.0), axis=-1)
+    return xp.min(xp.where(first, places, scores.shape[-1]), axis=-1)
 
 
 def inverse(matrix: Array) -> Array:

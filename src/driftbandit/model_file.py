@@ -143,12 +143,21 @@ def save_model(system: System, path: str | Path) -> None:
         raise errors.InvalidInput("system", f"has type {type(system).__name__}", "give a System")
     if not str(path).lower().endswith(".json"):
         raise errors.InvalidInput("path", f"is {errors.printable(str(path))}", "end it in .json")
-    files.write_whole(Path(path), to_bytes(system))
+    content, most = to_bytes(system), LARGEST["JSON"]
+    if len(content) > most:
+        problem = f"takes {len(content):,} bytes as a file"
+        remedy = f"give fewer arms: {most:,} bytes are the most that load_model reads"
+        raise errors.InvalidInput("system", problem, remedy)
+    files.write_whole(Path(path), content)
 
 
 def to_bytes(system: System) -> bytes:
     """The content of a model file."""
-    return json.dumps(to_document(system), ensure_ascii=False).encode() + b"\n"
+    document = to_document(system)
+    try:
+        return json.dumps(document, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:  # a name with half of a character: JSON has an escape for it
+        return json.dumps(document).encode() + b"\n"
 
 
 def _bytes(path: str | Path, name: str, format_: str) -> bytes:

@@ -148,10 +148,13 @@ def takes_system(function: Callable[..., Returned]) -> Callable[..., Returned]:
     def called(*given: Any, **named: Any) -> Returned:
         system = named.get("model", given[place] if len(given) > place else None)
         if isinstance(system, System):
-            if named.pop("arms", None) is not None:
+            if named.get("arms") is not None:
                 raise errors.InvalidInput("arms", *BESIDE)
-            named.pop("model", None)
-            given = (*given[:place], system.model, system.arms, *given[place + 1 :])
+            if "model" in named:
+                named |= {"model": system.model, "arms": system.arms}
+            else:
+                named.pop("arms", None)
+                given = (*given[:place], system.model, system.arms, *given[place + 1 :])
         return function(*given, **named)
 
     return called

@@ -56,7 +56,7 @@ EPSILON = 2.0**-24
 """Relative rounding error of single precision."""
 SHORTEST, WIDEST, LOUDEST = 2.0**-29, 2.0**20, 2.0**20
 """Bounds of ‖a‖, of ‖a‖ / q, and of σ, within which doubts are proven."""
-TIE = 2 * TIED * 2.0**-52
+TIE = 4 * TIED * 2.0**-52
 """By how much at most the scores of tied arms differ, in the unit of scores."""
 MOST = 64
 """Of so many arms at most one may remain, or it is no faster than scoring them all."""

@@ -30,7 +30,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.arrays import Array, first_highest, largest
+from driftbandit.arrays import Array, first_highest
 from driftbandit.model import LGDS
 from driftbandit.policies.outline import Outline
 
@@ -77,7 +77,7 @@ class highest:  # noqa: N801  (a function that can be compared and pickled)
 
 def first_best(expected: Array, bonuses: Array) -> Array:
     """The first arm whose expected reward plus bonus is the highest, up to rounding."""
-    return first_highest(expected + bonuses, largest(expected) + largest(bonuses))
+    return first_highest(expected + bonuses, abs(expected) + abs(bonuses))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

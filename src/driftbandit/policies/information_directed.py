@@ -30,7 +30,7 @@ import numpy as np
 import scipy
 
 from driftbandit import errors, kalman
-from driftbandit.arrays import TIED, Array, first_highest, largest, lower_factor, namespace
+from driftbandit.arrays import TIED, Array, first_highest, lower_factor, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, factor
 from driftbandit.policies.base import Noise, Policy, Problem
@@ -83,8 +83,8 @@ def shares(regret: Array, information: Array) -> tuple[Array, Array]:
     more, regret_b = regret[:, None] - regret[None, :], regret[None, :]
     richer, rich_b = information[:, None] - information[None, :], information[None, :] + LEAST
     # Equal arms differ by rounding; divided by that, their share would be anything.
-    more_told = abs(more) > _rounding(more) * largest(regret)
-    richer_told = abs(richer) > _rounding(richer) * (largest(information) + LEAST)
+    more_told = abs(more) > _rounding(more) * xp.max(regret)
+    richer_told = abs(richer) > _rounding(richer) * (xp.max(information) + LEAST)
     one = xp.ones((), dtype=regret.dtype)
     inside = regret_b / xp.where(more_told, more, one)
     inside = inside - 2 * rich_b / xp.where(richer_told, richer, one)
@@ -108,7 +108,7 @@ def choose(belief: Belief, problem: Problem, noise: Array) -> Array:
     k = least.shape[0]
     order = xp.arange(k)
     once = xp.where(order[:, None] <= order[None, :], least, math.inf)  # (b, a) is (a, b) again
-    pair = first_highest(-xp.reshape(once, (k * k,)), xp.min(once))
+    pair = first_highest(-xp.reshape(once, (k * k,)))
     return xp.where(noise < xp.reshape(share, (k * k,))[pair], pair // k, pair % k)
 
 
