@@ -174,7 +174,12 @@ def _alike(one: Any, other: Any) -> bool:
         return _alike(*parts)
     if isinstance(one, FunctionType) and isinstance(other, FunctionType):
         held = [
-            (f.__code__, f.__defaults__, [cell.cell_contents for cell in f.__closure__ or ()])
+            (
+                f.__code__,
+                f.__defaults__,
+                f.__kwdefaults__,
+                [cell.cell_contents for cell in f.__closure__ or ()],
+            )
             for f in (one, other)
         ]
         return _alike(*held)
