@@ -65,8 +65,10 @@ def regrets(policy: Policy, world: World, runs: int, scale: float, seed: int = 0
     rounds, d = world.thetas.shape
     fresh = world.arms if isinstance(world.arms, int) else 0
     rows = np.eye(d) if fresh else world.arms
-    player = stacking.prepared(policy, [(still(d, scale), rows)], rounds)
-    problem = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), player.problem)
+    systems = [(still(d, scale), rows)]
+    player = stacking.prepared(policy, systems, rounds)
+    whole = Problem(*stacking.known(systems), player.constants)
+    problem = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), whole)
     state = jax.tree.map(lambda leaf: jnp.repeat(leaf, runs, axis=0), player.state)
     keys = jax.random.split(jax.random.key(seed), runs)
     play = _program(policy.choose, policy.update, policy.noise is not None, fresh)

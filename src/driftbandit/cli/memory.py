@@ -22,14 +22,16 @@ def needed(
     and once for every policy that computes constants of that size.
 
     Example:
-        >>> needed(systems=20, states=10, arms=10, runs=4, policies=17) < 2e6
+        >>> needed(systems=20, states=10, arms=10, runs=4, policies=17) < 2e7 * cores()
         True
     """
     d, k = float(states), float(arms)
     system = 6 * d * d + 4 * k * d
     kept = systems * (2 * system + policies * (d * d + k * d))
     results = float(systems) * runs * policies * (CHECKPOINTS if curves else 1)
-    playing = 2 * cores() * (system + 3 * d * d)
+    lanes, block = 64, 256e6 / 8  # as `simulation.jobs` has them on a CPU
+    own = min(lanes * 3 * (d * d + k), block / 8) + 2 * 3 * d * d  # two lanes are the least
+    playing = cores() * (min(lanes * system, block) + 2 * system + policies * own)
     return 8 * (kept + results + playing)
 
 

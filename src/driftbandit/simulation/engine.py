@@ -118,11 +118,19 @@ def simulate(
         )
         for label, policy in chosen.items()
     }
+    truth = jobs.resident(stacking.known(systems), dtype, target)
+    belief = (
+        jobs.resident(stacking.known(learned), dtype, target) if believed is not None else truth
+    )
+    told = {True: truth, False: belief}
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
     job = jobs.Job(
         jobs.plan(systems, runs, rounds, target),
         jobs.resident(stacking.environment(systems), dtype, target),
-        {label: jobs.sized(player, dtype, target) for label, player in players.items()},
+        {
+            label: jobs.sized(player, told[chosen[label].sees_all_rewards], dtype, target)
+            for label, player in players.items()
+        },
         blocks.checkpoints(rounds, checkpoints),
         rounds,
         {role: draws.role_key(seed, stream, role) for role in roles},

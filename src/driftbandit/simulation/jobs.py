@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from driftbandit.policies import Problem
 from driftbandit.simulation import blocks, draws, programs, stacking
 from driftbandit.simulation.checks import Pair
 
@@ -14,6 +15,8 @@ __all__ = ["LIMITS", "Job", "Seat", "Seating", "Sized", "plan", "resident", "sea
 
 LIMITS = {"cpu": blocks.Limits(64, 256e6), "gpu": blocks.Limits(16_384, 8e9)}
 """On a CPU what stays in cache, on a GPU what keeps it busy."""
+SHARE = 8
+"""A policy's own numbers take at most one part in so many of the memory: many play together."""
 
 
 class Job(NamedTuple):
@@ -37,9 +40,11 @@ class Job(NamedTuple):
 
 
 class Sized(NamedTuple):
-    """A player, and how many lanes of it fit into memory."""
+    """A player on the device, what it is told of the systems, and how many lanes of it fit."""
 
     player: stacking.Player
+    known: Any
+    """Models and arms, with a leading systems axis; the same object for all who are told so."""
     lanes: int
 
 
@@ -57,14 +62,16 @@ def resident(tree: Any, dtype: np.dtype, device: Any) -> Any:
         return jax.device_put(jax.tree.map(cast, tree), device)
 
 
-def sized(player: stacking.Player, dtype: np.dtype, device: Any) -> Sized:
-    """Put a player onto the device, and count how many lanes of it fit."""
-    held = sum(leaf[0].size for leaf in jax.tree.leaves((player.problem, player.state)))
+def sized(player: stacking.Player, known: Any, dtype: np.dtype, device: Any) -> Sized:
+    """Put a player onto the device, and count how many lanes of it fit into its share."""
+    held = sum(leaf[0].size for leaf in jax.tree.leaves((player.constants, player.state)))
     there = player._replace(
-        problem=resident(player.problem, dtype, device),
+        constants=resident(player.constants, dtype, device),
         state=resident(player.state, dtype, device),
     )
-    return Sized(there, blocks.lanes(limits_of(device), 3 * held + player.workspace))
+    limits = limits_of(device)
+    share = limits._replace(memory=limits.memory / SHARE)
+    return Sized(there, known, blocks.lanes(share, 3 * held + player.workspace))
 
 
 def plan(systems: list[Pair], runs: int, rounds: int, device: Any) -> blocks.Plan:
@@ -123,13 +130,23 @@ def seated(job: Job, block: blocks.Block) -> Seating:
     def put(tree: Any) -> Any:
         return jax.device_put(tree, job.device)
 
+    told: dict[Any, Any] = {}
+
+    def known(sized: Sized, lanes: slice) -> Any:
+        """What a policy is told, gathered once for all who are told the same."""
+        key = id(sized.known), lanes.start, lanes.stop
+        if key not in told:
+            told[key] = programs.of_lanes(sized.known, systems[lanes])
+        return told[key]
+
     def seat(sized: Sized, lanes: slice) -> Seat:
         player = sized.player
         roles = (draws.REWARD, player.role)
+        model, arms = known(sized, lanes)
         return Seat(
             lanes,
             [draws.Key(*(word[lanes] for word in keys[role])) for role in roles],
-            programs.of_lanes(player.problem, systems[lanes]),
+            Problem(model, arms, programs.of_lanes(player.constants, systems[lanes])),
             environment.model.reward_std[lanes],
             programs.of_lanes(player.state, systems[lanes]),
         )

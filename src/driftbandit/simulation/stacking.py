@@ -8,11 +8,11 @@ import jax
 import numpy as np
 
 from driftbandit.model import factor
-from driftbandit.policies import Policy, Problem
+from driftbandit.policies import Policy
 from driftbandit.simulation import programs
 from driftbandit.simulation.checks import Pair
 
-__all__ = ["Player", "environment", "prepared"]
+__all__ = ["Player", "environment", "known", "prepared"]
 
 
 MATRICES = 200
@@ -25,7 +25,7 @@ class Player(NamedTuple):
     role: str
     """Name of the policy's random stream."""
     rule: programs.Rule
-    problem: Problem
+    constants: Any
     """Leaves with a leading systems axis."""
     state: Any
     """Leaves with a leading systems axis."""
@@ -53,16 +53,18 @@ def environment(systems: list[Pair]) -> programs.Environment:
     )
 
 
+def known(systems: list[Pair]) -> Any:
+    """What all policies are told of the systems: models and arms."""
+    return _stack([(lgds, arms) for lgds, arms in systems])
+
+
 def prepared(policy: Policy, systems: list[Pair], rounds: int, sphere: bool = False) -> Player:
     """The policy as it starts on every system, to choose from a list or from the sphere."""
     if policy.prepare_all is not None:
         each = policy.prepare_all(systems, rounds)
     else:
         each = [policy.prepare(lgds, arms, rounds) for lgds, arms in systems]
-    problem = [
-        Problem(lgds, arms, dict(constants))
-        for (lgds, arms), (constants, _) in zip(systems, each, strict=True)
-    ]
+    constants = [dict(found) for found, _ in each]
     starts = [state for _, state in each]
     role = f"policy:{policy.name}"
     arms, states = systems[0][1].shape
@@ -70,4 +72,4 @@ def prepared(policy: Policy, systems: list[Pair], rounds: int, sphere: bool = Fa
     if sphere:
         workspace = MATRICES * states * states
     rule = programs.Rule.of(policy, sphere)
-    return Player(role, rule, _stack(problem), _stack(starts), workspace)
+    return Player(role, rule, _stack(constants), _stack(starts), workspace)
