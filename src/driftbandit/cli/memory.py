@@ -31,7 +31,8 @@ def needed(
     results = float(systems) * runs * policies * (CHECKPOINTS if curves else 1)
     lanes, block = 64, 256e6 / 8  # as `simulation.jobs` has them on a CPU
     own = min(lanes * 3 * (d * d + k), block / 8) + 2 * 3 * d * d  # two lanes are the least
-    playing = cores() * (min(lanes * system, block) + 2 * system + policies * own)
+    own_and_shared = min(lanes * system, block) + 2 * system + policies * own
+    playing = 3 * cores() * own_and_shared  # compiled programs have copies of their own
     return 8 * (kept + results + playing)
 
 
