@@ -360,8 +360,8 @@ def test_the_command(tmp_path):
 
 
 def test_json_where_nothing_drifts(tmp_path):
-    rng = np.random.default_rng(0)
-    path = write(tmp_path / "still.csv", rng.standard_normal((40, 2)) + [0, 3])
+    rewards = np.random.default_rng(0).normal([0, 3], size=(240, 2))
+    path = write(tmp_path / "still.csv", rewards)
     small = ["--policies", "ucb", "--seeds", "1"]
     done = CliRunner().invoke(app, ["replay", path, *small, "--json"])
     assert done.exit_code == 0, done.output
