@@ -83,9 +83,12 @@ def test_a_default_column_may_stand_for_another():
 def test_what_is_wrong_with_columns_is_said():
     data = {"day": [0]} | {key: values[:1] for key, values in OTHERS.items()}
     has = "it has day, variant, clicks; say --{0}-column NAME (in Python, columns={{'{0}': NAME}})"
+    two = "it has day, variant, clicks; say --arm-column NAME --reward-column NAME (in Python, "
+    two += "columns={'arm': NAME, …})"
+    three = two.replace("say ", "say --round-column NAME ").replace("{'arm'", "{'round'")
     for columns, message in (
-        (None, "log: has no column 'round', 'arm', 'reward'; " + has.format("round")),
-        ({"round": "day"}, "log: has no column 'arm', 'reward'; " + has.format("arm")),
+        (None, "log: has no column 'round', 'arm', 'reward'; " + three),
+        ({"round": "day"}, "log: has no column 'arm', 'reward'; " + two),
         (
             CALLED | {"reward": "click"},
             "log: has no column 'click'; did you mean clicks? " + has.format("reward"),
@@ -300,6 +303,48 @@ def test_what_is_wrong_with_a_date_is_said(days, said):
     with pytest.raises(db.InvalidInput) as caught:
         rounds_of(days)
     assert str(caught.value).startswith(f"log row {said}")
+
+
+def test_yes_and_no_are_rewards(tmp_path):
+    columns = {"round": [0, 1, 2], "arm": [0, 1, 0]}
+    path = tmp_path / "log.csv"
+    path.write_text("round,arm,reward\n0,0,true\n1,1,FALSE\n2,0,\n")
+    given = [
+        [True, False, None],
+        np.array([True, False, None], object),
+        pa.array([True, False, None]),
+    ]
+    frame = pd.DataFrame(columns | {"reward": pd.array([True, False, None], "boolean")})
+    for data in (path, frame, *(columns | {"reward": rewards} for rewards in given)):
+        np.testing.assert_array_equal(as_log(data).sequences[0].rewards, [1, 0, np.nan])
+    rewards = as_log(columns | {"reward": np.array([True, False, True])}).sequences[0].rewards
+    assert rewards.tolist() == [1, 0, 1]
+    for field in ("round", "arm"):
+        with pytest.raises(db.InvalidInput, match=f"row 1: {field} True is not a"):
+            as_log(columns | {"reward": [1, 2, 3], field: [True, False, True]})
+
+
+def test_rows_that_repeat_another_are_said():
+    columns = {
+        "round": [0, 0, 0, 1, 1],
+        "arm": [0, 1, 0, 0, 0],
+        "reward": [0.5, 0.5, 0.5, 0.5, 0.7],
+    }
+    note = "1 row repeats another one (same round, arm and reward)."
+    assert as_log(columns).notes == (note,)
+    assert as_log(columns | {"sequence": ["a", "a", "b", "a", "b"]}).notes == ()
+    assert as_log(columns | {"reward": [1, 1, 1, 0, 0]}).notes == ()  # clicks are often alike
+    assert as_log(columns | {"reward": [None] * 5}).notes == ()
+    many = {name: values * 3 for name, values in columns.items()} | {"round": [0] * 15}
+    assert as_log(many).notes == ("12 rows repeat another one (same round, arm and reward).",)
+
+
+def test_dates_without_dashes_are_said():
+    others = {"arm": [0, 1], "reward": [1, 2]}
+    note = "Rounds such as 20240131 look like dates and are read as numbers: write 2024-01-31."
+    assert as_log({"round": [20240131, 20240201]} | others).notes == (note,)
+    for rounds in ([20240131, 20240232], [0, 20240201], [20240131, 99990101]):
+        assert as_log({"round": rounds} | others).notes == ()
 
 
 def test_a_date_is_no_reward():

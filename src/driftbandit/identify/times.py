@@ -37,6 +37,8 @@ SPARSE = 50
 """A step so much shorter than most gaps is more likely the clock's than the user's."""
 MOST_DAYS = 100_000
 """Different times that may all be of different days; with more, wall clocks are not looked at."""
+FIRST_DATE, LAST_DATE = 19000101, 21001231
+"""Between which whole numbers may be meant as dates."""
 NO_TIME = (
     "is not a date or time, as those before are",
     "give it as 2024-01-31 or 2024-01-31T09:30:00",
@@ -142,6 +144,7 @@ class Rounds:
             if self._step is not None:
                 problem = "was given, and the rounds are numbers"
                 raise errors.InvalidInput("step (--round-step)", problem, "leave it out")
+            self.note = _looks_like_dates(codes)
             return codes
         zone = " UTC" if self._zoned else ""
         step = self._step or _shared(codes)
@@ -175,6 +178,26 @@ class Rounds:
         shown = moments + np.array(ahead, np.int64)
         fits = _shared(shown) == DAY and (np.diff(shown) > 0).all()
         return np.asarray(shown[places]) if fits else None
+
+
+def _looks_like_dates(codes: np.ndarray) -> str:
+    """A note if all rounds could be dates that were written without dashes.
+
+    Example:
+        >>> _looks_like_dates(np.array([20240131, 20240201]))
+        'Rounds such as 20240131 look like dates and are read as numbers: write 2024-01-31.'
+        >>> _looks_like_dates(np.array([20240131, 20240132]))
+        ''
+    """
+    first = int(codes.min())
+    if first < FIRST_DATE or codes.max() > LAST_DATE:
+        return ""
+    dates = [
+        f"{code // 10_000}-{code // 100 % 100:02}-{code % 100:02}" for code in np.unique(codes)
+    ]
+    if not all(map(is_time, dates)):
+        return ""
+    return f"Rounds such as {first} look like dates and are read as numbers: write {dates[0]}."
 
 
 def _shared(codes: np.ndarray) -> int:
