@@ -3,6 +3,7 @@
 import datetime
 import json
 import warnings
+import zoneinfo
 
 import numpy as np
 import pandas as pd
@@ -82,9 +83,12 @@ def test_a_default_column_may_stand_for_another():
 def test_what_is_wrong_with_columns_is_said():
     data = {"day": [0]} | {key: values[:1] for key, values in OTHERS.items()}
     has = "it has day, variant, clicks; say --{0}-column NAME (in Python, columns={{'{0}': NAME}})"
+    two = "it has day, variant, clicks; say --arm-column NAME --reward-column NAME (in Python, "
+    two += "columns={'arm': NAME, …})"
+    three = two.replace("say ", "say --round-column NAME ").replace("{'arm'", "{'round'")
     for columns, message in (
-        (None, "log: has no column 'round', 'arm', 'reward'; " + has.format("round")),
-        ({"round": "day"}, "log: has no column 'arm', 'reward'; " + has.format("arm")),
+        (None, "log: has no column 'round', 'arm', 'reward'; " + three),
+        ({"round": "day"}, "log: has no column 'arm', 'reward'; " + two),
         (
             CALLED | {"reward": "click"},
             "log: has no column 'click'; did you mean clicks? " + has.format("reward"),
@@ -138,17 +142,17 @@ def test_what_is_wrong_with_columns_is_said():
     ],
 )
 def test_dates_and_times_are_rounds(days, rounds, note):
-    notes = (f"Rounds are {note}.",)
-    assert rounds_of(days) == (rounds, notes)
+    notes, zoned = (f"Rounds are {note}.",), (f"Rounds are {note} UTC.",)
+    assert rounds_of(days) == (rounds, zoned if "Z" in days[0] else notes)
     moments = pd.to_datetime([day.replace(" UTC", "Z") for day in days], format="ISO8601", utc=True)
     forms = [moments, moments.tz_localize(None), list(moments.to_pydatetime())]
     forms += [np.array(moments.tz_localize(None), f"M8[{unit}]") for unit in ("us", "ms")]
     forms.append(pa.array(moments.tz_localize(None).to_numpy().astype("M8[us]")))
     forms.append(pa.array(moments.as_unit("us")))
-    for form in forms:
+    for number, form in enumerate(forms):
         if moments.max().year < 2262:
             form = form.as_unit("ns") if isinstance(form, pd.DatetimeIndex) else form
-        assert rounds_of(form) == (rounds, notes)
+        assert rounds_of(form) == (rounds, zoned if number in (0, 2, 6) else notes)
     table = {"day": moments.as_unit("us"), **OTHERS}
     frame = pd.DataFrame(table)
     pq.write_table(pa.table(frame), "l.parquet")
@@ -157,7 +161,8 @@ def test_dates_and_times_are_rounds(days, rounds, note):
     for data in ("l.parquet", "l.csv", frame, frame.set_index("day"), mixed):
         log = as_log(data, columns=CALLED)
         assert log.sequences[0].rounds.tolist() == rounds
-        assert log.notes[-1:] == notes
+        said = zoned if (isinstance(data, str) and data == "l.csv") or data is mixed else notes
+        assert log.notes[-1:] == said
 
 
 def test_python_dates_are_rounds():
@@ -170,8 +175,30 @@ def test_python_dates_are_rounds():
     later = [datetime.datetime(2024, 1, 31, hour, tzinfo=UTC) for hour in (1, 3)]
     assert rounds_of([first, *later]) == (
         [0, 1, 3],
-        ("Rounds are hours since 2024-01-31 00:00:00.",),
+        ("Rounds are hours since 2024-01-31 00:00:00 UTC.",),
     )
+
+
+def test_a_step_is_at_most_a_day():
+    days = ["2024-01-01 00:00", "2024-01-02 12:00", "2024-01-04 00:00"]
+    assert rounds_of(days) == (
+        [0, 3, 6],
+        ("Rounds are steps of 12 hours since 2024-01-01 00:00:00.",),
+    )
+
+
+def test_local_midnights_are_days_though_clocks_change():
+    days = ["2024-03-30T00:00+01:00", "2024-03-31T00:00+01:00", "2024-04-01T00:00+02:00"]
+    note = "Rounds are days since 2024-03-30, local time."
+    assert rounds_of(days) == ([0, 1, 2], (note,))
+    zone = zoneinfo.ZoneInfo("Europe/Berlin")
+    days = [datetime.datetime(2024, 10, day, tzinfo=zone) for day in (26, 27, 28)]
+    assert rounds_of(days)[0] == [0, 1, 2]
+    # Two places in one day: what their clocks show is not in order.
+    days = ["2024-03-30T00:00+12:00", "2024-03-30T00:00+11:00", "2024-03-31T00:00+12:00"]
+    assert rounds_of(days)[0] == [0, 1, 24]
+    log = as_log({"day": days} | OTHERS, columns=CALLED, step="day")
+    assert log.notes == ("Rounds are days since 2024-03-29 UTC.",)
 
 
 def test_sequences_may_start_on_other_days_and_be_days():
@@ -227,14 +254,16 @@ def test_a_step_may_be_given(step, rounds, note):
 
 def test_what_is_wrong_with_a_step_is_said():
     columns = {"round": [0], "arm": [0], "reward": [1]}
-    message = "step: was given, and the rounds are numbers; leave it out"
+    message = "step (--round-step): was given, and the rounds are numbers; leave it out"
     refused(lambda: as_log(columns, step="hour"), message)
     message = "step: was given beside a Log, which is read already; leave it out"
     refused(lambda: as_log(as_log(columns), step="hour"), message)
     message = "step: was given, and the data is not a log; leave it out"
     refused(lambda: as_table(np.ones((3, 2)), step="hour"), message)
     for step in ("", "0 hours", "-1 day", "fortnight", "1.5 hours", 3600, "9999 weeks", "hours 2"):
-        with pytest.raises(db.InvalidInput, match=r"step: is .*; give a number and a unit, as"):
+        with pytest.raises(
+            db.InvalidInput, match=r"step \(--round-step\): is .*; give a number and a unit, as"
+        ):
             as_log(columns | {"round": ["2024-01-31"]}, step=step)
 
 
@@ -274,6 +303,48 @@ def test_what_is_wrong_with_a_date_is_said(days, said):
     with pytest.raises(db.InvalidInput) as caught:
         rounds_of(days)
     assert str(caught.value).startswith(f"log row {said}")
+
+
+def test_yes_and_no_are_rewards(tmp_path):
+    columns = {"round": [0, 1, 2], "arm": [0, 1, 0]}
+    path = tmp_path / "log.csv"
+    path.write_text("round,arm,reward\n0,0,true\n1,1,FALSE\n2,0,\n")
+    given = [
+        [True, False, None],
+        np.array([True, False, None], object),
+        pa.array([True, False, None]),
+    ]
+    frame = pd.DataFrame(columns | {"reward": pd.array([True, False, None], "boolean")})
+    for data in (path, frame, *(columns | {"reward": rewards} for rewards in given)):
+        np.testing.assert_array_equal(as_log(data).sequences[0].rewards, [1, 0, np.nan])
+    rewards = as_log(columns | {"reward": np.array([True, False, True])}).sequences[0].rewards
+    assert rewards.tolist() == [1, 0, 1]
+    for field in ("round", "arm"):
+        with pytest.raises(db.InvalidInput, match=f"row 1: {field} True is not a"):
+            as_log(columns | {"reward": [1, 2, 3], field: [True, False, True]})
+
+
+def test_rows_that_repeat_another_are_said():
+    columns = {
+        "round": [0, 0, 0, 1, 1],
+        "arm": [0, 1, 0, 0, 0],
+        "reward": [0.5, 0.5, 0.5, 0.5, 0.7],
+    }
+    note = "1 row repeats another one (same round, arm and reward)."
+    assert as_log(columns).notes == (note,)
+    assert as_log(columns | {"sequence": ["a", "a", "b", "a", "b"]}).notes == ()
+    assert as_log(columns | {"reward": [1, 1, 1, 0, 0]}).notes == ()  # clicks are often alike
+    assert as_log(columns | {"reward": [None] * 5}).notes == ()
+    many = {name: values * 3 for name, values in columns.items()} | {"round": [0] * 15}
+    assert as_log(many).notes == ("12 rows repeat another one (same round, arm and reward).",)
+
+
+def test_dates_without_dashes_are_said():
+    others = {"arm": [0, 1], "reward": [1, 2]}
+    note = "Rounds such as 20240131 look like dates and are read as numbers: write 2024-01-31."
+    assert as_log({"round": [20240131, 20240201]} | others).notes == (note,)
+    for rounds in ([20240131, 20240232], [0, 20240201], [20240131, 99990101]):
+        assert as_log({"round": rounds} | others).notes == ()
 
 
 def test_a_date_is_no_reward():

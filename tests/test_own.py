@@ -5,9 +5,10 @@ import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 import driftbandit as db
-from driftbandit.identify import fit, one_step, own
+from driftbandit.identify import em, fit, learning, one_step, own, starts
 from driftbandit.identify.grid import data_of
 from driftbandit.identify.log import Log, Sequence
+from driftbandit.identify.units import Units
 
 
 def drifting(rows, arms=4, memory=0.95, drift=1.0, noise=0.3, seed=0, factor=False):
@@ -135,6 +136,37 @@ def test_no_drift_is_said():
     # What is left of the doubt is that of a mean of so many rewards.
     expected = found.model.reward_std**2 / counts[[int(name) for name in found.names]]
     np.testing.assert_allclose(np.diag(found.model.start_cov())[:4], expected, rtol=0.2)
+
+
+def test_an_arm_that_is_played_once_is_not_predicted_by_its_own_reward():
+    """What is said of an arm that was not learned from does not follow its reward."""
+    told = []
+    for last in (3.0, 8.0):
+        rewards = np.r_[np.tile([1.0, 1.2, 2.0, 2.2], 5), last]
+        one = Sequence(np.arange(21), np.r_[np.tile([0, 0, 1, 1], 5), 2], rewards)
+        raw = data_of(Log((one,), ("a", "b", "once")))
+        units = Units.of(raw, 3, True)
+        data = units.standard(raw)
+        learned = data._replace(seen=data.seen * (data.arms != 2))
+        options = em.Options("free", True, True, True)
+        rng = np.random.default_rng(0)
+        task = learning.Task(learned, 3, None, options, 0.0, rng, (5, 1e-4), units)
+        begin = starts.beginning(learned, np.ones((3, 1)), options, rng, 0)
+        parameters, doubt = learning._without_news(begin, task)
+        assert doubt[:2].tolist() == [0, 0]
+        assert doubt[2] > 1
+        assert parameters.reads[2] == 0
+        told.append(units.raw(parameters).offsets)
+    np.testing.assert_allclose(told, [[1.1, 2.1, 1.6]] * 2, atol=1e-9)
+
+
+def test_scores_are_in_the_units_of_the_log(found):
+    log = drifting(300)
+    moved = fit(log | {"reward": log["reward"] * 1000}, starts=1)
+    scores = np.array(moved.selection.scores) + np.log(1000)
+    np.testing.assert_allclose(scores[:2], found.selection.scores[:2], atol=1e-3)
+    # All but the first fifth of the rewards are scored: about as likely as the log as a whole.
+    assert max(moved.selection.scores) == pytest.approx(moved.log_likelihood / 300, abs=0.15)
 
 
 @pytest.mark.parametrize(("shift", "scale"), [(1e7, 1.0), (-40.0, 1e-6)])

@@ -359,6 +359,17 @@ def test_the_command(tmp_path):
     assert document["data"] == "data.csv"
 
 
+def test_json_where_nothing_drifts(tmp_path):
+    rewards = np.random.default_rng(0).normal([0, 3], size=(240, 2))
+    path = write(tmp_path / "still.csv", rewards)
+    small = ["--policies", "ucb", "--seeds", "1"]
+    done = CliRunner().invoke(app, ["replay", path, *small, "--json"])
+    assert done.exit_code == 0, done.output
+    model = json.loads(done.stdout)["model"]
+    assert (model["states"], model["spectral_radius"]) == (0, 0.0)
+    assert {"no drift", "one shared factor"} <= set(model["selection"])
+
+
 def test_the_command_on_a_log(tmp_path, logged):
     path = write(tmp_path / "log.csv", logged)
     plot = tmp_path / "plot.png"

@@ -33,6 +33,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE_AS_REAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 UNDECODED = re.compile("[\ud800-\udfff]")
 """Bytes that are no UTF-8 arrive as these."""
+TRUTH = {"true": 1.0, "false": 0.0}
 REMEDIES = {
     "round": "give a whole number from 0 to 2^53",
     "reward": "give a finite number, or leave it empty",
@@ -63,11 +64,11 @@ def missing(value: Any) -> bool:
 
 
 def real(values: Values) -> np.ndarray:
-    """Cells as numbers: NaN where one is missing, infinite where it is no number.
+    """Cells as numbers: NaN where one is missing, infinite where it is no number; true is 1.
 
     Example:
-        >>> real(["1.5", "", "x", "1e3"]).tolist()
-        [1.5, nan, inf, 1000.0]
+        >>> real(["1.5", "", "x", "1e3", "true", False]).tolist()
+        [1.5, nan, inf, 1000.0, 1.0, 0.0]
     """
     if isinstance(values, np.ndarray) and values.dtype.kind != "M":  # a date is no number
         return values.astype(np.float64)
@@ -86,6 +87,10 @@ def real(values: Values) -> np.ndarray:
 def _real(value: Any) -> float:
     if missing(value):
         return math.nan
+    if isinstance(value, bool | np.bool_):
+        return float(value)
+    if isinstance(value, str) and (word := value.strip().lower()) in TRUTH:
+        return TRUTH[word]
     try:
         return float(_numeric(value))
     except (TypeError, ValueError, ArithmeticError):

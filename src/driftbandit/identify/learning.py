@@ -114,6 +114,7 @@ def choose(task: Task, structure: str | None, meter: Meter, later: int) -> Selec
     costs = {one: _cost(one, most) for one in tried}
     work = len(parts) * sum(costs.values()) + later * (2 + tried[-1].states)
     near: dict[int, own.Found] = {}
+    unit = math.log(task.units.scale)  # densities are of rewards as the log has them
 
     def predict(part: Split, candidate: Candidate) -> np.ndarray:
         share = costs[candidate] / work
@@ -123,17 +124,39 @@ def choose(task: Task, structure: str | None, meter: Meter, later: int) -> Selec
             kept = near.get(id(part))
             logs, near[id(part)] = _own_densities(learned, task, candidate, part, kept)
             moved(1.0)
-            return logs
+            return logs - unit
         moved = meter.climb(share, most)
         parameters, _, _ = climbs(learned, candidate, limits, lambda _: moved)
         start = assembly.start_law(parameters, int(np.count_nonzero(part.learned.lengths)))
         parameters = parameters._replace(initial_mean=start[0], initial_cov=start[1])
+        parameters, doubt = _without_news(parameters, learned)
         means, variances = prediction.predicted(parameters, part.whole)
+        variances = variances + doubt[part.whole.arms]
         with np.errstate(divide="ignore", invalid="ignore"):
             squares = (part.whole.rewards - means) ** 2 / variances
-            return np.asarray(-0.5 * (np.log(2 * math.pi * variances) + squares))
+            return np.asarray(-0.5 * (np.log(2 * math.pi * variances) + squares)) - unit
 
     return select(parts, tried, predict)
+
+
+def _without_news(parameters: em.Parameters, learned: Task) -> tuple[em.Parameters, np.ndarray]:
+    """Arms without a reward to learn from pay what the others do, more or less.
+
+    Rewards are measured from the arms' means in the whole log: zero would tell what is scored.
+
+    Returns:
+        Parameters, and how far the arms' offsets may be off, squared, k.
+    """
+    new = np.bincount(learned.data.arms[learned.data.seen > 0], minlength=learned.arms) == 0
+    if not learned.options.offsets or not new.any():
+        return parameters, np.zeros(learned.arms)
+    shifts, _ = learned.units.between()
+    others = float((parameters.offsets + shifts)[~new].mean())
+    parameters = parameters._replace(
+        offsets=np.where(new, others - shifts, parameters.offsets),
+        reads=np.where(new[:, None], 0.0, parameters.reads),  # nothing says what they read
+    )
+    return parameters, np.where(new, learned.units.offset_var(), 0.0)
 
 
 def _cost(one: Candidate, iterations: int) -> float:

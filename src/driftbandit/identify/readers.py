@@ -212,9 +212,9 @@ def _log(table: files.Table, names: tuple[Name, ...] | None, columns: Any, step:
     labels = sequences.names if "sequence" in places else [""]
     found = names or names_of(arms.names)
     order = range(len(found)) if names else sorted(range(len(found)), key=found.__getitem__)
-    ones = tuple(_grouped(parts, labels, np.argsort(order), time))
-    notes = tuple(filter(None, (note, time.note)))
-    return Log(ones, tuple(found[i] for i in order), notes)
+    ones, repeated = _grouped(parts, labels, np.argsort(order), time)
+    notes = tuple(filter(None, (note, time.note, repeated)))
+    return Log(tuple(ones), tuple(found[i] for i in order), notes)
 
 
 def _checked_columns(columns: Any) -> dict[str, Any]:
@@ -243,8 +243,10 @@ def _places(table: files.Table, columns: dict[str, Any]) -> tuple[dict[str, int]
         names = ", ".join({cells.shown(columns.get(role, role)): None for role in lacking})
         near = difflib.get_close_matches(names.strip("'"), map(str, table.columns), n=1)
         hint = f"did you mean {_shown_name(near[0])}? " if near else ""
-        remedy = f"{hint}it has {has or 'none'}; say --{lacking[0]}-column NAME"
-        remedy += f" (in Python, columns={{'{lacking[0]}': NAME}})"
+        options = " ".join(f"--{role}-column NAME" for role in lacking)
+        python = f"'{lacking[0]}': NAME" + ", …" * (len(lacking) > 1)
+        remedy = f"{hint}it has {has or 'none'}; say {options}"
+        remedy += f" (in Python, columns={{{python}}})"
         raise errors.InvalidInput(table.name, f"has no column {names}", remedy)
     places = {}
     for role, name in sorted(called.items(), key=lambda item: COLUMNS.index(item[0])):
@@ -302,22 +304,45 @@ class _Clock:
 
 def _grouped(
     parts: list[tuple[np.ndarray, ...]], labels: list[str], ranks: np.ndarray, time: times.Rounds
-) -> list[Sequence]:
-    """The sequences of all rows, each in its own order; arms are counted by their ranks."""
+) -> tuple[list[Sequence], str]:
+    """The sequences of all rows, each in its own order, and a note on rows that are there twice.
+
+    Arms are counted by their ranks.
+    """
     codes, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
     parts.clear()
     if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable")
-        columns = [column[order] for column in columns]
+        codes, *columns = (column[order] for column in (codes, *columns))
     columns[:2] = time.numbered(columns[0]), ranks[columns[1]]
     for column in columns:
         column.setflags(write=False)
     ends = np.cumsum(np.bincount(codes)).tolist()
     starts = [0, *ends[:-1]]
-    return [
+    ones = [
         Sequence._of_checked(columns, slice(start, end), label)
         for start, end, label in zip(starts, ends, labels, strict=True)
     ]
+    return ones, _repeated(codes, *columns)
+
+
+def _repeated(*columns: np.ndarray) -> str:
+    """How many rows are there twice, from sequences, rounds, arms and rewards; "" if none.
+
+    Whole rewards do not count: clicks, yes and no are often alike.
+    """
+    codes, rounds, _, rewards = columns
+    beside = np.append(False, (rounds[1:] == rounds[:-1]) & (codes[1:] == codes[:-1]))
+    beside[:-1] |= beside[1:]
+    rows = np.flatnonzero(beside & ~np.isnan(rewards) & (rewards != np.round(rewards)))
+    parts = [column[rows] for column in columns]
+    order = np.lexsort(parts)
+    same = [part[order][1:] == part[order][:-1] for part in parts]
+    count = int(np.logical_and.reduce(same).sum())
+    if not count:
+        return ""
+    verb = "row repeats" if count == 1 else "rows repeat"
+    return f"{count:,} {verb} another one (same round, arm and reward)."
 
 
 # Arms

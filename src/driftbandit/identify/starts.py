@@ -12,9 +12,8 @@ guesses EM seldom finds that.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
+import scipy.sparse
 
 from driftbandit import errors
 from driftbandit.identify import em
@@ -144,22 +143,25 @@ def _step(data: em.Data) -> float:
 
 def _moments(data: em.Data, offsets: np.ndarray) -> np.ndarray:
     """Λ_1, Λ_2, …: k × k each, zero where the log holds no such pair of plays."""
-    k, (_, n, m) = len(offsets), data.seen.shape
+    k, (S, n, _) = len(offsets), data.seen.shape
     left = (data.rewards - offsets[data.arms]) * data.seen
-    times = em.times(data)
-    found = np.zeros((LAGS, k * k))
+    # Sums over an arm's plays in a row: the work does not grow with the square of their number.
+    plays = np.nonzero(data.seen > 0)
+    where = plays[0] * n + plays[1], data.arms[plays]
+    sums, counts = (
+        scipy.sparse.coo_array((part[plays], where), (S * n, k)).tocsr()
+        for part in (left, data.seen)
+    )
+    times, rows = em.times(data), np.arange(S * n).reshape(S, n)
+    found = np.zeros((LAGS, k, k))
     for lag in range(1, LAGS + 1):
-        pairs = np.zeros(k * k)
+        pairs = np.zeros((k, k))
         for apart in range(1, min(lag, n - 1) + 1):  # rows, some of them with rounds between
-            hits = times[:, apart:] - times[:, :-apart] == lag
-            for i, j in itertools.product(range(m), repeat=2):
-                which = (data.arms[:, apart:, i] * k + data.arms[:, :-apart, j]).ravel()
-                both = data.seen[:, apart:, i] * data.seen[:, :-apart, j] * hits
-                product = left[:, apart:, i] * left[:, :-apart, j] * hits
-                pairs += np.bincount(which, both.ravel(), k * k)
-                found[lag - 1] += np.bincount(which, product.ravel(), k * k)
+            before = rows[:, :-apart][times[:, apart:] - times[:, :-apart] == lag]
+            pairs += (counts[before + apart].T @ counts[before]).toarray()
+            found[lag - 1] += (sums[before + apart].T @ sums[before]).toarray()
         found[lag - 1] /= np.maximum(pairs, 1)
-    return found.reshape(LAGS, k, k)
+    return found
 
 
 def _found(

@@ -8,6 +8,7 @@ the user says, such as "15 minutes".
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from typing import Any
 
@@ -34,6 +35,10 @@ EPOCH = datetime.date(1970, 1, 1).toordinal() * DAY - DAY
 """Microseconds from the first day of year 1 to NumPy's zero: no time is negative."""
 SPARSE = 50
 """A step so much shorter than most gaps is more likely the clock's than the user's."""
+MOST_DAYS = 100_000
+"""Different times that may all be of different days; with more, wall clocks are not looked at."""
+FIRST_DATE, LAST_DATE = 19000101, 21001231
+"""Between which whole numbers may be meant as dates."""
 NO_TIME = (
     "is not a date or time, as those before are",
     "give it as 2024-01-31 or 2024-01-31T09:30:00",
@@ -45,7 +50,8 @@ class Rounds:
     """Reads a column of rounds, block by block, and numbers them at the end.
 
     Args:
-        step: of a round, as "15 minutes" or "day", counted from midnight (a week from Monday);
+        step: of a round, as "15 minutes" or "day", counted from midnight, that of UTC if times
+            have a zone (a week from Monday);
             None: the greatest that all times share, at most a day.
 
     Example:
@@ -60,6 +66,7 @@ class Rounds:
         self._step = None if step is None else _microseconds(step)
         self._times: bool | None = None  # None: no entry was seen
         self._zoned: bool | None = None
+        self._offsets: dict[int, int] = {}  # moment: how far its wall clock is ahead of UTC
         self._memory: dict[Any, int] = {}
 
     def read(self, values: Values) -> np.ndarray:
@@ -98,12 +105,16 @@ class Rounds:
             if (offset is not None) != self._zoned:
                 return -1
             minutes = moment.hour * 60 + moment.minute
-            return (
+            ahead = 0 if offset is None else offset // MICROSECOND
+            code = (
                 (moment.toordinal() - 1) * DAY
                 + (minutes * 60 + moment.second) * 1_000_000
                 + moment.microsecond
-                - (0 if offset is None else offset // MICROSECOND)
+                - ahead
             )
+            if ahead and len(self._offsets) < MOST_DAYS:
+                self._offsets[code] = ahead
+            return code
         return (moment.toordinal() - 1) * DAY
 
     def problem(self, value: Any) -> tuple[str, str]:
@@ -132,15 +143,20 @@ class Rounds:
         if not self._times:
             if self._step is not None:
                 problem = "was given, and the rounds are numbers"
-                raise errors.InvalidInput("step", problem, "leave it out")
+                raise errors.InvalidInput("step (--round-step)", problem, "leave it out")
+            self.note = _looks_like_dates(codes)
             return codes
+        zone = " UTC" if self._zoned else ""
         step = self._step or _shared(codes)
+        wall = self._wall(codes) if self._step is None and step < DAY else None
+        if wall is not None:
+            codes, step, zone = wall, DAY, ", local time"
         first = int(codes.min())
         first -= first % step if self._step else 0
         unit = next(unit for unit, size in UNITS.items() if step % size == 0)
         many = step // UNITS[unit]
         steps = f"{unit}s" if many == 1 else f"steps of {many} {unit}s"
-        self.note = f"Rounds are {steps} since {_written(first, step)}."
+        self.note = f"Rounds are {steps} since {_written(first, step)}{zone}."
         rounds = np.asarray((codes - first) // step)
         gaps = np.diff(np.unique(rounds))
         if self._step is None and step < DAY and np.median(gaps) >= SPARSE:
@@ -150,11 +166,43 @@ class Rounds:
             self.note += ' rounds say --round-step hour (in Python, step="hour").'
         return rounds
 
+    def _wall(self, codes: np.ndarray) -> np.ndarray | None:
+        """What local clocks showed, where that is whole days apart and UTC is not.
+
+        Midnights are 23 or 25 hours apart where clocks are put forward or back.
+        """
+        if not 0 < len(self._offsets) < MOST_DAYS:
+            return None
+        moments, places = np.unique(codes, return_inverse=True)
+        ahead = [self._offsets.get(code, 0) for code in moments.tolist()]
+        shown = moments + np.array(ahead, np.int64)
+        fits = _shared(shown) == DAY and (np.diff(shown) > 0).all()
+        return np.asarray(shown[places]) if fits else None
+
+
+def _looks_like_dates(codes: np.ndarray) -> str:
+    """A note if all rounds could be dates that were written without dashes.
+
+    Example:
+        >>> _looks_like_dates(np.array([20240131, 20240201]))
+        'Rounds such as 20240131 look like dates and are read as numbers: write 2024-01-31.'
+        >>> _looks_like_dates(np.array([20240131, 20240132]))
+        ''
+    """
+    first = int(codes.min())
+    if first < FIRST_DATE or codes.max() > LAST_DATE:
+        return ""
+    dates = [
+        f"{code // 10_000}-{code // 100 % 100:02}-{code % 100:02}" for code in np.unique(codes)
+    ]
+    if not all(map(is_time, dates)):
+        return ""
+    return f"Rounds such as {first} look like dates and are read as numbers: write {dates[0]}."
+
 
 def _shared(codes: np.ndarray) -> int:
     """The greatest step that all times are multiples of, at most a day."""
-    step = int(np.gcd.reduce(codes - codes.min()))
-    return DAY if step % DAY == 0 else step
+    return math.gcd(int(np.gcd.reduce(codes - codes.min())), DAY)
 
 
 def _microseconds(step: Any) -> int:
@@ -168,7 +216,7 @@ def _microseconds(step: Any) -> int:
     match = STEP.fullmatch(step.strip().lower()) if isinstance(step, str) else None
     unit = STEPS.get(match[2]) if match else None
     if match is None or unit is None or int(match[1] or 1) * unit > 1000 * DAY:
-        raise errors.InvalidInput("step", f"is {cells.shown(step)}", remedy)
+        raise errors.InvalidInput("step (--round-step)", f"is {cells.shown(step)}", remedy)
     return int(match[1] or 1) * unit
 
 

@@ -207,16 +207,14 @@ class Replay:
             "warm": self.warm,
             "seed": self.seed,
             "model": {
-                "states": self.fit.model.states - 1,  # one is the constant
-                "spectral_radius": _plain(
-                    float(np.abs(np.linalg.eigvals(self.fit.parameters.transition)).max())
-                ),
+                "states": self.fit.states,
+                "spectral_radius": _plain(self.fit.spectral_radius),
                 "reward_std": float(self.fit.model.reward_std),
                 "selection": None
                 if self.fit.selection is None
                 else dict(
                     zip(
-                        map(str, self.fit.selection.candidates),
+                        (one.label for one in self.fit.selection.candidates),
                         map(_plain, self.fit.selection.scores),
                         strict=True,
                     )
