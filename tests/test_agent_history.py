@@ -321,10 +321,38 @@ def test_the_new_level_drifts_as_the_others():
     assert 0.5 < model.transition[2, 2] < 0.9
     constant = LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0, initial_mean=[0.0, 1.0])
     model, row = with_level(constant, np.array([[1.0, 5.0], [1.0, 7.0]]))
-    assert row.tolist() == [0.0, 6.0, 1.0]
-    assert model.start_mean().tolist() == [0.0, 1.0, 0.0]
+    assert row.tolist() == [0.0, 6.0, 1.0, 1.0]
+    assert model.start_mean().tolist() == [0.0, 1.0, 0.0, 0.0]
+    np.testing.assert_allclose(np.diag(model.start_cov()), [4.0, 0.0, 4.0, 2.0])
+    assert model.is_stable
+    assert model.transition[3, 3] > 0.9999  # what lasts
+    model, row = with_level(constant, np.array([[1.0, -5.0]]))
+    np.testing.assert_allclose(np.diag(model.start_cov()), [4.0, 0.0, 4.0, 25.0])
+    still = LGDS(np.eye(2), np.zeros((2, 2)), 1.0, initial_mean=[0.0, 1.0])
+    model, row = with_level(still, np.array([[1.0, 5.0], [1.0, 7.0]]))  # offsets, and no drift
+    assert row.tolist() == [1.0, 6.0, 1.0]
     with pytest.raises(InvalidInput, match="features: is None, and no arm's reward drifts"):
         with_level(LGDS([[0.5]], [[0.0]], 1.0), np.array([[1.0]]))
+
+
+@pytest.mark.parametrize("name", ["idea", "thompson", "kalman_ucb"])
+def test_a_new_arm_beside_arms_with_offsets_is_tried(name):
+    """Arms that pay 0, 5 and 10 on average: another one may well pay 15, and is found out."""
+    drift, still = 0.2 * np.eye(3), [0.0, 0.0, 0.0, 1.0]
+    model = LGDS(np.diag([0.9, 0.9, 0.9, 1.0]), np.pad(drift, (0, 1)), 0.5, initial_mean=still)
+    agent = Agent(System(model, np.column_stack([np.eye(3), [0, 5, 10]]), list("abc")), policy=name)
+    pays = {"a": 0.0, "b": 5.0, "c": 10.0, "new": 15.0}
+    rng, played = np.random.default_rng(0), []
+    for t in range(160):
+        if t == 40:
+            agent.add_arm("new")
+            assert agent.scores()[3].mean == pytest.approx(5.0)
+            assert agent.scores()[3].uncertainty > 5.0
+        decision = agent.ask()
+        played.append(decision.arm)
+        agent.tell(decision, pays[decision.arm] + rng.standard_normal())
+    assert played[-20:] == ["new"] * 20
+    assert Agent.from_json(agent.to_json()).to_json() == agent.to_json()
 
 
 @pytest.mark.parametrize("name", ["idea", "oful", "thompson"])

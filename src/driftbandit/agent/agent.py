@@ -320,8 +320,8 @@ class Agent(Core):
 
         Args:
             name: a name that no other arm has.
-            features: d numbers; None: they are not known. The arm then gets a state of its own, a
-                level that drifts as the other arms' rewards do on average (`changes.with_level`).
+            features: d numbers; None: they are not known. The arm then gets a level of its own,
+                which drifts, and lies as far off, as the other arms' do (`changes.with_level`).
 
         A Kalman policy keeps its belief. Any other policy computes its state again from the rewards
         that the agent keeps (see ``memory``).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,21 +23,35 @@ if TYPE_CHECKING:
 __all__ = ["add_arm", "remove_arm", "replace_model", "with_level"]
 
 
-def with_level(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
-    """Add a state: the level of a new arm, which drifts as the other arms' rewards do on average.
+LASTING = 100.0
+"""Memory of what a new arm pays in the long run, in horizons: longer than anybody looks.
+
+It is finite so that a stable model stays stable.
+"""
+LONGEST = 1e9
+"""Most rounds of it: 1 − 1/m must still be below 1 by more than rounding."""
+
+
+def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[LGDS, np.ndarray]:
+    """Add states: what a new arm pays in the long run, and how that drifts from round to round.
 
         ρ = Σ aᵀΓZa / Σ aᵀZa,   v = mean aᵀZa,   q = v (1 − ρ²)
 
-    ρ is the arms' common autocorrelation from one round to the next, v their mean stationary
-    variance. An unstable model has no Z: Σ0 takes its place, ρ is at most 1, and q = mean aᵀQa.
-    The new arm's offset (what it reads of known constants) is the mean of the others'.
+    The new arm drifts as the other arms' rewards do on average: ρ is their common autocorrelation
+    from one round to the next, v their mean stationary variance. An unstable model has no Z: Σ0
+    takes its place, ρ is at most 1, and q = mean aᵀQa.
+
+    The new arm's offset (what it reads of known constants) is the mean of the others'. How far the
+    offsets of arms are apart is how far it may miss: if they differ, one more state lasts, with
+    their variance; of a single arm, with its offset's square.
 
     Args:
         model: Γ, Q, σ.
         arms: k × d.
+        rounds: the horizon, or how long the agent has played if that is longer.
 
     Returns:
-        The model with d + 1 states, and the new arm's d + 1 features.
+        The model with one or two more states, and the new arm's features.
 
     Example:
         >>> model, row = with_level(LGDS([[0.5]], [[3.0]], 1.0), np.array([[1.0], [3.0]]))
@@ -47,27 +61,40 @@ def with_level(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
     moving = model.without_offsets(arms)
     cov = model.stationary_cov() if model.is_stable else model.start_cov()
     variance = float(np.vecdot(moving @ cov, moving).mean())
-    if not variance > 0:
+    offsets = arms @ np.where(model.constants, model.start_mean(), 0.0)
+    spread = float(offsets.var(ddof=1) if len(offsets) > 1 else offsets[0] ** 2)
+    levels = []  # (from one round to the next, noise, variance) of each
+    if variance > 0:
+        share = float(np.vecdot(moving @ model.transition @ cov, moving).mean()) / variance
+        noise = variance * max(1 - share**2, 0.0)
+        if not model.is_stable:
+            share = min(share, 1.0)
+            noise = float(np.vecdot(moving @ model.process_cov, moving).mean())
+        levels.append((share, noise, variance))
+    if spread > 0:
+        keep = float(np.exp(-1 / min(LASTING * rounds, LONGEST)))
+        levels.append((keep, (1 - keep**2) * spread, spread))
+    if not levels:
         problem = "is None, and no arm's reward drifts, so that there is no drift to copy"
         raise errors.InvalidInput("features", problem, "give d numbers")
-    share = float(np.vecdot(moving @ model.transition @ cov, moving).mean()) / variance
-    if model.is_stable:
-        noise = variance * max(1 - share**2, 0.0)
-    else:
-        share, noise = min(share, 1.0), float(np.vecdot(moving @ model.process_cov, moving).mean())
-    start = None if model.initial_cov is None else _and(model.initial_cov, variance)
-    mean = None if model.initial_mean is None else np.append(model.initial_mean, 0.0)
+    shares, noises, variances = zip(*levels, strict=True)
+    none = np.zeros(len(levels))
     extended = LGDS(
-        _and(model.transition, share), _and(model.process_cov, noise), model.reward_std, start, mean
+        _and(model.transition, shares),
+        _and(model.process_cov, noises),
+        model.reward_std,
+        None if model.initial_cov is None else _and(model.initial_cov, variances),
+        None if model.initial_mean is None else np.append(model.initial_mean, none),
     )
-    offsets = np.where(model.constants, arms.mean(axis=0), 0.0)
-    return extended, np.append(offsets, 1.0)
+    read = np.where(model.constants, arms.mean(axis=0), 0.0)
+    return extended, np.append(read, none + 1.0)
 
 
-def _and(matrix: np.ndarray, last: float) -> np.ndarray:
-    """The matrix with one more row and column, zero but for the corner."""
-    larger = np.pad(matrix, (0, 1))
-    larger[-1, -1] = last
+def _and(matrix: np.ndarray, last: Sequence[float]) -> np.ndarray:
+    """The matrix with more rows and columns, zero but for the diagonal."""
+    larger = np.pad(matrix, (0, len(last)))
+    own = np.arange(len(matrix), len(larger))
+    larger[own, own] = last
     return larger
 
 
@@ -82,18 +109,19 @@ def add_arm(agent: Core, name: Name, features: Any) -> None:
         checked_arms(row[None], model, "features")
         _rebuilt(agent, model, np.vstack([arms, row]), names, lambda entry: entry)
         return
-    larger, row = with_level(model, arms)
-    variance = larger.start_cov()[-1, -1]
+    larger, row = with_level(model, arms, max(agent.rounds, agent.round - agent._base))
+    more = np.zeros(larger.states - model.states)
+    variances = np.diag(larger.start_cov())[model.states :].tolist()
 
     def padded(entry: Entry) -> Entry:
         if entry.row is not None:
-            entry.row = np.append(entry.row, 0.0)
+            entry.row = np.append(entry.row, more)
         return entry
 
     def unknown(belief: Belief) -> Belief:
-        return Belief(np.append(belief.mean, 0.0), _and(belief.cov, variance))
+        return Belief(np.append(belief.mean, more), _and(belief.cov, variances))
 
-    rows = np.vstack([np.pad(arms, ((0, 0), (0, 1))), row])
+    rows = np.vstack([np.pad(arms, ((0, 0), (0, len(more)))), row])
     _rebuilt(agent, larger, rows, names, padded, unknown)
 
 
