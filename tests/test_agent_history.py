@@ -457,6 +457,75 @@ def test_another_system_by_name():
     assert agent.names == system.names
 
 
+SWAPPED = System(LGDS(0.9 * np.eye(2), np.eye(2), 0.5), [[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+"""The states of a fit come in any order."""
+STRAIGHT = System(SWAPPED.model, np.eye(2), ["a", "b"])
+
+
+@pytest.mark.parametrize("window", [3, 100])
+def test_another_system_knows_what_a_removed_arm_paid(window):
+    """It is read by its name, and it is not offered again."""
+    agent, other = Agent(STRAIGHT, window=window), Agent(SWAPPED, window=window)
+    for one in (agent, other):
+        for _ in range(20):
+            one.tell_play("b", 5.0)
+    agent.remove_arm("b")
+    agent = Agent.from_json(agent.to_json())
+    agent.replace_model(SWAPPED)
+    assert_same(agent, other)
+    assert agent.names == ("a",)
+    assert agent.scores()[0].mean == 0.0
+    agent.add_arm("b", SWAPPED.arms[1])
+    assert agent.scores()[1].mean > 4.0
+    agent.replace_model(STRAIGHT)
+    assert agent.names == ("a", "b")
+    assert agent.scores()[1].mean > 4.0
+    assert agent._log[0].row is None if window == 3 else agent._ledger._open[0].row is None
+    without = System(SWAPPED.model, [[0.0, 1.0]], ["a"])
+    agent.remove_arm("b")
+    with pytest.raises(InvalidInput, match="system: has other features, and arms that it does not"):
+        agent.replace_model(without)
+    agent.replace_model(System(STRAIGHT.model, [[1.0, 0.0]], ["a"]))  # the same features
+    assert agent.names == ("a",)
+
+
+def test_features_are_not_read_as_other_states():
+    agent = Agent(STRAIGHT)
+    agent.tell_play("guest", 5.0, features=[0.0, 1.0])
+    before = agent.to_json()
+    with pytest.raises(InvalidInput, match="system: has other features"):
+        agent.replace_model(SWAPPED)
+    assert agent.to_json() == before
+    agent.replace_model(System(SWAPPED.model, [[0.3, 1.0], *STRAIGHT.arms], ["c", "a", "b"]))
+    assert agent.names == ("c", "a", "b")
+    assert agent.scores()[2].mean > 1.0
+
+
+def test_a_system_keeps_the_features_beside_which_offsets_are_learned(monkeypatch):
+    seen = []
+
+    def learned(entries, arms, options, start, seed):
+        seen.append(arms)
+        return SWAPPED.model, arms
+
+    monkeypatch.setattr(refitting, "learned", learned)
+    offset = LGDS(np.diag([0.9, 0.8, 1]), np.diag([1.0, 1, 0]), 0.5, initial_mean=[0, 0, 1.0])
+    agent = Agent(STRAIGHT, window=0, refit=Refit(offsets=True, background=False))
+    for arm in ("a", "b", "a"):
+        agent.tell_play(arm, 1.0)
+    agent.replace_model(System(offset, [[0.0, 1.0, 7.0], [1.0, 0.0, 5.0]], ["b", "a"]))
+    assert agent.names == ("b", "a")
+    agent = Agent.from_json(agent.to_json())
+    np.testing.assert_array_equal(agent.features, [[0.0, 1.0], [1.0, 0.0]])
+    assert agent.scores()[0].mean > 2.0
+    agent.refit()
+    np.testing.assert_array_equal(seen, [[[0.0, 1.0], [1.0, 0.0]]])
+    more = System(SWAPPED.model, [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], ["b", "a", "c"])
+    for system, message in ((more, "has other arms"), (SWAPPED, "has other features, and what")):
+        with pytest.raises(InvalidInput, match=f"system: {message}"):
+            agent.replace_model(system)
+
+
 def test_a_bounded_history_is_what_is_kept():
     agent = asked(Agent(SYSTEM, window=10, memory=15), *history())
     agent.replace_model(WALK)

@@ -43,6 +43,7 @@ class Core:
 
     policy: Policy
     _names: ArmNames
+    _removed: tuple[Name, ...]
     rounds: int
     seed: int
     window: int
@@ -55,6 +56,7 @@ class Core:
         self._lock = threading.RLock()
         self._saving = threading.Lock()  # so that files are replaced in the order of their states
         self._screen: Screen | None = None
+        self._removed = ()  # names of arms that a new model may have, and that are not to be played
         self.features = arms
         """The arms as they were given; a model learned with offsets reads more of them."""
         constants, state = self.policy.prepare(model, arms, self.rounds)
@@ -280,6 +282,7 @@ class Core:
 
 _CHANGING = (
     "_names",
+    "_removed",
     "features",
     "problem",
     "round",

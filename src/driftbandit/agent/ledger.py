@@ -26,7 +26,7 @@ __all__ = ["Entry", "Ledger", "fold", "refolded"]
 class Entry:
     """One play and, once it is known, what it paid."""
 
-    __slots__ = ("after", "arm", "before", "id", "reward", "round", "row")
+    __slots__ = ("after", "arm", "before", "id", "removed", "reward", "round", "row")
 
     def __init__(
         self, id_: int | None, round_: int, arm: Any, row: Array | None, reward: Any = None
@@ -37,6 +37,8 @@ class Entry:
         """The arm's row among the agent's own; with ``row``: what the user calls it."""
         self.row = row
         """The features that were played, where they are none of the agent's own arms."""
+        self.removed = False
+        """Whether they are of an arm that was the agent's own."""
         self.reward = reward
         """None: not known."""
         self.before: Any = None

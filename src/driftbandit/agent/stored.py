@@ -27,6 +27,7 @@ from driftbandit.files import write_whole
 from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, Problem, available, make
 from driftbandit.sphere.offer import SPHERE
+from driftbandit.system import checked_names
 
 if TYPE_CHECKING:
     from driftbandit.agent.agent import Agent
@@ -54,6 +55,7 @@ def written(agent: Agent) -> str:
         "sphere": agent.on_sphere,
         "model": model_file.to_document(agent.problem.model, agent.problem.arms),
         "names": None if agent._names.plain else list(agent._names.all),
+        "removed": list(agent._removed),
         "features": None if agent.features is agent.problem.arms else agent.features.tolist(),
         "round": agent.round,
         "now": agent._now,
@@ -240,6 +242,10 @@ def _agent(cls: Any, stored: Mapping[str, Any], policy: str | Policy | None) -> 
     )
     agent.round, agent._now = _whole(stored, "round"), _whole(stored, "now")
     agent._base, agent._decided = _whole(stored, "base"), _whole(stored, "decided", low=0)
+    removed = stored.get("removed", [])  # absent in files of older versions
+    if not isinstance(removed, list):
+        raise errors.InvalidInput("removed", f"is {removed!r:.60}", REMEDY)
+    agent._removed = checked_names(removed, len(removed), "removed")
     open_ = [_entry(agent, row) for row in stored["open"]]
     log = [_entry(agent, row) for row in stored["log"]]
     _check_time(agent, open_, log)
@@ -303,13 +309,15 @@ def _policy(stored: Mapping[str, Any], given: str | Policy | None) -> Policy:
 def _row(entry: Entry) -> list[Any]:
     row = None if entry.row is None else entry.row.tolist()
     reward = entry.reward if isinstance(entry.reward, float) else _plain(entry.reward)
-    return [entry.id, entry.round, entry.arm, row, reward]
+    fields = [entry.id, entry.round, entry.arm, row, reward]
+    return [*fields, True] if entry.removed else fields
 
 
 def _entry(agent: Agent, stored: Any) -> Entry:
-    if not isinstance(stored, list) or len(stored) != 5:
+    removed = isinstance(stored, list) and len(stored) == 6 and stored[5] is True
+    if not isinstance(stored, list) or len(stored) != 5 + removed:
         raise errors.InvalidInput("decision", f"is {stored!r:.60}", REMEDY)
-    id_, round_, arm, row, reward = stored
+    id_, round_, arm, row, reward = stored[:5]
     if id_ is not None:
         errors.whole_number(id_, "id", low=0, high=LAST_ROUND)
     errors.whole_number(round_, "round", low=-LAST_ROUND, high=LAST_ROUND)
@@ -323,7 +331,9 @@ def _entry(agent: Agent, stored: Any) -> Entry:
         row = errors.matrix(row, "row", shape=(agent.problem.arms.shape[1],))
     if reward is not None:
         reward = agent._checked_reward(reward)
-    return Entry(id_, round_, arm, row, reward)
+    entry = Entry(id_, round_, arm, row, reward)
+    entry.removed = removed and row is not None
+    return entry
 
 
 def _plain(state: Any) -> Any:
