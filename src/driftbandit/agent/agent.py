@@ -18,7 +18,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.agent import changes, history, learning, refitting, scoring, stored, unit_vectors
 from driftbandit.agent.arm_names import ArmNames
-from driftbandit.agent.choosing import by_columns, choose
+from driftbandit.agent.choosing import Choice, Chosen, by_columns, choose
 from driftbandit.agent.core import LAST_ROUND, Core
 from driftbandit.agent.decision import Decision, Score, Told
 from driftbandit.agent.refitting import Refit
@@ -150,15 +150,19 @@ class Agent(Core):
                 in it (see `ask_many`); a later one lets time pass.
         """
         with self._lock:
-            now, offer, state = self._asked(arms, round)
-            noise = self._noise(len(offer.arms))
+            now, offer, state, chosen = self._asked(arms, round, self._choose)
             if self.on_sphere:
-                vector, figures = unit_vectors.choose(self.policy, self.problem, state, noise)
+                vector, figures = chosen
                 return self._decide(now, state, 0, vector, vector, figures)
-            screen = self._screen_of(offer)
-            chosen = choose(self.policy, self.problem, state, offer, noise, screen)
             name, row = self._called(offer, chosen)
             return self._decide(now, state, chosen.arm, name, row, chosen.figures)
+
+    def _choose(self, offer: Choice, state: Any) -> Any:
+        """One arm; on the sphere a vector and its figures."""
+        noise = self._noise(len(offer.arms))
+        if self.on_sphere:
+            return unit_vectors.choose(self.policy, self.problem, state, noise)
+        return choose(self.policy, self.problem, state, offer, noise, self._screen_of(offer))
 
     def ask_many(
         self, count: int, arms: Any = None, *, round: int | None = None, distinct: bool = True
@@ -190,17 +194,15 @@ class Agent(Core):
                 problem = "is for a list of arms, and the agent plays on the sphere"
                 raise errors.InvalidInput("ask_many", problem, "ask for one decision at a time")
             scoring.check_several(self.policy, self._offer(arms), count, distinct)
-            now, offer, state = self._asked(arms, round)
-            first = self._decided
-            found = scoring.several(
-                self.policy,
-                self.problem,
-                state,
-                offer,
-                count,
-                distinct,
-                lambda number, arms: self._noise(arms, first + number),
-            )
+
+            def noise(number: int, arms: int) -> Any:
+                return self._noise(arms, self._decided + number)
+
+            def several(offer: Choice, state: Any) -> list[Chosen]:
+                given = (self.policy, self.problem, state, offer, count, distinct)
+                return scoring.several(*given, noise)
+
+            now, offer, state, found = self._asked(arms, round, several)
             decisions = []
             for chosen in found:
                 name, row = self._called(offer, chosen)

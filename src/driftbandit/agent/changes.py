@@ -217,7 +217,7 @@ def _replace_system(agent: Core, system: System) -> None:
 def _check_rows(agent: Core, model: LGDS, counts: Callable[[Entry], bool]) -> None:
     """Refuse a model of another size than the features that were played."""
     for entry in [*agent._log, *agent._ledger]:
-        if counts(entry) and len(entry.row) != model.states:  # type: ignore[arg-type]
+        if counts(entry) and len(entry.row) != model.states:
             raise errors.InvalidInput(
                 "model",
                 f"has {model.states} states, and arms were played by their features, of another",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LAST_ROUND", "Core"]
 
+Answer = TypeVar("Answer")
+
 LAST_ROUND = 2**53
 """Rounds beyond it are no longer told apart."""
 
@@ -36,6 +38,8 @@ class _Backup(NamedTuple):
     fields: dict[str, Any]
     ledger: Ledger
     log: list[Entry]
+    settled: tuple[list[Entry], int]
+    """What a refit under way was given since it began."""
 
 
 class Core:
@@ -109,19 +113,35 @@ class Core:
 
     # Asking.
 
-    def _asked(self, arms: Any, round: int | None) -> tuple[int, Choice, Any]:
-        """The round, the arms on offer and the state for a decision."""
+    def _asked(
+        self, arms: Any, round: int | None, choose: Callable[[Choice, Any], Answer]
+    ) -> tuple[int, Choice, Any, Answer]:
+        """The round, the arms on offer, the state and what is chosen; an error changes nothing."""
         now = self.round if round is None else round
         if round is not None or now > LAST_ROUND:
             now = self._checked_round(now)
         offer = self._offer(arms)
-        state = self._ledger.at(now)
+        begins = not self._decided and self._untouched()
+        state = self._ledger.state if begins else self._ledger.at(now)
         if self._unstable:
             self._check_reach(now, state)
-        if self._settle(now):
-            offer = self._offer(arms)  # a new model may read its arms otherwise
-            state = self._ledger.at(now)
-        return now, offer, state
+        options, kept = self.refit_options, None
+        if options and not options.background and self._until_refit <= len(self._ledger):
+            kept = self._backup()  # a refit may come before this decision
+            if self._settle(now):
+                offer = self._offer(arms)  # a new model may read its arms otherwise
+                state = self._ledger.at(now)
+        try:
+            found = choose(offer, state)
+        except BaseException:
+            if kept is not None:
+                self._restore(kept)
+            raise
+        if begins:
+            self._base = self._ledger.round = now  # where time begins
+        if kept is None:
+            self._settle(now)
+        return now, offer, state, found
 
     def _offer(self, arms: Any) -> Choice:
         if arms is None:
@@ -174,7 +194,7 @@ class Core:
             rng.random(shape) if noise.law == "uniform" else rng.standard_normal(shape)
         )
 
-    # RefitTask.
+    # Telling.
 
     def _entry(self, decision: Decision | int) -> Entry | None:
         """The open decision; None where it is settled."""
@@ -270,11 +290,15 @@ class Core:
 
     def _backup(self) -> _Backup:
         fields = {name: getattr(self, name) for name in _CHANGING}
-        return _Backup(fields, self._ledger.copy(), list(self._log))
+        task = self._learning
+        settled = ([], 0) if task is None else (list(task.later), task.counted)
+        return _Backup(fields, self._ledger.copy(), list(self._log), settled)
 
     def _restore(self, backup: _Backup) -> None:
         for name, value in backup.fields.items():
             setattr(self, name, value)
+        if self._learning is not None:
+            self._learning.later, self._learning.counted = backup.settled
         self._ledger = backup.ledger
         self._log.clear()
         self._log.extend(backup.log)
