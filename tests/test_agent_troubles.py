@@ -59,6 +59,50 @@ def test_a_policy_that_fails_has_learned_nothing():
     assert (agent.state.cov != state.cov).any()
 
 
+def test_a_late_reward_that_the_policy_rejects_is_not_kept():
+    """Nor one that only the states after it make impossible: that is said once."""
+    plain = policies.make("idea")
+
+    def picky(belief, problem, arm, reward):
+        if reward > 5:
+            raise RuntimeError("too much")
+        if belief.mean[0] > 2 and reward < 0:
+            raise RuntimeError("too far")
+        return plain.observe(belief, problem, arm, reward)
+
+    agent = Agent(MODEL, ARMS, dataclasses.replace(plain, name="picky", observe=picky))
+    first, second, third = (agent.ask(arms=[0]) for _ in range(3))
+    agent.tell(third, 1.0)
+    state = agent.state
+    with pytest.raises(RuntimeError, match="too much"):
+        agent.tell(second, 9.0)
+    np.testing.assert_array_equal(agent.state.cov, state.cov)
+    agent.tell(second, -0.1)
+    state = agent.state
+    assert agent.tell(first, 4.9) == "learned"
+    with pytest.raises(InvalidInput, match=r"reward: told late for decision 0 .*too far"):
+        agent.ask()
+    np.testing.assert_array_equal(agent.state.cov, state.cov)
+    assert agent.tell(first, 0.1) == "learned"
+    assert agent.ask().round == 3
+
+
+def test_many_late_rewards_are_computed_once():
+    """One fold each to try them, and one for all entries when the state is needed."""
+    plain, folds = policies.make("idea"), []
+
+    def counted(belief, problem, arm, reward):
+        folds.append(reward)
+        return plain.observe(belief, problem, arm, reward)
+
+    agent = Agent(MODEL, ARMS, dataclasses.replace(plain, name="counted", observe=counted))
+    decisions = [agent.ask() for _ in range(50)]
+    for decision in decisions:
+        agent.tell(decision, 0.5)
+    agent.ask()
+    assert len(folds) == 100
+
+
 def failing(plain="idea"):
     """A policy that fails when it is told to."""
     plain, troubles = policies.make(plain), []

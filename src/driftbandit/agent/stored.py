@@ -44,6 +44,7 @@ REMEDY = "give what Agent.to_json or Agent.save wrote"
 def written(agent: Agent) -> str:
     """The whole agent as text; an agent that could not be read back is refused."""
     ledger, options = agent._ledger, agent.refit_options
+    ledger.refresh()  # late rewards that the policy cannot take are not stored
     inside = {
         "policy": agent.policy.name,
         "parameters": dict(agent.policy.parameters),
