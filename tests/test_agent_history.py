@@ -5,11 +5,13 @@ import math
 from collections import namedtuple
 
 import numpy as np
+import pandas
 import pytest
 
 import naive
 from driftbandit import LGDS, Agent, InvalidInput, Refit, System, families, kalman, policies
 from driftbandit.agent import refitting
+from driftbandit.agent.arm_names import ArmNames
 from driftbandit.agent.changes import with_level
 from driftbandit.identify.log import Log, Sequence
 
@@ -175,6 +177,10 @@ def test_logs_as_people_have_them():
         zip(rounds, arms, rewards, strict=True),
         [Row(*row) for row in zip(rounds, arms, rewards, strict=True)][::-1],
         Log((Sequence(rounds, numbers, rewards),), NAMES),
+        [Row(*row)._asdict() for row in zip(rounds, arms, rewards, strict=True)],
+        [{"arm": arm, "reward": x} for arm, x in zip(arms, rewards, strict=True)],
+        pandas.DataFrame({"arm": arms, "reward": pandas.array(rewards, "Float64")}),
+        zip(rounds, arms, [pandas.NA if math.isnan(x) else x for x in rewards], strict=True),
     ]
     ends = []
     for form in forms:
@@ -191,7 +197,38 @@ def test_logs_as_people_have_them():
     assert agent.tell_log([]) == {}
 
 
+def test_clicks_are_rewards():
+    told = [
+        lambda a, yes: a.tell(a.ask(arms=["left"]), yes),
+        lambda a, yes: a.tell_play("left", yes),
+        lambda a, yes: a.tell_log([(None, "left", yes)]),
+        lambda a, yes: a.tell_log({"arm": ["left"], "reward": np.array([yes])}),
+    ]
+    for tell in told:
+        for yes, no in ((True, False), (np.True_, np.False_)):
+            agent, other = Agent(SYSTEM), Agent(SYSTEM)
+            tell(agent, yes), tell(agent, no)
+            tell(other, 1.0), tell(other, 0.0)
+            assert agent.to_json() == other.to_json()
+
+
+def test_arms_of_files_are_found_by_text_at_once():
+    names = [*range(1, 4), "05"]
+    agent = Agent(System(MODEL, ARMS, names))
+    assert agent.tell_log([(0, "3", 1.0), (1, "05", 1.0)]) == {"learned": 2}
+    assert [entry.arm for entry in agent._ledger] == [2, 3]
+    for arms in (agent, Agent(MODEL, ARMS)):
+        for text in ("02", "5", "9" * 5000, "٣", ""):
+            with pytest.raises(InvalidInput, match="is no arm's name"):
+                arms.tell_log([(0, text, 1.0)])
+
+    many = [f"arm {i}" for i in range(3000)]
+    found = ArmNames([*many, 7], 3001)
+    assert [found.by_text(name) for name in ("arm 0", "7", "arm 2999")] == [0, 3000, 2999]
+
+
 WRONG = [
+    ([{"arm": "left", "reward": 1.0}, {"arm": "left"}], "log: row 1 has no 'reward'"),
     ([(0, "left", 1.0), (1, "up", 1.0)], "log row 1: arm: 'up' is no arm's name"),
     ([(0, "left", 1.0), (1, "left", math.inf)], "log row 1: reward: is inf"),
     ([(0, "left", 1.0), (0.5, "left", 1.0)], "log row 1: round: 0.5"),

@@ -209,6 +209,21 @@ def test_files_keep_their_permissions(tmp_path):
     assert caught.value.filename == str(missing)
 
 
+def test_only_plain_files_are_replaced(tmp_path):
+    pipe, folder, link = tmp_path / "pipe", tmp_path / "folder", tmp_path / "link"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        with pytest.raises(OSError, match="Not a plain file") as caught:
+            Agent(MODEL, ARMS).save(path)
+        assert caught.value.filename == str(path)
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
+    with pytest.raises(IsADirectoryError):
+        write_whole(folder, b"")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["folder", "link", "pipe"]
+
+
 def test_saving_through_a_link_keeps_the_link(tmp_path):
     target, link = tmp_path / "data" / "agent.json", tmp_path / "agent.json"
     target.parent.mkdir()

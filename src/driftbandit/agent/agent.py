@@ -18,8 +18,8 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.agent import changes, history, learning, refitting, scoring, stored, unit_vectors
 from driftbandit.agent.arm_names import ArmNames
-from driftbandit.agent.choosing import Choice, Chosen, by_columns, choose
-from driftbandit.agent.core import LAST_ROUND, Core
+from driftbandit.agent.choosing import Choice, Chosen, by_columns
+from driftbandit.agent.core import LAST_ROUND, Core, unpacked
 from driftbandit.agent.decision import Decision, Score, Told
 from driftbandit.agent.refitting import Refit
 from driftbandit.model import LGDS, checked_arms
@@ -76,12 +76,7 @@ class Agent(Core):
         screen: bool = True,
         memory: int = 1000,
     ) -> None:
-        if isinstance(model, System):
-            if arms is not None or names is not None:
-                which = "names" if arms is None else "arms"
-                problem = "were given together with a System, which has its own"
-                raise errors.InvalidInput(which, problem, "write Agent(system, policy=…)")
-            arms, names, model = model.arms, model.names, model.model
+        model, arms, names = unpacked(model, arms, names)
         self.policy = make(policy)
         self.rounds = errors.whole_number(rounds, "rounds", low=1)
         self.seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
@@ -157,13 +152,6 @@ class Agent(Core):
             name, row = self._called(offer, chosen)
             return self._decide(now, state, chosen.arm, name, row, chosen.figures)
 
-    def _choose(self, offer: Choice, state: Any) -> Any:
-        """One arm; on the sphere a vector and its figures."""
-        noise = self._noise(len(offer.arms))
-        if self.on_sphere:
-            return unit_vectors.choose(self.policy, self.problem, state, noise)
-        return choose(self.policy, self.problem, state, offer, noise, self._screen_of(offer))
-
     def ask_many(
         self, count: int, arms: Any = None, *, round: int | None = None, distinct: bool = True
     ) -> list[Decision]:
@@ -238,8 +226,8 @@ class Agent(Core):
 
         Args:
             decision: what `ask` returned, or its id.
-            reward: a finite number; for the Kalman Oracle the rewards of all k arms. None: no
-                reward is known, which is how every decision starts.
+            reward: a finite number, or True or False, such as a click; for the Kalman Oracle the
+                rewards of all k arms. None: not known, which is how every decision starts.
 
         Returns:
             "learned"; or, where nothing changes, "missing": there is no reward yet; "duplicate":
@@ -290,8 +278,8 @@ class Agent(Core):
 
         Args:
             log: a mapping or table with columns ``arm``, ``reward`` and perhaps ``round``; rows of
-                (round, arm, reward); or a `Log` of one sequence. A reward of None or NaN is
-                missing.
+                (round, arm, reward), or mappings; or a `Log` of one sequence. A reward of None or
+                NaN is missing.
 
         Returns:
             How many plays were "learned", "missing" and "too late"; see `tell_play`.
@@ -332,7 +320,11 @@ class Agent(Core):
             changes.add_arm(self, name, features)
 
     def remove_arm(self, name: Name) -> None:
-        """Stop offering an arm. The agent keeps what it learned and its open decisions."""
+        """Stop offering an arm. Its open decisions can still be told.
+
+        A Kalman policy keeps its belief. Any other policy computes its state again from the rewards
+        that the agent keeps (see ``memory``).
+        """
         with self._lock:
             changes.remove_arm(self, name)
 
@@ -400,4 +392,4 @@ class Agent(Core):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy an agent as the text that `to_json` writes."""
-        return stored.revived, (type(self), self.to_json(), stored.portable(self.policy))
+        return stored.revived, (type(self), self.to_json(), self.policy)

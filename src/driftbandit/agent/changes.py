@@ -10,6 +10,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.agent.arm_names import ArmNames
 from driftbandit.agent.choosing import by_columns
+from driftbandit.agent.core import check_model
 from driftbandit.agent.ledger import Entry, refolded
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
@@ -158,6 +159,7 @@ def replace_model(agent: Core, system: LGDS | System) -> None:
     if isinstance(system, System):
         _replace_system(agent, system)
     else:
+        check_model(system)
         names = agent._names
         if agent.on_sphere:
             arms = sphere.coordinates(system)

@@ -25,14 +25,14 @@ from driftbandit.agent.ledger import Entry, Ledger, fold
 from driftbandit.agent.refitting import Refit
 from driftbandit.files import write_whole
 from driftbandit.kalman import Belief
-from driftbandit.policies import Policy, Problem, available, make
+from driftbandit.policies import Policy, Problem, make
 from driftbandit.sphere.offer import SPHERE
 from driftbandit.system import checked_names
 
 if TYPE_CHECKING:
     from driftbandit.agent.agent import Agent
 
-__all__ = ["FORMAT", "portable", "read", "revived", "save", "text_of", "written"]
+__all__ = ["FORMAT", "read", "revived", "save", "text_of", "written"]
 
 FORMAT = 3
 """Version of the stored state."""
@@ -107,19 +107,7 @@ def save(agent: Agent, path: str | Path) -> None:
         write_whole(target, agent.to_json().encode())
 
 
-def portable(policy: Policy) -> Policy | None:
-    """The policy, to travel with a stored agent; None: it is made again from its name."""
-    if policy.name in available():
-        made = make(policy.name, **policy.parameters)
-        if all(
-            getattr(made, part) is getattr(policy, part)
-            for part in ("choose", "update", "scores", "observe", "wait")
-        ):
-            return None
-    return policy
-
-
-def revived(cls: Any, text: str, policy: Policy | None) -> Any:
+def revived(cls: Any, text: str, policy: Policy) -> Any:
     """The agent that was pickled or copied."""
     return read(cls, text, policy)
 
