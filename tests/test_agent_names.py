@@ -332,7 +332,7 @@ def test_a_policy_of_ones_own_is_copied():
 
 def test_a_registered_policy_with_another_preparation_is_copied():
     """Equal in all but ``prepare``: the copy must prepare as it does."""
-    plain = policies.make("idea")
+    plain = policies.make("thompson")
 
     def prepare(model, arms, rounds):
         constants, belief = plain.prepare(model, arms, rounds)
