@@ -5,11 +5,13 @@ import math
 from collections import namedtuple
 
 import numpy as np
+import pandas
 import pytest
 
 import naive
 from driftbandit import LGDS, Agent, InvalidInput, Refit, System, families, kalman, policies
 from driftbandit.agent import refitting
+from driftbandit.agent.arm_names import ArmNames
 from driftbandit.agent.changes import with_level
 from driftbandit.identify.log import Log, Sequence
 
@@ -175,6 +177,10 @@ def test_logs_as_people_have_them():
         zip(rounds, arms, rewards, strict=True),
         [Row(*row) for row in zip(rounds, arms, rewards, strict=True)][::-1],
         Log((Sequence(rounds, numbers, rewards),), NAMES),
+        [Row(*row)._asdict() for row in zip(rounds, arms, rewards, strict=True)],
+        [{"arm": arm, "reward": x} for arm, x in zip(arms, rewards, strict=True)],
+        pandas.DataFrame({"arm": arms, "reward": pandas.array(rewards, "Float64")}),
+        zip(rounds, arms, [pandas.NA if math.isnan(x) else x for x in rewards], strict=True),
     ]
     ends = []
     for form in forms:
@@ -191,7 +197,38 @@ def test_logs_as_people_have_them():
     assert agent.tell_log([]) == {}
 
 
+def test_clicks_are_rewards():
+    told = [
+        lambda a, yes: a.tell(a.ask(arms=["left"]), yes),
+        lambda a, yes: a.tell_play("left", yes),
+        lambda a, yes: a.tell_log([(None, "left", yes)]),
+        lambda a, yes: a.tell_log({"arm": ["left"], "reward": np.array([yes])}),
+    ]
+    for tell in told:
+        for yes, no in ((True, False), (np.True_, np.False_)):
+            agent, other = Agent(SYSTEM), Agent(SYSTEM)
+            tell(agent, yes), tell(agent, no)
+            tell(other, 1.0), tell(other, 0.0)
+            assert agent.to_json() == other.to_json()
+
+
+def test_arms_of_files_are_found_by_text_at_once():
+    names = [*range(1, 4), "05"]
+    agent = Agent(System(MODEL, ARMS, names))
+    assert agent.tell_log([(0, "3", 1.0), (1, "05", 1.0)]) == {"learned": 2}
+    assert [entry.arm for entry in agent._ledger] == [2, 3]
+    for arms in (agent, Agent(MODEL, ARMS)):
+        for text in ("02", "5", "9" * 5000, "٣", ""):
+            with pytest.raises(InvalidInput, match="is no arm's name"):
+                arms.tell_log([(0, text, 1.0)])
+
+    many = [f"arm {i}" for i in range(3000)]
+    found = ArmNames([*many, 7], 3001)
+    assert [found.by_text(name) for name in ("arm 0", "7", "arm 2999")] == [0, 3000, 2999]
+
+
 WRONG = [
+    ([{"arm": "left", "reward": 1.0}, {"arm": "left"}], "log: row 1 has no 'reward'"),
     ([(0, "left", 1.0), (1, "up", 1.0)], "log row 1: arm: 'up' is no arm's name"),
     ([(0, "left", 1.0), (1, "left", math.inf)], "log row 1: reward: is inf"),
     ([(0, "left", 1.0), (0.5, "left", 1.0)], "log row 1: round: 0.5"),
@@ -321,10 +358,38 @@ def test_the_new_level_drifts_as_the_others():
     assert 0.5 < model.transition[2, 2] < 0.9
     constant = LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0, initial_mean=[0.0, 1.0])
     model, row = with_level(constant, np.array([[1.0, 5.0], [1.0, 7.0]]))
-    assert row.tolist() == [0.0, 6.0, 1.0]
-    assert model.start_mean().tolist() == [0.0, 1.0, 0.0]
+    assert row.tolist() == [0.0, 6.0, 1.0, 1.0]
+    assert model.start_mean().tolist() == [0.0, 1.0, 0.0, 0.0]
+    np.testing.assert_allclose(np.diag(model.start_cov()), [4.0, 0.0, 4.0, 2.0])
+    assert model.is_stable
+    assert model.transition[3, 3] > 0.9999  # what lasts
+    model, row = with_level(constant, np.array([[1.0, -5.0]]))
+    np.testing.assert_allclose(np.diag(model.start_cov()), [4.0, 0.0, 4.0, 25.0])
+    still = LGDS(np.eye(2), np.zeros((2, 2)), 1.0, initial_mean=[0.0, 1.0])
+    model, row = with_level(still, np.array([[1.0, 5.0], [1.0, 7.0]]))  # offsets, and no drift
+    assert row.tolist() == [1.0, 6.0, 1.0]
     with pytest.raises(InvalidInput, match="features: is None, and no arm's reward drifts"):
         with_level(LGDS([[0.5]], [[0.0]], 1.0), np.array([[1.0]]))
+
+
+@pytest.mark.parametrize("name", ["idea", "thompson", "kalman_ucb"])
+def test_a_new_arm_beside_arms_with_offsets_is_tried(name):
+    """Arms that pay 0, 5 and 10 on average: another one may well pay 15, and is found out."""
+    drift, still = 0.2 * np.eye(3), [0.0, 0.0, 0.0, 1.0]
+    model = LGDS(np.diag([0.9, 0.9, 0.9, 1.0]), np.pad(drift, (0, 1)), 0.5, initial_mean=still)
+    agent = Agent(System(model, np.column_stack([np.eye(3), [0, 5, 10]]), list("abc")), policy=name)
+    pays = {"a": 0.0, "b": 5.0, "c": 10.0, "new": 15.0}
+    rng, played = np.random.default_rng(0), []
+    for t in range(160):
+        if t == 40:
+            agent.add_arm("new")
+            assert agent.scores()[3].mean == pytest.approx(5.0)
+            assert agent.scores()[3].uncertainty > 5.0
+        decision = agent.ask()
+        played.append(decision.arm)
+        agent.tell(decision, pays[decision.arm] + rng.standard_normal())
+    assert played[-20:] == ["new"] * 20
+    assert Agent.from_json(agent.to_json()).to_json() == agent.to_json()
 
 
 @pytest.mark.parametrize("name", ["idea", "oful", "thompson"])
@@ -427,6 +492,75 @@ def test_another_system_by_name():
         assert one.tell(waiting, 2.0) == "learned"
     assert_same(agent, other)
     assert agent.names == system.names
+
+
+SWAPPED = System(LGDS(0.9 * np.eye(2), np.eye(2), 0.5), [[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+"""The states of a fit come in any order."""
+STRAIGHT = System(SWAPPED.model, np.eye(2), ["a", "b"])
+
+
+@pytest.mark.parametrize("window", [3, 100])
+def test_another_system_knows_what_a_removed_arm_paid(window):
+    """It is read by its name, and it is not offered again."""
+    agent, other = Agent(STRAIGHT, window=window), Agent(SWAPPED, window=window)
+    for one in (agent, other):
+        for _ in range(20):
+            one.tell_play("b", 5.0)
+    agent.remove_arm("b")
+    agent = Agent.from_json(agent.to_json())
+    agent.replace_model(SWAPPED)
+    assert_same(agent, other)
+    assert agent.names == ("a",)
+    assert agent.scores()[0].mean == 0.0
+    agent.add_arm("b", SWAPPED.arms[1])
+    assert agent.scores()[1].mean > 4.0
+    agent.replace_model(STRAIGHT)
+    assert agent.names == ("a", "b")
+    assert agent.scores()[1].mean > 4.0
+    assert agent._log[0].row is None if window == 3 else agent._ledger._open[0].row is None
+    without = System(SWAPPED.model, [[0.0, 1.0]], ["a"])
+    agent.remove_arm("b")
+    with pytest.raises(InvalidInput, match="system: has other features, and arms that it does not"):
+        agent.replace_model(without)
+    agent.replace_model(System(STRAIGHT.model, [[1.0, 0.0]], ["a"]))  # the same features
+    assert agent.names == ("a",)
+
+
+def test_features_are_not_read_as_other_states():
+    agent = Agent(STRAIGHT)
+    agent.tell_play("guest", 5.0, features=[0.0, 1.0])
+    before = agent.to_json()
+    with pytest.raises(InvalidInput, match="system: has other features"):
+        agent.replace_model(SWAPPED)
+    assert agent.to_json() == before
+    agent.replace_model(System(SWAPPED.model, [[0.3, 1.0], *STRAIGHT.arms], ["c", "a", "b"]))
+    assert agent.names == ("c", "a", "b")
+    assert agent.scores()[2].mean > 1.0
+
+
+def test_a_system_keeps_the_features_beside_which_offsets_are_learned(monkeypatch):
+    seen = []
+
+    def learned(entries, arms, options, start, seed):
+        seen.append(arms)
+        return SWAPPED.model, arms
+
+    monkeypatch.setattr(refitting, "learned", learned)
+    offset = LGDS(np.diag([0.9, 0.8, 1]), np.diag([1.0, 1, 0]), 0.5, initial_mean=[0, 0, 1.0])
+    agent = Agent(STRAIGHT, window=0, refit=Refit(offsets=True, background=False))
+    for arm in ("a", "b", "a"):
+        agent.tell_play(arm, 1.0)
+    agent.replace_model(System(offset, [[0.0, 1.0, 7.0], [1.0, 0.0, 5.0]], ["b", "a"]))
+    assert agent.names == ("b", "a")
+    agent = Agent.from_json(agent.to_json())
+    np.testing.assert_array_equal(agent.features, [[0.0, 1.0], [1.0, 0.0]])
+    assert agent.scores()[0].mean > 2.0
+    agent.refit()
+    np.testing.assert_array_equal(seen, [[[0.0, 1.0], [1.0, 0.0]]])
+    more = System(SWAPPED.model, [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], ["b", "a", "c"])
+    for system, message in ((more, "has other arms"), (SWAPPED, "has other features, and what")):
+        with pytest.raises(InvalidInput, match=f"system: {message}"):
+            agent.replace_model(system)
 
 
 def test_a_bounded_history_is_what_is_kept():

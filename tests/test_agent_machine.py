@@ -49,6 +49,7 @@ class Life:
         self.played = []
         self.round = 0  # of the next question
         self.now = 0
+        self.waited = False  # whether time passed before anything was played
 
     def ours(self):
         return [one for one in self.played if one.decision is not None]
@@ -135,6 +136,7 @@ class AgentMachine(RuleBasedStateMachine):
     @rule(rounds=st.integers(1, 3))
     def advance(self, rounds):
         self.agent.advance(rounds)
+        self.life.waited |= not self.life.played
         self.life.round += rounds
         self.life.now = self.life.round
 
@@ -270,6 +272,10 @@ class AgentMachine(RuleBasedStateMachine):
         """Told the same at once and in order, another agent knows the same, bit for bit."""
         self.compare()
         other = Agent(MODEL, ARMS, window=self.window)
+        if (
+            self.life.waited and self.life.played and self.life.played[0].round
+        ):  # else the prior is that of the first round
+            other.advance(1)
         for one in self.life.played:
             decision = other.ask([one.row.tolist()], round=one.round)
             if one.reward is not None:

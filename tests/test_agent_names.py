@@ -1,13 +1,24 @@
 """Arms by name: in decisions, offers, plays, files; and several of them in one round."""
 
 import copy
+import dataclasses
+import enum
 import json
 import pickle
 
 import numpy as np
 import pytest
 
-from driftbandit import LGDS, Agent, InvalidInput, System, families, kalman, policies
+from driftbandit import (
+    LGDS,
+    Agent,
+    InvalidInput,
+    System,
+    families,
+    kalman,
+    policies,
+    save_model,
+)
 
 MODEL, ARMS = families.sample("gaussian", states=3, arms=4, seed=3)[0]
 NAMES = ("left", "right", "both", 7)
@@ -89,7 +100,11 @@ def test_new_arms_by_name():
 WRONG = [
     (lambda: Agent(SYSTEM, ARMS), "arms: were given together with a System"),
     (lambda: Agent(SYSTEM, names=NAMES), "names: were given together with a System"),
-    (lambda: Agent(MODEL), "arms: None"),
+    (lambda: Agent(MODEL), "arms: is missing; give a k × d array, or a System"),
+    (lambda: Agent(None), "arms: is missing"),
+    (lambda: Agent("fit"), "model: has type str; give an LGDS, or a System, such as fit.system"),
+    (lambda: Agent(SYSTEM).replace_model("fit"), "model: has type str; .* such as fit.system"),
+    (lambda: save_model("fit", "x.json"), "system: has type str; give a System, such as fit.sys"),
     (lambda: Agent(MODEL, ARMS, names=["a", "b"]), "names: are 2 for 4 arms"),
     (lambda: Agent(MODEL, ARMS, names=["a", "b", "a", "c"]), "names: hold 'a' twice"),
     (lambda: Agent(MODEL, "sphere", names=["a"]), "names: were given, and the arms"),
@@ -97,8 +112,27 @@ WRONG = [
     (lambda: Agent(SYSTEM).ask(arms=[0]), "arms: 0 is no arm's name"),
     (lambda: Agent(SYSTEM).ask(arms=[True]), "arms: is .True.; give names"),
     (lambda: Agent(SYSTEM).ask(arms="left"), "arms: is 'left'; give names"),
-    (lambda: Agent(SYSTEM).ask(arms=[]), "arms: is"),
-    (lambda: Agent(SYSTEM).ask(arms={}), "arms: "),
+    (lambda: Agent(SYSTEM).ask(arms=[]), "arms: is empty; valid: 'left'"),
+    (lambda: Agent(SYSTEM).ask(arms={}), "arms: is empty"),
+    (lambda: Agent(MODEL, ARMS).ask(arms=[]), "arms: is empty"),
+    (lambda: Agent(SYSTEM).ask(arms=[[1.0], [1.0, 2.0]]), "arms: is .*give names"),
+    (lambda: Agent(SYSTEM).ask(arms={"left"}), "arms: is a set; give a list"),
+    (lambda: Agent(SYSTEM).ask(arms={"left": 1}.keys()), "arms: is a dict_keys; give a list"),
+    (lambda: Agent(SYSTEM).ask(round=0.5), "round: 0.5 is not a whole number; give a whole number"),
+    (lambda: Agent(SYSTEM).tell({"id": 0}, 1.0), "decision: .*; tell what ask returned, or its id"),
+    (lambda: Agent(SYSTEM).tell_play([1], 1.0, features=[1.0, 0, 0]), r"arm: entry .0. is .1."),
+    (
+        lambda: Agent(SYSTEM).tell_play("x", 1.0, features=[1.0, 0]),
+        r"features: has shape .2,.; give shape .3,.",
+    ),
+    (
+        lambda: Agent(SYSTEM, policy="ucb").tell_play("x", 1.0, features=[1.0, 0, 0]),
+        "features: are new, and ucb keeps",
+    ),
+    (
+        lambda: Agent(MODEL, "sphere").tell_play([1.0, 0, 0], 1.0, features=[1.0, 0, 0]),
+        "features: were given, and the agent plays on the sphere",
+    ),
     (lambda: Agent(SYSTEM).ask(arms={1.5: [1, 0, 0]}), "arms: entry .0. is 1.5"),
     (lambda: Agent(SYSTEM).ask_many(5), "count: is 5, and 4 different arms are on offer"),
     (lambda: Agent(SYSTEM).ask_many(2, [7, 7]), "count: is 2, and 1 different"),
@@ -116,6 +150,33 @@ def test_refused(call, message):
     with pytest.raises(InvalidInput, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+class Color(enum.IntEnum):
+    RED = 3
+    BLUE = 5
+
+
+class Side(enum.StrEnum):
+    LEFT = "left"
+    RIGHT = "right"
+
+
+@pytest.mark.parametrize("kind", [Color, Side])
+def test_enumerations_are_names(kind):
+    system = System(MODEL, ARMS[:2], list(kind))
+    assert [type(name) for name in system.names] in ([int] * 2, [str] * 2)
+    agent = Agent(system)
+    last = list(kind)[1]
+    decision = agent.ask(arms=[last])
+    assert decision.arm == last.value
+    assert type(decision.arm) is type(last.value)
+    assert agent.tell_play(last, 1.0) == agent.tell_play(last.value, 1.0) == "learned"
+    assert Agent.from_json(agent.to_json()).names == tuple(one.value for one in kind)
+    plain = Agent(MODEL, ARMS)
+    assert plain.tell_play(Color.RED, 1.0) == "learned"
+    with pytest.raises(InvalidInput, match="True is no arm's name"):
+        plain.tell_play(True, 1.0)
 
 
 # Several decisions in one round.
@@ -254,6 +315,12 @@ def test_agents_are_copied_and_travel(name, twin_of):
     assert agent.to_json() != twin.to_json()  # apart
 
 
+def test_a_system_that_traveled_cannot_be_written_to():
+    for twin in (copy.deepcopy(SYSTEM), pickle.loads(pickle.dumps(SYSTEM)), copy.copy(SYSTEM)):
+        assert twin == SYSTEM
+        assert not twin.arms.flags.writeable
+
+
 def by_first(cov, model, arms):
     return arms[:, 0]
 
@@ -261,3 +328,17 @@ def by_first(cov, model, arms):
 def test_a_policy_of_ones_own_is_copied():
     agent = Agent(SYSTEM, policy=policies.optimistic("first", by_first))
     assert copy.deepcopy(agent).ask() == agent.ask()
+
+
+def test_a_registered_policy_with_another_preparation_is_copied():
+    """Equal in all but ``prepare``: the copy must prepare as it does."""
+    plain = policies.make("thompson")
+
+    def prepare(model, arms, rounds):
+        constants, belief = plain.prepare(model, arms, rounds)
+        return constants, belief._replace(mean=belief.mean + 1.0)
+
+    agent = Agent(SYSTEM, policy=dataclasses.replace(plain, prepare=prepare))
+    twin = copy.deepcopy(agent)
+    twin.replace_model(MODEL)
+    np.testing.assert_array_equal(twin.state.mean, agent.state.mean)

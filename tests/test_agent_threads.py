@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from driftbandit import LGDS, Agent, InvalidInput, Refit, families
+from driftbandit import LGDS, Agent, InvalidInput, Refit, families, policies
 from driftbandit.agent import refitting
 
 MODEL, ARMS = families.sample("gaussian", states=3, arms=4, seed=3)[0]
@@ -191,6 +191,48 @@ def test_what_is_being_learned_is_dropped_when_the_agent_changes(teacher, change
     rounds_of(agent, 1)
     agent.wait_for_refit()
     assert agent.model is LEARNED
+
+
+def test_a_refit_that_was_dropped_does_not_say_why_it_failed(teacher, caplog):
+    teacher.result = RuntimeError("no memory left")
+    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
+    rounds_of(agent, 26)
+    assert teacher.begun.wait(30)
+    task = agent._learning
+    agent.replace_model(dataclasses.replace(MODEL, reward_std=2.0))
+    teacher.go.set()
+    assert task.done.wait(30)
+    for thread in threading.enumerate():
+        if thread.name == "driftbandit refit":
+            thread.join()
+    assert agent.refit_failure is None
+    assert not caplog.text
+
+
+def test_a_log_that_fails_while_a_model_is_learned(teacher):
+    """What it would have settled is not in the new model's state either."""
+    plain = policies.make("idea")
+
+    def picky(belief, problem, arm, reward):
+        if reward > 5:
+            raise RuntimeError("too much")
+        return plain.observe(belief, problem, arm, reward)
+
+    own = dataclasses.replace(plain, name="picky", observe=picky)
+    agent = Agent(MODEL, ARMS, own, window=5, refit=Refit(after=20))
+    rounds_of(agent, 26)
+    assert teacher.begun.wait(30)
+    rounds_of(agent, 3)
+    rewards = [1.0] * 1500 + [9.0]  # a block of 1000 is settled before it fails
+    with pytest.raises(RuntimeError, match="too much"):
+        agent.tell_log({"arm": [0] * 1501, "reward": rewards})
+    assert agent._learning.counted == len(agent._learning.later) == 3
+    teacher.go.set()
+    assert agent.wait_for_refit()
+    assert agent._until_refit == 20 - 3
+    for value, expected in zip(agent.state, refolded(agent).state, strict=True):
+        np.testing.assert_array_equal(value, expected, strict=True)
+    rounds_of(agent, 3)
 
 
 def test_a_model_that_explodes_is_not_swapped_in(monkeypatch):

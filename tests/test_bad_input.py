@@ -353,7 +353,7 @@ AGENT_CASES = [
     Case("agent window None", lambda: Agent(MODEL, EYE, window=None), "window", "None"),
     Case("agent refit True", lambda: Agent(MODEL, EYE, refit=True), "refit", "True"),
     Case("agent refit dict", lambda: Agent(None, EYE, refit={"after": 9}), "refit", "'after': 9"),
-    Case("agent no model, no arms", lambda: Agent(None, None), "arms", "None"),
+    Case("agent no model, no arms", lambda: Agent(None, None), "arms", "is missing"),
     Case("agent no model, zero arm", lambda: Agent(None, [[0.0]]), "arms", "row 0"),
     Case(
         "oracle refit",
@@ -391,7 +391,7 @@ AGENT_CASES = [
     Case("ask round True", lambda: asked(round=True), "round", "True"),
     Case("ask arm 2", lambda: asked([0, 2]), "arms", "holds 2; give indices of 0..1"),
     Case("ask arm -1", lambda: asked([0, -1]), "arms", "holds -1"),
-    Case("ask no arms", lambda: asked([]), "arms", "[]"),
+    Case("ask no arms", lambda: asked([]), "arms", "is empty"),
     Case("ask no indices", lambda: asked(np.array([], int)), "arms", "is empty"),
     Case("ask no features", lambda: asked(np.zeros((0, 2))), "arms", "(0, 2)"),
     Case("ask floats", lambda: asked([0.0, 1.0]), "arms", "[0.0, 1.0]"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 import threading
 from pathlib import Path
 
@@ -22,18 +24,29 @@ def abandon() -> None:
             temporary.unlink()
 
 
+def _check_plain(path: Path) -> None:
+    """Refuse a device, a pipe or a folder, which a file would take the place of."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "Not a plain file")
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that it is seen with all of its content, or not at all.
 
     The content goes to a file beside it, to the disk, and then by one rename to its name: whoever
     is killed at any moment leaves the old file or the new one, and perhaps a ``.NAME.…~`` that
     nobody reads. A file that was there keeps its permissions. Where the name is a symbolic link,
-    the file it points to is written, and the link stays.
+    the file it points to is written, and the link stays. A device, a pipe or a folder is refused.
     """
     asked, path = path, Path(os.path.realpath(path))
     temporary = path.parent / f".{path.name[:60]}.{secrets.token_hex(6)}~"
     try:
         with _naming:
+            _check_plain(path)
             _unfinished.add(temporary)
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less umask
         try:

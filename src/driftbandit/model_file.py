@@ -128,7 +128,7 @@ def load_model(path: str | Path) -> System:
 
 
 def save_model(system: System, path: str | Path) -> None:
-    """Write a model file, JSON, which `read` gives back: seen whole or not at all.
+    """Write a model file, JSON, which `load_model` reads back: seen whole or not at all.
 
     Args:
         system: model, arms and the arms' names.
@@ -140,7 +140,9 @@ def save_model(system: System, path: str | Path) -> None:
         driftbandit.errors.InvalidInput: path: is model.toml; end it in .json
     """
     if not isinstance(system, System):
-        raise errors.InvalidInput("system", f"has type {type(system).__name__}", "give a System")
+        raise errors.InvalidInput(
+            "system", f"has type {type(system).__name__}", "give a System, such as fit.system"
+        )
     if not str(path).lower().endswith(".json"):
         raise errors.InvalidInput("path", f"is {errors.printable(str(path))}", "end it in .json")
     content, most = to_bytes(system), LARGEST["JSON"]

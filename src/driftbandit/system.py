@@ -65,6 +65,10 @@ class System:
         shown = ", ".join(map(repr, self.names[:4])) + (", …" if len(self.names) > 4 else "")
         return f"System({self.model.states} states, {len(self.names)} arms: {shown})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Made anew where it arrives: checked, and with arms that cannot be written to."""
+        return System, (self.model, self.arms, self.names)
+
     def index(self, name: Name) -> int:
         """The row of the arm with that name."""
         if name in self.names and not isinstance(name, bool):
@@ -85,7 +89,7 @@ def checked_names(names: Iterable[Any] | None, arms: int, argument: str = "names
     remedy = "give one text or whole number for each arm"
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         raise errors.InvalidInput(argument, f"is {names!r}", remedy)
-    found = [int(name) if isinstance(name, np.integer) else name for name in names]
+    found = [_plain(name) for name in names]
     for place, name in enumerate(found):
         is_text = isinstance(name, str) and name.strip()
         if not is_text and (isinstance(name, bool) or not isinstance(name, int)):
@@ -98,6 +102,14 @@ def checked_names(names: Iterable[Any] | None, arms: int, argument: str = "names
             shown = errors.printable(repr(name)[:60])
             raise errors.InvalidInput(argument, f"hold {shown} twice", "give each name once")
     return tuple(found)
+
+
+def _plain(name: Any) -> Any:
+    """A text or whole number itself, without what an enumeration or NumPy adds to it."""
+    if isinstance(name, str):
+        return str.__str__(name)
+    whole = isinstance(name, int | np.integer) and not isinstance(name, bool)
+    return int(name) if whole else name
 
 
 def label(name: Name) -> str:

@@ -18,8 +18,8 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.agent import changes, history, learning, refitting, scoring, stored, unit_vectors
 from driftbandit.agent.arm_names import ArmNames
-from driftbandit.agent.choosing import by_columns, choose
-from driftbandit.agent.core import LAST_ROUND, Core
+from driftbandit.agent.choosing import Choice, Chosen, by_columns
+from driftbandit.agent.core import LAST_ROUND, Core, unpacked
 from driftbandit.agent.decision import Decision, Score, Told
 from driftbandit.agent.refitting import Refit
 from driftbandit.model import LGDS, checked_arms
@@ -76,12 +76,7 @@ class Agent(Core):
         screen: bool = True,
         memory: int = 1000,
     ) -> None:
-        if isinstance(model, System):
-            if arms is not None or names is not None:
-                which = "names" if arms is None else "arms"
-                problem = "were given together with a System, which has its own"
-                raise errors.InvalidInput(which, problem, "write Agent(system, policy=…)")
-            arms, names, model = model.arms, model.names, model.model
+        model, arms, names = unpacked(model, arms, names)
         self.policy = make(policy)
         self.rounds = errors.whole_number(rounds, "rounds", low=1)
         self.seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
@@ -150,13 +145,10 @@ class Agent(Core):
                 in it (see `ask_many`); a later one lets time pass.
         """
         with self._lock:
-            now, offer, state = self._asked(arms, round)
-            noise = self._noise(len(offer.arms))
+            now, offer, state, chosen = self._asked(arms, round, self._choose)
             if self.on_sphere:
-                vector, figures = unit_vectors.choose(self.policy, self.problem, state, noise)
+                vector, figures = chosen
                 return self._decide(now, state, 0, vector, vector, figures)
-            screen = self._screen_of(offer)
-            chosen = choose(self.policy, self.problem, state, offer, noise, screen)
             name, row = self._called(offer, chosen)
             return self._decide(now, state, chosen.arm, name, row, chosen.figures)
 
@@ -190,17 +182,15 @@ class Agent(Core):
                 problem = "is for a list of arms, and the agent plays on the sphere"
                 raise errors.InvalidInput("ask_many", problem, "ask for one decision at a time")
             scoring.check_several(self.policy, self._offer(arms), count, distinct)
-            now, offer, state = self._asked(arms, round)
-            first = self._decided
-            found = scoring.several(
-                self.policy,
-                self.problem,
-                state,
-                offer,
-                count,
-                distinct,
-                lambda number, arms: self._noise(arms, first + number),
-            )
+
+            def noise(number: int, arms: int) -> Any:
+                return self._noise(arms, self._decided + number)
+
+            def several(offer: Choice, state: Any) -> list[Chosen]:
+                given = (self.policy, self.problem, state, offer, count, distinct)
+                return scoring.several(*given, noise)
+
+            now, offer, state, found = self._asked(arms, round, several)
             decisions = []
             for chosen in found:
                 name, row = self._called(offer, chosen)
@@ -236,8 +226,8 @@ class Agent(Core):
 
         Args:
             decision: what `ask` returned, or its id.
-            reward: a finite number; for the Kalman Oracle the rewards of all k arms. None: no
-                reward is known, which is how every decision starts.
+            reward: a finite number, or True or False, such as a click; for the Kalman Oracle the
+                rewards of all k arms. None: not known, which is how every decision starts.
 
         Returns:
             "learned"; or, where nothing changes, "missing": there is no reward yet; "duplicate":
@@ -288,8 +278,8 @@ class Agent(Core):
 
         Args:
             log: a mapping or table with columns ``arm``, ``reward`` and perhaps ``round``; rows of
-                (round, arm, reward); or a `Log` of one sequence. A reward of None or NaN is
-                missing.
+                (round, arm, reward), or mappings; or a `Log` of one sequence. A reward of None or
+                NaN is missing.
 
         Returns:
             How many plays were "learned", "missing" and "too late"; see `tell_play`.
@@ -320,8 +310,8 @@ class Agent(Core):
 
         Args:
             name: a name that no other arm has.
-            features: d numbers; None: they are not known. The arm then gets a state of its own, a
-                level that drifts as the other arms' rewards do on average (`changes.with_level`).
+            features: d numbers; None: they are not known. The arm then gets a level of its own,
+                which drifts, and lies as far off, as the other arms' do (`changes.with_level`).
 
         A Kalman policy keeps its belief. Any other policy computes its state again from the rewards
         that the agent keeps (see ``memory``).
@@ -330,7 +320,11 @@ class Agent(Core):
             changes.add_arm(self, name, features)
 
     def remove_arm(self, name: Name) -> None:
-        """Stop offering an arm. The agent keeps what it learned and its open decisions."""
+        """Stop offering an arm. Its open decisions can still be told.
+
+        A Kalman policy keeps its belief. Any other policy computes its state again from the rewards
+        that the agent keeps (see ``memory``).
+        """
         with self._lock:
             changes.remove_arm(self, name)
 
@@ -398,4 +392,4 @@ class Agent(Core):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy an agent as the text that `to_json` writes."""
-        return stored.revived, (type(self), self.to_json(), stored.portable(self.policy))
+        return stored.revived, (type(self), self.to_json(), self.policy)

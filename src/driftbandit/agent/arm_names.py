@@ -30,6 +30,8 @@ class ArmNames:
         self.all: Sequence[Name] = range(arms)
         """The names in the order of rows."""
         self._rows: dict[Name, int] | None = None
+        self._texts: dict[str, int] | None = None
+        """Rows by names as files hold them, once they are asked for."""
         if names is not None:
             self.all = checked_names(names, arms)
             self._rows = {name: row for row, name in enumerate(self.all)}
@@ -52,9 +54,9 @@ class ArmNames:
 
     def find(self, name: Any) -> int | None:
         """The row of the arm with that name; None: there is none."""
-        if isinstance(name, np.integer):
+        if isinstance(name, int | np.integer) and not isinstance(name, bool):
             name = int(name)
-        if type(name) is not int and not isinstance(name, str):
+        elif not isinstance(name, str):
             return None
         if self._rows is not None:
             return self._rows.get(name)
@@ -70,12 +72,16 @@ class ArmNames:
 
     def by_text(self, name: Any) -> int:
         """The row of the arm whose name reads the same: files hold "5" where an arm is 5."""
-        if isinstance(name, str) and self.plain and name.isdecimal():
-            return self.row(int(name))
-        for row, own in enumerate(() if self.plain else self.all):
-            if str(own) == str(name):
-                return row
-        return self.row(name)
+        found = None
+        if self._rows is None:
+            short = isinstance(name, str) and len(name) <= len(str(len(self.all)))
+            if short and name.isdecimal() and str(int(name)) == name:  # "02" is no arm's name
+                found = self.find(int(name))
+        elif isinstance(name, str | int | np.integer) and not isinstance(name, bool):
+            if self._texts is None:
+                self._texts = {str(own): row for row, own in enumerate(self.all)}
+            found = self._texts.get(str(name))
+        return self.row(name) if found is None else found
 
     def rows(self, names: Sequence[Any] | np.ndarray, argument: str = "arms") -> np.ndarray:
         """The rows of several arms."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from driftbandit.policies import Policy, Problem
 from driftbandit.policies.base import first_best
 from driftbandit.system import Name, checked_names
 
-__all__ = ["Choice", "Chosen", "by_columns", "choose", "screen_of"]
+__all__ = ["Choice", "Chosen", "by_columns", "choose", "new_arms", "screen_of"]
 
 BLOCK = 8192
 """Arms scored at a time: their products stay in the cache."""
@@ -59,15 +59,21 @@ class Choice(NamedTuple):
             problem: the policy's.
             fixed: whether features of other arms are refused.
         """
-        if isinstance(arms, Mapping):
+        if isinstance(arms, Set | ValuesView | Iterator):
+            raise errors.InvalidInput("arms", f"is a {type(arms).__name__}", "give a list")
+        if isinstance(arms, Mapping) and arms:
             labels = checked_names(arms, len(arms), "arms")
-            return cls(_new(list(arms.values()), policy, problem, fixed), new=True, labels=labels)
+            return cls(
+                new_arms(list(arms.values()), policy, problem, fixed), new=True, labels=labels
+            )
         try:
             given = np.asarray(arms)
         except ValueError:  # ragged
-            given = np.empty(0, object)
+            given = np.empty((), object)
+        if isinstance(arms, Mapping) or given.shape == (0,):
+            raise errors.InvalidInput("arms", "is empty", names.remedy())
         if given.ndim == 2:
-            return cls(_new(arms, policy, problem, fixed), new=True)
+            return cls(new_arms(arms, policy, problem, fixed), new=True)
         if given.ndim != 1 or given.dtype.kind not in ("iu" if names.plain else "iuUO"):
             what = "indices" if names.plain else "names"
             raise errors.InvalidInput(
@@ -76,8 +82,6 @@ class Choice(NamedTuple):
                 f"give {what} of the agent's arms, or rows of features",
             )
         k = len(problem.arms)
-        if not given.size:
-            raise errors.InvalidInput("arms", "is empty", names.remedy())
         if not names.plain:
             given = names.rows(arms)  # not those of the array, whose numbers may have become text
         elif given.min() < 0 or given.max() >= k:
@@ -98,15 +102,18 @@ def _outside(given: np.ndarray, k: int) -> int:
     return int(given[(given < 0) | (given >= k)][0])
 
 
-def _new(arms: Any, policy: Policy, problem: Problem, fixed: bool) -> np.ndarray:
+def new_arms(
+    arms: Any, policy: Policy, problem: Problem, fixed: bool, argument: str = "arms"
+) -> np.ndarray:
+    """Rows of arms that are none of the agent's own, if the policy can play such."""
     if not policy.reads_features:
         problem_ = f"are new, and {policy.name} keeps a score for each of its own arms"
-        raise errors.InvalidInput("arms", problem_, "choose a policy that reads features")
+        raise errors.InvalidInput(argument, problem_, "choose a policy that reads features")
     policy.check_count(len(arms))
     if fixed:
         problem_ = "are new, and what they pay beside their features is not known"
-        raise errors.InvalidInput("arms", problem_, "refit without offsets")
-    return checked_arms(arms, problem.model)
+        raise errors.InvalidInput(argument, problem_, "refit without offsets")
+    return checked_arms(arms, problem.model, argument)
 
 
 class Chosen(NamedTuple):

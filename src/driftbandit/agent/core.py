@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent import history, learning, unit_vectors
 from driftbandit.agent.arm_names import ArmNames
-from driftbandit.agent.choosing import Choice, Chosen, screen_of
+from driftbandit.agent.choosing import Choice, Chosen, choose, new_arms, screen_of
 from driftbandit.agent.decision import Decision
 from driftbandit.agent.ledger import Entry, Ledger
 from driftbandit.agent.screening import Screen
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem
-from driftbandit.system import Name
+from driftbandit.system import Name, System, checked_names
 
 if TYPE_CHECKING:
     from driftbandit.agent.refitting import Refit
 
-__all__ = ["LAST_ROUND", "Core"]
+__all__ = ["LAST_ROUND", "Core", "check_model", "unpacked"]
+
+Answer = TypeVar("Answer")
 
 LAST_ROUND = 2**53
 """Rounds beyond it are no longer told apart."""
@@ -36,6 +38,39 @@ class _Backup(NamedTuple):
     fields: dict[str, Any]
     ledger: Ledger
     log: list[Entry]
+    settled: tuple[list[Entry], int]
+    """What a refit under way was given since it began."""
+
+
+def unpacked(model: Any, arms: Any, names: Any) -> tuple[LGDS | None, Any, Any]:
+    """The model, arms and names that an agent is given, of which a System is all three."""
+    if isinstance(model, System):
+        if arms is not None or names is not None:
+            which = "names" if arms is None else "arms"
+            problem = "were given together with a System, which has its own"
+            raise errors.InvalidInput(which, problem, "write Agent(system, policy=…)")
+        return model.model, model.arms, model.names
+    if model is not None:
+        check_model(model)
+    if arms is None:
+        raise errors.InvalidInput("arms", "is missing", "give a k × d array, or a System")
+    return model, arms, names
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is no model, such as the fit that found one."""
+    if not isinstance(model, LGDS | System):
+        problem = f"has type {type(model).__name__}"
+        raise errors.InvalidInput("model", problem, "give an LGDS, or a System, such as fit.system")
+
+
+def _whole_round(round: Any) -> int:
+    whole = isinstance(round, int | np.integer) and not isinstance(round, bool)
+    try:
+        return errors.whole_number(round, "round", low=-LAST_ROUND, high=LAST_ROUND)
+    except errors.InvalidInput as error:
+        remedy = "give one from -2**53 to 2**53" if whole else "give a whole number"
+        raise errors.InvalidInput("round", error.problem, remedy) from None
 
 
 class Core:
@@ -43,6 +78,7 @@ class Core:
 
     policy: Policy
     _names: ArmNames
+    _removed: tuple[Name, ...]
     rounds: int
     seed: int
     window: int
@@ -55,6 +91,7 @@ class Core:
         self._lock = threading.RLock()
         self._saving = threading.Lock()  # so that files are replaced in the order of their states
         self._screen: Screen | None = None
+        self._removed = ()  # names of arms that a new model may have, and that are not to be played
         self.features = arms
         """The arms as they were given; a model learned with offsets reads more of them."""
         constants, state = self.policy.prepare(model, arms, self.rounds)
@@ -78,7 +115,7 @@ class Core:
     # Time.
 
     def _checked_round(self, round: Any) -> int:
-        now = errors.whole_number(round, "round", low=-LAST_ROUND, high=LAST_ROUND)
+        now = _whole_round(round)
         if now < self._now:
             problem = f"is {now}, and time has come to round {self._now}"
             raise errors.InvalidInput("round", problem, "give this round or a later one")
@@ -107,19 +144,42 @@ class Core:
 
     # Asking.
 
-    def _asked(self, arms: Any, round: int | None) -> tuple[int, Choice, Any]:
-        """The round, the arms on offer and the state for a decision."""
+    def _asked(
+        self, arms: Any, round: int | None, chosen: Callable[[Choice, Any], Answer]
+    ) -> tuple[int, Choice, Any, Answer]:
+        """The round, the arms on offer, the state and what is chosen; an error changes nothing."""
         now = self.round if round is None else round
         if round is not None or now > LAST_ROUND:
             now = self._checked_round(now)
         offer = self._offer(arms)
-        state = self._ledger.at(now)
+        begins = not self._decided and self._untouched()
+        state = self._ledger.state if begins else self._ledger.at(now)
         if self._unstable:
             self._check_reach(now, state)
-        if self._settle(now):
-            offer = self._offer(arms)  # a new model may read its arms otherwise
-            state = self._ledger.at(now)
-        return now, offer, state
+        options, kept = self.refit_options, None
+        if options and not options.background and self._until_refit <= len(self._ledger):
+            kept = self._backup()  # a refit may come before this decision
+            if self._settle(now):
+                offer = self._offer(arms)  # a new model may read its arms otherwise
+                state = self._ledger.at(now)
+        try:
+            found = chosen(offer, state)
+        except BaseException:
+            if kept is not None:
+                self._restore(kept)
+            raise
+        if begins:
+            self._base = self._ledger.round = now  # where time begins
+        if kept is None:
+            self._settle(now)
+        return now, offer, state, found
+
+    def _choose(self, offer: Choice, state: Any) -> Any:
+        """One arm; on the sphere a vector and its figures."""
+        noise = self._noise(len(offer.arms))
+        if self.on_sphere:
+            return unit_vectors.choose(self.policy, self.problem, state, noise)
+        return choose(self.policy, self.problem, state, offer, noise, self._screen_of(offer))
 
     def _offer(self, arms: Any) -> Choice:
         if arms is None:
@@ -172,11 +232,11 @@ class Core:
             rng.random(shape) if noise.law == "uniform" else rng.standard_normal(shape)
         )
 
-    # RefitTask.
+    # Telling.
 
     def _entry(self, decision: Decision | int) -> Entry | None:
         """The open decision; None where it is settled."""
-        remedy = "tell what ask returned"
+        remedy = "tell what ask returned, or its id"
         id_: Any = decision.id if isinstance(decision, Decision) else decision
         if isinstance(id_, np.integer):
             id_ = int(id_)
@@ -208,13 +268,17 @@ class Core:
         self, round: Any, arm: Any, reward: Any, features: Any = None, *, by_text: bool = False
     ) -> Entry:
         """A play that somebody else chose, checked."""
-        round = errors.whole_number(round, "round", low=-LAST_ROUND, high=LAST_ROUND)
+        round = _whole_round(round)
         row = None
+        if self.on_sphere and features is not None:
+            problem = "were given, and the agent plays on the sphere"
+            raise errors.InvalidInput("features", problem, "give the vector as arm")
         if self.on_sphere:
             row, arm = unit_vectors.checked(arm, self.problem.model.states), 0
         elif features is not None:
-            offer = Choice.of({arm: features}, self._names, self.policy, self.problem, self._fixed)
-            row, arm = offer.arms[0], offer.labels[0]  # type: ignore[index]
+            (arm,) = checked_names([arm], 1, "arm")
+            row = errors.matrix(features, "features", shape=(self.problem.model.states,))
+            row = new_arms([row], self.policy, self.problem, self._fixed, "features")[0]
         elif by_text and self._names.find(arm) is None:
             arm = self._names.by_text(arm)
         else:
@@ -227,6 +291,8 @@ class Core:
     def _checked_reward(self, reward: Any) -> Any:
         if self.policy.sees_all_rewards:
             return errors.matrix(reward, "reward", shape=(len(self.problem.arms),))
+        if isinstance(reward, bool | np.bool):  # a click
+            return float(reward)
         return errors.number(reward, "reward")
 
     def _settle(self, now: int) -> bool:
@@ -268,11 +334,15 @@ class Core:
 
     def _backup(self) -> _Backup:
         fields = {name: getattr(self, name) for name in _CHANGING}
-        return _Backup(fields, self._ledger.copy(), list(self._log))
+        task = self._learning
+        settled = ([], 0) if task is None else (list(task.later), task.counted)
+        return _Backup(fields, self._ledger.copy(), list(self._log), settled)
 
     def _restore(self, backup: _Backup) -> None:
         for name, value in backup.fields.items():
             setattr(self, name, value)
+        if self._learning is not None:
+            self._learning.later, self._learning.counted = backup.settled
         self._ledger = backup.ledger
         self._log.clear()
         self._log.extend(backup.log)
@@ -280,6 +350,7 @@ class Core:
 
 _CHANGING = (
     "_names",
+    "_removed",
     "features",
     "problem",
     "round",

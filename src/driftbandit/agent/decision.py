@@ -30,7 +30,7 @@ class _Decision(NamedTuple):
 
 
 class Decision(_Decision):
-    """What to play in a round."""
+    """What to play in a round; `to_dict` gives what JSON can hold."""
 
     __slots__ = ()
 

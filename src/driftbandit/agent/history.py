@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,8 @@ def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
 
     Args:
         log: a mapping or table of columns ``arm``, ``reward`` and perhaps ``round``; rows of
-            (round, arm, reward); or a `Log` of one sequence, or a `Sequence`, of `identify`.
+            (round, arm, reward), or mappings of these names; or a `Log` of one sequence, or a
+            `Sequence`, of `identify`.
 
     Example:
         >>> rows_of({"arm": ["left", "right"], "reward": [0.5, None]})
@@ -52,7 +54,13 @@ def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
     rows = []
     for number, row in enumerate(log):
         try:
-            round_, arm, reward = row
+            if isinstance(row, Mapping):
+                round_, arm, reward = row.get("round"), row["arm"], row["reward"]
+            else:
+                round_, arm, reward = row
+        except KeyError as error:
+            problem = f"row {number} has no {error.args[0]!r}"
+            raise errors.InvalidInput("log", problem, REMEDY) from None
         except (TypeError, ValueError):
             problem = f"row {number} is {errors.printable(repr(row)[:60])}"
             raise errors.InvalidInput("log", problem, REMEDY) from None
@@ -151,4 +159,6 @@ def _insert_settled(agent: Core, late: list[Entry]) -> None:
 def reward_of(reward: Any) -> Any:
     """The reward of a log's row: None where there is none."""
     is_nan = isinstance(reward, float | np.floating) and np.isnan(reward)
-    return None if reward is None or is_nan else reward
+    pandas = sys.modules.get("pandas")
+    is_na = pandas is not None and reward is getattr(pandas, "NA", None)
+    return None if reward is None or is_nan or is_na else reward

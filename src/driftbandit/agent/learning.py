@@ -1,7 +1,8 @@
-"""RefitTask an agent's model while it decides: on a snapshot of its log, swapped in when done."""
+"""Learn an agent's model while it decides: on a snapshot of its log, swapped in when done."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from typing import TYPE_CHECKING, Any
@@ -68,17 +69,15 @@ def run_scheduled(agent: Core) -> bool:
 
 
 def _run_without_error(agent: Core, task: RefitTask) -> None:
-    try:
-        run(agent, task)
-    except Exception as error:  # whatever it is, decisions go on with the present model
-        with agent._lock:
-            if agent._learning is None:  # neither dropped nor replaced by another refit
-                agent.refit_failure = str(error) or type(error).__name__
-        log.warning("the model could not be learned anew: %s", error)
+    with contextlib.suppress(Exception):  # whatever it is, decisions go on with the present model
+        run(agent, task, scheduled=True)
 
 
-def run(agent: Core, task: RefitTask) -> None:
-    """Learn the model, filter the log under it, and swap it in unless the task was dropped."""
+def run(agent: Core, task: RefitTask, *, scheduled: bool = False) -> None:
+    """Learn the model, filter the log under it, and swap it in unless the task was dropped.
+
+    If it fails and was ``scheduled``, the agent says why, unless the task was dropped meanwhile.
+    """
     options, policy = agent.refit_options, agent.policy
     assert options is not None
     try:
@@ -98,6 +97,12 @@ def run(agent: Core, task: RefitTask) -> None:
                     _swap(agent, problem, state, round_, task.base)
                     return
             state, round_ = refolded(policy, problem, state, round_, more)
+    except Exception as error:
+        with agent._lock:
+            if scheduled and agent._learning is task:
+                agent.refit_failure = str(error) or type(error).__name__
+                log.warning("the model could not be learned anew: %s", error)
+        raise
     finally:
         with agent._lock:
             if agent._learning is task:
@@ -113,6 +118,7 @@ def _swap(agent: Core, problem: Problem, state: Any, round: int, base: int) -> N
         agent._base = base
         agent._change(problem, state, round)
         agent._check_reach(agent.round)
+        agent._ledger.at(agent.round)  # a policy that cannot take the rewards fails here
     except BaseException:
         agent._restore(backup)
         raise

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from driftbandit import errors
 from driftbandit.arrays import Array
 from driftbandit.policies import Policy, Problem
 from driftbandit.policies.base import check_kinds
@@ -26,7 +27,7 @@ __all__ = ["Entry", "Ledger", "fold", "refolded"]
 class Entry:
     """One play and, once it is known, what it paid."""
 
-    __slots__ = ("after", "arm", "before", "id", "reward", "round", "row")
+    __slots__ = ("after", "arm", "before", "id", "noted", "removed", "reward", "round", "row")
 
     def __init__(
         self, id_: int | None, round_: int, arm: Any, row: Array | None, reward: Any = None
@@ -37,8 +38,12 @@ class Entry:
         """The arm's row among the agent's own; with ``row``: what the user calls it."""
         self.row = row
         """The features that were played, where they are none of the agent's own arms."""
+        self.removed = False
+        """Whether they are of an arm that was the agent's own."""
         self.reward = reward
         """None: not known."""
+        self.noted = False
+        """Whether the reward came late, and no state was computed with it yet."""
         self.before: Any = None
         """The state in this round, before the reward."""
         self.after: Any = None
@@ -100,7 +105,7 @@ class Ledger:
 
     def at(self, round: int) -> Any:
         """The state in a round that is not before the newest decision's."""
-        self._refresh()
+        self.refresh()
         if self._open:
             newest = self._open[-1]
             return self.waited(newest.after, round - newest.round)
@@ -117,18 +122,25 @@ class Ledger:
         return self._by_id.get(id_)
 
     def learn(self, entry: Entry, reward: Any) -> None:
-        """Note what an open decision paid."""
+        """Note what an open decision paid.
+
+        A reward that comes late is tried on the state that was known in its round, so that one
+        that the policy cannot take is refused; the states from there on are computed when they are
+        needed, once for all rewards that came until then.
+        """
         entry.reward = reward
+        try:
+            after = fold(self.policy, self.problem, entry.before, entry)
+            if not self._checked:
+                check_kinds(entry.before, after)
+                self._checked = True
+        except BaseException:  # a policy that fails has learned nothing
+            entry.reward = None
+            raise
         if self._stale is None and entry is self._open[-1]:
-            try:
-                entry.after = fold(self.policy, self.problem, entry.before, entry)
-                if not self._checked:
-                    check_kinds(entry.before, entry.after)
-                    self._checked = True
-            except BaseException:  # a policy that fails has learned nothing
-                entry.reward, entry.after = None, entry.before
-                raise
+            entry.after = after
             return
+        entry.noted = True
         place = bisect.bisect_left(self._open, entry.round, key=_round)
         while self._open[place] is not entry:  # one of several in its round
             place += 1
@@ -157,7 +169,7 @@ class Ledger:
         """Let go of all decisions before round ``oldest``; they come back, oldest first."""
         settled = []
         if self._open and self._open[0].round < oldest:
-            self._refresh()
+            self.refresh()
             while self._open and self._open[0].round < oldest:
                 entry = self._open.popleft()
                 self.state, self.round = entry.after, entry.round
@@ -178,18 +190,36 @@ class Ledger:
         self._by_id.update((entry.id, entry) for entry in entries if entry.id is not None)
         self._stale = 0 if self._open else None
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
+        """Compute what is out of date; if that fails, forget the late rewards that are to blame."""
         if self._stale is None:
             return
-        state, round_ = self.state, self.round
-        if self._stale > 0:
-            before = self._open[self._stale - 1]
-            state, round_ = before.after, before.round
+        try:
+            self._compute(self._stale)
+        except Exception as error:
+            noted = [entry for entry in self._open if entry.noted]
+            if not noted:
+                raise
+            for entry in noted:
+                entry.reward, entry.noted = None, False
+            which = ", ".join(str(entry.id) for entry in noted)
+            problem = f"told late for decision {which} cannot be learned ({error})"
+            remedy = "it was forgotten; go on, or tell another"
+            raise errors.InvalidInput("reward", problem, remedy) from error
         for entry in itertools.islice(self._open, self._stale, None):
+            entry.noted = False
+        self._stale = None
+
+    def _compute(self, place: int) -> None:
+        """The states from an entry on."""
+        state, round_ = self.state, self.round
+        if place > 0:
+            before = self._open[place - 1]
+            state, round_ = before.after, before.round
+        for entry in itertools.islice(self._open, place, None):
             entry.before = self.waited(state, entry.round - round_)
             entry.after = fold(self.policy, self.problem, entry.before, entry)
             state, round_ = entry.after, entry.round
-        self._stale = None
 
 
 def refolded(

@@ -1,4 +1,4 @@
-"""RefitTask the model anew from what an agent has seen itself."""
+"""Learn the model anew from what an agent has seen itself."""
 
 from __future__ import annotations
 

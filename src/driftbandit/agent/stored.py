@@ -25,13 +25,14 @@ from driftbandit.agent.ledger import Entry, Ledger, fold
 from driftbandit.agent.refitting import Refit
 from driftbandit.files import write_whole
 from driftbandit.kalman import Belief
-from driftbandit.policies import Policy, Problem, available, make
+from driftbandit.policies import Policy, Problem, make
 from driftbandit.sphere.offer import SPHERE
+from driftbandit.system import checked_names
 
 if TYPE_CHECKING:
     from driftbandit.agent.agent import Agent
 
-__all__ = ["FORMAT", "portable", "read", "revived", "save", "text_of", "written"]
+__all__ = ["FORMAT", "read", "revived", "save", "text_of", "written"]
 
 FORMAT = 3
 """Version of the stored state."""
@@ -43,6 +44,7 @@ REMEDY = "give what Agent.to_json or Agent.save wrote"
 def written(agent: Agent) -> str:
     """The whole agent as text; an agent that could not be read back is refused."""
     ledger, options = agent._ledger, agent.refit_options
+    ledger.refresh()  # late rewards that the policy cannot take are not stored
     inside = {
         "policy": agent.policy.name,
         "parameters": dict(agent.policy.parameters),
@@ -54,6 +56,7 @@ def written(agent: Agent) -> str:
         "sphere": agent.on_sphere,
         "model": model_file.to_document(agent.problem.model, agent.problem.arms),
         "names": None if agent._names.plain else list(agent._names.all),
+        "removed": list(agent._removed),
         "features": None if agent.features is agent.problem.arms else agent.features.tolist(),
         "round": agent.round,
         "now": agent._now,
@@ -104,19 +107,7 @@ def save(agent: Agent, path: str | Path) -> None:
         write_whole(target, agent.to_json().encode())
 
 
-def portable(policy: Policy) -> Policy | None:
-    """The policy, to travel with a stored agent; None: it is made again from its name."""
-    if policy.name in available():
-        made = make(policy.name, **policy.parameters)
-        if all(
-            getattr(made, part) is getattr(policy, part)
-            for part in ("choose", "update", "scores", "observe", "wait")
-        ):
-            return None
-    return policy
-
-
-def revived(cls: Any, text: str, policy: Policy | None) -> Any:
+def revived(cls: Any, text: str, policy: Policy) -> Any:
     """The agent that was pickled or copied."""
     return read(cls, text, policy)
 
@@ -240,6 +231,10 @@ def _agent(cls: Any, stored: Mapping[str, Any], policy: str | Policy | None) -> 
     )
     agent.round, agent._now = _whole(stored, "round"), _whole(stored, "now")
     agent._base, agent._decided = _whole(stored, "base"), _whole(stored, "decided", low=0)
+    removed = stored.get("removed", [])  # absent in files of older versions
+    if not isinstance(removed, list):
+        raise errors.InvalidInput("removed", f"is {removed!r:.60}", REMEDY)
+    agent._removed = checked_names(removed, len(removed), "removed")
     open_ = [_entry(agent, row) for row in stored["open"]]
     log = [_entry(agent, row) for row in stored["log"]]
     _check_time(agent, open_, log)
@@ -303,13 +298,15 @@ def _policy(stored: Mapping[str, Any], given: str | Policy | None) -> Policy:
 def _row(entry: Entry) -> list[Any]:
     row = None if entry.row is None else entry.row.tolist()
     reward = entry.reward if isinstance(entry.reward, float) else _plain(entry.reward)
-    return [entry.id, entry.round, entry.arm, row, reward]
+    fields = [entry.id, entry.round, entry.arm, row, reward]
+    return [*fields, True] if entry.removed else fields
 
 
 def _entry(agent: Agent, stored: Any) -> Entry:
-    if not isinstance(stored, list) or len(stored) != 5:
+    removed = isinstance(stored, list) and len(stored) == 6 and stored[5] is True
+    if not isinstance(stored, list) or len(stored) != 5 + removed:
         raise errors.InvalidInput("decision", f"is {stored!r:.60}", REMEDY)
-    id_, round_, arm, row, reward = stored
+    id_, round_, arm, row, reward = stored[:5]
     if id_ is not None:
         errors.whole_number(id_, "id", low=0, high=LAST_ROUND)
     errors.whole_number(round_, "round", low=-LAST_ROUND, high=LAST_ROUND)
@@ -323,7 +320,9 @@ def _entry(agent: Agent, stored: Any) -> Entry:
         row = errors.matrix(row, "row", shape=(agent.problem.arms.shape[1],))
     if reward is not None:
         reward = agent._checked_reward(reward)
-    return Entry(id_, round_, arm, row, reward)
+    entry = Entry(id_, round_, arm, row, reward)
+    entry.removed = removed and row is not None
+    return entry
 
 
 def _plain(state: Any) -> Any:
