@@ -618,6 +618,7 @@ BAD = {
     "absent": (["absent.toml"], "model file: cannot read absent.toml (No such file"),
     "folder": (["."], "model file: cannot read . (Is a directory)"),
     "not JSON": (["bad.json"], "model file: bad.json is not JSON"),
+    "a log": (["bad.json"], "if it is a log, run driftbandit fit on it first"),
     "unstable": (["grows.toml"], "transition: has spectral radius 2, so there is no stationary"),
     "runs": (["good.toml", "--runs", "0"], "runs: is 0"),
     "suffix": (["good.toml", "--html", "page.pdf"], "--html: is page.pdf; end it in .html"),

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+import scipy.optimize
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 import driftbandit as db
-from driftbandit.identify import em, fit, learning, one_step, own, starts
+from driftbandit.identify import doubts, em, fit, learning, one_step, own, starts
 from driftbandit.identify.grid import data_of
 from driftbandit.identify.log import Log, Sequence
+from driftbandit.identify.selection import Candidate
 from driftbandit.identify.units import Units
 
 
@@ -167,6 +169,32 @@ def test_scores_are_in_the_units_of_the_log(found):
     np.testing.assert_allclose(scores[:2], found.selection.scores[:2], atol=1e-3)
     # All but the first fifth of the rewards are scored: about as likely as the log as a whole.
     assert max(moved.selection.scores) == pytest.approx(moved.log_likelihood / 300, abs=0.15)
+
+
+def test_a_line_search_without_a_gain_is_at_rest(monkeypatch):
+    """SciPy calls that abnormal; more iterations would not help."""
+    log = drifting(40, arms=1)
+    ends = iter([1.0, 1e-9])
+
+    def minimize(loss, begin, *, callback, **_):
+        value, gain = loss(begin)[0], next(ends)
+        for better in (value - 5, value - 5 - gain):
+            callback(scipy.optimize.OptimizeResult(fun=better))
+        return scipy.optimize.OptimizeResult(x=begin, status=2, success=False)
+
+    monkeypatch.setattr(own.scipy.optimize, "minimize", minimize)
+    assert not own.learn(plays(log, 1), "constant").converged
+    assert own.learn(plays(log, 1), "constant").converged
+
+
+def test_more_iterations_are_no_remedy_where_none_are_taken():
+    log = Log((Sequence([0, 1, 2], [0, 0, 0], [1.0, 2.0, 1.5]),), ("0",))
+    found = fit(log, starts=1, iterations=2)
+    options = em.Options("free", True, False, True)
+    for kind, said in ((found.kind, False), (Candidate("free", 1), True)):
+        words = doubts.said(found.parameters, data_of(log), log, False, kind, False, 0.0, options)
+        assert any("more iterations" in word for word in words) == said
+    assert found.summary() == "The arm drifts (1 state)."
 
 
 @pytest.mark.parametrize(("shift", "scale"), [(1e7, 1.0), (-40.0, 1e-6)])

@@ -124,7 +124,10 @@ def load_model(path: str | Path) -> System:
         raise _wrong(f"{name} is nested too deep", "a matrix is a list of rows") from None
     except ValueError as error:
         problem = f"{name} is not {format_} ({errors.printable(str(error))})"
-        raise _wrong(problem, f"write {', '.join(REQUIRED)} as {format_}") from None
+        remedy = f"write {', '.join(REQUIRED)} as {format_}"
+        if format_ == "JSON":
+            remedy += "; if it is a log, run driftbandit fit on it first"
+        raise _wrong(problem, remedy) from None
 
 
 def save_model(system: System, path: str | Path) -> None:

@@ -97,8 +97,8 @@ def command(
     prior: Annotated[
         float | None,
         typer.Option(
-            help="Rounds of a state that forgets at once, imagined beside the log's, so that a "
-            "free transition does not follow the noise of a short log; 0: none.",
+            help="Pulls a free transition towards forgetting, as strongly as this many extra "
+            "rounds; 0: off.",
             show_default="d²/5",
         ),
     ] = None,

@@ -39,7 +39,7 @@ EXAMPLES = """
 **Examples**
 
     driftbandit replay flights --plot flights.png
-    driftbandit replay clicks.csv --policies "idea, ucb, oful" --baseline ucb
+    driftbandit replay clicks.csv --policies "idea, ucb, oful"
     driftbandit replay clicks.parquet --arms features.csv --train 0.3
     driftbandit replay french --states 2 --json > french.json
 """
@@ -247,7 +247,7 @@ def _words(result: Replay) -> list[str]:
     if told.differences is not None:
         share += f", and {_percent(told.differences)} of what arms differ by in a round"
     said = [
-        f"Model of {result.fit.states} states, learned from {result.train_rounds} rounds, which "
+        f"{_model(result.fit.states)}, learned from {result.train_rounds} rounds, which "
         f"were played {how}. {share}.",
         f"−: mean reward minus that of {result.baseline}, and its interval. ▲ better, ▼ worse, ≈ "
         "no difference seen, ? too few rounds. Intervals: bootstrap of blocks of rounds.",
@@ -256,6 +256,12 @@ def _words(result: Replay) -> list[str]:
     if result.logged:
         said.append("matched: rounds in which the choice was the logged arm, which alone count.")
     return said
+
+
+def _model(states: int) -> str:
+    if not states:
+        return "A model without drift"
+    return f"Model of {states} states" if states > 1 else "Model of 1 state"
 
 
 def _yardsticks(result: Replay) -> str:

@@ -48,7 +48,7 @@ def said(
         found.append("Too few rewards to choose the number of states: there is one.")
     if not data.rewards.any():
         found.append("All rewards are zero: what was found is the start's, not the log's.")
-    elif not converged:
+    elif not converged and shared:
         found.append("The likelihood was still rising: give more iterations.")
     elif kind.kind == "constant":
         found.append(f"{NOTHING} No drift shows in this log.")

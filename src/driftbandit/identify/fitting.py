@@ -138,7 +138,7 @@ def fit(
         >>> log = {"round": range(300), "arm": ["a"] * 300, "reward": rewards}
         >>> found = fit(log, iterations=20, starts=1)
         >>> found.summary()
-        'Each arm drifts by itself, all equally far and fast (1 state). No other model came close.'
+        'The arm drifts (1 state). No other model came close.'
     """
     structure = None if structure is None else _name(structure)
     starts = errors.whole_number(starts, "starts", low=1)

@@ -37,6 +37,10 @@ LEAST_STD = 1e-5
 """Least σ in units of the rewards' spread."""
 LONGEST = 1e15
 """Most rounds of memory: f must stay below 1."""
+ABNORMAL = 2
+"""What SciPy says where a line search finds nothing better."""
+LEAST_GAIN = 1e-6
+"""A last gain, as a share of the likelihood, that counts as rest."""
 STARTS = (3.0, 30.0)
 """Memories to climb from, in times between plays."""
 
@@ -179,7 +183,10 @@ def _climb(
     end = scipy.optimize.minimize(
         loss, begin, jac=True, bounds=bounds[:size], callback=keep, options=options
     )
-    return Found(kind, np.asarray(end.x), path, bool(end.success))
+    # Close to the top, rounding may leave the line search without a step that gains anything.
+    gain = path[-1] - path[-2] if len(path) > 1 else math.inf
+    rest = end.success or (end.status == ABNORMAL and gain <= LEAST_GAIN * (1 + abs(path[-1])))
+    return Found(kind, np.asarray(end.x), path, bool(rest))
 
 
 def law_of(found: Found, arms: int, offsets: bool) -> Law:

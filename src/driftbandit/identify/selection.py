@@ -70,6 +70,8 @@ class Candidate(NamedTuple):
         count = f"{self.states} states" if self.states != 1 else "1 state"
         if self.kind == "constant":
             return "No drift: each arm pays around a constant of its own."
+        if self.kind == "alike" and self.states == 1:
+            return "The arm drifts (1 state)."
         if self.kind == "alike":
             return f"Each arm drifts by itself, all equally far and fast ({count})."
         if self.kind == "apart":

@@ -148,7 +148,8 @@ def _table(data: Any, names: Any, called: Any, step: Any) -> Table:
         return _of_log(as_log(data, names, columns=called, step=step))
     if called or step:
         problem = "was given, and the data is not a log"
-        raise errors.InvalidInput("columns" if called else "step", problem, "leave it out")
+        given = "columns" if called else "step (--round-step)"
+        raise errors.InvalidInput(given, problem, "leave it out")
     if isinstance(data, Table):
         return data if names is None else _ordered(data, names)
     if columns:
