@@ -709,7 +709,7 @@ def compiled(monkeypatch):
         calls.append(job)
         raise RuntimeError("compiling")
 
-    monkeypatch.setattr(engine, "_compile", stop)
+    monkeypatch.setattr(engine, "compiled", stop)
     return calls
 
 
