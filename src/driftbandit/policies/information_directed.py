@@ -83,7 +83,7 @@ def shares(regret: Array, information: Array) -> tuple[Array, Array]:
     more, regret_b = regret[:, None] - regret[None, :], regret[None, :]
     richer, rich_b = information[:, None] - information[None, :], information[None, :] + LEAST
     # Equal arms differ by rounding; divided by that, their share would be anything.
-    more_told = abs(more) > _rounding(more) * xp.max(regret)
+    more_told = abs(more) > _rounding(more) * xp.max(abs(regret))
     richer_told = abs(richer) > _rounding(richer) * (xp.max(information) + LEAST)
     one = xp.ones((), dtype=regret.dtype)
     inside = regret_b / xp.where(more_told, more, one)
@@ -91,8 +91,8 @@ def shares(regret: Array, information: Array) -> tuple[Array, Array]:
     inside = xp.where(more_told & richer_told, xp.clip(inside, 0.0, 1.0), 0.0)
 
     def ratio(q: Array) -> Array:
-        mean = regret_b + q * more
-        return mean * mean / (rich_b + q * richer)
+        mean = (1 - q) * regret_b + q * regret[:, None]  # exact at both ends
+        return mean * mean / ((1 - q) * rich_b + q * (information[:, None] + LEAST))
 
     share, least = inside, ratio(inside)
     for end in (0.0, 1.0):
