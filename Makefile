@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-NUMBERS := simulate every_policy beyond rivals beliefs em
+NUMBERS := simulate every_policy rivals
 LIGHT := agent agent_history agent_hostile agent_kill agent_machine agent_names agent_threads \
   agent_troubles constants discounted families huge kalman light lower_bounds metric mistakes \
   model model_file schedule statistics steady_state system
