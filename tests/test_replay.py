@@ -16,6 +16,7 @@ from driftbandit.identify import Arms, Log, Sequence, learning
 from driftbandit.policies import make
 from driftbandit.replays import Table, as_table, datasets, pictures, replay, yardsticks
 from driftbandit.replays.basis import measured
+from driftbandit.replays.play import POLICIES
 from driftbandit.statistics import block_interval
 
 NAN = float("nan")
@@ -55,7 +56,8 @@ def test_table_of_a_log():
     log = Log((Sequence([3, 3, 5, 5, 5], [0, 1, 1, 0, 1], [1.0, 2.0, 3.0, NAN, 5.0]),), ("a", "b"))
     table = as_table(log)
     assert table.names == ("a", "b")
-    np.testing.assert_array_equal(table.rewards, [[1, 2], [NAN, NAN], [NAN, 4]])
+    np.testing.assert_array_equal(table.rewards, [[1, 2], [NAN, 4]])
+    assert table.times.tolist() == [0, 2]
     assert not table.logged
     assert as_table(table) is table
 
@@ -65,7 +67,8 @@ def test_tables_from_everything_else(tmp_path):
     path.write_text("round,arm,reward\n0,x,1\n1,y,2\n2,x,\n3,y,4\n")
     table = as_table(str(path))
     assert table.logged
-    np.testing.assert_array_equal(table.rewards, [[1, NAN], [NAN, 2], [NAN, NAN], [NAN, 4]])
+    np.testing.assert_array_equal(table.rewards, [[1, NAN], [NAN, 2], [NAN, 4]])
+    assert table.times.tolist() == [0, 1, 3]
     arms = tmp_path / "arms.csv"
     arms.write_text("arm,size\ny,2\nx,1\n")
     table = as_table(str(path), features=str(arms))
@@ -94,7 +97,7 @@ def test_tables_from_everything_else(tmp_path):
             {"sequence": ["a", "b"], "round": [0, 0], "arm": ["x", "y"], "reward": [1, 2]},
             "holds 2 sequences",
         ),
-        ({"round": [0, 10**9], "arm": ["a", "b"], "reward": [1, 2]}, "spans 1000000001 rounds"),
+        ({"round": [0, 10**9], "arm": ["a", "b"], "reward": [1, 2]}, "leaves 1 of 2 rounds"),
         ([[1.0, 2.0]] * 3, "train: leaves 1 of 3 rounds"),
     ],
 )
@@ -123,6 +126,47 @@ def test_wrong_options_are_named_before_any_work(options, words):
 
 
 # Playing
+
+
+@pytest.mark.parametrize("logged", [False, True])
+def test_empty_rounds_cost_nothing_and_change_nothing(logged):
+    """A table with empty rows, and the same as a log whose rounds leave them out."""
+    wide = drifting(seed=5, gaps=0.1)
+    wide[[20, 21, 22, 55, 56]] = NAN
+    if logged:
+        kept = np.random.default_rng(0).integers(wide.shape[1], size=len(wide))
+        wide[np.arange(wide.shape[1]) != kept[:, None]] = NAN
+    rounds, arms = np.nonzero(np.isfinite(wide))
+    first = int(np.isfinite(wide[:40]).any(axis=1).sum())
+    rows = int(np.isfinite(wide).any(axis=1).sum())
+    names = ["idea", "ucb", "discounted_ucb", "sliding_window_ucb", "oful", "discounted_linucb"]
+    both = [
+        replay(data, names, **FAST | {"seeds": 1, "train": share})
+        for data, share in (
+            (wide, 0.5),
+            ({"round": rounds, "arm": arms, "reward": wide[rounds, arms]}, (first + 0.5) / rows),
+        )
+    ]
+    assert both[0].rounds.tolist() == both[1].rounds.tolist()
+    assert both[1].train_rounds == first
+    for name in names:
+        np.testing.assert_array_equal(*(one.played[name].earned for one in both))
+    shares = [one.predictability.rewards for one in both]
+    assert shares[0] == pytest.approx(shares[1], rel=1e-9)
+
+
+def test_unix_seconds_as_rounds():
+    """Three hundred rewards over years of seconds: every policy plays them."""
+    rng = np.random.default_rng(1)
+    log = {
+        "round": 1_500_000_000 + np.cumsum(rng.integers(1, 10**6, size=300)),
+        "arm": rng.integers(3, size=300),
+        "reward": rng.normal(size=300),
+    }
+    result = replay(log, states=1, starts=1, iterations=10, seeds=2)
+    assert set(result.played) == set(POLICIES)
+    assert len(result.rounds) == 150
+    assert result.rounds[-1] == log["round"][-1] - log["round"][0]
 
 
 def test_rewards_add_up_by_an_independent_loop():

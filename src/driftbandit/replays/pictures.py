@@ -59,7 +59,7 @@ def draw(result: Replay) -> Figure:
         span = highest - bottom
         axis.set_ylim(bottom - 0.03 * span, highest + 0.03 * span)
         axis.axhline(0, color="#999999", lw=0.8)
-        rounds = result.rounds - result.train_rounds
+        rounds = result.rounds - result.first_round
         ends = []
         own = [label for label in lines if label in result.played]
         for label, line in lines.items():

@@ -70,7 +70,7 @@ def replay(
         data: "french" or "flights", or anything `as_table` takes: a path, a log, a T × k table.
         policies: names or `Policy` objects; None: `POLICIES`.
         features: k × d, what is known of each arm; None: what arms read is learned too.
-        train: share of the rounds that is the training part, the first ones.
+        train: share of the rounds with data that is the training part, the first ones.
         states: of the model; None: as `identify.fit` chooses.
         warm: whether policies play the training part first; False: they start in the test part.
         seeds: runs of each policy, which are averaged: with random numbers of their own, and
@@ -140,9 +140,11 @@ def replay(
     arms: dict[str, list[np.ndarray]] = {}
     done = 0
     for (label, policy, number), length in zip(runs, rounds, strict=True):
-        agent = Agent(model, rows, policy, rounds=length, seed=seed + number, window=0)
+        waits = table.waits[-length:]
+        horizon = int(waits[1:].sum()) + 1
+        agent = Agent(model, rows, policy, rounds=horizon, seed=seed + number, window=0)
         played = np.empty(length, np.int64)
-        for t, arm in enumerate(_choices(agent, centered[-length:], table.logged)):
+        for t, arm in enumerate(_choices(agent, centered[-length:], waits, table.logged)):
             played[t] = arm
             done += 1
             if done % REPORTED == 0:
@@ -198,9 +200,11 @@ def _baseline(name: Any, chosen: dict[str, Policy], table: Table) -> str | None:
     return errors.closest(name, "baseline", [*chosen, *(LOGGED if table.logged else FULL)])
 
 
-def _choices(agent: Agent, rewards: np.ndarray, logged: bool) -> Iterator[int]:
-    """The arm of each round, −1 where none is on offer; the agent learns on the way."""
-    for row in rewards:
+def _choices(agent: Agent, rewards: np.ndarray, waits: np.ndarray, logged: bool) -> Iterator[int]:
+    """The arm of each row, −1 where none is on offer; the agent learns on the way."""
+    for t, row in enumerate(rewards):
+        if t and waits[t] > 1:
+            agent.advance(int(waits[t]) - 1)  # the decision before passed one round by itself
         offered = np.flatnonzero(np.isfinite(row))
         if not offered.size:
             agent.advance()
@@ -238,7 +242,9 @@ def _result(
         with np.errstate(invalid="ignore"):  # a run without a match
             means = paid.sum(axis=1) / seen.sum(axis=1)
         played[label] = Played(paid.mean(axis=0), seen.mean(axis=0), means, shares)
-    predicted = yardsticks.one_step(found.model, found.arms, centered[0])[first:] + centered[1]
+    predicted = (
+        yardsticks.one_step(found.model, found.arms, centered[0], table.waits)[first:] + centered[1]
+    )
     before = table.rewards[:first]
     counts = np.isfinite(before).sum(axis=0)
     means = np.where(counts > 0, np.nansum(before, axis=0) / np.maximum(counts, 1), centered[1])
@@ -251,7 +257,8 @@ def _result(
         logged=table.logged,
         train_rounds=first,
         test_rounds=len(table) - first,
-        rounds=first + rounds,
+        first_round=int(table.times[first]),
+        rounds=table.times[first:][rounds],
         played=played,
         yardsticks=rows,
         predictability=explained,

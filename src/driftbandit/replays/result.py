@@ -72,7 +72,10 @@ class Replay:
     logged: bool
     """Whether each round shows one arm alone."""
     train_rounds: int
+    """Rounds of the training part, and of the test part; with a log, those it has a reward of."""
     test_rounds: int
+    first_round: int
+    """The test part's first, numbered from the data's first."""
     rounds: np.ndarray
     """The rounds of the test part in which an arm was on offer, numbered from the data's first."""
     played: Mapping[str, Played]

@@ -33,6 +33,8 @@ class Table:
         title: what the data is called.
         unit: of the rewards.
         notes: how the data was read, in sentences.
+        times: the round of each row, T rising whole numbers; None: 0 to T − 1. What lies between
+            two rows passes unseen, at the cost of one step however long it is.
 
     Example:
         >>> nan = float("nan")
@@ -46,6 +48,7 @@ class Table:
     title: str = ""
     unit: str = ""
     notes: tuple[str, ...] = ()
+    times: np.ndarray = None  # type: ignore[assignment]  # None becomes 0 to T − 1
 
     def __post_init__(self) -> None:
         rewards = _rewards(self.rewards)
@@ -65,9 +68,12 @@ class Table:
             problem = f"has rewards of several arms in {several} rounds of {seen}, else of one"
             remedy = "give all arms of every round, or one arm per round"
             raise errors.InvalidInput("data", problem, remedy)
+        times = _times(self.times, len(rewards))
         rewards.setflags(write=False)
+        times.setflags(write=False)
         for field, value in (("rewards", rewards), ("names", names), ("features", features)):
             object.__setattr__(self, field, value)
+        object.__setattr__(self, "times", times)
 
     @property
     def logged(self) -> bool:
@@ -75,8 +81,13 @@ class Table:
         return not (np.isfinite(self.rewards).sum(axis=1) >= 2).any()
 
     def __len__(self) -> int:
-        """T, the rounds."""
+        """T, the rows."""
         return len(self.rewards)
+
+    @property
+    def waits(self) -> np.ndarray:
+        """How many rounds each row lies after the one before it; 0 for the first."""
+        return np.diff(self.times, prepend=self.times[:1])
 
     def __repr__(self) -> str:
         rounds, arms = self.rewards.shape
@@ -84,7 +95,7 @@ class Table:
         return f"Table(rounds={rounds}, arms={arms}, rewards={seen}, logged={self.logged})"
 
     def split(self, train: float) -> int:
-        """The first round after the training part, which takes a share of all rounds.
+        """The first row after the training part, which takes a share of all rows.
 
         Example:
             >>> Table(np.zeros((10, 2))).split(0.75)
@@ -100,10 +111,11 @@ class Table:
         return first
 
     def log(self, first: int, last: int, less: float = 0.0) -> Log:
-        """The rounds from ``first`` to ``last`` (left out) as a log, each reward lowered."""
+        """The rows from ``first`` to ``last`` (left out) as a log, each reward lowered."""
         part = self.rewards[first:last]
-        rounds, arms = np.nonzero(np.isfinite(part))
-        return Log((Sequence(rounds, arms, part[rounds, arms] - less),), self.names)
+        rows, arms = np.nonzero(np.isfinite(part))
+        rounds = self.times[first:last][rows] - self.times[first]
+        return Log((Sequence(rounds, arms, part[rows, arms] - less),), self.names)
 
 
 def as_table(
@@ -175,21 +187,33 @@ def _ordered(table: Table, names: Any) -> Table:
 
 
 def _of_log(log: Log) -> Table:
-    """One row per round, from the first to the last; several plays of an arm are averaged."""
+    """One row per round that has a reward; several plays of an arm are averaged."""
     if len(log.sequences) > 1:
         problem = f"holds {len(log.sequences)} sequences"
         raise errors.InvalidInput("data", problem, "replay one at a time: time is one line")
     one = log.sequences[0]
-    rounds, k = int(one.rounds[-1] - one.rounds[0]) + 1, len(log.names)
-    if rounds * k > LARGEST:
-        problem = f"spans {rounds} rounds of {k} arms"
-        raise errors.InvalidInput("data", problem, "number rounds without large gaps")
     seen = ~np.isnan(one.rewards)
-    place = (one.rounds[seen] - one.rounds[0]) * k + one.arms[seen]
+    times, rows = np.unique(one.rounds[seen], return_inverse=True)
+    rounds, k = len(times), len(log.names)
+    if rounds * k > LARGEST:
+        problem = f"holds {rounds} rounds of {k} arms"
+        raise errors.InvalidInput("data", problem, f"{LARGEST:,} rewards are the most")
+    place = rows * k + one.arms[seen]
     counts = np.bincount(place, minlength=rounds * k)
     sums = np.bincount(place, one.rewards[seen], minlength=rounds * k)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return Table(means.reshape(rounds, k), log.names, notes=log.notes)
+    return Table(means.reshape(rounds, k), log.names, notes=log.notes, times=times - one.rounds[0])
+
+
+def _times(values: Any, rows: int) -> np.ndarray:
+    if values is None:
+        return np.arange(rows)
+    times = np.asarray(values)
+    whole = times.shape == (rows,) and np.issubdtype(times.dtype, np.integer)
+    if not whole or times[0] < 0 or (np.diff(times) <= 0).any():
+        problem = f"are not {rows} rising whole numbers, one for each row of the data"
+        raise errors.InvalidInput("times", problem, "leave them out: rows are then rounds")
+    return times.astype(np.int64)
 
 
 def _rewards(values: Any) -> np.ndarray:

@@ -55,13 +55,14 @@ def fixed(rewards: np.ndarray, arm: int) -> np.ndarray:
     return np.where(np.isfinite(own), own, np.nanmean(rewards, axis=1))
 
 
-def one_step(model: LGDS, arms: np.ndarray, rewards: np.ndarray) -> np.ndarray:
+def one_step(model: LGDS, arms: np.ndarray, rewards: np.ndarray, waits: np.ndarray) -> np.ndarray:
     """Predictions of all arms, one round ahead, by a filter that is told every known reward.
 
     Args:
         model: Γ, Q, σ.
         arms: k × d.
         rewards: T × k, NaN where none is known.
+        waits: T, how many rounds each row lies after the one before it.
 
     Returns:
         T × k.
@@ -69,10 +70,11 @@ def one_step(model: LGDS, arms: np.ndarray, rewards: np.ndarray) -> np.ndarray:
     belief = kalman.prior(model)
     predicted = np.empty_like(rewards)
     for t, row in enumerate(rewards):
+        if t:
+            belief = kalman.predict(belief, model, int(waits[t]))
         predicted[t] = arms @ belief.mean
         for arm in np.flatnonzero(np.isfinite(row)):
             belief = kalman.observe(belief, model, arms[arm], row[arm])
-        belief = kalman.predict(belief, model)
     return predicted
 
 
