@@ -248,6 +248,8 @@ def _from_arrow(array: Any) -> Values:
         pa.types.is_integer(array.type) and not array.null_count
     ):
         return np.asarray(array.to_numpy(zero_copy_only=False))
+    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+        return list(array.cast(pa.timestamp("us", array.type.tz), safe=False).to_pylist())
     if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
         return _moments(np.asarray(array.to_numpy(zero_copy_only=False)))
     try:
