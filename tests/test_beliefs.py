@@ -14,7 +14,7 @@ from engine_paths import states_and_rewards
 POLICIES = db.policies.available()
 FEW = ["kode", "random", "kalman_oracle"]
 """Filters on one reward, draws a number of its own, sees all rewards."""
-ROUNDS, RUNS = 150, 100  # crosses the engine's span of 64 twice
+ROUNDS, RUNS = 150, 100  # crosses the engine's span of 128
 STUDY = {"rounds": ROUNDS, "runs": RUNS, "seed": 9, "stream": "beliefs"}
 GAMES = [("noisy", False), ("hindsight", False), ("mean", True), ("hindsight", True)]
 

