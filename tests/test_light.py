@@ -1,13 +1,16 @@
 """The plain install, numpy and scipy alone: it works, and a missing extra is named in one line."""
 
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from driftbandit import errors
 
+ROOT = Path(__file__).parent.parent
 EXTRAS = ("jax", "jaxlib", "typer", "rich", "matplotlib", "pyarrow", "jinja2", "markupsafe")
 BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS}))\n"
 
@@ -112,3 +115,15 @@ def test_other_import_errors_pass_and_ours_travel():
     error = pickle.loads(pickle.dumps(errors.MissingExtra("simulate", "jax")))
     assert str(error) == "simulate needs JAX; install driftbandit[sim]"
     assert error.name == "jax"
+
+
+def test_the_light_tests_load_in_the_plain_install():
+    """What `make light` runs imports nothing else at the top; running it takes a minute."""
+    makefile = (ROOT / "Makefile").read_text()
+    names = re.search(r"LIGHT := ((?:.*\\\n)*.*)", makefile)[1].replace("\\\n", " ").split()
+    paths = [str(ROOT / f"tests/test_{name}.py") for name in names]
+    code = "import pytest; raise SystemExit(pytest.main(sys.argv[1:]))"
+    others = ("pandas", "statsmodels", "filterpy", "pykalman", "gymnasium", "river", "ray")
+    code = f"sys.modules.update(dict.fromkeys({others}))\n{code}"
+    done = run(code, "--collect-only", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *paths)
+    assert done.returncode == 0, done.stdout
