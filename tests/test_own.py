@@ -37,7 +37,7 @@ def test_an_arms_likelihood_is_statsmodels():
     given = plays(log, 3)
     theta = np.array([0.2, -15.0, np.log(0.4), np.log(12.0), np.log(0.8)])
     found = own.Found("alike", theta, [], True)
-    each, means, variances = own.densities(found, given)
+    each, means, variances, _ = own.densities(found, given)
     keep = np.exp(-1 / 12)
     for arm in range(3):
         rewards = np.where(log["arm"] == arm, log["reward"], np.nan)
@@ -53,7 +53,7 @@ def test_offsets_are_integrated_out():
     log = drifting(60, arms=2, seed=1)
     given = plays(log, 2)
     theta = np.array([0.1, np.log(0.7), np.log(0.4), np.log(8.0), np.log(0.9), 0.2, -0.3, 0.1, 0.4])
-    each, means, variances = own.densities(own.Found("apart", theta, [], True), given)
+    each, means, variances, _ = own.densities(own.Found("apart", theta, [], True), given)
     for arm in range(2):
         there = log["arm"] == arm
         times, rewards = log["round"][there], log["reward"][there] - 0.1
@@ -245,3 +245,30 @@ def test_a_short_log_is_predicted_as_well_as_by_an_ar_for_each_arm():
         params = model.fit(disp=0, maxiter=50, warn_convergence=False).params
         theirs += SARIMAX(rewards, ones, **options).smooth(params).llf_obs[100:].sum() / 100
     assert ours > theirs - 0.02
+
+
+def test_what_moves_arms_together_within_a_round_is_no_drift():
+    """Three arms that share a new shock in every round: nothing can be said before the round."""
+    rng = np.random.default_rng(4)
+    shocks = rng.standard_normal((100, 1)) + 0.5 * rng.standard_normal((100, 3))
+    rounds, arms = np.indices((100, 3)).reshape(2, -1)
+    log = {"round": rounds, "arm": arms, "reward": shocks.ravel()}
+    found = fit(log, starts=1, iterations=30)
+    assert found.kind.kind == "constant"
+    given = fit(log, states=1, starts=1, iterations=30)
+    assert abs(one_step(given, log).share) < 0.05  # 0.5 if arms of one round told of each other
+    assert any("no better than each arm's mean" in said for said in given.warnings)
+
+
+def test_densities_are_of_the_rounds_before():
+    """Of an arm that is played twice in a round, the first play tells nothing of the second."""
+    rng = np.random.default_rng(5)
+    rounds = np.repeat(np.arange(20), 2)
+    rewards = np.repeat(np.cumsum(rng.standard_normal(20)), 2)
+    log = Log((Sequence(rounds, np.zeros(40, int), rewards),), ("a",))
+    plays = own.plays_of(data_of(log), 1)
+    law = own.Found("alike", np.array([0.0, 0.0, -1.0, 2.0, 1.0]), [0.0], True)
+    each, _, _, total = own.densities(law, plays)
+    both = each[0][plays.seen[0] > 0].reshape(20, 2)
+    np.testing.assert_allclose(both[:, 0], both[:, 1], rtol=1e-12)  # the same reward twice
+    assert total > both.sum() + 10  # the likelihood knows that the second is near the first

@@ -25,7 +25,7 @@ def said(
     converged: bool,
     kind: Candidate,
     guessed: bool,
-    likelihood: float,
+    ahead: float,
     options: em.Options,
 ) -> list[str]:
     """Warnings, the plainest first.
@@ -37,7 +37,8 @@ def said(
         converged: whether the climb came to rest.
         kind: of model.
         guessed: whether the log was too short to choose by it.
-        likelihood: of the rewards in units of their spread around the arms' means.
+        ahead: log-density of the rewards given the rounds before theirs, in units of their spread
+            around the arms' means.
         options: what was estimated.
     """
     found = list(log.notes)
@@ -55,7 +56,7 @@ def said(
     elif shared and options.offsets and not guessed:
         rewards = float(data.seen.sum())
         without = -0.5 * rewards * (math.log(2 * math.pi) + 1)
-        if likelihood - without < _freedom(parameters, options):
+        if ahead - without < _freedom(parameters, options):
             found.append(f"{NOTHING} Fewer states or a simpler structure may.")
     played = np.bincount(data.arms[data.seen > 0], minlength=len(log.names)) > 0
     if not played.all():

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify import assembly, doubts, em, learning
+from driftbandit.identify import assembly, doubts, em, learning, prediction
 from driftbandit.identify.basis import measured
 from driftbandit.identify.grid import data_of
 from driftbandit.identify.log import Log
@@ -179,6 +179,8 @@ def fit(
         parameters, likelihoods, converged = found
         options = options._replace(reads=features is None and kind.states < k)
         end = float(em.e_step(parameters, data).log_likelihood)
+        several = data.seen.shape[2] > 1  # plays in a round, which tell of each other
+        ahead = prediction.log_density(parameters, data) if several else end
         doubt = None
         if automatic and offsets:
             doubt = assembly.offset_cov(parameters, data, units.offset_var())
@@ -188,6 +190,7 @@ def fit(
         begin = assembly.start_law(parameters, len(data.lengths))
     else:
         parameters, likelihoods, converged, end, doubt = learning.by_itself(task, kind, meter)
+        ahead = end
         parameters = units.raw(parameters)
         begin = parameters.initial_mean, parameters.initial_cov
     doubt = None if doubt is None else doubt * units.scale**2
@@ -195,7 +198,7 @@ def fit(
         parameters, begin, options.offsets, doubt, float(em.times(data).max()) + 1
     )
     guessed = open_choice and choice is None
-    said = doubts.said(parameters, raw, read, converged, kind, guessed, end, options)
+    said = doubts.said(parameters, raw, read, converged, kind, guessed, ahead, options)
     shift = -float(data.seen.sum()) * float(np.log(units.scale))
     return Fit(
         model,

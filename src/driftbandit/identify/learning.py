@@ -175,7 +175,7 @@ def _own_densities(
     plays = own.plays_of(learned.data, task.arms, size)
     found = own.learn(_shifted(plays, shifts), kind.kind, task.options.offsets, spread, near)  # type: ignore[arg-type]
     whole = own.plays_of(part.whole, task.arms, size, part.learned.lengths == 0)
-    each, _, _ = own.densities(found, _shifted(whole, shifts), task.options.offsets)
+    each, *_ = own.densities(found, _shifted(whole, shifts), task.options.offsets)
     logs = np.zeros(part.whole.seen.size)
     there = whole.seen > 0
     logs[whole.places[there]] = each[there]
@@ -203,7 +203,7 @@ def by_itself(
     near = own.learn(plays, "alike", offsets, spread) if kind.kind == "apart" else None
     found = own.learn(plays, kind.kind, offsets, spread, near)  # type: ignore[arg-type]
     moved(1.0)
-    each, means, variances = own.densities(found, plays, offsets)
+    _, means, variances, end = own.densities(found, plays, offsets)
     law = own.law_of(found, k, offsets)
     keep, d = np.exp(-1 / law.memory), kind.states
     parameters = em.Parameters(
@@ -216,4 +216,4 @@ def by_itself(
         means - shifts if offsets else np.zeros(k),
     )
     doubt = np.diag(variances) if offsets else None
-    return parameters, found.path, found.converged, float(each.sum()), doubt
+    return parameters, found.path, found.converged, end, doubt

@@ -235,10 +235,14 @@ def _loss(theta: Any, switches: Any, gaps: Any, rewards: Any, seen: Any, step: A
 
 
 def _arm(law: Law, memory: Any, drift_var: Any, gaps: Any, rewards: Any, seen: Any) -> Any:
-    """Log-densities of one arm's rewards, each given those before, and the offset's posterior."""
+    """Of one arm: log-density of all rewards, those of each, and the offset's posterior.
 
-    def step(belief: Any, play: Any) -> Any:
-        u, o, uu, uo, oo = belief
+    The first is the likelihood. The second are given the rounds before alone: of two plays in one
+    round, the first tells nothing of the second.
+    """
+
+    def step(carry: Any, play: Any) -> Any:
+        (u, o, uu, uo, oo), ahead = carry
         gap, reward, there = play
         fresh = jnp.isinf(gap)
         rate = jnp.where(fresh, 0.0, gap) / memory
@@ -247,7 +251,9 @@ def _arm(law: Law, memory: Any, drift_var: Any, gaps: Any, rewards: Any, seen: A
         u, uu, uo = f * u, f**2 * uu + new * drift_var, f * uo
         variance = uu + 2 * uo + oo + law.reward_var
         surprise = reward - law.mean - u - o
-        density = -0.5 * (jnp.log(2 * math.pi * variance) + surprise**2 / variance)
+        ahead = tuple(
+            jnp.where(gap == 0, *both) for both in zip(ahead, (u + o, variance), strict=True)
+        )
         gain_u, gain_o = there * (uu + uo) / variance, there * (uo + oo) / variance
         belief = (
             u + gain_u * surprise,
@@ -256,12 +262,22 @@ def _arm(law: Law, memory: Any, drift_var: Any, gaps: Any, rewards: Any, seen: A
             uo - gain_u * (uo + oo),
             oo - gain_o * (uo + oo),
         )
-        return belief, there * density
+        densities = (
+            _density(surprise, variance),
+            _density(reward - law.mean - ahead[0], ahead[1]),
+        )
+        return (belief, ahead), tuple(there * one for one in densities)
 
     parts = (0.0, 0.0, drift_var, 0.0, law.offset_var)
     start = tuple(jnp.asarray(part, jnp.float64) for part in parts)
-    end, each = jax.lax.scan(step, start, (gaps, rewards, seen))
-    return each.sum(), each, end[1], end[4]
+    before = (start[0], start[0] + 1.0)  # no play comes before the first
+    (end, _), (likelihood, each) = jax.lax.scan(step, (start, before), (gaps, rewards, seen))
+    return likelihood.sum(), each, end[1], end[4]
+
+
+def _density(surprise: Any, variance: Any) -> Any:
+    """The logarithm of a normal density."""
+    return -0.5 * (jnp.log(2 * math.pi * variance) + surprise**2 / variance)
 
 
 @jax.jit
@@ -270,14 +286,17 @@ def _run(theta: Any, switches: Any, gaps: Any, rewards: Any, seen: Any) -> Any:
     return jax.vmap(functools.partial(_arm, law))(law.memory, law.drift_var, gaps, rewards, seen)
 
 
-def densities(found: Found, plays: Plays, offsets: bool = True) -> tuple[np.ndarray, ...]:
-    """Log-densities of all rewards, each given those before, and the offsets' posterior.
+def densities(
+    found: Found, plays: Plays, offsets: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Log-densities of all rewards, given the rounds before, and the offsets' posterior.
 
     Returns:
-        Log-densities, k × n; means and variances of o_a, k each.
+        Log-densities, k × n; means and variances of o_a, k each; and the log-likelihood.
     """
     whole, switches = _whole(found, len(plays.seen), offsets)
     with jax.enable_x64(True):
-        _, each, means, variances = _run(whole, switches, plays.gaps, plays.rewards, plays.seen)
+        total, each, means, variances = _run(whole, switches, plays.gaps, plays.rewards, plays.seen)
     mean = _law(whole, switches, np).mean
-    return np.asarray(each), np.asarray(means) + mean, np.maximum(variances, 0.0)
+    spread = np.maximum(variances, 0.0)
+    return np.asarray(each), np.asarray(means) + mean, spread, float(np.asarray(total).sum())

@@ -1,4 +1,8 @@
-"""How well a learned model predicts rewards, each from all that came before it."""
+"""How well a learned model predicts rewards, each from all rounds before its own.
+
+A decision is made before its round shows anything: what arms of one round tell of each other is no
+prediction.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from driftbandit.identify.readers import as_log
 if TYPE_CHECKING:
     from driftbandit.identify.fitting import Fit
 
-__all__ = ["OneStep", "one_step", "predicted"]
+__all__ = ["OneStep", "log_density", "one_step", "predicted"]
 
 
 class OneStep(NamedTuple):
@@ -35,7 +39,7 @@ class OneStep(NamedTuple):
 
     @property
     def surprises(self) -> np.ndarray:
-        """(x − mean) / std, n: independent standard normal if the model is right."""
+        """(x − mean) / std, n: standard normal if the model is right; rounds are independent."""
         left = self.rewards - self.means
         return np.divide(left, self.stds, out=np.zeros_like(left), where=self.stds > 0)
 
@@ -64,7 +68,7 @@ class OneStep(NamedTuple):
 def one_step(
     found: Fit, log: Any, columns: Mapping[str, str] | None = None, step: str | None = None
 ) -> OneStep:
-    """Predict every reward of a log from those before it, sequence after sequence.
+    """Predict every reward of a log from the rounds before its own, sequence after sequence.
 
     Args:
         found: as `fit` returned it.
@@ -102,13 +106,22 @@ def one_step(
 
 
 def predicted(parameters: em.Parameters, data: em.Data) -> tuple[np.ndarray, np.ndarray]:
-    """Means and variances of all rewards, each given those before it, S × n × m each."""
+    """Means and variances of all rewards, given the rounds before theirs, S × n × m each."""
     bits = None if data.waits is None else waits.bits_of(data.waits)
     with jax.enable_x64(True):
         means, variances = _predicted(
             parameters, data.arms, data.rewards, data.seen, data.gaps, bits
         )
         return np.asarray(means), np.asarray(variances)
+
+
+def log_density(parameters: em.Parameters, data: em.Data) -> float:
+    """Of all rewards, each given the rounds before its own, added up."""
+    means, variances = predicted(parameters, data)
+    seen = data.seen > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squares = (data.rewards - means)[seen] ** 2 / variances[seen]
+        return float(-0.5 * (np.log(2 * math.pi * variances[seen]) + squares).sum())
 
 
 @jax.jit
@@ -123,24 +136,26 @@ def _predicted(p: em.Parameters, arms: Any, rewards: Any, seen: Any, gaps: Any, 
 def _sequence(
     p: em.Parameters, F: Any, Q: Any, arms: Any, rewards: Any, seen: Any, gaps: Any
 ) -> Any:
-    """Means and variances of all rewards; those of one round are seen one after another."""
+    """Means and variances of all rewards, as they are before the round shows any."""
 
     def forward(belief: Any, now: Any) -> Any:
         arm, reward, mask, gap = now
+        reads, offsets = p.reads[arm], p.offsets[arm]
+        told = offsets + reads @ belief[0]
+        variances = ((reads @ belief[1]) * reads).sum(axis=1) + p.reward_var
 
         def fold(belief: Any, play: Any) -> Any:
             mean, cov = belief
             read, offset, x, there = play
             cross = cov @ read
-            told, variance = offset + read @ mean, read @ cross + p.reward_var
+            variance = read @ cross + p.reward_var
             weight = jnp.where(variance > 0, there / variance, 0.0)
-            mean = mean + cross * (weight * (x - told))
-            return (mean, cov - jnp.outer(cross, cross) * weight), (told, variance)
+            mean = mean + cross * (weight * (x - offset - read @ mean))
+            return (mean, cov - jnp.outer(cross, cross) * weight), None
 
-        plays = (p.reads[arm], p.offsets[arm], reward, mask)
         unroll = min(len(arm), em.UNROLLED)
-        (mean, cov), told = jax.lax.scan(fold, belief, plays, unroll=unroll)
+        (mean, cov), _ = jax.lax.scan(fold, belief, (reads, offsets, reward, mask), unroll=unroll)
         mean, cov = F[gap] @ mean, F[gap] @ cov @ F[gap].T + Q[gap]
-        return (mean, 0.5 * (cov + cov.T)), told
+        return (mean, 0.5 * (cov + cov.T)), (told, variances)
 
     return jax.lax.scan(forward, (p.initial_mean, p.initial_cov), (arms, rewards, seen, gaps))[1]

@@ -1,11 +1,13 @@
 """Which model: the one that best predicts rewards it was not learned from.
 
-    score = mean of log p(x | what came before; learned without x)
+    score = mean of log p(x | the rounds before; learned without x)
 
 Several sequences take turns in being left out. Of few, the rewards are dealt at random into five
 parts, which take turns: so a model is learned from most of the log, and most rewards are scored,
 where learning from beginnings and predicting ends would leave half of a log for either. Both ways
-the scored rewards are predicted one step ahead, with all rewards before them at hand.
+the scored rewards are predicted one round ahead, with all rewards of the rounds before at hand: a
+decision is made before its round shows anything, and what moves arms together within one round is
+no drift.
 """
 
 from __future__ import annotations
