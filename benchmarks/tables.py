@@ -212,6 +212,32 @@ def earns() -> str:
     return table(head, rows) + "".join(f"\n{textwrap.fill(note, 100)}\n" for note in notes)
 
 
+def replay(name: str) -> str:
+    """Rewards on a public data set, policies that played the training part first."""
+    found = stored("replay")["data"][name]["warm"]
+    head = ["", "mean", "95 %", "runs ±", f"minus `{found['baseline']}`", "95 %", ""]
+    rows = []
+    for row in found["rows"]:
+        own = row["kind"] == "policy"
+        label = f"`{row['label']}`" if own else f"*{row['label'].replace('_', ' ')}*"
+        label += f" ({row['arm']})" if row["arm"] else ""
+        apart = ends = ""
+        if row["verdict"]:
+            apart = f"{row['difference']:+.2f}"
+            ends = f"{row['difference_low']:.2f} to {row['difference_high']:.2f}"
+        spread = "" if row["spread"] is None else f"{row['spread']:.2f}"
+        mean = [f"{row['mean']:.2f}", f"{row['low']:.2f} to {row['high']:.2f}"]
+        rows.append([label, *mean, spread, apart, ends, row["verdict"]])
+    explained = found["predictability"]
+    note = (
+        f"The model: {found['model']['summary']} One round ahead, a filter that is told all "
+        f"rewards explains {100 * explained['rewards']:.1f} % of their variance in the test part, "
+        f"and {100 * explained['differences']:.1f} % of what arms differ by within a round."
+    )
+    text = table(head, rows) + f"\n{textwrap.fill(note, 100)}\n"
+    return text.replace(" -", " −")
+
+
 def advise() -> str:
     """What the command recommends for the example, word for word."""
     code = "from driftbandit.cli import main; main()"
@@ -230,6 +256,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "agreement": agreement,
     "earns": earns,
     "late": late,
+    "replay flights": lambda: replay("flights"),
+    "replay french": lambda: replay("french"),
     "sphere": sphere,
     "beyond": lambda: beyond("ratio"),
     "beyond geometric": lambda: beyond("geometric"),

@@ -210,6 +210,7 @@ class Replay:
             "warm": self.warm,
             "seed": self.seed,
             "model": {
+                "summary": self.fit.summary(),
                 "states": self.fit.states,
                 "spectral_radius": _plain(self.fit.spectral_radius),
                 "reward_std": float(self.fit.model.reward_std),
