@@ -98,7 +98,7 @@ def textbook(
 
 def pairs(decisions: int) -> dict[str, Any]:
     """Ask and tell, over and over."""
-    model, rows = db.families.sample("gaussian", states=10, arms=10, seed=1)[0]
+    model, rows = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0]
     rewards = np.random.default_rng(2).standard_normal(decisions)
     agent = db.Agent(model, rows)
     belief = db.kalman.prior(model)
@@ -128,7 +128,7 @@ def pairs(decisions: int) -> dict[str, Any]:
 
 def many_arms(arms: int, repeats: int = 10) -> dict[str, Any]:
     """One ask among many arms."""
-    model, _ = db.families.sample("gaussian", states=10, arms=10, seed=1)[0]
+    model, _ = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0]
     rows = np.random.default_rng(3).standard_normal((arms, 10))
     agents = {name: db.Agent(model, rows, name) for name in POLICIES}
     for agent in agents.values():
@@ -154,7 +154,7 @@ def many_arms(arms: int, repeats: int = 10) -> dict[str, Any]:
 
 def late_rewards(repeats: int = 100) -> dict[str, Any]:
     """Microseconds for each round that a late reward makes the agent filter again."""
-    model, rows = db.families.sample("gaussian", states=10, arms=10, seed=1)[0]
+    model, rows = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0]
     agent = db.Agent(model, rows, window=200)
     rng = np.random.default_rng(4)
 

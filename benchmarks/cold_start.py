@@ -33,19 +33,19 @@ LEARNS, KNOWS = "learns its model", "knows the model"
 
 def path_of(model, arms, rng):
     """Expected and paid rewards of every arm in every round."""
-    z = factor(model.stationary_cov()) @ rng.standard_normal(model.states)
+    z = factor(model.stationary_cov()) @ rng.standard_normal(model.n_states)
     root = factor(model.process_cov)
     expected = np.empty((ROUNDS, len(arms)))
     for t in range(ROUNDS):
         expected[t] = arms @ z
-        z = model.transition @ z + root @ rng.standard_normal(model.states)
+        z = model.transition @ z + root @ rng.standard_normal(model.n_states)
     return expected, expected + model.reward_std * rng.standard_normal(expected.shape)
 
 
 def one(task):
     """Mean regret per round of everybody on one system."""
     family, number, options = task
-    model, arms = db.families.sample(family, states=10, arms=10, seed=99, first=number)[0]
+    model, arms = db.families.sample(family, n_states=10, n_arms=10, seed=99, first=number)[0]
     expected, rewards = path_of(model, arms, np.random.default_rng([99, number]))
     agents = {
         LEARNS: db.Agent(

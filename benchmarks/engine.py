@@ -56,10 +56,10 @@ def numpy_loop(model: db.LGDS, arms: np.ndarray, rounds: int, seed: int) -> floa
     """One run of IDEA in plain NumPy; returns its regret."""
     rng = np.random.default_rng(seed)
     G, Q, s2 = model.transition, model.process_cov, float(model.reward_std) ** 2
-    z = factor(model.stationary_cov()) @ rng.standard_normal(model.states)
-    shocks = rng.standard_normal((rounds, model.states)) @ factor(Q).T
+    z = factor(model.stationary_cov()) @ rng.standard_normal(model.n_states)
+    shocks = rng.standard_normal((rounds, model.n_states)) @ factor(Q).T
     noise = model.reward_std * rng.standard_normal(rounds)
-    mean, P, regret = np.zeros(model.states), model.stationary_cov(), 0.0
+    mean, P, regret = np.zeros(model.n_states), model.stationary_cov(), 0.0
     for t in range(rounds):
         PA = arms @ P
         spread = (PA * arms).sum(axis=1) + s2
@@ -79,11 +79,11 @@ def filterpy_loop(model: db.LGDS, arms: np.ndarray, rounds: int, seed: int) -> f
     from filterpy.kalman import KalmanFilter
 
     rng = np.random.default_rng(seed)
-    kf = KalmanFilter(dim_x=model.states, dim_z=1)
+    kf = KalmanFilter(dim_x=model.n_states, dim_z=1)
     kf.F, kf.Q, kf.R = model.transition, model.process_cov, float(model.reward_std) ** 2
-    kf.x, kf.P = np.zeros((model.states, 1)), model.stationary_cov().copy()
-    z = factor(model.stationary_cov()) @ rng.standard_normal(model.states)
-    shocks = rng.standard_normal((rounds, model.states)) @ factor(model.process_cov).T
+    kf.x, kf.P = np.zeros((model.n_states, 1)), model.stationary_cov().copy()
+    z = factor(model.stationary_cov()) @ rng.standard_normal(model.n_states)
+    shocks = rng.standard_normal((rounds, model.n_states)) @ factor(model.process_cov).T
     noise = model.reward_std * rng.standard_normal(rounds)
     regret = 0.0
     for t in range(rounds):
@@ -156,7 +156,7 @@ def own_policy() -> db.policies.Policy:
 
 
 def cpu(figures: dict[str, float]) -> None:
-    model, arms = db.families.sample("gaussian", states=STATES, arms=ARMS, seed=1)[0]
+    model, arms = db.families.sample("gaussian", n_states=STATES, n_arms=ARMS, seed=1)[0]
     study = {"model": model, "arms": arms, "rounds": ROUNDS, "runs": RUNS}
     size = ROUNDS * RUNS
 
@@ -210,7 +210,7 @@ def cpu(figures: dict[str, float]) -> None:
 
 
 def gpu(figures: dict[str, float]) -> None:
-    model, arms = db.families.sample("gaussian", states=STATES, arms=ARMS, seed=1)[0]
+    model, arms = db.families.sample("gaussian", n_states=STATES, n_arms=ARMS, seed=1)[0]
     for runs in (2_000, 65_536, 262_144, 1_048_576):
         study = {"model": model, "arms": arms, "rounds": ROUNDS, "runs": runs, "device": "gpu"}
         for name in ("idea", "ucb"):

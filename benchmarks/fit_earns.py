@@ -71,7 +71,10 @@ def system(kind, rng, arms=ARMS):
 
 def future(model, arms, rounds, runs, rng):
     """Means of all arms, rounds × runs × k, from the stationary law on."""
-    z = model.start_mean() + rng.standard_normal((runs, model.states)) @ factor(model.start_cov()).T
+    z = (
+        model.start_mean()
+        + rng.standard_normal((runs, model.n_states)) @ factor(model.start_cov()).T
+    )
     root, means = factor(model.process_cov), []
     for _ in range(rounds):
         means.append(z @ arms.T)
@@ -171,14 +174,14 @@ def one(kind, rows, seed):
     means = future(model, arms, ROUNDS, RUNS, rng)
     noise = NOISE * rng.standard_normal(means.shape)
     order = np.array([int(name) for name in found.names]).argsort()
-    believed = found.model, found.arms[order]
+    assumed = found.model, found.arms[order]
     scale = reward_scale(model, arms, ROUNDS)
     row = {"kind": kind, "rows": rows, "seed": seed, "seconds": clock, "cpu_seconds": cpu}
     row |= {"chosen": found.kind.label, "summary": found.summary()}
     row["random"] = float((means.max(axis=2) - means.mean(axis=2)).mean())
     for warm in (False, True):
         history = list(zip(played.tolist(), rewards.tolist(), strict=True)) if warm else None
-        players = {"idea, fitted": Idea(*believed, RUNS), "idea, true": Idea(model, arms, RUNS)}
+        players = {"idea, fitted": Idea(*assumed, RUNS), "idea, true": Idea(model, arms, RUNS)}
         players |= {name: Counting(name, scale, ARMS, RUNS) for name in RIVALS}
         row["warm" if warm else "cold"] = {
             name: float(regret(player, means, noise, history).mean())

@@ -41,7 +41,7 @@ POLICIES = ("idea", "kalman_ucb")
 
 
 def system(states: int) -> db.LGDS:
-    return db.families.sample("gaussian", states=states, arms=2, seed=1)[0][0]
+    return db.families.sample("gaussian", n_states=states, n_arms=2, seed=1)[0][0]
 
 
 def drawn(arms: int, states: int) -> np.ndarray:
@@ -54,13 +54,13 @@ class World:
     def __init__(self, model: db.LGDS, seed: int = 5) -> None:
         self.model, self.rng = model, np.random.default_rng(seed)
         self.push = factor(model.process_cov)
-        self.z = factor(model.start_cov()) @ self.rng.standard_normal(model.states)
+        self.z = factor(model.start_cov()) @ self.rng.standard_normal(model.n_states)
 
     def reward(self, row: np.ndarray) -> float:
         """What an arm pays; a round passes."""
         paid = row @ self.z + float(self.model.reward_std) * self.rng.standard_normal()
         self.z = self.model.transition @ self.z
-        self.z += self.push @ self.rng.standard_normal(self.model.states)
+        self.z += self.push @ self.rng.standard_normal(self.model.n_states)
         return float(paid)
 
 
@@ -158,10 +158,10 @@ def numpy_regret(name: str, model: db.LGDS, rows: np.ndarray, rounds: int, run: 
         return np.asarray(draws.normal(key, round_, index, np.float64))
 
     with jax.enable_x64(True):
-        states = np.arange(model.states)
+        states = np.arange(model.n_states)
         z = model.start_mean() + factor(model.start_cov()) @ normal(draws.START, 0, states)
         shocks = normal(draws.PROCESS, np.arange(rounds)[:, None], states) @ factor(Q).T
-        mean, P = np.zeros(model.states), model.start_cov()
+        mean, P = np.zeros(model.n_states), model.start_cov()
         regret = 0.0
         for t in range(rounds):
             scores = rows @ mean
@@ -252,7 +252,7 @@ def main() -> None:
         ),
     } | {
         f"one ask, d = {d}": lambda d=d: one_decision(options.arms, d, options.repeats)
-        for d in options.states
+        for d in options.n_states
     }
     for name, part in parts.items():
         figures[name] = part()

@@ -35,7 +35,7 @@ def theorem_3(k: int, d: int, factor: float) -> dict[str, float]:
     fails = missing = 0
     ratios = []
     for family in db.families.FAMILIES:
-        for model, arms in db.families.sample(family, systems=EACH, states=d, arms=k):
+        for model, arms in db.families.sample(family, systems=EACH, n_states=d, n_arms=k):
             scaled = enlarged(model, factor)
             exact = theory.finite_lower_bound(scaled, arms)
             try:
@@ -55,7 +55,7 @@ def theorem_3(k: int, d: int, factor: float) -> dict[str, float]:
 
 def theorem_6(delta: float, k: int) -> float:
     """Share of runs on which UCB's regret exceeds the printed bound; 10 systems of each family."""
-    systems = [s for f in db.families.FAMILIES for s in db.families.sample(f, 10, arms=k)]
+    systems = [s for f in db.families.FAMILIES for s in db.families.sample(f, 10, n_arms=k)]
     regret = db.simulate(systems, policies=["ucb"], rounds=500, runs=20, checkpoints=1).regret[
         "ucb"
     ]

@@ -41,14 +41,14 @@ def cells(wanted: list[readings.Reading]) -> list[tuple[readings.Reading, str]]:
 def play(task: tuple[readings.Reading, str, int, int, str | None]) -> dict[str, object]:
     reading, family, systems, runs, device = task
     begin = time.perf_counter()
-    drawn = readings.sample(reading, family, systems, states=10, arms=10, seed=0)
+    drawn = readings.sample(reading, family, systems, n_states=10, n_arms=10, seed=0)
     result = db.simulate(
         drawn,
         policies=POLICIES,
         rounds=1000,
         runs=runs,
         stream=family,
-        believed=readings.beliefs(reading, drawn),
+        assumed=readings.beliefs(reading, drawn),
         regret=reading.regret,
         common_noise=reading.noise == "common",
         checkpoints=1,

@@ -33,7 +33,7 @@ ROUNDS, RUNS = 500, 64
 
 def random_play(model, arms, sequences, rounds, rng):
     """A log of uniformly random play."""
-    z = factor(model.stationary_cov()) @ rng.standard_normal((model.states, sequences))
+    z = factor(model.stationary_cov()) @ rng.standard_normal((model.n_states, sequences))
     root = factor(model.process_cov)
     played = rng.integers(len(arms), size=(sequences, rounds))
     rewards = np.empty((sequences, rounds))
@@ -45,9 +45,9 @@ def random_play(model, arms, sequences, rounds, rng):
     return Log(tuple(ones), tuple(str(i) for i in range(len(arms))))
 
 
-def mean_regret(system, seed, believed=None):
+def mean_regret(system, seed, assumed=None):
     options = {"policies": ["idea"], "rounds": ROUNDS, "runs": RUNS, "seed": seed, "workers": 1}
-    result = db.simulate([system], believed=None if believed is None else [believed], **options)
+    result = db.simulate([system], assumed=None if assumed is None else [assumed], **options)
     return float(result.regret["idea"].mean())
 
 
@@ -57,7 +57,7 @@ def one(task):
     skipped = 0
     while True:  # a few Bernoulli systems have an arm that is always best: nothing to lose
         place = number + 1000 * skipped
-        system = db.families.sample(family, states=states, arms=states, seed=77, first=place)[0]
+        system = db.families.sample(family, n_states=states, n_arms=states, seed=77, first=place)[0]
         known = mean_regret(system, number)
         if known > 1e-6:
             break

@@ -31,7 +31,7 @@ def measure(name: str, options: Any) -> dict[str, Any]:
     for start in ("warm", "cold"):
         begin = time.perf_counter()
         result = db.replay(
-            table, states=options.states, seeds=options.seeds, seed=0, warm=start == "warm"
+            table, n_states=options.n_states, runs=options.runs, seed=0, warm=start == "warm"
         )
         seconds = time.perf_counter() - begin
         against = dataclasses.replace(result, compared="training_leader")
@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", choices=list(DATASETS), help="one alone")
     parser.add_argument("--states", type=int, help="of the model; else chosen from the data")
-    parser.add_argument("--seeds", type=int, default=10, help="runs of each policy")
+    parser.add_argument("--runs", type=int, default=10, help="runs of each policy")
     parser.add_argument("--plots", type=Path, help="save figures in this folder")
     parser.add_argument("--json", type=Path, help="store the figures here")
     options = parser.parse_args()
@@ -71,7 +71,7 @@ def main() -> None:
         "machine": platform.machine(),
         "python": platform.python_version(),
         "packages": {package: metadata.version(package) for package in PACKAGES},
-        "settings": {"states": options.states, "seeds": options.seeds, "train": 0.5},
+        "settings": {"states": options.n_states, "runs": options.runs, "train": 0.5},
         "data": {},
     }
     for name in [options.data] if options.data else list(DATASETS):

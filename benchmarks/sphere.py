@@ -216,7 +216,7 @@ def slsqp(score: Any, starts: np.ndarray) -> float:
 
 
 def speed(decisions: int) -> dict[str, Any]:
-    model = db.families.sample("gaussian", states=10, arms=10, seed=1)[0][0]
+    model = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0][0]
     rng = np.random.default_rng(2)
     figures: dict[str, Any] = {}
     for name in sphere.offer.able():
@@ -251,7 +251,7 @@ def speed(decisions: int) -> dict[str, Any]:
 
 def bound(runs: int, rounds: int = 200) -> dict[str, Any]:
     """Regret per round over Theorem 2's."""
-    model = db.families.sample("gaussian", states=4, arms=4, seed=1)[0][0]
+    model = db.families.sample("gaussian", n_states=4, n_arms=4, seed=1)[0][0]
     floor = db.theory.sphere_lower_bound(model, rounds=rounds).value * rounds
     policies = ("kalman_oracle", "idea", "kalman_ucb", "kode", "random")
     result = db.simulate(model, "sphere", policies, rounds=rounds, runs=runs)

@@ -19,7 +19,7 @@ def _key(role, seed, stream, system, run):
 
 def states_and_rewards(model, arms, rounds, *, seed=0, stream="", system=0, run=0):
     """z(t), n × d, and the reward every arm would pay, n × k."""
-    d, k = model.states, len(arms)
+    d, k = model.n_states, len(arms)
     with jax.enable_x64(True):
         t = np.arange(rounds)[:, None]
 

@@ -19,7 +19,7 @@ from driftbandit import Agent, families
 
 
 def beginning():
-    model, arms = families.sample("gaussian", states=2, arms=4, seed=1)[0]
+    model, arms = families.sample("gaussian", n_states=2, n_arms=4, seed=1)[0]
     return Agent(model, arms, window=4)
 
 

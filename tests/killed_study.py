@@ -17,8 +17,8 @@ METRIC = study.Specification(
     ("idea", "kalman_ucb"),
     systems=60,
     runs=1,
-    states=3,
-    arms=3,
+    n_states=3,
+    n_arms=3,
     measure="metric",
     chunk=1,
 )
@@ -28,8 +28,8 @@ REGRET = study.Specification(
     systems=15,
     runs=2,
     rounds=200,
-    states=3,
-    arms=3,
+    n_states=3,
+    n_arms=3,
     chunk=1,
 )
 STUDIES = {"metric": METRIC, "regret": REGRET}

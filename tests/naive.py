@@ -945,14 +945,14 @@ def hindsight_regret_path(rewards, played):
     return path
 
 
-def run(policy, truth, believed, states, noises, uniforms, regret="mean", common_noise=False):
-    """P4, P24: the regret path of a policy that takes the system `truth` to be `believed`.
+def run(policy, truth, assumed, states, noises, uniforms, regret="mean", common_noise=False):
+    """P4, P24: the regret path of a policy that takes the system `truth` to be `assumed`.
 
     States, rewards and regret are the truth's; the oracle, which sees all rewards, knows it.
     """
     arms = truth[4]
     rewards = all_rewards(truth, states, noises, common_noise)
-    known = truth if policy == "kalman_oracle" else believed
+    known = truth if policy == "kalman_oracle" else assumed
     played = play(policy, *known, rewards, uniforms)
     if regret == "noisy":
         return noisy_regret_path(arms, states, rewards, played)

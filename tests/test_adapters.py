@@ -16,7 +16,7 @@ from driftbandit import LGDS, Agent, InvalidInput, System, families, kalman, pol
 from driftbandit.adapters.gymnasium import HIGHEST, ID, LGDSBandit
 from driftbandit.adapters.river import KalmanPolicy
 
-MODEL, ARMS = families.sample("gaussian", states=3, arms=5, seed=1)[0]
+MODEL, ARMS = families.sample("gaussian", n_states=3, n_arms=5, seed=1)[0]
 K = len(ARMS)
 
 
@@ -256,7 +256,7 @@ def test_some_arms_a_foreign_arm_and_a_round_without_reward():
         policy.update("b", row[1])  # what was played in the end, offered or not
         belief = kalman.step(belief, MODEL, ARMS[1], row[1])
         policy.advance()
-        belief = kalman.predict(belief, MODEL)
+        belief = kalman.advance(belief, MODEL)
     assert policy.predictions == pytest.approx({i: NAMED[i] @ belief.mean for i in IDS})
 
 
@@ -270,7 +270,7 @@ def test_a_long_pause_takes_no_time():
     policy.advance(5)
     belief = before
     for _ in range(5):
-        belief = kalman.predict(belief, MODEL)
+        belief = kalman.advance(belief, MODEL)
     np.testing.assert_allclose(policy.belief.mean, belief.mean, rtol=1e-12)
     np.testing.assert_allclose(policy.belief.cov, belief.cov, rtol=1e-12)
     policy.advance(10**9)

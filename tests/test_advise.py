@@ -47,7 +47,7 @@ OFFSET_ARMS = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.5], [0.7, 0.7, -9.0]])
 
 @pytest.fixture(scope="module")
 def system():
-    return db.families.sample("gaussian", states=3, arms=3, seed=4)[0]
+    return db.families.sample("gaussian", n_states=3, n_arms=3, seed=4)[0]
 
 
 @pytest.fixture(scope="module")
@@ -309,7 +309,7 @@ def test_metric_and_simulation_can_disagree():
 
 
 def test_the_metric_is_left_out_where_it_takes_too_long():
-    model, arms = db.families.sample("gaussian", states=30, arms=30)[0]
+    model, arms = db.families.sample("gaussian", n_states=30, n_arms=30)[0]
     found = facts.metric(model, arms)
     assert found.printed is None
     assert "too long for 30 arms in 30 states; db.theory.metric_interval" in found.reason

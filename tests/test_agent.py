@@ -31,7 +31,7 @@ IDS = [name + ("-tuned" if parameters else "") for name, parameters in POLICIES]
 
 
 def drawn(family, seed=3):
-    return families.sample(family, states=STATES, arms=ARMS, seed=seed)[0]
+    return families.sample(family, n_states=STATES, n_arms=ARMS, seed=seed)[0]
 
 
 STATIONARY, ARMS_OF_STATIONARY = drawn("gaussian")
@@ -49,7 +49,7 @@ def reward_table(seed, rounds=ROUNDS):
 
 def paid(agent, rewards, arm):
     """What the agent is told: the played arm's reward, or all of them."""
-    return rewards if agent.policy.sees_all_rewards else rewards[arm]
+    return rewards if agent.policy.full_information else rewards[arm]
 
 
 def go_on(agent, rewards):
@@ -143,7 +143,7 @@ def test_asking_is_deciding(name):
     quiet.advance(5)
     for value, expected in zip(agent.state, quiet.state, strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
-    if agent.policy.wait is None:
+    if agent.policy.advance is None:
         assert_same(agent.state, before)
 
 
@@ -175,11 +175,11 @@ def test_jax_stays_out():
     program = """
 import sys
 import driftbandit
-model, arms = driftbandit.families.sample("gaussian", states=3, arms=4)[0]
+model, arms = driftbandit.families.sample("gaussian", n_states=3, n_arms=4)[0]
 for name in driftbandit.policies.available():
     agent = driftbandit.Agent(model, arms, name)
     for _ in range(3):
-        reward = [1.0] * 4 if agent.policy.sees_all_rewards else 1.0
+        reward = [1.0] * 4 if agent.policy.full_information else 1.0
         agent.tell(agent.ask(), reward)
     driftbandit.Agent.from_json(agent.to_json()).ask()
 agent = driftbandit.Agent(driftbandit.System(model, arms, list("abcd")))
@@ -469,7 +469,7 @@ def test_refit_with_offsets():
         agent.tell(decision, row[decision.arm])
     agent.refit()
     assert agent._until_refit == 200
-    assert agent.model.states == 3
+    assert agent.model.n_states == 3
     assert agent.problem.arms.shape == (3, 3)
     np.testing.assert_allclose(agent.problem.arms[:, 2], [5, 6, 7], atol=1)
     np.testing.assert_array_equal(agent.features, THREE)

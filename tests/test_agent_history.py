@@ -15,7 +15,7 @@ from driftbandit.agent.arm_names import ArmNames
 from driftbandit.agent.changes import with_level
 from driftbandit.identify.log import Log, Sequence
 
-MODEL, ARMS = families.sample("gaussian", states=3, arms=4, seed=3)[0]
+MODEL, ARMS = families.sample("gaussian", n_states=3, n_arms=4, seed=3)[0]
 NAMES = ("left", "right", "both", "none")
 SYSTEM = System(MODEL, ARMS, NAMES)
 WALK = LGDS(np.eye(3), 0.1 * np.eye(3), 0.5, np.diag([1.0, 2.0, 3.0]))
@@ -277,7 +277,7 @@ def test_features_and_vectors_that_others_played():
     agent = Agent(SYSTEM)
     assert agent.tell_play("guest", 1.0, features=[1.0, 2.0, 0.0]) == "learned"
     belief = kalman.observe(kalman.prior(MODEL), MODEL, np.array([1.0, 2.0, 0.0]), 1.0)
-    np.testing.assert_array_equal(agent.state.mean, kalman.predict(belief, MODEL).mean)
+    np.testing.assert_array_equal(agent.state.mean, kalman.advance(belief, MODEL).mean)
     assert Agent.from_json(agent.to_json()).to_json() == agent.to_json()
     round_one = Agent(MODEL, "sphere")
     assert round_one.tell_play([0.6, 0.8, 0.0], 1.0) == "learned"
@@ -328,12 +328,12 @@ def test_a_belief_outlives_its_log():
 
 @pytest.mark.parametrize("model", [MODEL, WALK], ids=["stationary", "walk"])
 def test_a_new_arm_without_features(model):
-    """A level of its own, of which nothing is known; all else is believed as before."""
+    """A level of its own, of which nothing is known; all else is assumed as before."""
     agent = asked(Agent(System(model, ARMS, NAMES), window=10), *history())
     guest = agent.ask(arms=[[1.0, 0.0, 0.0]])
     before, scores = agent.state, agent.scores()
     agent.add_arm("new")
-    assert agent.model.states == 4
+    assert agent.model.n_states == 4
     np.testing.assert_allclose(agent.state.mean[:3], before.mean, rtol=1e-12)
     np.testing.assert_allclose(agent.state.cov[:3, :3], before.cov, rtol=1e-12)
     assert not agent.state.cov[3, :3].any()

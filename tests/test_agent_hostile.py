@@ -11,7 +11,7 @@ import pytest
 from driftbandit import LGDS, Agent, InvalidInput, Refit, families, policies
 from driftbandit.errors import MissingExtra
 
-MODEL, ARMS = families.sample("gaussian", states=2, arms=3, seed=3)[0]
+MODEL, ARMS = families.sample("gaussian", n_states=2, n_arms=3, seed=3)[0]
 UNSEEN = LGDS(np.diag([1.05, 0.5]), np.eye(2), 1.0, np.eye(2))
 """Whose first state explodes, and no arm reads it."""
 SECOND = [[0.0, 1.0], [0.0, -2.0]]
@@ -122,7 +122,7 @@ def test_one_bonus_that_is_no_number_is_refused():
 def lived(policy, **options):
     """An agent with all that can be stored: open and settled plays, others' plays, features."""
     agent = Agent(MODEL, ARMS, policy, window=4, names=["a", "b", 7], seed=1, **options)
-    everything = agent.policy.sees_all_rewards
+    everything = agent.policy.full_information
     for t in range(9):
         decision = agent.ask()
         if t % 4:
@@ -181,7 +181,7 @@ def used(text):
     agent = Agent.from_json(text)
     agent.scores() if not agent.on_sphere else None
     decision = agent.ask()
-    agent.tell(decision, [0.1] * 3 if agent.policy.sees_all_rewards else 0.1)
+    agent.tell(decision, [0.1] * 3 if agent.policy.full_information else 0.1)
     agent.ask()
     Agent.from_json(agent.to_json())
 

@@ -20,7 +20,7 @@ from driftbandit import (
     save_model,
 )
 
-MODEL, ARMS = families.sample("gaussian", states=3, arms=4, seed=3)[0]
+MODEL, ARMS = families.sample("gaussian", n_states=3, n_arms=4, seed=3)[0]
 NAMES = ("left", "right", "both", 7)
 SYSTEM = System(MODEL, ARMS, NAMES)
 
@@ -53,7 +53,7 @@ def test_names_are_stored(name, tmp_path):
     decision = agent.ask()
     assert other.ask() == decision
     assert decision.arm in NAMES
-    reward = [1.0] * 4 if agent.policy.sees_all_rewards else 1.0
+    reward = [1.0] * 4 if agent.policy.full_information else 1.0
     assert other.tell(decision, reward) == "learned"
 
 
@@ -93,7 +93,7 @@ def test_new_arms_by_name():
     for one in (agent, other):
         assert one.tell(decision, 2.0) == "learned"
     belief = kalman.observe(kalman.prior(MODEL), MODEL, np.full(3, 9.0), 2.0)
-    np.testing.assert_array_equal(other.state.mean, kalman.predict(belief, MODEL).mean)
+    np.testing.assert_array_equal(other.state.mean, kalman.advance(belief, MODEL).mean)
     assert agent.ask(arms=list(offer.values())).arm in (0, 1)
 
 
@@ -303,14 +303,14 @@ def test_repr():
 def test_agents_are_copied_and_travel(name, twin_of):
     agent = Agent(SYSTEM, policy=name, seed=5, window=3)
     for row in rewards(10):
-        reward = row if agent.policy.sees_all_rewards else row[0]
+        reward = row if agent.policy.full_information else row[0]
         agent.tell(agent.ask(), reward)
     waiting = agent.ask()
     twin = twin_of(agent)
     assert type(twin) is Agent
     assert twin.to_json() == agent.to_json()
     assert twin.ask() == agent.ask()
-    reward = [1.0] * 4 if agent.policy.sees_all_rewards else 1.0
+    reward = [1.0] * 4 if agent.policy.full_information else 1.0
     assert twin.tell(waiting, reward) == "learned"
     assert agent.to_json() != twin.to_json()  # apart
 

@@ -11,7 +11,7 @@ import pytest
 from driftbandit import LGDS, Agent, InvalidInput, Refit, families, policies
 from driftbandit.agent import refitting
 
-MODEL, ARMS = families.sample("gaussian", states=3, arms=4, seed=3)[0]
+MODEL, ARMS = families.sample("gaussian", n_states=3, n_arms=4, seed=3)[0]
 LEARNED = LGDS(np.diag([0.9, 0.5, 0.2]), np.eye(3), 0.5)
 
 

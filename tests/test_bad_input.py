@@ -330,8 +330,8 @@ FAMILY_CASES = [
     Case("family number", lambda: db.families.sample(3), "family", "3"),
     Case("family None", lambda: db.families.sample(None), "family", "None"),
     Case("systems 0", lambda: db.families.sample("uniform", systems=0), "systems", "is 0"),
-    Case("states 0", lambda: db.families.sample("uniform", states=0), "states", "is 0"),
-    Case("arms 0", lambda: db.families.sample("uniform", arms=0), "arms", "is 0"),
+    Case("states 0", lambda: db.families.sample("uniform", n_states=0), "n_states", "is 0"),
+    Case("arms 0", lambda: db.families.sample("uniform", n_arms=0), "n_arms", "is 0"),
     Case("family seed -1", lambda: db.families.sample("uniform", seed=-1), "seed", "-1"),
     Case("first -1", lambda: db.families.sample("uniform", first=-1), "first", "-1"),
 ]
@@ -836,57 +836,57 @@ def test_the_best_of_none():
         alone.best()
 
 
-def believing(*believed, model=MODEL, arms=EYE):
-    return simulate(model, arms, believed=list(believed))
+def believing(*assumed, model=MODEL, arms=EYE):
+    return simulate(model, arms, assumed=list(assumed))
 
 
 BELIEF_CASES = [
-    Case("believed number", lambda: simulate(believed=5), "believed", "int"),
-    Case("believed text", lambda: simulate(believed="truth"), "believed", "str"),
-    Case("believed dict", lambda: simulate(believed={}), "believed", "dict"),
-    Case("believed model", lambda: simulate(believed=MODEL), "believed", "LGDS"),
-    Case("believed empty", lambda: believing(), "believed", "0 systems for 1"),
-    Case("believed bare pair", lambda: simulate(believed=(MODEL, EYE)), "believed", "2 systems"),
+    Case("assumed number", lambda: simulate(assumed=5), "assumed", "int"),
+    Case("assumed text", lambda: simulate(assumed="truth"), "assumed", "str"),
+    Case("assumed dict", lambda: simulate(assumed={}), "assumed", "dict"),
+    Case("assumed model", lambda: simulate(assumed=MODEL), "assumed", "LGDS"),
+    Case("assumed empty", lambda: believing(), "assumed", "0 systems for 1"),
+    Case("assumed bare pair", lambda: simulate(assumed=(MODEL, EYE)), "assumed", "2 systems"),
     Case(
-        "believed too many",
+        "assumed too many",
         lambda: believing((MODEL, EYE), (MODEL, EYE)),
-        "believed",
+        "assumed",
         "2 systems for 1",
     ),
     Case(
-        "believed too few",
+        "assumed too few",
         lambda: believing((MODEL, EYE), model=[(MODEL, EYE)] * 3, arms=None),
-        "believed",
+        "assumed",
         "1 systems for 3",
     ),
-    Case("believed list of models", lambda: believing(MODEL), "believed[0]", "LGDS"),
-    Case("believed list of None", lambda: believing(None), "believed[0]", "NoneType"),
-    Case("believed triple", lambda: believing((MODEL, EYE, 1)), "believed[0]", "tuple"),
-    Case("believed swapped", lambda: believing((EYE, MODEL)), "believed[0]", "tuple"),
+    Case("assumed list of models", lambda: believing(MODEL), "assumed[0]", "LGDS"),
+    Case("assumed list of None", lambda: believing(None), "assumed[0]", "NoneType"),
+    Case("assumed triple", lambda: believing((MODEL, EYE, 1)), "assumed[0]", "tuple"),
+    Case("assumed swapped", lambda: believing((EYE, MODEL)), "assumed[0]", "tuple"),
     Case(
-        "believed second a model",
+        "assumed second a model",
         lambda: believing((MODEL, EYE), MODEL, model=[(MODEL, EYE)] * 2, arms=None),
-        "believed[1]",
+        "assumed[1]",
         "LGDS",
     ),
-    Case("believed array", lambda: believing(*np.zeros((1, 2))), "believed[0]", "ndarray"),
-    Case("believed arm count", lambda: believing((MODEL, np.ones((3, 2)))), "believed", "(3, 2)"),
-    Case("believed states", lambda: believing((SMALL, [[1.0]])), "believed", "(1, 1)"),
+    Case("assumed array", lambda: believing(*np.zeros((1, 2))), "assumed[0]", "ndarray"),
+    Case("assumed arm count", lambda: believing((MODEL, np.ones((3, 2)))), "assumed", "(3, 2)"),
+    Case("assumed states", lambda: believing((SMALL, [[1.0]])), "assumed", "(1, 1)"),
     Case(
-        "believed too large",
-        lambda: simulate(believed=[(lgds(process_cov=1e60 * EYE), EYE)], dtype="float32"),
-        "believed",
+        "assumed too large",
+        lambda: simulate(assumed=[(lgds(process_cov=1e60 * EYE), EYE)], dtype="float32"),
+        "assumed",
         "1.33e+60",
     ),
-    Case("believed arms wide", lambda: believing((MODEL, np.ones((2, 3)))), "believed", "(2, 3)"),
-    Case("believed zero arm", lambda: believing((MODEL, 0 * EYE)), "believed", "row 0"),
-    Case("believed unstable", lambda: believing((lgds(2 * EYE), EYE)), "believed", "radius 2"),
+    Case("assumed arms wide", lambda: believing((MODEL, np.ones((2, 3)))), "assumed", "(2, 3)"),
+    Case("assumed zero arm", lambda: believing((MODEL, 0 * EYE)), "assumed", "row 0"),
+    Case("assumed unstable", lambda: believing((lgds(2 * EYE), EYE)), "assumed", "radius 2"),
     Case(
-        "believed of two shapes",
+        "assumed of two shapes",
         lambda: believing(
             (MODEL, EYE), (MODEL, np.ones((3, 2))), model=[(MODEL, EYE)] * 2, arms=None
         ),
-        "believed",
+        "assumed",
         "(3, 2)",
     ),
     Case("regret Mean", lambda: simulate(regret="Mean"), "regret", "did you mean 'mean'?"),
@@ -911,13 +911,13 @@ reading = readings.named
 
 
 def perturbed(target="arms", states=2, arms=2):
-    systems = db.families.sample("gaussian", states=states, arms=arms)
+    systems = db.families.sample("gaussian", n_states=states, n_arms=arms)
     return perturbation.perturb(systems, target, [np.eye(states)])
 
 
-def specified(arms=10, perturbed="arms", family="gaussian"):
+def specified(n_arms=10, perturbed="arms", family="gaussian"):
     return Specification(
-        (StudyCell(family, perturbed=perturbed, strength=1.0),), ("idea",), arms=arms
+        (StudyCell(family, perturbed=perturbed, strength=1.0),), ("idea",), n_arms=n_arms
     )
 
 
@@ -935,14 +935,14 @@ STUDY_CASES = [
     Case("Reading None", lambda: readings.Reading(noise=None), "reading.noise", "None"),
     Case(
         "reading family",
-        lambda: readings.sample(readings.PLAIN, "gausian", 1, states=2, arms=2, seed=0),
+        lambda: readings.sample(readings.PLAIN, "gausian", 1, n_states=2, n_arms=2, seed=0),
         "family",
         "did you mean 'gaussian'?",
     ),
     Case("perturb target", lambda: perturbed("gamma"), "target", "arms, process_cov, "),
     Case("perturb wide arms", lambda: perturbed(arms=3), "arms", "(3, 2)"),
     Case("perturb tall arms", lambda: perturbed(states=3), "arms", "(2, 3)"),
-    Case("study perturbs arms", lambda: specified(arms=7), "arms", "7 with 10 states"),
+    Case("study perturbs arms", lambda: specified(n_arms=7), "n_arms", "7 with 10 states"),
     Case("study perturbs noise", lambda: specified(perturbed="noise"), "perturbed", "'noise'"),
     Case("study family", lambda: specified(family="gausian"), "family", "'gaussian'"),
 ]

@@ -26,7 +26,7 @@ def truth():
     """Two systems whose noise is a third of what their best arm pays: both matter."""
     systems = []
     for law in ("gaussian", "exponential"):
-        model, arms = db.families.sample(law, states=3, arms=5, seed=5)[0]
+        model, arms = db.families.sample(law, n_states=3, n_arms=5, seed=5)[0]
         spread = np.sqrt(max(arm @ model.stationary_cov() @ arm for arm in arms))
         systems.append((dataclasses.replace(model, reward_std=spread / 3), arms))
     return systems
@@ -36,15 +36,15 @@ def truth():
 def wrong(truth):
     """Wrong in everything: Γ, Q, σ, the arms and the start; the second one is unstable."""
     rng = np.random.default_rng(6)
-    believed = []
+    assumed = []
     for radius, (model, arms) in zip((0.9, 1.02), truth, strict=True):
         transition = rng.standard_normal((3, 3))
         transition *= radius / np.abs(np.linalg.eigvals(transition)).max()
         root = rng.standard_normal((3, 3))
         start = 4.0 * np.eye(3)
         other = db.LGDS(transition, root @ root.T, 2 * model.reward_std + 0.1, start)
-        believed.append((other, arms[::-1] + rng.standard_normal(arms.shape)))
-    return believed
+        assumed.append((other, arms[::-1] + rng.standard_normal(arms.shape)))
+    return assumed
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def plain(truth):
 
 @pytest.fixture(scope="module")
 def misled(truth, wrong):
-    return db.simulate(truth, None, POLICIES, believed=wrong, **STUDY)
+    return db.simulate(truth, None, POLICIES, assumed=wrong, **STUDY)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def games(truth, wrong, misled):
     """Every yardstick and kind of noise, all with wrong beliefs."""
     played = {
         game: db.simulate(
-            truth, None, FEW, believed=wrong, regret=game[0], common_noise=game[1], **STUDY
+            truth, None, FEW, assumed=wrong, regret=game[0], common_noise=game[1], **STUDY
         )
         for game in GAMES
     }
@@ -83,12 +83,12 @@ def replayed(name, system, place, run):
     still = db.LGDS(model.transition, 0 * model.process_cov, 1.0, 0 * model.process_cov)
     states, _ = states_and_rewards(model, arms, ROUNDS, **where)
     _, noises = states_and_rewards(still, arms, ROUNDS, **where)
-    return states, noises, policy_noises(name, ROUNDS, model.states, **where)
+    return states, noises, policy_noises(name, ROUNDS, model.n_states, **where)
 
 
-def textbook(name, truth, believed, place, run, **game):
+def textbook(name, truth, assumed, place, run, **game):
     """The regret path of one run."""
-    systems = as_arrays(truth[place]), as_arrays(believed[place])
+    systems = as_arrays(truth[place]), as_arrays(assumed[place])
     return naive.run(name, *systems, *replayed(name, truth[place], place, run), **game)
 
 
@@ -102,7 +102,7 @@ def assert_same_curve(curve, path, checkpoints):
 def test_P24_wrong_beliefs_equal_the_textbook(name, truth, wrong, misled):
     """P24: every policy acts on what it believes; states, rewards and regret are the truth's."""
     if name in SLOW:
-        misled = db.simulate(truth, None, [name], believed=wrong, **STUDY)
+        misled = db.simulate(truth, None, [name], assumed=wrong, **STUDY)
     for place, run in ((0, 0), (1, RUNS - 1)):
         path = textbook(name, truth, wrong, place, run)
         assert_same_curve(misled.curves[name][place, run], path, misled.checkpoints)
@@ -123,7 +123,7 @@ def test_P24_wrong_filters_lose_more(plain, misled):
 @pytest.mark.parametrize("kind", [list, tuple, iter])
 def test_believing_the_truth_changes_nothing(kind, truth, plain):
     """Bit for bit, whatever kind of sequence it comes in."""
-    again = db.simulate(truth, None, POLICIES, believed=kind(truth), **STUDY)
+    again = db.simulate(truth, None, POLICIES, assumed=kind(truth), **STUDY)
     assert again.curves.keys() == plain.curves.keys()
     for name in POLICIES:
         np.testing.assert_array_equal(again.curves[name], plain.curves[name])
@@ -132,7 +132,7 @@ def test_believing_the_truth_changes_nothing(kind, truth, plain):
 def test_believing_the_truth_changes_nothing_after_a_warmup(truth):
     started = [(dataclasses.replace(model, initial_cov=100 * np.eye(3)), a) for model, a in truth]
     alone = db.simulate(started, None, ["kode"], warmup=50, **STUDY)
-    again = db.simulate(started, None, ["kode"], warmup=50, believed=started, **STUDY)
+    again = db.simulate(started, None, ["kode"], warmup=50, assumed=started, **STUDY)
     np.testing.assert_array_equal(again.regret["kode"], alone.regret["kode"])
 
 
@@ -145,10 +145,10 @@ def test_own_policies_that_see_all_rewards_know_the_truth(truth, wrong):
             lambda model, arms, rounds: ({}, (np.zeros(()),)),
             lambda state, problem, noise: (problem.arms**2).sum(axis=1).argmax(),
             lambda state, problem, arm, reward: state,
-            sees_all_rewards=sees_all,
+            full_information=sees_all,
         )
 
-    result = db.simulate(truth, None, [of(True), of(False)], believed=wrong, **STUDY)
+    result = db.simulate(truth, None, [of(True), of(False)], assumed=wrong, **STUDY)
     for place, (model, arms) in enumerate(truth):
         states, _, _ = replayed("longest", (model, arms), place, 0)
         for sees_all, known in ((True, arms), (False, wrong[place][1])):

@@ -137,7 +137,7 @@ def test_a_reward_the_plan_makes_known_is_worth_no_more_later():
 
 def test_lookahead_has_lower_regret_than_idea():
     """Cauchy systems, where it is told most clearly: 40 systems, paired."""
-    systems = list(db.families.sample("cauchy", systems=40, states=5, arms=5))
+    systems = list(db.families.sample("cauchy", systems=40, n_states=5, n_arms=5))
     regret = db.simulate(systems, None, ["idea", "lookahead"], 200, runs=4, checkpoints=1).regret
     logs = np.log(regret["lookahead"].mean(axis=1) / regret["idea"].mean(axis=1))
     assert logs.mean() + 2.5 * logs.std() / math.sqrt(40) < 0

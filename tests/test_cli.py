@@ -40,9 +40,9 @@ def test_json_equals_the_library():
 
 def test_who_plays_where_nobody_is_named():
     """Rollout, which takes longer than the others together, is asked for by name or by all."""
-    assert list(checked_policies(None)) == list(db.policies.usual())
-    assert list(_chosen("usual", sphere=False)) == list(db.policies.usual())
-    assert set(_chosen("all", sphere=False)) - set(_chosen("usual", sphere=False)) == {"rollout"}
+    assert list(checked_policies(None)) == list(db.policies.default())
+    assert list(_chosen("default", sphere=False)) == list(db.policies.default())
+    assert set(_chosen("all", sphere=False)) - set(_chosen("default", sphere=False)) == {"rollout"}
 
 
 def test_table_of_one_family():
@@ -123,7 +123,7 @@ def test_comparison_in_json_equals_the_library():
 
 
 def test_model_file_and_plot(tmp_path):
-    model, arms = db.families.sample("uniform", states=3, arms=4)[0]
+    model, arms = db.families.sample("uniform", n_states=3, n_arms=4)[0]
     path = tmp_path / "plant.json"
     path.write_text(json.dumps(model_file.to_document(model, arms)))
     plot = tmp_path / "plot.svg"

@@ -381,7 +381,7 @@ def run(*arguments):
 
 
 def test_fit_takes_them(clicks):
-    fast = {"states": 1, "starts": 1, "iterations": 4}
+    fast = {"n_states": 1, "starts": 1, "iterations": 4}
     found = db.fit("clicks.csv", columns=CALLED, **fast)
     assert list(found.warnings[:2]) == NOTES
     plain = db.fit(clicks, **fast)
@@ -402,12 +402,12 @@ def test_fit_takes_them(clicks):
 
 
 def test_replay_takes_them(clicks):
-    options = {"states": 1, "starts": 1, "iterations": 4, "seeds": 1}
+    options = {"n_states": 1, "starts": 1, "iterations": 4, "runs": 1}
     result = db.replay("clicks.csv", ["ucb"], columns=CALLED, **options)
     plain = db.replay(clicks, ["ucb"], **options)
     assert list(result.notes[:2]) == NOTES
     assert result.mean("ucb") == plain.mean("ucb")
-    arguments = ["--states", 1, "--seeds", 1, "--policies", "ucb", "--json"]
+    arguments = ["--states", 1, "--runs", 1, "--policies", "ucb", "--json"]
     document = json.loads(run("replay", "clicks.csv", *OPTIONS, *arguments).stdout)
     assert document["notes"][:2] == NOTES
     weeks = db.replay("clicks.csv", ["ucb"], columns=CALLED, step="week", **options)

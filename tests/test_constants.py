@@ -21,7 +21,7 @@ def with_constants(model, arms, seed=0, count=1, start=None):
     Also where its own states are now. ``start`` is the mean its states begin with.
     """
     rng = np.random.default_rng([seed, count])
-    d = model.states
+    d = model.n_states
     order = rng.permutation(d + count)
     transition = np.eye(d + count)
     transition[:d, :d], transition[:d, d:] = model.transition, rng.standard_normal((d, count))

@@ -63,7 +63,7 @@ def test_d_linucb_without_discount_is_ridge_regression():
 
     det(V / λ) ≤ (tr V / (λd))^d ≤ (1 + L²t / (λd))^d: the radius is OFUL's or more.
     """
-    model, arms = db.families.sample("exponential", states=3, arms=5, seed=1)[0]
+    model, arms = db.families.sample("exponential", n_states=3, n_arms=5, seed=1)[0]
     paid = np.random.default_rng(2).standard_normal((80, 5))
     ours, ridge = (db.policies.make(name) for name in ("discounted_linucb(gamma=1)", "oful"))
     chosen, state, problem = played(ours, paid, model, arms)

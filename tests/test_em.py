@@ -24,7 +24,7 @@ VARIABLES = [
 def played(model, arms, sequences, rounds, plays=1, missing=0.2, seed=0):
     """A log of random play, `plays` arms a round, some rewards missing."""
     rng = np.random.default_rng(seed)
-    z = rng.standard_normal((sequences, model.states)) @ factor(model.start_cov()).T
+    z = rng.standard_normal((sequences, model.n_states)) @ factor(model.start_cov()).T
     chosen = rng.integers(len(arms), size=(sequences, rounds, plays))
     rewards = np.empty(chosen.shape)
     for t in range(rounds):

@@ -21,7 +21,7 @@ def shuffled_systems(states, arms, systems, seed):
     """Random systems of one shape from three laws: different scales, orders, correlations."""
     laws = ("gaussian", "exponential", "uniform")
     return [
-        db.families.sample(laws[i % 3], states=states, arms=arms, seed=seed, first=i)[0]
+        db.families.sample(laws[i % 3], n_states=states, n_arms=arms, seed=seed, first=i)[0]
         for i in range(systems)
     ]
 
@@ -66,7 +66,7 @@ def _played(name, library, model, arms, rewards, noise):
         played = []
         for row, draw in zip(rewards, noise, strict=True):
             arm = int(choose(state, problem, draw))
-            state = update(state, problem, arm, row if policy.sees_all_rewards else row[arm])
+            state = update(state, problem, arm, row if policy.full_information else row[arm])
             played.append(arm)
     return played
 
@@ -190,7 +190,7 @@ def test_one_arm_one_state(reward_std):
 
 
 def test_a_compiled_rule_is_shared_by_all_parameters():
-    model, arms = db.families.sample("gaussian", states=2, arms=3)[0]
+    model, arms = db.families.sample("gaussian", n_states=2, n_arms=3)[0]
     policies = [db.policies.make("kalman_ucb", width=w) for w in (1, 2, 3, 4)]
     compiling._kept.clear()
     db.simulate(model, arms, policies, rounds=10, runs=2)

@@ -65,7 +65,7 @@ def test_every_system_is_a_bandit(family, states, arms):
 @pytest.mark.parametrize("family", NAMES)
 def test_the_state_starts_stationary(family):
     """P20: the paper's 10⁴ rounds of warm-up, exactly."""
-    for model, _ in sample(family, 20, states=4, arms=2, seed=5):
+    for model, _ in sample(family, 20, n_states=4, n_arms=2, seed=5):
         assert model.initial_cov is None
         Z = naive.stationary_cov(model.transition, model.process_cov)
         scale = np.abs(Z).max()
@@ -239,7 +239,7 @@ def test_bernoulli_entries():
 
 def test_bernoulli_redraws():
     """With two states a quarter of the arms are zero, and 3 of 16 T are nilpotent."""
-    systems = sample("bernoulli", 200, states=2, arms=10, seed=14)
+    systems = sample("bernoulli", 200, n_states=2, n_arms=10, seed=14)
     assert systems.redraws > 0
     for model, rows in systems:
         assert rows.any(axis=1).all()
@@ -272,7 +272,7 @@ def test_redraws_are_counted_one_by_one(monkeypatch):
         return value.copy()
 
     monkeypatch.setitem(families.FAMILIES, "bernoulli", law)
-    systems = sample("bernoulli", states=2, arms=3)
+    systems = sample("bernoulli", n_states=2, n_arms=3)
     assert next(queue, None) is None
     assert systems.redraws == 3 + 2 + 1
     model, rows = systems[0]

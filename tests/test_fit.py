@@ -44,7 +44,7 @@ def test_a_known_system_is_found_again(system, log):
     assert float(found.model.reward_std) == pytest.approx(0.5, rel=0.1)
     options = {"policies": ["idea"], "rounds": 200, "runs": 64}
     known = db.simulate([(model, arms)], **options).regret["idea"].mean()
-    learned = db.simulate([(model, arms)], believed=[(found.model, found.arms)], **options)
+    learned = db.simulate([(model, arms)], assumed=[(found.model, found.arms)], **options)
     assert learned.regret["idea"].mean() < 1.05 * known
 
 
@@ -66,9 +66,9 @@ def test_offsets_are_a_constant_state(system, log):
 
 
 def test_arms_without_features(log):
-    own = fit(log, states=4, offsets=False, structure="diagonal", **SMALL)
+    own = fit(log, n_states=4, offsets=False, structure="diagonal", **SMALL)
     assert (own.arms == np.eye(4)).all()
-    few = fit(log, states=2, offsets=False, **SMALL)
+    few = fit(log, n_states=2, offsets=False, **SMALL)
     assert few.arms.shape == (4, 2)
     assert (np.diff(few.log_likelihoods) > -1e-6).all()
     # Two hidden states do explain the four arms: nearly as likely as with one state each.
@@ -80,8 +80,8 @@ def test_the_number_of_states_is_found(system):
     options = {"structure": "free", "prior": 0, "starts": 1, "iterations": 20}
     found = fit(log, **options, progress=shares.append)
     choice = found.selection
-    assert choice.states == len(found.parameters.transition) == 2
-    assert [one.states for one in choice.candidates] == [1, 2, 3, 4]
+    assert choice.n_states == len(found.parameters.transition) == 2
+    assert [one.n_states for one in choice.candidates] == [1, 2, 3, 4]
     assert choice.scores[1] > choice.scores[0] + 2 * choice.errors[0]
     assert found.arms.shape == (4, 3)
     assert (np.diff(shares) > 0).all()
@@ -101,12 +101,12 @@ def test_a_short_log_is_not_chosen_from_and_says_so():
     log = Log((Sequence([0, 1, 2], [0, 1, 0], [1.0, 2.0, 1.5]),), ("0", "1"))
     found = fit(log, starts=1, iterations=2)
     assert found.selection is None
-    assert found.states == 2
+    assert found.n_states == 2
     said = "Too few rewards to compare models: each arm is taken to drift by itself."
     assert found.warnings[0] == said
     assert found.summary() == "Each arm drifts by itself, all equally far and fast (2 states)."
     shared = fit(log, structure="free", starts=1, iterations=2)
-    assert shared.states == 1
+    assert shared.n_states == 1
     assert shared.warnings[0] == "Too few rewards to choose the number of states: there is one."
 
 
@@ -147,7 +147,7 @@ def test_what_cannot_be_scored_is_not_chosen():
     gains = np.array([[-np.inf, -1.0], [-1.8, -1.8], [-1.6, -1.98]])
     tried = [selection.Candidate("free", d) for d in (1, 2, 3)]
     found = selection.chosen(tried, gains)
-    assert found.states == 2
+    assert found.n_states == 2
     assert found.scores == pytest.approx((-np.inf, -1.8, -1.79))
     assert found.errors == (np.inf, pytest.approx(0.19), 0.0)
     assert found.close == (tried[2],)
@@ -159,11 +159,11 @@ def test_sizes_that_can_only_lose_are_not_tried():
     part = selection.Split(data, data._replace(seen=data.seen * (np.arange(9) < 4)[:, None]))
     heights = {"alike": -1.0, "free": -2.0, "apart": -1.5}
     tried = [*selection.candidates(5, None, offsets=False), selection.Candidate("apart", 9)]
-    assert [one.states for one in tried] == [5, 1, 5, 2, 3, 5, 9]
+    assert [one.n_states for one in tried] == [5, 1, 5, 2, 3, 5, 9]
     found = selection.select(
         [part], tried, lambda split, one: np.full(split.whole.seen.shape, heights[one.kind])
     )
-    assert [one.states for one in found.candidates] == [5, 1, 5, 2, 3, 9]
+    assert [one.n_states for one in found.candidates] == [5, 1, 5, 2, 3, 9]
     assert found.chosen == tried[0]
 
 
@@ -197,8 +197,8 @@ def test_what_the_log_cannot_tell_is_said(system):
         ({"starts": 0}, "starts"),
         ({"iterations": 0}, "iterations"),
         ({"tolerance": -1}, "tolerance"),
-        ({"states": 3, "arms": np.eye(2)}, "states"),
-        ({"states": 3}, "states"),
+        ({"n_states": 3, "arms": np.eye(2)}, "n_states"),
+        ({"n_states": 3}, "n_states"),
         ({"arms": np.eye(3)}, "arms"),
     ],
 )
@@ -210,7 +210,7 @@ def test_wrong_arguments_are_named(options, argument):
 
 def test_a_log_that_cannot_be_smoothed_is_refused(monkeypatch):
     far = Log((Sequence([0, 10**12], [0, 0], [1.0, 2.0]),), ("0",))
-    assert fit(far, states=1, iterations=3, starts=1).model.is_stable  # the pause costs nothing
+    assert fit(far, n_states=1, iterations=3, starts=1).model.is_stable  # the pause costs nothing
     with monkeypatch.context() as patch:
         patch.setattr("driftbandit.identify.grid.LARGEST_GRID", 1)
         with pytest.raises(InvalidInput, match=r"^log: has 2 rounds in 1 sequences"):
@@ -226,7 +226,7 @@ def test_a_log_that_cannot_be_smoothed_is_refused(monkeypatch):
 @pytest.mark.parametrize("rewards", [(0.0, 0.0), (1.0, 2.0)])
 def test_rewards_that_are_all_the_same_have_a_model(rewards):
     log = {"round": range(40), "arm": [0, 1] * 20, "reward": rewards * 20}
-    found = fit(log, states=1, starts=1, iterations=8)
+    found = fit(log, n_states=1, starts=1, iterations=8)
     assert any("All rewards are zero" in said for said in found.warnings) == (not any(rewards))
     assert db.Agent(found.model, found.arms).ask().arm in (0, 1)
 
@@ -271,7 +271,7 @@ def test_gaps_say_nothing():
     model, arms = db.LGDS(np.diag([0.97, 0.9]), 0.1 * np.eye(2), 0.3), np.eye(4, 2) + 0.3
     log = log_of(played(model, arms, 1, 300, missing=0.0), 4)
     wide = Log((Sequence(2 * log.sequences[0].rounds, *_played(log)),), log.names)
-    found = fit(wide, states=2, starts=1, iterations=60)
+    found = fit(wide, n_states=2, starts=1, iterations=60)
     assert found.model.spectral_radius > 0.8
     assert one_step(found, wide).share > 0.3
 
@@ -300,7 +300,7 @@ def test_rewards_that_begin_with_nothing():
 
 
 def test_simple_structures_stay_simple(log):
-    found = fit(log, states=2, structure="diagonal", starts=1, iterations=20).model
+    found = fit(log, n_states=2, structure="diagonal", starts=1, iterations=20).model
     for matrix in (found.transition, found.process_cov):
         assert not (matrix - np.diag(np.diag(matrix))).any()
 

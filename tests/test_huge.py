@@ -28,7 +28,7 @@ def _small_is_many(monkeypatch):
 
 
 def system(states=4, reward_std=None):
-    model, _ = db.families.sample("gaussian", states=states, arms=2, seed=4)[0]
+    model, _ = db.families.sample("gaussian", n_states=states, n_arms=2, seed=4)[0]
     sigma = model.reward_std if reward_std is None else reward_std
     return db.LGDS(model.transition, model.process_cov, float(sigma))
 

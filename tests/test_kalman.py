@@ -85,7 +85,7 @@ def test_P5_observe_then_predict(seed, d, call):
     expected = naive.kalman_step(*belief, *still, arm, reward)
     assert_close(seen.mean, expected[0], 1e-10)
     assert_close(seen.cov, expected[1], 1e-10)
-    after = call(kalman.predict, seen, model)
+    after = call(kalman.advance, seen, model)
     expected = naive.kalman_step(*belief, *matrices(model), arm, reward)
     assert_close(after.mean, expected[0], 1e-10)
     assert_close(after.cov, expected[1], 1e-10)
@@ -96,7 +96,7 @@ def test_only_whole_rounds_pass(rounds):
     """Minus one never came back."""
     model = LGDS([[0.5]], [[1.0]], 1.0)
     with pytest.raises(ValueError, match="rounds: "):
-        kalman.predict(kalman.prior(model), model, rounds)
+        kalman.advance(kalman.prior(model), model, rounds)
 
 
 @pytest.mark.parametrize("given_belief", [False, True])
@@ -318,6 +318,15 @@ def assert_semidefinite(matrix, tolerance, scale):
     assert np.linalg.eigvalsh(matrix)[0] >= -tolerance * np.linalg.norm(scale, 2)
 
 
+def test_a_state_that_is_known_to_the_last_bit_and_beyond():
+    """σ = 0 and Q = 0: P shrinks to nothing, and no reward moves the mean to infinity."""
+    model = LGDS([[0.125]], [[0.0]], 0.0, initial_cov=[[1.0]])
+    belief = kalman.prior(model)
+    for reward in np.random.default_rng(0).standard_normal(400):
+        belief = kalman.step(belief, model, np.array([1.0]), reward)
+        assert abs(belief.mean[0]) < 1e3
+
+
 @checked
 @given(situations(), st.integers(0, 2**32 - 1))
 def test_P5_covariance_stays_symmetric_semidefinite(situation, seed):
@@ -327,7 +336,7 @@ def test_P5_covariance_stays_symmetric_semidefinite(situation, seed):
         belief = kalman.step(belief, model, arm, rng.standard_normal())
         assert (belief.cov == belief.cov.T).all()
         assert_semidefinite(belief.cov, 1e-12, scale=belief.cov)
-        arm = rng.choice([arm, rng.standard_normal(model.states)])
+        arm = rng.choice([arm, rng.standard_normal(model.n_states)])
 
 
 @checked
@@ -344,7 +353,7 @@ def test_P5_observing_never_raises_a_variance(situation, reward):
 @given(situations(), st.data())
 def test_P5_riccati_step_is_monotone(situation, data):
     model, arm, (_, small) = situation
-    large = small + data.draw(squares(model.states))
+    large = small + data.draw(squares(model.n_states))
     after_small = kalman.riccati_step(small, model, arm)
     after_large = kalman.riccati_step(large, model, arm)
     assert_semidefinite(after_large - after_small, 1e-9, scale=after_large)
@@ -356,7 +365,7 @@ def test_P5_units_of_the_state_do_not_matter(situation, reward, data):
     """z ↦ D z: Γ ↦ D Γ D⁻¹, Q ↦ D Q D, a ↦ D⁻¹ a, and the belief follows."""
     model, arm, belief = situation
     powers = st.integers(-20, 20).map(lambda n: 2.0**n)  # exact in floating point
-    D = data.draw(arrays(float, model.states, elements=powers))
+    D = data.draw(arrays(float, model.n_states, elements=powers))
     DD = np.outer(D, D)
     scaled = LGDS(
         model.transition * D[:, None] / D, model.process_cov * DD, model.reward_std, np.eye(len(D))

@@ -113,8 +113,8 @@ def test_a_policy_sits_out_with_all_its_parameters(monkeypatch):
     monkeypatch.setitem(settings.SITS_OUT, "kalman_ucb", settings.Absence(("k1000",), "a reason"))
     asked = options(policies=("kode", "kalman_ucb(width=2)"), settings=("base", "k1000"))
     cells = settings.specification(asked).cells
-    assert {cell.absent for cell in cells if cell.arms is None} == {()}
-    assert {cell.absent for cell in cells if cell.arms == 1000} == {("kalman_ucb(width=2)",)}
+    assert {cell.absent for cell in cells if cell.n_arms is None} == {()}
+    assert {cell.absent for cell in cells if cell.n_arms == 1000} == {("kalman_ucb(width=2)",)}
     assert all(settings.setting_of(cell) for cell in cells)
 
 
@@ -127,7 +127,7 @@ def test_who_sits_out_is_registered_and_says_why():
 
 def test_a_cell_of_another_study_is_refused():
     with pytest.raises(db.InvalidInput, match=r"gaussian\.d-3 is of no setting"):
-        settings.setting_of(Cell("gaussian", states=3))
+        settings.setting_of(Cell("gaussian", n_states=3))
 
 
 # Log ratios.

@@ -26,7 +26,7 @@ def test_model_agent_theory_and_logs_work(tmp_path):
     code = """
 import driftbandit as db
 from driftbandit.identify import read_log
-model, arms = db.families.sample("gaussian", states=3, arms=4, seed=2)[0]
+model, arms = db.families.sample("gaussian", n_states=3, n_arms=4, seed=2)[0]
 for policy in db.policies.available():
     if policy != "kalman_oracle":
         agent = db.Agent(model, arms, policy=policy)
@@ -75,7 +75,7 @@ from pathlib import Path
 import driftbandit as db
 os.chdir({str(tmp_path)!r})
 open("log.parquet", "wb").write(b"PAR1")
-model, arms = db.families.sample("gaussian", states=3, arms=4, seed=2)[0]
+model, arms = db.families.sample("gaussian", n_states=3, n_arms=4, seed=2)[0]
 for call in {list(LINES)!r}:
     try:
         exec(call)

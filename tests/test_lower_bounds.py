@@ -76,7 +76,7 @@ def test_mean_length_scales_and_does_not_depend_on_the_axes(system, scale):
 
 def greedy_on_the_sphere(model, rounds, runs, rng):
     """Regret per round of a = ẑ/‖ẑ‖, each run with its own filter; rounds × runs."""
-    d, Q = model.states, factor(model.process_cov)
+    d, Q = model.n_states, factor(model.process_cov)
     z = rng.standard_normal((runs, d)) @ factor(model.start_cov()).T
     mean, cov = np.zeros((runs, d)), np.broadcast_to(model.start_cov(), (runs, d, d))
     regret = np.empty((rounds, runs))
@@ -119,14 +119,14 @@ def test_P8_lies_below_a_greedy_policy_on_the_sphere(d, reward_std, initial):
 def test_P8_grows_with_the_error_that_must_remain(system):
     model, _ = system
     Z = model.stationary_cov()
-    default = oracle_cov(model, np.eye(model.states))
+    default = oracle_cov(model, np.eye(model.n_states))
     values = [sphere_lower_bound(model, share * default).value for share in (0, 0.5, 1)]
     rounding = 1e-11 * math.sqrt(np.trace(Z))
     assert values[0] <= rounding
     assert values[0] <= values[1] + rounding <= values[2] + 2 * rounding
     assert values[2] == pytest.approx(sphere_lower_bound(model).value, abs=rounding)
     full = sphere_lower_bound(model, Z).value  # nothing known: the regret of any fixed arm
-    assert full == pytest.approx(expected_norm(np.zeros(model.states), Z), rel=1e-9)
+    assert full == pytest.approx(expected_norm(np.zeros(model.n_states), Z), rel=1e-9)
 
 
 # Finite sets.
@@ -263,7 +263,7 @@ def test_P11_printed_grows_as_a_power_of_the_unit(k):
 
 def test_P11_printed_fails_as_a_bound():
     """On some systems it exceeds the Kalman Oracle's regret, which is attained."""
-    systems = families.sample("gaussian", systems=20, states=3, arms=3)
+    systems = families.sample("gaussian", systems=20, n_states=3, n_arms=3)
     fails = [
         printed_finite_lower_bound(*system) > finite_lower_bound(*system).value
         for system in systems

@@ -54,7 +54,7 @@ def test_P17_agrees_with_the_printed_formula(family, k, d, squared):
 
     Σ is singular where k > d + 1 or Z − P is, and near singular in most families.
     """
-    for model, arms in families.sample(family, systems=2, states=d, arms=k):
+    for model, arms in families.sample(family, systems=2, n_states=d, n_arms=k):
         Z, P_A, P_a = model.stationary_cov(), oracle_cov(model, arms), prediction_covs(model, arms)
         for bonus in BONUSES.values():
             for P in P_a:
@@ -83,7 +83,7 @@ def test_P17_agrees_with_the_printed_formula_where_it_is_regular(d, k):
 @pytest.mark.parametrize("family", families.FAMILIES)
 def test_P17_two_arms_in_closed_form(family):
     """k = 2: matrices of size 2, whose root's trace is √(tr Σ̂Σ + 2 √det Σ̂Σ)."""
-    for model, arms in families.sample(family, systems=10, states=3, arms=2, unit_arms=True):
+    for model, arms in families.sample(family, systems=10, n_states=3, n_arms=2, unit_arms=True):
         Z, P_A = model.stationary_cov(), oracle_cov(model, arms)
         for P in prediction_covs(model, arms):
             for i, j in [(0, 1), (1, 0)]:
@@ -156,7 +156,7 @@ def test_P17_scales_as_the_square_of_the_states(system, name, c):
 @given(systems, st.sampled_from(sorted(BONUSES)), st.integers(0, 100))
 def test_P17_does_not_see_a_rotation_of_the_states(system, name, seed):
     model, arms = system
-    d = model.states
+    d = model.n_states
     T = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
     turned = LGDS(T @ model.transition @ T.T, T @ model.process_cov @ T.T, model.reward_std)
     plain = metric_interval(model, arms, BONUSES[name])
@@ -167,7 +167,7 @@ def test_P17_does_not_see_a_rotation_of_the_states(system, name, seed):
 
 def test_P17_no_bonus_is_never_farther():
     """‖μ‖ ≥ 0 is all that a bonus adds."""
-    found = metric_intervals(families.sample("gaussian", systems=5, states=4, arms=4), BONUSES)
+    found = metric_intervals(families.sample("gaussian", systems=5, n_states=4, n_arms=4), BONUSES)
     for name in ("idea", "kalman_ucb"):
         for form in ("printed", "squared"):
             assert (getattr(found["kode"], form) <= getattr(found[name], form)).all()
@@ -198,7 +198,7 @@ def test_P17_systems_of_a_batch_may_differ_in_shape():
 
 def test_P17_progress_goes_from_the_first_share_to_one():
     shares = []
-    batch = families.sample("gaussian", systems=4, states=2, arms=2)
+    batch = families.sample("gaussian", systems=4, n_states=2, n_arms=2)
     metric_intervals(batch, {"kode": kode.bonus}, progress=shares.append)
     assert shares == [0.25, 0.5, 0.75, 1.0]
 
@@ -252,7 +252,7 @@ def test_P17_needs_a_covariance_below_the_stationary_one():
 def test_P17_loads_no_jax():
     code = (
         "import sys, numpy as np, driftbandit.theory as theory, driftbandit as db;"
-        "model, arms = db.families.sample('gaussian', states=2, arms=2)[0];"
+        "model, arms = db.families.sample('gaussian', n_states=2, n_arms=2)[0];"
         "theory.metric_interval(model, arms, db.policies.idea.bonus);"
         "assert 'jax' not in sys.modules"
     )

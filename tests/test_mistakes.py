@@ -17,8 +17,8 @@ BONUSES = {"idea": idea.bonus, "kalman_ucb": kalman_ucb.bonus, "kode": kode.bonu
 def simulated(model, arms, u, P, draws, seed=0):
     """How often i was played while j was best, and how often j was best."""
     rng = np.random.default_rng(seed)
-    known = rng.standard_normal((draws, model.states)) @ factor(model.stationary_cov() - P).T
-    state = known + rng.standard_normal((draws, model.states)) @ factor(P).T
+    known = rng.standard_normal((draws, model.n_states)) @ factor(model.stationary_cov() - P).T
+    state = known + rng.standard_normal((draws, model.n_states)) @ factor(P).T
     played, best = (known @ arms.T + u).argmax(axis=1), (state @ arms.T).argmax(axis=1)
     counts = np.zeros((len(arms), len(arms)))
     np.add.at(counts, (played, best), 1)
@@ -32,7 +32,7 @@ def simulated(model, arms, u, P, draws, seed=0):
 def test_P16_matches_simulation(k, d, name):
     """Every entry to 4.5 standard errors and the stated accuracy; most of them to far less."""
     for family in ("gaussian", "bernoulli"):
-        model, arms = families.sample(family, states=d, arms=k, seed=3)[0]
+        model, arms = families.sample(family, n_states=d, n_arms=k, seed=3)[0]
         P = prediction_cov(model, arms[0])
         u = BONUSES[name](P, model, arms)
         found = wrong_action_probability(model, arms, BONUSES[name], P, accuracy=3e-3).probability
@@ -148,7 +148,7 @@ def test_P16_does_not_depend_on_the_units_of_the_states():
 @pytest.mark.parametrize("family", ["gaussian", "uniform", "bernoulli", "exponential"])
 def test_P16_says_what_accuracy_it_reached(family):
     """By default all of 20 random systems get an answer, with an error that simulation confirms."""
-    for model, arms in families.sample(family, states=3, arms=3, systems=5, seed=1):
+    for model, arms in families.sample(family, n_states=3, n_arms=3, systems=5, seed=1):
         P = prediction_cov(model, arms[0])
         found = wrong_action_probability(model, arms, idea.bonus, P)
         assert (found.error <= 5e-3).all()
@@ -166,7 +166,7 @@ def test_P16_says_what_accuracy_it_reached(family):
 
 def test_P16_works_harder_where_the_usual_effort_is_not_enough(monkeypatch):
     """Arm 2 is best in one round of 10⁵ or so: the usual points say nothing about it."""
-    model, arms = families.sample("uniform", states=4, arms=6, systems=5, seed=1)[0]
+    model, arms = families.sample("uniform", n_states=4, n_arms=6, systems=5, seed=1)[0]
     P = prediction_cov(model, arms[0])
     found = wrong_action_probability(model, arms, idea.bonus, P)
     assert np.isfinite(found.error).all()

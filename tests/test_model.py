@@ -69,7 +69,7 @@ def test_P3_settled_cov_is_stationary_or_the_horizons():
 @pytest.mark.parametrize("d", SIZES)
 def test_P1_spectral_radius_and_states(d):
     model, _ = random_system(6, d, radius=0.7)
-    assert model.states == d
+    assert model.n_states == d
     assert model.spectral_radius == pytest.approx(0.7, rel=1e-12)
     assert model.is_stable
 

@@ -48,7 +48,7 @@ def test_names_travel_from_the_log_to_the_advice(pays, names, tmp_path):
     assert json.loads(model.read_text())["names"] == list(names)
     system = db.load_model(model)
     assert system.names == names
-    found = db.fit(columns, states=1, starts=1, iterations=5)
+    found = db.fit(columns, n_states=1, starts=1, iterations=5)
     assert found.system.names == names
     np.testing.assert_array_equal(found.system.arms, system.arms)
 
@@ -98,7 +98,7 @@ def test_simulate_takes_systems():
     named = db.simulate(SYSTEM, **options)
     assert named.regret["kode"].shape == (3,)
     np.testing.assert_array_equal(named.regret["kode"], plain.regret["kode"])
-    several = db.simulate([SYSTEM, (MODEL, ARMS)], believed=[SYSTEM, SYSTEM], **options)
+    several = db.simulate([SYSTEM, (MODEL, ARMS)], assumed=[SYSTEM, SYSTEM], **options)
     np.testing.assert_array_equal(several.regret["kode"][0], plain.regret["kode"])
     with pytest.raises(db.InvalidInput, match="arms: were given beside a System"):
         db.simulate(SYSTEM, ["idea"])
@@ -184,7 +184,7 @@ def test_features_belong_to_numbered_arms():
 
 def test_replay_calls_arms_by_name():
     columns = log_of({10: 1.0, 9: 5.0})
-    result = db.replay(columns, ["ucb"], states=1, starts=1, iterations=3, seeds=1)
+    result = db.replay(columns, ["ucb"], n_states=1, starts=1, iterations=3, runs=1)
     assert result.names == (9, 10)
     rows = {row.label: row for row in result.rows()}
     assert rows["best_arm"].arm == 9
@@ -195,10 +195,10 @@ def test_replay_calls_arms_by_name():
     wide = db.replay(
         np.column_stack([np.arange(60.0) + 99, np.arange(60.0)]),
         ["ucb"],
-        states=1,
+        n_states=1,
         starts=1,
         iterations=3,
-        seeds=1,
+        runs=1,
     )
     best = wide.yardsticks["best_arm"]
     assert best.arm == 0  # a name that is false, and still a name

@@ -62,7 +62,7 @@ def test_models_are_equal_by_their_numbers():
 def test_a_model_is_shown_on_one_line():
     assert repr(model()) == "LGDS(2 states, spectral radius 0.9, σ 0.5)"
     assert repr(db.LGDS([[0.5]], [[1.0]], 1.0)) == "LGDS(1 state, spectral radius 0.5, σ 1)"
-    assert len(repr(db.families.sample("gaussian", states=50)[0][0])) < 80
+    assert len(repr(db.families.sample("gaussian", n_states=50)[0][0])) < 80
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_own_policies_travel_by_their_functions():
 
 
 def test_a_copied_policy_decides_the_same():
-    system, arms = db.families.sample("gaussian", states=3, arms=4)[0]
+    system, arms = db.families.sample("gaussian", n_states=3, n_arms=4)[0]
     for policy in (make("lookahead"), optimistic("mine", bonus, width=2.0)):
         agents = [db.Agent(system, arms, each) for each in (policy, copy.deepcopy(policy))]
         decisions = [agent.ask() for agent in agents]

@@ -90,7 +90,7 @@ def found():
 
 def test_arms_that_drift_by_themselves_are_found(found):
     assert found.kind.kind in ("alike", "apart")
-    assert found.states == 4
+    assert found.n_states == 4
     assert found.summary().startswith("Each arm drifts by itself")
     choice = found.selection
     labels = [one.label for one in choice.candidates]
@@ -105,7 +105,7 @@ def test_arms_that_drift_by_themselves_are_found(found):
 def test_an_agent_goes_on_learning_offsets(found):
     """Each arm has a state for what is not known of its offset; the model stays stationary."""
     model, arms = found.model, found.arms
-    assert model.states == 4 + 4 + 1
+    assert model.n_states == 4 + 4 + 1
     assert model.is_stable
     doubt = np.diag(model.start_cov())[4:8]
     assert (doubt > 0.01).all()
@@ -123,17 +123,17 @@ def test_one_shared_factor_is_found():
     assert found.selection.chosen.label == "one shared factor"
     assert found.summary().startswith("All arms share one drifting factor (1 state).")
     assert found.parameters.reads.shape == (4, 1)
-    assert found.model.states == 1 + 4 + 1
+    assert found.model.n_states == 1 + 4 + 1
 
 
 def test_no_drift_is_said():
     found = fit(drifting(300, drift=0.0))
     assert found.kind.kind == "constant"
-    assert found.states == 0
+    assert found.n_states == 0
     assert found.spectral_radius == 0
     assert found.summary().startswith("No drift: each arm pays around a constant of its own.")
     assert "no better than each arm's mean" in found.warnings[0]
-    assert found.model.states == 4 + 1
+    assert found.model.n_states == 4 + 1
     counts = np.bincount(drifting(300, drift=0.0)["arm"])
     # What is left of the doubt is that of a mean of so many rewards.
     expected = found.model.reward_std**2 / counts[[int(name) for name in found.names]]
@@ -198,7 +198,7 @@ def test_more_iterations_are_no_remedy_where_none_are_taken():
 
 
 @pytest.mark.parametrize(("shift", "scale"), [(1e7, 1.0), (-40.0, 1e-6)])
-@pytest.mark.parametrize("options", [{}, {"states": 1, "starts": 1}])
+@pytest.mark.parametrize("options", [{}, {"n_states": 1, "starts": 1}])
 def test_zero_and_unit_of_rewards_do_not_matter(found, shift, scale, options):
     log = drifting(300)
     base = fit(log, **options) if options else found
@@ -212,7 +212,7 @@ def test_zero_and_unit_of_rewards_do_not_matter(found, shift, scale, options):
 def test_without_offsets_a_constant_is_the_states():
     log = drifting(300)
     found = fit(log | {"reward": log["reward"] + 5}, offsets=False)
-    assert found.model.states == found.states
+    assert found.model.n_states == found.n_states
     assert found.model.stationary_cov().max() > 4
 
 
@@ -226,9 +226,9 @@ def test_arms_far_apart_are_learned_as_well():
 
 def test_a_given_model_that_predicts_nothing_is_said():
     log = drifting(300, drift=0.0)
-    found = fit(log, states=1, structure="diagonal", starts=1)
+    found = fit(log, n_states=1, structure="diagonal", starts=1)
     assert any("no better than each arm's mean" in said for said in found.warnings)
-    assert not fit(drifting(300), states=4, structure="diagonal", starts=1).warnings
+    assert not fit(drifting(300), n_states=4, structure="diagonal", starts=1).warnings
 
 
 def test_a_short_log_is_predicted_as_well_as_by_an_ar_for_each_arm():
@@ -255,7 +255,7 @@ def test_what_moves_arms_together_within_a_round_is_no_drift():
     log = {"round": rounds, "arm": arms, "reward": shocks.ravel()}
     found = fit(log, starts=1, iterations=30)
     assert found.kind.kind == "constant"
-    given = fit(log, states=1, starts=1, iterations=30)
+    given = fit(log, n_states=1, starts=1, iterations=30)
     assert abs(one_step(given, log).share) < 0.05  # 0.5 if arms of one round told of each other
     assert any("no better than each arm's mean" in said for said in given.warnings)
 

@@ -15,7 +15,7 @@ def test_lemma_2_the_oracle_is_lowest_and_its_regret_is_the_exact_bound():
     Oracle's, once settled, is what `finite_lower_bound` says.
     """
     systems = [
-        db.families.sample(family, states=4, arms=5, seed=1, first=i)[0]
+        db.families.sample(family, n_states=4, n_arms=5, seed=1, first=i)[0]
         for i in range(20)
         for family in db.families.FAMILIES
     ]

@@ -21,21 +21,21 @@ def similarities(family, strength, systems=SYSTEMS, states=STATES, seed=0):
 
 
 def perturbed(family, target, strength):
-    """Triples of the truth, what is believed, and T."""
+    """Triples of the truth, what is assumed, and T."""
     systems, Ts = families.sample(family, SYSTEMS), similarities(family, strength)
     return list(zip(systems, perturb(systems, target, Ts), Ts, strict=True))
 
 
-def assert_only(changed, truth, believed):
+def assert_only(changed, truth, assumed):
     """All but ``changed`` is bit for bit the truth's."""
     parts = [
         {"transition": m.transition, "process_cov": m.process_cov, "arms": arms}
-        for m, arms in (truth, believed)
+        for m, arms in (truth, assumed)
     ]
     for name in parts[0]:
         assert np.array_equal(parts[0][name], parts[1][name]) == (name != changed), name
-    assert truth[0].reward_std == believed[0].reward_std
-    assert truth[0].initial_cov is believed[0].initial_cov is None
+    assert truth[0].reward_std == assumed[0].reward_std
+    assert truth[0].initial_cov is assumed[0].initial_cov is None
 
 
 # T = I + ν Ξ.
@@ -79,15 +79,15 @@ def test_P24_entries_of_the_direction_are_normal():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_P24_the_transition_keeps_its_eigenvalues(family, strength):
     """Γ̃ = T⁻¹ΓT; Bernoulli's eigenvalues may be defective, so powers' traces say it sharply."""
-    for truth, believed, T in perturbed(family, "transition", strength):
-        assert_only("transition", truth, believed)
-        before, after = truth[0].transition, believed[0].transition
+    for truth, assumed, T in perturbed(family, "transition", strength):
+        assert_only("transition", truth, assumed)
+        before, after = truth[0].transition, assumed[0].transition
         condition = np.linalg.cond(T)
         scale = 1e-12 * condition**2 * np.abs(before).max()
         np.testing.assert_allclose(T @ after, before @ T, atol=scale)
         gaps = np.abs(np.linalg.eigvals(before)[:, None] - np.linalg.eigvals(after))
         assert gaps[linear_sum_assignment(gaps)].max() < 1e-8 * condition
-        assert believed[0].spectral_radius == pytest.approx(0.9, rel=1e-8)
+        assert assumed[0].spectral_radius == pytest.approx(0.9, rel=1e-8)
         for power in range(1, STATES + 1):
             one, two = (np.linalg.matrix_power(G, power) for G in (before, after))
             slack = 1e-11 * condition * max(1, np.linalg.norm(two))
@@ -102,9 +102,9 @@ def test_P24_the_process_noise_stays_a_covariance(family, strength):
     Which is the one C ⪰ 0 with C − S ⪰ 0 and C (C − S) = 0.
     """
     clipped = 0
-    for truth, believed, T in perturbed(family, "process_cov", strength):
-        assert_only("process_cov", truth, believed)
-        Q, cov = truth[0].process_cov, believed[0].process_cov
+    for truth, assumed, T in perturbed(family, "process_cov", strength):
+        assert_only("process_cov", truth, assumed)
+        Q, cov = truth[0].process_cov, assumed[0].process_cov
         product = np.linalg.inv(T) @ Q @ T
         part = (product + product.T) / 2
         scale = 1e-9 * np.abs(product).max()
@@ -120,9 +120,9 @@ def test_P24_the_process_noise_stays_a_covariance(family, strength):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_P24_the_congruent_process_noise(family, strength):
     """T⁻¹QT⁻ᵀ, which needs no projection: the covariance of T⁻¹ξ."""
-    for truth, believed, T in perturbed(family, "process_cov_congruent", strength):
-        assert_only("process_cov", truth, believed)
-        cov, inverse = believed[0].process_cov, np.linalg.inv(T)
+    for truth, assumed, T in perturbed(family, "process_cov_congruent", strength):
+        assert_only("process_cov", truth, assumed)
+        cov, inverse = assumed[0].process_cov, np.linalg.inv(T)
         expected = inverse @ truth[0].process_cov @ inverse.T
         np.testing.assert_allclose(cov, expected, atol=1e-9 * np.abs(expected).max())
         assert np.array_equal(cov, cov.T)
@@ -133,24 +133,24 @@ def test_P24_the_congruent_process_noise(family, strength):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_P24_the_arms(family, strength):
     """C̃ = T⁻¹CT, C the stacked arms."""
-    for truth, believed, T in perturbed(family, "arms", strength):
-        assert_only("arms", truth, believed)
+    for truth, assumed, T in perturbed(family, "arms", strength):
+        assert_only("arms", truth, assumed)
         expected = np.linalg.inv(T) @ truth[1] @ T
-        np.testing.assert_allclose(believed[1], expected, atol=1e-9 * np.abs(expected).max())
+        np.testing.assert_allclose(assumed[1], expected, atol=1e-9 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(("states", "arms"), [(3, 4), (4, 3), (2, 1)])
 def test_P24_arms_need_to_be_as_many_as_states(states, arms):
     """T⁻¹CT of a C that is not square is no product; Γ and Q do not mind."""
-    systems = families.sample("gaussian", states=states, arms=arms)
+    systems = families.sample("gaussian", n_states=states, n_arms=arms)
     Ts = similarities("gaussian", 1.0, systems=1, states=states)
     with pytest.raises(InvalidInput, match=r"^arms: .*as many arms as states"):
         perturb(systems, "arms", Ts)
     for target in ("transition", "process_cov"):
         assert np.array_equal(perturb(systems, target, Ts)[0][1], systems[0][1])
     cell = Cell("gaussian", perturbed="arms", strength=1.0)
-    with pytest.raises(InvalidInput, match=r"^arms: .*as many arms as states"):
-        Specification((cell,), ("kode",), states=states, arms=arms)
+    with pytest.raises(InvalidInput, match=r"^n_arms: .*as many arms as states"):
+        Specification((cell,), ("kode",), n_states=states, n_arms=arms)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -165,11 +165,11 @@ def test_P24_small_perturbations_tend_to_the_truth(target):
         systems = families.sample(family, 4)
         errors = []
         for strength in (1e-3, 1e-6, 0.0):
-            believed = perturb(systems, target, similarities(family, strength, 4))
+            assumed = perturb(systems, target, similarities(family, strength, 4))
             errors.append(
                 [
                     np.linalg.norm(part(seen) - part(true)) / np.linalg.norm(part(true))
-                    for true, seen in zip(systems, believed, strict=True)
+                    for true, seen in zip(systems, assumed, strict=True)
                 ]
             )
         large, small, none = errors
@@ -190,7 +190,7 @@ def study():
         Cell(f, perturbed=t, strength=s) for f in ("gaussian", "uniform") for t, s in wrong
     )
     return Specification(
-        cells, ("kode", "kalman_oracle"), systems=3, runs=2, rounds=20, seed=4, states=3, arms=3
+        cells, ("kode", "kalman_oracle"), systems=3, runs=2, rounds=20, seed=4, n_states=3, n_arms=3
     )
 
 
@@ -213,18 +213,18 @@ def test_P24_chunks_are_played_with_what_was_perturbed(study, columns):
     """Against `simulate` with T⁻¹ΓT and T⁻¹CT made by hand, on the family's own stream."""
     for family in ("gaussian", "uniform"):
         systems = families.sample(family, 3, 3, 3, seed=4)
-        believed = {"": list(systems), "transition": [], "arms": []}
+        assumed = {"": list(systems), "transition": [], "arms": []}
         for number, (model, arms) in enumerate(systems):
             T = similarity(family, 4, number, 3, 10.0)
             inverse = np.linalg.inv(T)
             moved = db.LGDS(inverse @ model.transition @ T, model.process_cov, model.reward_std)
-            believed["transition"].append((moved, arms))
-            believed["arms"].append((model, inverse @ arms @ T))
-        for target, learned in believed.items():
+            assumed["transition"].append((moved, arms))
+            assumed["arms"].append((model, inverse @ arms @ T))
+        for target, learned in assumed.items():
             by_hand = db.simulate(
                 systems,
                 policies=study.policies,
-                believed=learned,
+                assumed=learned,
                 rounds=20,
                 runs=2,
                 seed=4,
@@ -243,7 +243,7 @@ def test_P24_a_piece_of_a_chunk_is_the_same(study, monkeypatch):
         pass
 
     def caught(systems, **options):
-        raise Caught(options["believed"])
+        raise Caught(options["assumed"])
 
     monkeypatch.setattr(driftbandit.simulation, "simulate", caught)
     for cell in study.cells:

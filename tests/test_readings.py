@@ -35,9 +35,9 @@ SILENT = [
 """Answers about how systems are played and counted, not about what they are."""
 
 
-def sample(reading, family, systems=SYSTEMS, states=4, arms=4, seed=SEED, first=0):
+def sample(reading, family, systems=SYSTEMS, n_states=4, n_arms=4, seed=SEED, first=0):
     return readings.sample(
-        reading, family, systems, states=states, arms=arms, seed=seed, first=first
+        reading, family, systems, n_states=n_states, n_arms=n_arms, seed=seed, first=first
     )
 
 
@@ -89,14 +89,14 @@ def test_P20_the_plain_reading_is_table_i(family, states, arms):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_plain_reading_of_another_radius_and_noise(family):
     changes = {"radius": 0.5, "noise_scale": 0.1}
-    mine = readings.sample(PLAIN, family, 3, states=4, arms=3, seed=SEED, **changes)
+    mine = readings.sample(PLAIN, family, 3, n_states=4, n_arms=3, seed=SEED, **changes)
     assert_same_systems(mine, families.sample(family, 3, 4, 3, seed=SEED, **changes))
 
 
 @pytest.mark.parametrize("answer", CHOICES["transition"])
 def test_every_transition_keeps_within_another_radius(answer):
     drawn = readings.sample(
-        changed(transition=answer), "gaussian", 8, states=4, arms=4, seed=SEED, radius=0.5
+        changed(transition=answer), "gaussian", 8, n_states=4, n_arms=4, seed=SEED, radius=0.5
     )
     radii = [model.spectral_radius for model, _ in drawn]
     assert max(radii) <= 0.5 + 1e-9
@@ -170,7 +170,7 @@ def test_arms(family, arms):
     drawn = [raw.arms for raw in raw_draws(family, arms=arms)]
 
     def of(answer):
-        return [rows for _, rows in sample(changed(arms=answer), family, arms=arms)]
+        return [rows for _, rows in sample(changed(arms=answer), family, n_arms=arms)]
 
     for rows, unit, bounded in zip(drawn, of("unit"), of("bounded"), strict=True):
         lengths = np.sqrt((rows**2).sum(axis=1))
@@ -205,7 +205,7 @@ def test_gaussian_arms():
 
 @pytest.mark.parametrize("arms", [4, 2])
 def test_identity_arms(arms):
-    for _, rows in sample(changed(arms="identity"), "gaussian", arms=arms):
+    for _, rows in sample(changed(arms="identity"), "gaussian", n_arms=arms):
         assert rows.tolist() == np.eye(4)[:arms].tolist()
 
 
@@ -350,7 +350,7 @@ def asked_of_the_engine(monkeypatch, text, first=0):
 
     monkeypatch.setattr(driftbandit.simulation, "simulate", caught)
     cell = Cell("exponential", named(text))
-    study = Specification((cell,), ("idea",), 4, runs=2, rounds=5, seed=7, states=3, arms=3)
+    study = Specification((cell,), ("idea",), 4, runs=2, rounds=5, seed=7, n_states=3, n_arms=3)
     with pytest.raises(_Caught) as error:
         chunks.compute(study, Chunk(cell, first, 2))
     return error.value.args
@@ -373,10 +373,10 @@ def test_systems_and_beliefs_reach_the_engine(monkeypatch):
     reading = changed(arms="unit", belief="process")
     truth = sample(reading, "exponential", 2, 3, 3, seed=7, first=2)
     assert_same_systems(systems, truth)
-    assert_same_systems(options["believed"], beliefs(reading, truth))
+    assert_same_systems(options["assumed"], beliefs(reading, truth))
     assert options["first_system"] == 2
     assert (options["seed"], options["stream"], options["runs"]) == (7, "exponential", 2)
-    assert asked_of_the_engine(monkeypatch, "plain")[1]["believed"] is None
+    assert asked_of_the_engine(monkeypatch, "plain")[1]["assumed"] is None
 
 
 # Names.

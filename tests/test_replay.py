@@ -20,7 +20,7 @@ from driftbandit.replays.play import POLICIES
 from driftbandit.statistics import block_interval
 
 NAN = float("nan")
-FAST = {"states": 1, "starts": 1, "iterations": 20, "seeds": 2}
+FAST = {"n_states": 1, "starts": 1, "iterations": 20, "runs": 2}
 
 
 def drifting(rounds=80, seed=0, gaps=0.0):
@@ -37,7 +37,9 @@ def drifting(rounds=80, seed=0, gaps=0.0):
 
 @pytest.fixture(scope="module")
 def result():
-    return db.replay(drifting(600), ["idea", "kalman_ucb", "ucb", "rexp3"], **FAST | {"states": 3})
+    return db.replay(
+        drifting(600), ["idea", "kalman_ucb", "ucb", "rexp3"], **FAST | {"n_states": 3}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +112,7 @@ def test_bad_data_is_named(data, words):
     ("options", "words"),
     [
         ({"train": 1.0}, "train: is 1"),
-        ({"seeds": 0}, "seeds: is 0"),
+        ({"runs": 0}, "runs: is 0"),
         ({"policies": ["idae"]}, "did you mean 'idea'"),
         ({"policies": ["kalman_oracle"]}, "sees all rewards"),
         ({"policies": ["random"]}, "random alone"),
@@ -141,7 +143,7 @@ def test_empty_rounds_cost_nothing_and_change_nothing(logged):
     rows = int(np.isfinite(wide).any(axis=1).sum())
     names = ["idea", "ucb", "discounted_ucb", "sliding_window_ucb", "oful", "discounted_linucb"]
     both = [
-        replay(data, names, **FAST | {"seeds": 1, "train": share})
+        replay(data, names, **FAST | {"runs": 1, "train": share})
         for data, share in (
             (wide, 0.5),
             ({"round": rounds, "arm": arms, "reward": wide[rounds, arms]}, (first + 0.5) / rows),
@@ -163,7 +165,7 @@ def test_unix_seconds_as_rounds():
         "arm": rng.integers(3, size=300),
         "reward": rng.normal(size=300),
     }
-    result = replay(log, states=1, starts=1, iterations=10, seeds=2)
+    result = replay(log, n_states=1, starts=1, iterations=10, runs=2)
     assert set(result.played) == set(POLICIES)
     assert len(result.rounds) == 150
     assert result.rounds[-1] == log["round"][-1] - log["round"][0]
@@ -173,7 +175,7 @@ def test_rewards_add_up_by_an_independent_loop():
     """Asks policies themselves, without an agent; some rounds offer a part, one offers nothing."""
     rewards = drifting(seed=3, gaps=0.15)
     rewards[70] = NAN
-    result = replay(rewards, ["kode", "ucb"], **FAST | {"seeds": 4})
+    result = replay(rewards, ["kode", "ucb"], **FAST | {"runs": 4})
     center = np.nanmean(rewards[:40])
     model, arms = measured(result.fit.model, result.fit.arms)
     for name in ("kode", "ucb"):
@@ -184,7 +186,7 @@ def test_rewards_add_up_by_an_independent_loop():
             for t in range(begin, 80):
                 offered = np.isfinite(rewards[t])
                 if not offered.any():
-                    state = state if policy.wait is None else policy.wait(state, problem, 1)
+                    state = state if policy.advance is None else policy.advance(state, problem, 1)
                     continue
                 scores = sum(policy.scores(state, problem))
                 arm = int(np.argmax(np.where(offered, scores, -np.inf)))
@@ -388,7 +390,7 @@ def write(path, rewards):
 def test_the_command(tmp_path):
     path = write(tmp_path / "data.csv", drifting(seed=5))
     plot = tmp_path / "plot.svg"
-    small = ["--policies", "kode, ucb", "--states", "1", "--seeds", "2", "--baseline", "random"]
+    small = ["--policies", "kode, ucb", "--states", "1", "--runs", "2", "--baseline", "random"]
     done = CliRunner().invoke(app, ["replay", path, *small, "--plot", str(plot)])
     assert done.exit_code == 0, done.output
     assert "data.csv: reward per round, over 40 test rounds" in done.output
@@ -398,7 +400,7 @@ def test_the_command(tmp_path):
     assert "<svg" in plot.read_text()
     done = CliRunner().invoke(app, ["replay", path, *small, "--json"])
     document = json.loads(done.stdout)
-    result = replay(path, ["kode", "ucb"], states=1, seeds=2, baseline="random")
+    result = replay(path, ["kode", "ucb"], n_states=1, runs=2, baseline="random")
     assert document["rows"] == json.loads(json.dumps(result.to_document()))["rows"]
     assert document["baseline"] == "random"
     assert document["data"] == "data.csv"
@@ -409,7 +411,7 @@ def test_where_nothing_drifts(monkeypatch):
     tried = learning.candidates(2, None, True)[:2]
     monkeypatch.setattr(learning, "candidates", lambda *_: tried)
     rewards = np.random.default_rng(0).normal([0, 3], size=(240, 2))
-    result = replay(rewards, ["ucb"], starts=1, iterations=10, seeds=1)
+    result = replay(rewards, ["ucb"], starts=1, iterations=10, runs=1)
     model = json.loads(json.dumps(result.to_document(), allow_nan=False))["model"]
     assert (model["states"], model["spectral_radius"]) == (0, 0.0)
     assert list(model["selection"]) == ["no drift", "each arm by itself, all alike"]
@@ -419,7 +421,7 @@ def test_where_nothing_drifts(monkeypatch):
 def test_the_command_on_a_log(tmp_path, logged):
     path = write(tmp_path / "log.csv", logged)
     plot = tmp_path / "plot.png"
-    small = ["--policies", "idea, ucb", "--states", "1", "--seeds", "2", "--plot", str(plot)]
+    small = ["--policies", "idea, ucb", "--states", "1", "--runs", "2", "--plot", str(plot)]
     done = CliRunner().invoke(app, ["replay", path, *small])
     assert done.exit_code == 0, done.output
     assert "matched" in done.output

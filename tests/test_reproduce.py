@@ -88,11 +88,11 @@ def by_hand(made):
     return {family: played(family) for family in FAMILIES}
 
 
-def played(family, believed=None, policies=table2.POLICIES):
+def played(family, assumed=None, policies=table2.POLICIES):
     return db.simulate(
         db.families.sample(family, SIZE.systems, seed=SEED),
         policies=policies,
-        believed=believed,
+        assumed=assumed,
         rounds=SIZE.rounds,
         runs=SIZE.runs,
         seed=SEED,
@@ -349,7 +349,7 @@ def perturbed(by_hand):
     for family in FAMILIES:
         for target in PERTURBED:
             for strength in (0.1, 10.0):
-                believed = []
+                assumed = []
                 systems = db.families.sample(family, SIZE.systems, seed=SEED)
                 for number, (model, arms) in enumerate(systems):
                     T = similarity(family, SEED, number, 10, strength)
@@ -363,8 +363,8 @@ def perturbed(by_hand):
                         Q = inverse @ Q @ T
                         values, vectors = np.linalg.eigh((Q + Q.T) / 2)
                         Q = vectors @ np.diag(values.clip(0)) @ vectors.T
-                    believed.append((db.LGDS(G, Q, model.reward_std), arms))
-                result = played(family, believed, [*PATIENT, "kalman_oracle"])
+                    assumed.append((db.LGDS(G, Q, model.reward_std), arms))
+                result = played(family, assumed, [*PATIENT, "kalman_oracle"])
                 for policy in PATIENT:
                     found[family, target, strength, policy] = excess(result, policy).ravel()
     return found
@@ -657,7 +657,7 @@ def test_the_closest_reading_by_name(tmp_path):
     assert [path.name for path in (tmp_path / "studies").iterdir()] == [settings["study"]]
     plain = paper.Options(paper.Size(2, 1, 1), families=("uniform",))
     assert settings["study"] != paper.TARGETS["figure2"].specification(plain).identity
-    drawn = readings.sample(readings.NAMED["closest"], "uniform", 2, states=10, arms=10, seed=0)
+    drawn = readings.sample(readings.NAMED["closest"], "uniform", 2, n_states=10, n_arms=10, seed=0)
     low, high = theory.metric_interval(*drawn[1], idea.bonus)
     intervals = document["families"]["uniform"]["intervals"]
     assert intervals["idea.printed.low"][1] == pytest.approx(low, rel=1e-9)

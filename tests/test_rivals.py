@@ -228,8 +228,8 @@ def turn(angle):
 
 def regrets(world, arms, policies, rounds, scale, runs=16):
     """Each run's regret, by policy, where policies are told R = scale and nothing else."""
-    believed = [(still(world.states, scale), arms)]
-    return db.simulate(world, arms, policies, rounds, runs, believed=believed, checkpoints=1).regret
+    assumed = [(still(world.n_states, scale), arms)]
+    return db.simulate(world, arms, policies, rounds, runs, assumed=assumed, checkpoints=1).regret
 
 
 def slope(regrets):
@@ -331,7 +331,7 @@ def test_parameters_out_of_range(text, argument):
 
 def test_two_workers_and_many_states():
     """More states than a small matrix has, in two threads: programs that call LAPACK would hang."""
-    systems = list(db.families.sample("gaussian", systems=8, states=21, arms=4))
+    systems = list(db.families.sample("gaussian", systems=8, n_states=21, n_arms=4))
     names = ["discounted_linucb", "sliding_window_linucb"]
     result = db.simulate(systems, None, names, rounds=4, runs=64, workers=2, device="cpu")
     assert all(np.isfinite(regret).all() for regret in result.regret.values())

@@ -22,7 +22,7 @@ POLICIES = ["kode", "rexp3", "kalman_oracle"]
 
 @pytest.fixture(scope="module")
 def systems():
-    return db.families.sample("gaussian", systems=5, states=3, arms=4, seed=1)
+    return db.families.sample("gaussian", systems=5, n_states=3, n_arms=4, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ LAST_BIT = [
 @pytest.fixture(scope="module")
 def tied():
     """Systems full of ties, and how they are played."""
-    systems = db.families.sample("bernoulli", 24, states=6, arms=8, seed=0)
+    systems = db.families.sample("bernoulli", 24, n_states=6, n_arms=8, seed=0)
     return systems, {"policies": LAST_BIT, "rounds": 300, "seed": 1}
 
 
@@ -135,7 +135,7 @@ def test_decisions_do_not_depend_on_the_instruction_set(tied, tied_whole, tmp_pa
     """Another instruction set rounds differently; ties are broken the same all the same."""
     code = """
 import sys, numpy as np, driftbandit as db
-systems = db.families.sample("bernoulli", 24, states=6, arms=8, seed=0)
+systems = db.families.sample("bernoulli", 24, n_states=6, n_arms=8, seed=0)
 study = {"policies": sys.argv[2].split(","), "rounds": 300, "seed": 1}
 np.savez(sys.argv[1], **db.simulate(systems, runs=4, **study).curves)
 """
@@ -174,7 +174,7 @@ def test_seed_and_stream_change_the_numbers(systems, whole):
 
 def test_policies_share_their_noise():
     """Common random numbers: two names for one rule have the same regret in every run."""
-    model, arms = db.families.sample("uniform", states=3, arms=4)[0]
+    model, arms = db.families.sample("uniform", n_states=3, n_arms=4)[0]
     twin = dataclasses.replace(db.policies.make("kode"), name="twin")
     result = db.simulate(model, arms, ["kode", twin], rounds=80, runs=5)
     np.testing.assert_array_equal(result.regret["kode"], result.regret["twin"])
@@ -182,7 +182,7 @@ def test_policies_share_their_noise():
 
 def test_starts_stationary():
     """P20: the first round's state has the stationary covariance."""
-    model, arms = db.families.sample("gaussian", states=2, arms=2)[0]
+    model, arms = db.families.sample("gaussian", n_states=2, n_arms=2)[0]
     result = db.simulate(model, arms, ["random"], rounds=1, runs=20_000)
     gap_std = np.sqrt((arms[0] - arms[1]) @ model.stationary_cov() @ (arms[0] - arms[1]))
     # Random play loses half of E|gap| = √(2/π) std on average.
@@ -221,7 +221,7 @@ def test_normalized_and_summary(whole):
 
 
 def test_same_policy_with_two_parameters():
-    model, arms = db.families.sample("gaussian", states=2, arms=3)[0]
+    model, arms = db.families.sample("gaussian", n_states=2, n_arms=3)[0]
     result = db.simulate(model, arms, ["kalman_ucb", "kalman_ucb(width=3)"], rounds=20, runs=2)
     assert set(result.regret) == {"kalman_ucb(width=1)", "kalman_ucb(width=3)"}
 
@@ -250,7 +250,7 @@ def test_own_policy_with_noise():
         return Counted(*belief, state.rounds + 1)
 
     policy = Policy("dithered", prepare, choose, update, noise=Noise("normal", "arms"))
-    model, arms = db.families.sample("gaussian", states=3, arms=4)[0]
+    model, arms = db.families.sample("gaussian", n_states=3, n_arms=4)[0]
     result = db.simulate(model, arms, [policy, "kode", "random"], rounds=100, runs=20)
     means = {name: regret.mean() for name, regret in result.regret.items()}
     assert means["kode"] < means["dithered"] < means["random"]
@@ -262,7 +262,7 @@ def test_own_policy_with_noise():
 
 def test_all_rewards_and_one_reward_carry_the_same_noise():
     """A policy that reacts to its last reward, seeing one or all: the same regret."""
-    model, arms = db.families.sample("gaussian", states=2, arms=3, seed=4)[0]
+    model, arms = db.families.sample("gaussian", n_states=2, n_arms=3, seed=4)[0]
 
     def prepare(model, arms, rounds):
         return {}, Counted(np.zeros(()), np.zeros(()), np.zeros((), np.int32))
@@ -274,7 +274,7 @@ def test_all_rewards_and_one_reward_carry_the_same_noise():
         def update(state, problem, arm, reward):
             return Counted(reward[arm] if full else reward, state.cov, state.rounds + 1)
 
-        return Policy(f"follower {full}", prepare, choose, update, sees_all_rewards=full)
+        return Policy(f"follower {full}", prepare, choose, update, full_information=full)
 
     result = db.simulate(model, arms, [follower(True), follower(False)], rounds=99, runs=5)
     np.testing.assert_array_equal(*result.regret.values())
@@ -321,7 +321,7 @@ def test_memory_does_not_grow_with_the_study():
     """
     code = """
 import resource, sys, driftbandit as db
-model, arms = db.families.sample("gaussian", states=3, arms=4)[0]
+model, arms = db.families.sample("gaussian", n_states=3, n_arms=4)[0]
 db.simulate(model, arms, ["kode"], rounds=64, runs=int(sys.argv[1]), checkpoints=1)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
@@ -336,7 +336,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 def test_large_states_are_counted():
     """A policy that remembers a lot plays fewer lanes at a time."""
-    model, arms = db.families.sample("gaussian", states=2, arms=3)[0]
+    model, arms = db.families.sample("gaussian", n_states=2, n_arms=3)[0]
     lanes = []
     for window in (10, 1_000_000):
         policy = db.policies.make("sliding_window_ucb", window=window)
@@ -386,7 +386,7 @@ def test_a_state_that_changes_kind_is_refused():
         lambda state, problem, noise: 0,
         lambda state, problem, arm, reward: state._replace(mean=state.mean + reward),
     )
-    model, arms = db.families.sample("gaussian", states=2, arms=2)[0]
+    model, arms = db.families.sample("gaussian", n_states=2, n_arms=2)[0]
     with pytest.raises(db.InvalidInput, match=r"state.mean: starts as whole and becomes real"):
         db.simulate(model, arms, [policy], rounds=3, runs=2)
     agent = db.Agent(model, arms, policy)
@@ -397,7 +397,7 @@ def test_a_state_that_changes_kind_is_refused():
 def test_standard_errors_count_systems():
     """Runs of one system are alike; the mean's error comes from the spread between systems."""
     result = db.simulate(
-        db.families.sample("exponential", 12, states=3, arms=4), None, ["kode"], 60, 30
+        db.families.sample("exponential", 12, n_states=3, n_arms=4), None, ["kode"], 60, 30
     )
     means = result.regret["kode"].mean(axis=1)
     expected = means.std(ddof=1) / np.sqrt(12)

@@ -273,7 +273,7 @@ def test_simulated_regret_equals_the_textbook(name, plane, played):
 
 def test_nobody_beats_theorem_2_and_the_oracle_meets_it(plane, played):
     """P8: the Oracle sees the coordinates' rewards, which is the bound's own system."""
-    model = db.families.sample("gaussian", states=2, arms=2, seed=4)[0][0]
+    model = db.families.sample("gaussian", n_states=2, n_arms=2, seed=4)[0][0]
     runs, rounds = 4000, 66
     result = db.simulate(model, "sphere", ["kalman_oracle"], rounds=rounds, runs=runs)
     settled = db.theory.sphere_lower_bound(model)
@@ -302,7 +302,7 @@ def test_learners_may_be_wrong_and_noise_may_count(plane, played):
     wrong = db.LGDS(-plane.transition, plane.process_cov, 0.1, plane.initial_cov)
     options = {"rounds": 66, "runs": 256, "seed": 3}
     pair = ["kode", "kalman_oracle"]
-    other = db.simulate([(plane, "sphere")], None, pair, believed=[(wrong, "sphere")], **options)
+    other = db.simulate([(plane, "sphere")], None, pair, assumed=[(wrong, "sphere")], **options)
     noisy = db.simulate(plane, "sphere", ["kode"], **options, regret="noisy")
     assert (played.regret["kalman_oracle"] == other.regret["kalman_oracle"][0]).all()
     assert played.regret["kode"].mean() < other.regret["kode"].mean()
@@ -383,7 +383,7 @@ def test_what_the_sphere_refuses(plane):
     _wrong("regret: is 'hindsight'", db.simulate, plane, "sphere", regret="hindsight")
     mixed = [(plane, "sphere"), (plane, np.eye(2))]
     _wrong("arms: are a list in some", db.simulate, mixed)
-    _wrong("believed.*has a list", db.simulate, mixed[:1], believed=mixed[1:])
+    _wrong("assumed.*has a list", db.simulate, mixed[:1], assumed=mixed[1:])
     _wrong("oful chooses from a list", db.Agent, plane, "sphere", "oful")
     _wrong("model: is None, and the arms are the sphere", db.Agent, None, "sphere")
     _wrong("refit: is Refit", db.Agent, plane, "sphere", refit=db.Refit())

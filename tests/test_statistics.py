@@ -198,7 +198,7 @@ def result(**regret):
 
 @pytest.fixture(scope="module")
 def played():
-    systems = db.families.sample("cauchy", 8, states=3, arms=4)
+    systems = db.families.sample("cauchy", 8, n_states=3, n_arms=4)
     return db.simulate(systems, None, ["idea", "random", "kalman_oracle"], rounds=60, runs=3)
 
 

@@ -310,7 +310,7 @@ def mixed_systems(d, k):
     systems = [
         system
         for family in families.FAMILIES
-        for system in families.sample(family, systems=8, states=d, arms=k)
+        for system in families.sample(family, systems=8, n_states=d, n_arms=k)
     ]
     for seed in range(5):
         systems.append(random_system(seed, d, k, reward_std=0.0, noise_rank=1))
@@ -375,7 +375,7 @@ def test_P14_small_noise_costs_no_digits(radius, reward_std):
 
 def test_P9_one_hopeless_system_does_not_spoil_the_others(monkeypatch):
     """A singular matrix inside one member's doubling leaves the others' alone."""
-    systems = list(families.sample("gaussian", systems=4, states=3, arms=3))
+    systems = list(families.sample("gaussian", systems=4, n_states=3, n_arms=3))
     expected = oracle_gains(systems)
     solve = np.linalg.solve
 

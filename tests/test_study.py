@@ -35,8 +35,8 @@ METRIC = Specification(
     systems=7,
     runs=2,
     rounds=40,
-    states=3,
-    arms=3,
+    n_states=3,
+    n_arms=3,
     measure="metric",
     chunk=2,
 )
@@ -184,8 +184,8 @@ CELLS = st.builds(
 ) | st.builds(
     Cell,
     st.sampled_from(list(db.families.FAMILIES)),
-    states=st.integers(1, 50),
-    arms=st.none() | st.integers(1, 2**31),
+    n_states=st.integers(1, 50),
+    n_arms=st.none() | st.integers(1, 2**31),
     absent=st.just(()) | st.just(("random",)),
 )
 
@@ -195,19 +195,21 @@ CELLS = st.builds(
     policies=st.lists(st.sampled_from(db.policies.available()), min_size=1, unique=True),
     sizes=st.tuples(*[st.integers(1, 2**31)] * 3),
     seed=st.integers(0, 2**63 - 1),
-    states=st.integers(1, 50),
+    n_states=st.integers(1, 50),
     kind=st.tuples(*map(st.sampled_from, (["regret", "metric"], ["float64", "float32"]))),
     platform=st.sampled_from(["cpu", "gpu"]),
     chunk=st.integers(1, 2**31),
 )
-def test_a_specification_survives_json(cells, policies, sizes, seed, states, kind, platform, chunk):
+def test_a_specification_survives_json(
+    cells, policies, sizes, seed, n_states, kind, platform, chunk
+):
     if kind[0] == "metric":  # which is measured of bonuses alone
         policies = ["idea", "kalman_ucb"]
         cells = [dataclasses.replace(cell, absent=()) for cell in cells]
     elif any(cell.absent for cell in cells):
         policies = {"idea": None, "random": None, **dict.fromkeys(policies)}
     given = Specification(
-        tuple(cells), tuple(policies), *sizes, seed, states, states, *kind, platform, chunk
+        tuple(cells), tuple(policies), *sizes, seed, n_states, n_states, *kind, platform, chunk
     )
     again = Specification.from_dict(json.loads(json.dumps(given.as_dict())))
     assert again == given
@@ -221,8 +223,8 @@ CHANGES = {
     "runs": 3,
     "rounds": 41,
     "seed": 1,
-    "states": 4,
-    "arms": 4,
+    "n_states": 4,
+    "n_arms": 4,
     "measure": "regret",
     "dtype": "float32",
     "platform": "gpu",
@@ -232,8 +234,8 @@ CELL_CHANGES = {
     "family": "cauchy",
     "perturbed": "transition",
     "strength": 0.2,
-    "states": 5,
-    "arms": 5,
+    "n_states": 5,
+    "n_arms": 5,
     "radius": 0.8,
     "noise_scale": 2.0,
     "absent": ("kode",),
@@ -243,7 +245,7 @@ CELL_CHANGES = {
 
 @pytest.mark.parametrize("field", [*CHANGES, *CELL_CHANGES])
 def test_any_change_changes_the_identity(field):
-    # "arms" may not differ from "states" where arms are perturbed.
+    # "n_arms" may not differ from "n_states" where arms are perturbed.
     cell = Cell("gaussian", perturbed="process_cov", strength=0.1)
     base = dataclasses.replace(METRIC, cells=(cell,))
     if field in CHANGES:
@@ -286,8 +288,8 @@ def test_a_strength_is_a_number(strength):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("states", 0),
-        ("arms", 2.0),
+        ("n_states", 0),
+        ("n_arms", 2.0),
         ("radius", 1.0),
         ("radius", 0),
         ("radius", "0.9"),
@@ -305,7 +307,7 @@ def test_what_a_cell_changes_is_checked(field, value):
     [
         (Cell("gaussian", absent=("kod",)), "absent: unknown name 'kod'; did you mean 'kode'"),
         (Cell("gaussian", absent=("idea", "kode")), "absent: leaves nobody to play gaussian"),
-        (Cell("gaussian", perturbed="arms", arms=4), "arms: is 4 with 3 states"),
+        (Cell("gaussian", perturbed="arms", n_arms=4), "n_arms: is 4 with 3 states"),
     ],
 )
 def test_a_cell_that_does_not_fit_its_study(cell, words):
@@ -317,7 +319,7 @@ def test_a_cell_that_does_not_fit_its_study(cell, words):
 def test_a_study_stored_before_cells_could_change_their_systems():
     """Its cells say nothing of states, arms, radius, noise and absent policies."""
     stored = METRIC.as_dict()
-    later = ("states", "arms", "radius", "noise_scale", "absent")
+    later = ("n_states", "n_arms", "radius", "noise_scale", "absent")
     stored["cells"] = [
         {name: value for name, value in cell.items() if name not in later}
         for cell in stored["cells"]
@@ -329,7 +331,7 @@ def test_cells_of_several_shapes_in_one_study(tmp_path):
     """Each is what `simulate` plays on the systems it names, by those who play there."""
     cells = (
         Cell("gaussian"),
-        Cell("gaussian", states=2, arms=4, absent=("kode",)),
+        Cell("gaussian", n_states=2, n_arms=4, absent=("kode",)),
         Cell("gaussian", radius=0.5, noise_scale=3.0),
     )
     several = dataclasses.replace(
@@ -339,10 +341,10 @@ def test_cells_of_several_shapes_in_one_study(tmp_path):
     assert list(found) == ["gaussian", "gaussian.d-2.k-4", "gaussian.radius-0.5.noise-3"]
     for cell, changes in zip(
         cells,
-        ({}, {"states": 2, "arms": 4}, {"radius": 0.5, "noise_scale": 3.0}),
+        ({}, {"n_states": 2, "n_arms": 4}, {"radius": 0.5, "noise_scale": 3.0}),
         strict=True,
     ):
-        systems = db.families.sample("gaussian", 4, **{"states": 3, "arms": 3} | changes)
+        systems = db.families.sample("gaussian", 4, **{"n_states": 3, "n_arms": 3} | changes)
         players = ["random"] if cell.absent else ["kode", "random"]
         size = {"rounds": REGRET.rounds, "runs": REGRET.runs, "checkpoints": 1}
         alone = db.simulate(systems, None, players, stream="gaussian", **size)
@@ -408,7 +410,7 @@ from driftbandit.study import chunks
 for measure in ("regret", "metric"):
     small = study.Specification(
         (study.Cell("gaussian", perturbed="arms", strength=0.1),),
-        ("idea",), 1, 1, 2, states=2, arms=2, measure=measure,
+        ("idea",), 1, 1, 2, n_states=2, n_arms=2, measure=measure,
     )
     chunks.compute(small, next(small.chunks()))
 root = pathlib.Path(driftbandit.__file__).parent
@@ -437,7 +439,7 @@ def test_numbers_do_not_depend_on_the_chunk_size(base, tmp_path):
         cut = dataclasses.replace(base, chunk=size)
         assert_equal(study.run(cut, tmp_path, Plays()).columns, expected)
     if base.measure == "regret":
-        systems = db.families.sample("gaussian", base.systems, base.states, base.arms)
+        systems = db.families.sample("gaussian", base.systems, base.n_states, base.n_arms)
         size = {"rounds": base.rounds, "runs": base.runs, "checkpoints": 1}
         alone = db.simulate(systems, None, base.policies, stream="gaussian", **size)
         for policy in base.policies:

@@ -18,8 +18,8 @@ SPECIFICATION = study.Specification(
     systems=6,
     runs=2,
     rounds=50,
-    states=3,
-    arms=3,
+    n_states=3,
+    n_arms=3,
     chunk=2,
 )
 # What `on_ray` starts takes all cores it sees; Ray is told of two.

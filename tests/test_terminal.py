@@ -200,10 +200,10 @@ def test_whether_the_first_two_are_told_apart_is_said(factors, runs, words):
 
 
 def test_a_model_file_is_played_often_enough_to_rank_policies():
-    small = db.families.sample("gaussian", states=2, arms=3)[0]
-    large = db.families.sample("gaussian", states=60, arms=60)[0]
-    assert simulate.usual_runs(*small, 1000) == 256
-    assert simulate.usual_runs(*large, 1000) == 32
+    small = db.families.sample("gaussian", n_states=2, n_arms=3)[0]
+    large = db.families.sample("gaussian", n_states=60, n_arms=60)[0]
+    assert simulate.default_runs(*small, 1000) == 256
+    assert simulate.default_runs(*large, 1000) == 32
 
 
 # Progress.

@@ -51,11 +51,11 @@ def simulated(keys, system, bonus, rounds):
 def path(model, arms, rounds):
     """States and every arm's rewards along one path."""
     rng = np.random.default_rng(1)
-    z = factor(model.start_cov()) @ rng.standard_normal(model.states)
-    states = np.empty((rounds, model.states))
+    z = factor(model.start_cov()) @ rng.standard_normal(model.n_states)
+    states = np.empty((rounds, model.n_states))
     for t in range(rounds):
         states[t] = z
-        shock = factor(model.process_cov) @ rng.standard_normal(model.states)
+        shock = factor(model.process_cov) @ rng.standard_normal(model.n_states)
         z = model.transition @ z + shock
     return states, states @ arms.T + model.reward_std * rng.standard_normal((rounds, len(arms)))
 
@@ -77,7 +77,7 @@ def test_P12_theorem_4_holds_on_ten_thousand_paths(name):
     """Unit arms, 5 families × 2000 paths × 50 rounds: in every round, so in every sum."""
     paths = 0
     for family in families.FAMILIES:
-        system = families.sample(family, states=3, arms=5, unit_arms=True, seed=4)[0]
+        system = families.sample(family, n_states=3, n_arms=5, unit_arms=True, seed=4)[0]
         with jax.enable_x64(True):
             keys = jax.random.split(jax.random.key(0), 2000)
             found = simulated(keys, parts(*system), BONUSES[name], rounds=50)

@@ -143,7 +143,7 @@ def test_lengths_in_binary():
 
 @pytest.mark.parametrize(
     ("rounds", "options"),
-    [("pause", {"states": 2, "structure": "diagonal", "starts": 1}), ("unix", {})],
+    [("pause", {"n_states": 2, "structure": "diagonal", "starts": 1}), ("unix", {})],
 )
 def test_a_pause_and_the_seconds_of_a_clock_are_no_work(rounds, options):
     """Round by round the first is 3 × 10⁵ steps, the second 10⁵: minutes, or for ever."""

@@ -61,11 +61,13 @@ def dots(rows: Array, others: Array) -> Array:
 def or_infinite(values: Array, floor: Array) -> Array:
     """The values that are above zero, and infinity for the others; none is below ``floor`` ≥ 0.
 
-    One line under JAX; NumPy is spared it where the floor is above zero, which is nearly always.
+    Zero is what is so small that a number divided by it may overflow, 10⁻²⁹² in double precision.
+    NumPy is spared the comparison where the floor is above zero, which is nearly always.
     """
     if isinstance(values, np.ndarray | np.floating) and floor > 0:
         return values
-    return namespace(values).where(values > 0, values, math.inf)
+    limits = np.finfo(values.dtype)
+    return namespace(values).where(values > limits.tiny / limits.eps, values, math.inf)
 
 
 def put(array: Array, index: Array, value: Array) -> Array:

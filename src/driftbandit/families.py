@@ -62,8 +62,8 @@ class Systems(Sequence[tuple[LGDS, np.ndarray]]):
 def sample(
     family: str,
     systems: int = 1,
-    states: int = 10,
-    arms: int = 10,
+    n_states: int = 10,
+    n_arms: int = 10,
     seed: int = 0,
     unit_arms: bool = False,
     first: int = 0,
@@ -78,8 +78,8 @@ def sample(
     Args:
         family: gaussian, cauchy, uniform, bernoulli or exponential.
         systems: how many.
-        states: d.
-        arms: k.
+        n_states: d.
+        n_arms: k.
         seed: any whole number ≥ 0.
         unit_arms: scale arms to length one (Assumption 1); the table uses them as drawn.
         first: number of the first system.
@@ -87,21 +87,21 @@ def sample(
         noise_scale: σ in units of |r|; the table's is 1.
 
     Example:
-        >>> model, arms = sample("gaussian", states=3, arms=5)[0]
+        >>> model, arms = sample("gaussian", n_states=3, n_arms=5)[0]
         >>> round(model.spectral_radius, 6), arms.shape
         (0.9, (5, 3))
     """
     family = errors.closest(family, "family", FAMILIES)
     systems = errors.whole_number(systems, "systems", low=1)
-    states = errors.whole_number(states, "states", low=1)
-    arms = errors.whole_number(arms, "arms", low=1)
+    n_states = errors.whole_number(n_states, "n_states", low=1)
+    n_arms = errors.whole_number(n_arms, "n_arms", low=1)
     seed = errors.whole_number(seed, "seed", low=0)
     first = errors.whole_number(first, "first", low=0)
     radius = errors.number(radius, "radius", low=0, high=1, strict=True)
     noise_scale = errors.number(noise_scale, "noise_scale", low=0)
     drawn, redraws = [], 0
     for number in range(first, first + systems):
-        raw = draw(FAMILIES[family], generator(family, seed, number), states, arms)
+        raw = draw(FAMILIES[family], generator(family, seed, number), n_states, n_arms)
         model = LGDS(
             radius / raw.radius * raw.transition,
             raw.process_root @ raw.process_root.T,
@@ -134,26 +134,28 @@ def generator(family: str, seed: int, number: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, place, number])))
 
 
-def draw(law: Law, rng: np.random.Generator, states: int, arms: int) -> Draw:
+def draw(law: Law, rng: np.random.Generator, n_states: int, n_arms: int) -> Draw:
     """Draw T, R, r and the arms, in this order, redrawing what makes no bandit."""
     redraws = 0
     while True:
-        transition = law(rng, (states, states))
+        transition = law(rng, (n_states, n_states))
         radius = float(np.abs(np.linalg.eigvals(transition)).max())
         if radius > 0:  # LAPACK's balancing gives a nilpotent 0/1 matrix exactly zero
             break
         redraws += 1
-    root = law(rng, (states, states))
+    root = law(rng, (n_states, n_states))
     reward_root = float(law(rng, ()))
-    rows, thrown = draw_arms(law, rng, states, arms)
+    rows, thrown = draw_arms(law, rng, n_states, n_arms)
     return Draw(transition, radius, root, reward_root, rows, redraws + thrown)
 
 
-def draw_arms(law: Law, rng: np.random.Generator, states: int, arms: int) -> tuple[np.ndarray, int]:
+def draw_arms(
+    law: Law, rng: np.random.Generator, n_states: int, n_arms: int
+) -> tuple[np.ndarray, int]:
     """K × d arms, and how many zero vectors were redrawn."""
     redraws = 0
-    rows = law(rng, (arms, states))
+    rows = law(rng, (n_arms, n_states))
     while (silent := ~rows.any(axis=1)).any():
-        rows[silent] = law(rng, (int(silent.sum()), states))
+        rows[silent] = law(rng, (int(silent.sum()), n_states))
         redraws += int(silent.sum())
     return rows, redraws

@@ -29,10 +29,10 @@ __all__ = [
     "Belief",
     "Predictions",
     "Spread",
+    "advance",
     "log_likelihood",
     "moves",
     "observe",
-    "predict",
     "predictions",
     "prior",
     "riccati_step",
@@ -62,9 +62,9 @@ def prior(model: LGDS) -> Belief:
 
 
 @functools.lru_cache(maxsize=64)
-def _upwards(states: int, dtype: Any) -> np.ndarray:
-    raise_ = 8 * states * np.finfo(dtype).eps
-    return np.ones((states, states), dtype) + raise_ * np.eye(states, dtype=dtype)
+def _upwards(n_states: int, dtype: Any) -> np.ndarray:
+    raise_ = 8 * n_states * np.finfo(dtype).eps
+    return np.ones((n_states, n_states), dtype) + raise_ * np.eye(n_states, dtype=dtype)
 
 
 def _rounded_up(cov: Array) -> Array:
@@ -122,7 +122,7 @@ def observe(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
     return Belief(belief.mean + seen.cross * (surprise / seen.variance), _observed_cov(seen))
 
 
-def predict(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
+def advance(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
     """Let rounds pass: ẑ ↦ Γ ẑ, P ↦ Γ P Γᵀ + Q, each time; many by repeated squaring.
 
     Args:
@@ -132,7 +132,7 @@ def predict(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
 
     Example:
         >>> belief = Belief(np.array([8.0]), np.array([[0.0]]))
-        >>> predict(belief, LGDS([[0.5]], [[3.0]], reward_std=1.0), rounds=3)
+        >>> advance(belief, LGDS([[0.5]], [[3.0]], reward_std=1.0), rounds=3)
         Belief(mean=array([1.]), cov=array([[3.9375]]))
     """
     if rounds == 1:
@@ -166,7 +166,7 @@ def step(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
         >>> round(float(belief.mean[0]), 6), round(float(belief.cov[0, 0]), 6)
         (0.25, 3.5)
     """
-    return predict(observe(belief, model, arm, reward), model)
+    return advance(observe(belief, model, arm, reward), model)
 
 
 def riccati_step(cov: Array, model: LGDS, arm: Array) -> Array:
@@ -259,11 +259,11 @@ def smooth(model: LGDS, played: Any, rewards: Any, belief: Belief | None = None)
     played, rewards = _sequence(model, played, rewards)
     run = predictions(model, played, rewards, belief)
     means, covs = np.empty_like(run.means), np.empty_like(run.covs)
-    r, N = np.zeros(model.states), np.zeros((model.states, model.states))
+    r, N = np.zeros(model.n_states), np.zeros((model.n_states, model.n_states))
     for t in range(len(played) - 1, -1, -1):
         arm, P = played[t], run.covs[t]
         variance = run.variances[t] if run.variances[t] > 0 else math.inf
-        L = model.transition @ (np.eye(model.states) - np.outer(P @ arm / variance, arm))
+        L = model.transition @ (np.eye(model.n_states) - np.outer(P @ arm / variance, arm))
         r = arm * (run.surprises[t] / variance) + L.T @ r
         N = np.outer(arm, arm) / variance + L.T @ N @ L
         means[t] = run.means[t] + P @ r

@@ -84,7 +84,7 @@ class LGDS:
         return hash(tuple(None if value is None else value.tobytes() for value in numbers))
 
     def __repr__(self) -> str:
-        size = f"LGDS({self.states} state{'s' * (self.states > 1)}"
+        size = f"LGDS({self.n_states} state{'s' * (self.n_states > 1)}"
         transition: Any = self.transition
         if not isinstance(transition, np.ndarray):  # inside a compiled program
             return f"{size})"
@@ -99,7 +99,7 @@ class LGDS:
         return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     @property
-    def states(self) -> int:
+    def n_states(self) -> int:
         """d, the number of hidden states."""
         return int(self.transition.shape[0])
 
@@ -113,7 +113,9 @@ class LGDS:
             >>> LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0).constants.tolist()
             [False, True]
         """
-        found = (self.transition == np.eye(self.states)).all(axis=1) & ~self.process_cov.any(axis=1)
+        found = (self.transition == np.eye(self.n_states)).all(axis=1) & ~self.process_cov.any(
+            axis=1
+        )
         if self.initial_cov is not None:
             found &= ~self.initial_cov.any(axis=1)
         found.setflags(write=False)
@@ -196,7 +198,7 @@ class LGDS:
         known = np.where(self.constants, self.start_mean(), 0.0)
         if not known.any():
             return known
-        fades = np.eye(self.states) - self.moving.transition
+        fades = np.eye(self.n_states) - self.moving.transition
         return np.asarray(np.linalg.solve(fades, self.transition @ known))
 
     def start_cov(self) -> np.ndarray:
@@ -205,13 +207,13 @@ class LGDS:
 
     def start_mean(self) -> np.ndarray:
         """Mean of z(0): zero where none was given."""
-        return np.zeros(self.states) if self.initial_mean is None else self.initial_mean
+        return np.zeros(self.n_states) if self.initial_mean is None else self.initial_mean
 
     def state_mean(self, rounds: int) -> np.ndarray:
         """The mean of the state after ``rounds`` steps, Γ^t E z(0) (P3)."""
         rounds = errors.whole_number(rounds, "rounds", low=0)
         if self.initial_mean is None:
-            return np.zeros(self.states)
+            return np.zeros(self.n_states)
         with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN
             return np.asarray(np.linalg.matrix_power(self.transition, rounds) @ self.initial_mean)
 
@@ -250,7 +252,7 @@ class LGDS:
         """Whether (Γ, Q^½) is controllable: the noise reaches all that moves (P3, Assumption 2)."""
         size = int((~self.constants).sum())
         blocks = [factor(self.process_cov)]
-        for _ in range(self.states - 1):
+        for _ in range(self.n_states - 1):
             block = self.moving.transition @ blocks[-1]
             blocks.append(block / max(np.linalg.norm(block), np.finfo(float).tiny))
         blocks[0] = blocks[0] / max(np.linalg.norm(blocks[0]), np.finfo(float).tiny)
@@ -291,7 +293,7 @@ def checked_arms(arms: Any, model: LGDS, argument: str = "arms") -> np.ndarray:
     """Return ``arms`` as a k × d array of finite, non-zero rows that fit ``model`` (P2)."""
     if not isinstance(model, LGDS):
         raise errors.InvalidInput("model", f"has type {type(model).__name__}", "give an LGDS")
-    rows = errors.matrix(arms, argument, shape=(None, model.states))
+    rows = errors.matrix(arms, argument, shape=(None, model.n_states))
     silent = np.flatnonzero(~rows.any(axis=1))
     if silent.size:
         raise errors.InvalidInput(

@@ -62,7 +62,7 @@ def from_document(document: Any) -> System:
         >>> system = from_document(
         ...     {"transition": [[0.5]], "process_cov": [[1]], "reward_std": 0, "arms": [[1], [2]]}
         ... )
-        >>> system.model.states, system.arms.shape, system.names
+        >>> system.model.n_states, system.arms.shape, system.names
         (1, (2, 1), (0, 1))
     """
     if not isinstance(document, dict):

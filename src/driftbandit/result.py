@@ -106,7 +106,7 @@ class Result:
 
         Example:
             >>> from driftbandit import families, simulate
-            >>> model, arms = families.sample("gaussian", states=2, arms=3)[0]
+            >>> model, arms = families.sample("gaussian", n_states=2, n_arms=3)[0]
             >>> result = simulate(model, arms, ["idea", "random"], rounds=50, runs=20)
             >>> result.compare("idea")["random"].verdict
             'worse'

@@ -53,7 +53,7 @@ def sees_growth(model: LGDS, seen: np.ndarray) -> bool:
     for value in np.linalg.eigvals(transition):
         if abs(value) < 1 - UNIT_CIRCLE:
             continue
-        pencil = np.vstack([value * np.eye(model.states) - transition, rows])
+        pencil = np.vstack([value * np.eye(model.n_states) - transition, rows])
         singular = np.linalg.svd(pencil, compute_uv=False)
         if singular[-1] <= 1e-9 * singular[0]:
             return False

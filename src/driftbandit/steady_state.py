@@ -57,7 +57,7 @@ def prediction_cov(model: LGDS, arm: Any) -> np.ndarray:
         >>> float(prediction_cov(model, [1.0])[0, 0].round(6))  # the golden ratio
         1.618034
     """
-    arm = errors.matrix(arm, "arm", shape=(model.states,))
+    arm = errors.matrix(arm, "arm", shape=(model.n_states,))
     rows = model.without_offsets(checked_arms(arm[None], model, "arm"))
     return riccati.settled([model], rows[None], ["arm"])[0][0]
 

@@ -63,7 +63,7 @@ class System:
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self.names[:4])) + (", …" if len(self.names) > 4 else "")
-        return f"System({self.model.states} states, {len(self.names)} arms: {shown})"
+        return f"System({self.model.n_states} states, {len(self.names)} arms: {shown})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Made anew where it arrives: checked, and with arms that cannot be written to."""
@@ -77,7 +77,7 @@ class System:
         raise errors.InvalidInput("arm", f"{name!r} is no arm's name", f"valid: {valid}")
 
 
-def checked_names(names: Iterable[Any] | None, arms: int, argument: str = "names") -> tuple:
+def checked_names(names: Iterable[Any] | None, n_arms: int, argument: str = "names") -> tuple:
     """One name for each arm, all different; the row numbers where none are given.
 
     Example:
@@ -85,7 +85,7 @@ def checked_names(names: Iterable[Any] | None, arms: int, argument: str = "names
         (0, 1, 2)
     """
     if names is None:
-        return tuple(range(arms))
+        return tuple(range(n_arms))
     remedy = "give one text or whole number for each arm"
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         raise errors.InvalidInput(argument, f"is {names!r}", remedy)
@@ -95,8 +95,8 @@ def checked_names(names: Iterable[Any] | None, arms: int, argument: str = "names
         if not is_text and (isinstance(name, bool) or not isinstance(name, int)):
             shown = errors.printable(repr(name)[:60])
             raise errors.InvalidInput(argument, f"entry [{place}] is {shown}", remedy)
-    if len(found) != arms:
-        raise errors.InvalidInput(argument, f"are {len(found)} for {arms} arms", remedy)
+    if len(found) != n_arms:
+        raise errors.InvalidInput(argument, f"are {len(found)} for {n_arms} arms", remedy)
     for name, times in Counter(map(str, found)).items():  # 1 and "1" look the same on a page
         if times > 1:
             shown = errors.printable(repr(name)[:60])
@@ -149,7 +149,7 @@ def takes_system(function: Callable[..., Returned]) -> Callable[..., Returned]:
     Example:
         >>> @takes_system
         ... def size(model, arms, extra=0):
-        ...     return model.states, len(arms) + extra
+        ...     return model.n_states, len(arms) + extra
         >>> system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]], ["left", "right"])
         >>> size(system, 5), size(system, extra=5), size(system.model, system.arms, 5)
         ((1, 7), (1, 7), (1, 7))

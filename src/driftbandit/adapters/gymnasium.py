@@ -81,7 +81,7 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
             np.array([0.0] * k + [-HIGHEST, 0.0], np.float32),
             np.array([1.0] * k + [HIGHEST, 1.0], np.float32),
         )
-        self.state = np.zeros(model.states)
+        self.state = np.zeros(model.n_states)
         """z, which no player sees."""
         self.total_regret = 0.0
         self._round = self.rounds  # nothing to play before `reset`
@@ -102,7 +102,7 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
         super().reset(seed=seed)
         for name in options or {}:
             errors.closest(name, "options", ["state"])
-        draw = self.np_random.standard_normal(self.model.states)
+        draw = self.np_random.standard_normal(self.model.n_states)
         state = self._start.mean + self._start_root @ draw
         if options and options.get("state") is not None:
             state = errors.matrix(options["state"], "options['state']", shape=(len(state),))
@@ -127,7 +127,7 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
         means = self.arms @ self.state
         best = int(means.argmax())
         regret = float(means[best] - means[arm])
-        noise = self.np_random.standard_normal(1 + self.model.states)
+        noise = self.np_random.standard_normal(1 + self.model.n_states)
         reward = float(means[arm] + self.model.reward_std * noise[0])
         self.state = self.model.transition @ self.state + self._process_root @ noise[1:]
         self.total_regret += regret

@@ -70,7 +70,7 @@ class KalmanPolicy(bandit.base.Policy):
         self._rule = _rule(policy)
         constants, belief = self._rule.prepare(model, features, 1)
         rule = self._rule
-        if not isinstance(belief, Belief) or rule.noise is not None or rule.sees_all_rewards:
+        if not isinstance(belief, Belief) or rule.noise is not None or rule.full_information:
             raise errors.InvalidInput(
                 "policy",
                 f"is {rule.name!r}, which is not of the form ⟨a, ẑ⟩ + u(a | P)",
@@ -110,7 +110,7 @@ class KalmanPolicy(bandit.base.Policy):
         rounds = errors.whole_number(rounds, "rounds", low=0)
         if rounds == 0:
             return
-        belief = kalman.predict(self.belief, self.model, rounds)
+        belief = kalman.advance(self.belief, self.model, rounds)
         if not (np.isfinite(belief.mean).all() and np.isfinite(belief.cov).all()):
             problem = f"is {rounds:.6g}, by when the state has outgrown the largest number"
             raise errors.InvalidInput("rounds", problem, "let fewer pass")

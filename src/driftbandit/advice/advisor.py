@@ -49,7 +49,7 @@ def advise(
 
     Example:
         >>> from driftbandit import families
-        >>> model, arms = families.sample("exponential", states=3, arms=3)[0]
+        >>> model, arms = families.sample("exponential", n_states=3, n_arms=3)[0]
         >>> advice = advise(model, arms, runs=128, rounds=100)
         >>> advice.recommendation.choice, advice.system.stable
         ('kode', True)
@@ -58,7 +58,7 @@ def advise(
     given = checked_system(model, arms)
     model, rows = given.model, given.arms
     model.start_cov()  # says so if there is none
-    usual = played.sizes(model.states, len(rows), model.spectral_radius)
+    usual = played.sizes(model.n_states, len(rows), model.spectral_radius)
     most = 10**7
     runs = errors.whole_number(usual[0] if runs is None else runs, "runs", low=1, high=most)
     rounds = errors.whole_number(usual[1] if rounds is None else rounds, "rounds", low=1, high=most)

@@ -35,8 +35,8 @@ def system_facts(model: LGDS, arms: np.ndarray) -> System:
     """Size, stability, noise and start."""
     settled = model.initial_cov is None and model.is_stable
     return System(
-        states=model.states,
-        arms=len(arms),
+        n_states=model.n_states,
+        n_arms=len(arms),
         reward_std=float(model.reward_std),
         spectral_radius=model.spectral_radius,
         stable=model.is_stable,
@@ -110,7 +110,7 @@ def _gramians(model: LGDS, arms: np.ndarray) -> tuple[list[float | None], list[i
 
     O = MᵀM with rows aᵀΓ^τ in M, whose singular values keep the digits that squaring loses.
     """
-    d, moving = model.states, int((~model.constants).sum())
+    d, moving = model.n_states, int((~model.constants).sum())
     arms, transition = model.without_offsets(arms), model.moving.transition
     conditions: list[float | None] = []
     ranks: list[int] = []
@@ -190,11 +190,11 @@ def _no_metric(model: LGDS, arms: np.ndarray) -> str:
         return "all arms are the same"
     if not model.is_stable:
         return f"it needs a stationary state, and ρ(Γ) = {model.spectral_radius:.6g} is not below 1"
-    k, m = len(arms), min(len(arms) - 1, model.states)
+    k, m = len(arms), min(len(arms) - 1, model.n_states)
     # k²(k − 1) singular value decompositions of 2m × 2m matrices, measured.
     if k**3 * (8 + m**2) > LONGEST:
         return (
-            f"it takes too long for {k} arms in {model.states} states; "
+            f"it takes too long for {k} arms in {model.n_states} states; "
             "db.theory.metric_interval computes it"
         )
     return ""

@@ -38,11 +38,11 @@ MOST_ON_PAPER = 200
 """Arms that an HTML page shows."""
 
 
-def sections(advice: Advice, most_arms: int) -> list[Section]:
+def sections(advice: Advice, max_arms: int) -> list[Section]:
     """System, arms, floor, metric and simulation; at most so many arms, the most telling ones."""
     return [
         Section("system", "The system", [Paragraph(_line(advice.system))]),
-        _arms(advice, most_arms),
+        _arms(advice, max_arms),
         Section("floor", "Lower bound on regret", [Paragraph(_floor(advice.floor))]),
         _metric(advice),
         _simulation(advice),
@@ -120,8 +120,8 @@ def _line(system: System) -> str:
         known = f" ({system.constants} known constant{'s' * several})"
         rest = f" without {'them' if several else 'it'}"
     return (
-        f"{system.states} state{'s' * (system.states > 1)}{known}, {system.arms} "
-        f"arm{'s' * (system.arms > 1)}, reward noise σ = {system.reward_std:.4g}; {kind}, "
+        f"{system.n_states} state{'s' * (system.n_states > 1)}{known}, {system.n_arms} "
+        f"arm{'s' * (system.n_arms > 1)}, reward noise σ = {system.reward_std:.4g}; {kind}, "
         f"ρ(Γ) = {shown_radius(system.spectral_radius)}{rest}; starts from {start}{noise}."
     )
 
@@ -130,7 +130,7 @@ def _arms(advice: Advice, most: int) -> Section:
     shown = _telling(advice.arms, most)
     spread = "s.d." if advice.system.constants else "reward s.d."
     columns = ["arm", "best, %", spread, "detectable", "tr P_a", "removed, %", "cond O"]
-    rows = [_arm(arm, advice.system.states - advice.system.constants) for arm in shown]
+    rows = [_arm(arm, advice.system.n_states - advice.system.constants) for arm in shown]
     if advice.system.constants:
         columns.insert(2, "mean")
         for arm, row in zip(shown, rows, strict=True):
@@ -170,13 +170,13 @@ def _telling(arms: Sequence[Arm], most: int) -> list[Arm]:
     return sorted(arms, key=rank)[:most]
 
 
-def _arm(arm: Arm, states: int) -> list[Cell]:
+def _arm(arm: Arm, n_states: int) -> list[Cell]:
     trace = _cell(arm.error_trace)
     if not arm.detectable:
         trace = Cell("grows", float("inf"), tone="bad")
     condition = _cell(arm.gramian_condition, 2)
     if arm.gramian_condition is None:
-        condition = Cell(f"rank {arm.gramian_rank} of {states}", float("inf"))
+        condition = Cell(f"rank {arm.gramian_rank} of {n_states}", float("inf"))
     twin = "" if arm.same_as is None else f" = {label(arm.same_as)}"
     return [
         Cell(f"{label(arm.name)}{twin}", arm.name if isinstance(arm.name, int) else None),

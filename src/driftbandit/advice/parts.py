@@ -46,9 +46,9 @@ def title(label: str) -> str:
 class System:
     """The system at a glance (P1, P3)."""
 
-    states: int
+    n_states: int
     """d."""
-    arms: int
+    n_arms: int
     """k."""
     reward_std: float
     """σ."""

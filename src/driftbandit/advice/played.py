@@ -34,14 +34,14 @@ WEIGHTS: dict[str, dict[str, Any]] = {
 }
 
 
-def sizes(states: int, arms: int, spectral_radius: float) -> tuple[int, int]:
+def sizes(n_states: int, n_arms: int, spectral_radius: float) -> tuple[int, int]:
     """How many runs and rounds to play, from the size alone: the same on every machine.
 
     A round takes about as long as d (d + k/3) + 15 steps (measured from d = 2 to 100).
 
     Args:
-        states: d.
-        arms: k.
+        n_states: d.
+        n_arms: k.
         spectral_radius: ρ(Γ); above 1, rounds end when the state has grown a millionfold.
 
     Example:
@@ -50,7 +50,7 @@ def sizes(states: int, arms: int, spectral_radius: float) -> tuple[int, int]:
         >>> sizes(2, 3, 2.0)
         (1024, 19)
     """
-    plays = BUDGET / (states * (states + arms / 3) + 15)
+    plays = BUDGET / (n_states * (n_states + n_arms / 3) + 15)
     rounds = 500 if plays >= 500 * 2 * FEWEST_RUNS else 200
     if spectral_radius > 1:
         rounds = min(rounds, max(10, int(math.log(GROWTH) / math.log(spectral_radius))))
@@ -58,22 +58,22 @@ def sizes(states: int, arms: int, spectral_radius: float) -> tuple[int, int]:
     return runs - runs % FEWEST_RUNS, rounds
 
 
-def players(names: Iterable[str] | None, arms: int) -> dict[str, Policy]:
+def players(names: Iterable[str] | None, n_arms: int) -> dict[str, Policy]:
     """The policies to play, by what to call them; random choice, a baseline, is not among them.
 
     Args:
         names: as `make` reads them; None: `PLAYED`, without those that cannot play so many arms.
-        arms: k.
+        n_arms: k.
     """
     if isinstance(names, str):
         names = [names]
     made = [policies.make(name) for name in (PLAYED if names is None else names)]
     if names is None:
-        made = [policy for policy in made if (policy.most_arms or arms) >= arms]
+        made = [policy for policy in made if (policy.max_arms or n_arms) >= n_arms]
     found: dict[str, Policy] = {}
     for policy in made:
-        policy.check_count(arms)
-        if policy.sees_all_rewards:
+        policy.check_count(n_arms)
+        if policy.full_information:
             raise errors.InvalidInput(
                 "policies", f"{policy.name} sees the rewards of all arms", "leave it out"
             )

@@ -101,7 +101,7 @@ class Agent(Core):
             model = refitting.random_walk(arms, refit.scale)
         if refit is not None:
             errors.require("refit", "jax")
-        if refit is not None and self.policy.sees_all_rewards:
+        if refit is not None and self.policy.full_information:
             problem = f"cannot be learned by {self.policy.name}, which sees all rewards"
             name = "refit" if knows else "model"
             raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
@@ -183,8 +183,8 @@ class Agent(Core):
                 raise errors.InvalidInput("ask_many", problem, "ask for one decision at a time")
             scoring.check_several(self.policy, self._offer(arms), count, distinct)
 
-            def noise(number: int, arms: int) -> Any:
-                return self._noise(arms, self._decided + number)
+            def noise(number: int, n_arms: int) -> Any:
+                return self._noise(n_arms, self._decided + number)
 
             def several(offer: Choice, state: Any) -> list[Chosen]:
                 given = (self.policy, self.problem, state, offer, count, distinct)

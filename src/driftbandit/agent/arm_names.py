@@ -26,17 +26,17 @@ class ArmNames:
         (1, 'left')
     """
 
-    def __init__(self, names: Any, arms: int) -> None:
-        self.all: Sequence[Name] = range(arms)
+    def __init__(self, names: Any, n_arms: int) -> None:
+        self.all: Sequence[Name] = range(n_arms)
         """The names in the order of rows."""
         self._rows: dict[Name, int] | None = None
         self._texts: dict[str, int] | None = None
         """Rows by names as files hold them, once they are asked for."""
         if names is not None:
-            self.all = checked_names(names, arms)
+            self.all = checked_names(names, n_arms)
             self._rows = {name: row for row, name in enumerate(self.all)}
-            if self.all == tuple(range(arms)):  # a million row numbers need no dictionary
-                self.all, self._rows = range(arms), None
+            if self.all == tuple(range(n_arms)):  # a million row numbers need no dictionary
+                self.all, self._rows = range(n_arms), None
 
     @property
     def plain(self) -> bool:

@@ -107,14 +107,14 @@ def add_arm(agent: Core, name: Name, features: Any) -> None:
     model, arms = agent.problem.model, agent.problem.arms
     removed = tuple(gone for gone in agent._removed if str(gone) != str(name))
     if features is not None:
-        row = errors.matrix(features, "features", shape=(model.states,))
+        row = errors.matrix(features, "features", shape=(model.n_states,))
         checked_arms(row[None], model, "features")
         rows = np.vstack([arms, row])
         _rebuilt(agent, model, rows, names, lambda entry: entry, removed=removed)
         return
     larger, row = with_level(model, arms, max(agent.rounds, agent.round - agent._base))
-    more = np.zeros(larger.states - model.states)
-    variances = np.diag(larger.start_cov())[model.states :].tolist()
+    more = np.zeros(larger.n_states - model.n_states)
+    variances = np.diag(larger.start_cov())[model.n_states :].tolist()
 
     def padded(entry: Entry) -> Entry:
         if entry.row is not None:
@@ -180,7 +180,7 @@ def _replace_system(agent: Core, system: System) -> None:
         raise errors.InvalidInput("system", problem, "give its model alone")
     lost = [name for name in agent._names.all if name not in every]
     others = len(every) > len(agent._names) and agent._fixed
-    if agent.policy.sees_all_rewards:
+    if agent.policy.full_information:
         others = tuple(every.all) != tuple(agent._names.all)
     if lost or others:
         problem = f"has no arm {lost[0]!r}" if lost else "has other arms"
@@ -219,11 +219,11 @@ def _replace_system(agent: Core, system: System) -> None:
 def _check_rows(agent: Core, model: LGDS, counts: Callable[[Entry], bool]) -> None:
     """Refuse a model of another size than the features that were played."""
     for entry in [*agent._log, *agent._ledger]:
-        if counts(entry) and len(entry.row) != model.states:
+        if counts(entry) and len(entry.row) != model.n_states:
             raise errors.InvalidInput(
                 "model",
-                f"has {model.states} states, and arms were played by their features, of another",
-                f"give one of {agent.problem.model.states} states",
+                f"has {model.n_states} states, and arms were played by their features, of another",
+                f"give one of {agent.problem.model.n_states} states",
             )
 
 
@@ -244,7 +244,7 @@ def _check_list(agent: Core, what: str) -> None:
     reason = None
     if agent.on_sphere:
         reason = "the agent plays on the sphere"
-    elif agent.policy.sees_all_rewards:
+    elif agent.policy.full_information:
         reason = f"{agent.policy.name} sees the rewards of all arms"
     elif agent._fixed:
         reason = "what arms pay beside their features is learned"

@@ -86,7 +86,7 @@ class Choice(NamedTuple):
             given = names.rows(arms)  # not those of the array, whose numbers may have become text
         elif given.min() < 0 or given.max() >= k:
             raise errors.InvalidInput("arms", f"holds {_outside(given, k)}", names.remedy())
-        if policy.sees_all_rewards or not (policy.scores or policy.reads_features):
+        if policy.full_information or not (policy.scores or policy.reads_features):
             problem_ = f"are a part, and {policy.name} chooses among all of its arms"
             raise errors.InvalidInput("arms", problem_, "choose a policy with scores")
         return cls(problem.arms[given], given)

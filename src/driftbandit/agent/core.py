@@ -220,14 +220,14 @@ class Core:
         self._now, self.round = now, now + 1
         return Decision(self._decided - 1, name, now, *figures)
 
-    def _noise(self, arms: int, number: int | None = None) -> Any:
+    def _noise(self, n_arms: int, number: int | None = None) -> Any:
         """The random numbers of a decision: they do not depend on what was drawn before it."""
         number = self._decided if number is None else number
         noise = unit_vectors.noise_of(self.policy) if self.on_sphere else self.policy.noise
         if noise is None:
             return None
         rng = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, 0, 0, number]))
-        shape = noise.shape(self.problem.model.states, arms)
+        shape = noise.shape(self.problem.model.n_states, n_arms)
         return np.asarray(
             rng.random(shape) if noise.law == "uniform" else rng.standard_normal(shape)
         )
@@ -274,10 +274,10 @@ class Core:
             problem = "were given, and the agent plays on the sphere"
             raise errors.InvalidInput("features", problem, "give the vector as arm")
         if self.on_sphere:
-            row, arm = unit_vectors.checked(arm, self.problem.model.states), 0
+            row, arm = unit_vectors.checked(arm, self.problem.model.n_states), 0
         elif features is not None:
             (arm,) = checked_names([arm], 1, "arm")
-            row = errors.matrix(features, "features", shape=(self.problem.model.states,))
+            row = errors.matrix(features, "features", shape=(self.problem.model.n_states,))
             row = new_arms([row], self.policy, self.problem, self._fixed, "features")[0]
         elif by_text and self._names.find(arm) is None:
             arm = self._names.by_text(arm)
@@ -289,7 +289,7 @@ class Core:
         return Entry(None, round, arm, row, reward)
 
     def _checked_reward(self, reward: Any) -> Any:
-        if self.policy.sees_all_rewards:
+        if self.policy.full_information:
             return errors.matrix(reward, "reward", shape=(len(self.problem.arms),))
         if isinstance(reward, bool | np.bool):  # a click
             return float(reward)

@@ -86,7 +86,7 @@ def check_several(policy: Policy, offer: Choice, count: int, distinct: bool) -> 
     if distinct and count > arms:
         problem = f"is {count}, and {arms} different arms are on offer"
         raise errors.InvalidInput("count", problem, f"give at most {arms}, or distinct=False")
-    if policy.sees_all_rewards or not (policy.scores or policy.reads_features):
+    if policy.full_information or not (policy.scores or policy.reads_features):
         problem = f"is {policy.name}, which chooses among all of its arms"
         raise errors.InvalidInput("policy", problem, "ask for one decision at a time")
 

@@ -266,7 +266,7 @@ def _check_works(agent: Agent) -> None:
     state = agent._ledger.at(agent._now)
     if not all(np.isfinite(leaf).all() for leaf in _leaves(state)):
         raise errors.InvalidInput("state", "is not finite in the agent's round", REMEDY)
-    reward: Any = np.zeros(len(agent.problem.arms)) if agent.policy.sees_all_rewards else 0.0
+    reward: Any = np.zeros(len(agent.problem.arms)) if agent.policy.full_information else 0.0
     row = agent.problem.arms[0] if agent.on_sphere else None
     fold(agent.policy, agent.problem, state, Entry(None, 0, 0, row, reward))
 

@@ -34,9 +34,9 @@ def noise_of(policy: Policy) -> Noise | None:
     return policy.sphere_noise or policy.noise
 
 
-def checked(vector: Any, states: int) -> np.ndarray:
+def checked(vector: Any, n_states: int) -> np.ndarray:
     """A unit vector that somebody else played, which cannot be written to."""
-    row = errors.matrix(vector, "arm", shape=(states,))
+    row = errors.matrix(vector, "arm", shape=(n_states,))
     if not abs(row @ row - 1) <= 2 * LONGEST:
         problem = f"has length {math.sqrt(row @ row):.6g}"
         raise errors.InvalidInput("arm", problem, "give a vector of length one")
@@ -48,7 +48,7 @@ def choose(policy: Policy, problem: Problem, state: Any, noise: Any) -> tuple[np
     """The vector to play, which cannot be written to, with expected reward and uncertainty."""
     assert policy.on_sphere is not None
     vector = np.array(policy.on_sphere(state, problem, noise), np.float64)
-    if vector.shape != (problem.model.states,) or not abs(vector @ vector - 1) <= 2 * LONGEST:
+    if vector.shape != (problem.model.n_states,) or not abs(vector @ vector - 1) <= 2 * LONGEST:
         name, remedy = f"arm of policy {policy.name!r}", "give d numbers of length one"
         raise errors.InvalidInput(name, f"is {' '.join(repr(vector).split())}", remedy)
     vector.setflags(write=False)

@@ -19,7 +19,7 @@ import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import interrupt, layout, progress
 from driftbandit.cli.outputs import check_file
-from driftbandit.cli.simulate import POLICIES, split_policies
+from driftbandit.cli.simulate import POLICIES, counted, split_policies
 
 if TYPE_CHECKING:  # loads jinja2, which the help has no need of
     from driftbandit import report
@@ -153,7 +153,7 @@ def _system(
     if max(d, 1) * (max(d, 1) + max(k, 1)) > LARGEST:
         problem = f"{d} states and {k} arms make more than {LARGEST:,} numbers"
         raise errors.InvalidInput("--states, --arms", problem, "give smaller ones")
-    system = db.System(*db.families.sample(str(family), seed=seed, **given)[0])
+    system = db.System(*db.families.sample(str(family), seed=seed, **counted(given))[0])
     return f"{family}, seed {seed}", system
 
 

@@ -48,7 +48,7 @@ def run() -> None:
             warnings.filterwarnings("ignore", message=".*persistent compilation cache.*")
             app()
     except (driftbandit.InvalidInput, driftbandit.NotDetectable) as error:
-        _fail(str(error))
+        _fail(str(error).removeprefix("n_"))  # n_states is --states here
     except OSError as error:  # a full disk, a folder that went away
         where = (
             ""

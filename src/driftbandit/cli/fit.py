@@ -204,7 +204,7 @@ def _summary(found: Fit, log: Log, predicted: OneStep) -> dict[str, Any]:
         "sequences": len(log.sequences),
         "arms": len(log.names),
         "summary": found.summary(),
-        "states": found.states,
+        "states": found.n_states,
         "spectral_radius": radius,
         "memory": _memory(radius),
         "reward_std": float(found.model.reward_std),
@@ -217,12 +217,12 @@ def _summary(found: Fit, log: Log, predicted: OneStep) -> dict[str, Any]:
         if choice is None
         else {
             "chosen": choice.chosen.label,
-            "states": choice.states,
+            "states": choice.n_states,
             "close": [one.label for one in choice.close],
             "candidates": [
                 {
                     "model": one.label,
-                    "states": one.states,
+                    "states": one.n_states,
                     "score": _finite(score),
                     "error": _finite(error),
                 }
@@ -281,7 +281,7 @@ def _findings(found: Fit, summary: dict[str, Any]) -> Table:
     with_state, without = (
         _number(summary[f"log_likelihood_{key}"]) for key in ("per_reward", "without_state")
     )
-    extra = "; the model adds the offsets" if found.model.states > d else ""
+    extra = "; the model adds the offsets" if found.model.n_states > d else ""
     end = "at rest" if summary["converged"] else "still rising"
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)

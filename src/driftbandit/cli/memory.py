@@ -14,7 +14,7 @@ CHECKPOINTS = 40
 
 
 def needed(
-    *, systems: int, states: int, arms: int, runs: int, policies: int, curves: bool = True
+    *, systems: int, n_states: int, n_arms: int, runs: int, policies: int, curves: bool = True
 ) -> float:
     """About how many bytes a study takes: its systems, its results and what is in play.
 
@@ -22,10 +22,10 @@ def needed(
     and once for every policy that computes constants of that size.
 
     Example:
-        >>> needed(systems=20, states=10, arms=10, runs=4, policies=17) < 2e7 * cores()
+        >>> needed(systems=20, n_states=10, n_arms=10, runs=4, policies=17) < 2e7 * cores()
         True
     """
-    d, k = float(states), float(arms)
+    d, k = float(n_states), float(n_arms)
     system = 6 * d * d + 4 * k * d
     kept = systems * (2 * system + policies * (d * d + k * d))
     results = float(systems) * runs * policies * (CHECKPOINTS if curves else 1)

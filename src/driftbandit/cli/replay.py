@@ -98,7 +98,7 @@ def command(
     cold: Annotated[
         bool, typer.Option("--cold", help="Start policies in the test part, without a warm-up.")
     ] = False,
-    seeds: Annotated[
+    runs: Annotated[
         int,
         typer.Option(
             help="Runs of each policy, averaged: each draws its own random numbers and starts in "
@@ -142,9 +142,9 @@ def command(
                 chosen,
                 features=arms,
                 train=train,
-                states=states,
+                n_states=states,
                 warm=not cold,
-                seeds=seeds,
+                runs=runs,
                 seed=seed,
                 baseline=baseline,
                 columns=columns,
@@ -247,7 +247,7 @@ def _words(result: Replay) -> list[str]:
     if told.differences is not None:
         share += f", and {_percent(told.differences)} of what arms differ by in a round"
     said = [
-        f"{_model(result.fit.states)}, learned from {result.train_rounds} rounds, which "
+        f"{_model(result.fit.n_states)}, learned from {result.train_rounds} rounds, which "
         f"were played {how}. {share}.",
         f"−: mean reward minus that of {result.baseline}, and its interval. ▲ better, ▼ worse, ≈ "
         "no difference seen, ? too few rounds. Intervals: bootstrap of blocks of rounds.",
@@ -258,10 +258,10 @@ def _words(result: Replay) -> list[str]:
     return said
 
 
-def _model(states: int) -> str:
-    if not states:
+def _model(n_states: int) -> str:
+    if not n_states:
         return "A model without drift"
-    return f"Model of {states} states" if states > 1 else "Model of 1 state"
+    return f"Model of {n_states} states" if n_states > 1 else "Model of 1 state"
 
 
 def _yardsticks(result: Replay) -> str:

@@ -70,10 +70,10 @@ def command(
         str,
         typer.Option(
             help="Comma-separated names from the list below, with parameters in parentheses, as in "
-            "kalman_ucb(width=2). usual: every policy except rollout, which takes longer than all "
-            "others together. all: every policy."
+            "kalman_ucb(width=2). default: every policy except rollout, which takes longer than "
+            "all others together. all: every policy."
         ),
-    ] = "usual",
+    ] = "default",
     compare: Annotated[
         str | None,
         typer.Option(
@@ -162,8 +162,8 @@ def command(
     if model is not None:
         [[given_system]] = studies.values()
         system, rows = pair(given_system)
-        k = system.states if isinstance(rows, str) else len(rows)
-        _check_memory({"systems": 1, "states": system.states, "arms": k}, runs, len(chosen))
+        k = system.n_states if isinstance(rows, str) else len(rows)
+        _check_memory({"systems": 1, "states": system.n_states, "arms": k}, runs, len(chosen))
     options: dict[str, Any] = {
         "policies": chosen,
         "rounds": rounds,
@@ -231,10 +231,10 @@ def _check_memory(given: dict[str, Any], runs: int, policies: int) -> None:
     families = given.get("family", "gaussian")
     count = len(chosen_families(families, "--family"))
     systems, states, arms = (
-        given.get(key, usual) for key, usual in (("systems", 20), ("states", 10), ("arms", 10))
+        given.get(key, default) for key, default in (("systems", 20), ("states", 10), ("arms", 10))
     )
     size = memory.needed(
-        systems=systems * count, states=states, arms=arms, runs=runs, policies=policies
+        systems=systems * count, n_states=states, n_arms=arms, runs=runs, policies=policies
     )
     asked = (
         f"{systems * count:,} systems of {states:,} states and {arms:,} arms, {runs:,} runs each,"
@@ -245,26 +245,32 @@ def _check_memory(given: dict[str, Any], runs: int, policies: int) -> None:
 def _random(seed: int, options: dict[str, Any]) -> dict[str, Any]:
     """One study per family."""
     names = chosen_families(options.pop("family", "gaussian"), "--family")
-    options = {"systems": 20} | options
+    options = {"systems": 20} | counted(options)
     return {name: db.families.sample(name, seed=seed, **options) for name in names}
+
+
+def counted(options: dict[str, Any]) -> dict[str, Any]:
+    """Options as `families.sample` calls them: --states is n_states."""
+    names = {"states": "n_states", "arms": "n_arms"}
+    return {names.get(key, key): value for key, value in options.items()}
 
 
 def _runs_of_one(studies: dict[str, Any], rounds: int) -> int:
     [[given]] = studies.values()
     system, arms = pair(given)
-    return usual_runs(system, arms, rounds)
+    return default_runs(system, arms, rounds)
 
 
-def usual_runs(system: db.LGDS, arms: Any, rounds: int) -> int:
+def default_runs(system: db.LGDS, arms: Any, rounds: int) -> int:
     """Runs of one given system: as many as tell policies apart, in seconds rather than minutes.
 
     A round takes about as long as d (d + k/3) + 15 steps.
 
     Example:
-        >>> usual_runs(*db.families.sample("gaussian")[0], rounds=1000)
+        >>> default_runs(*db.families.sample("gaussian")[0], rounds=1000)
         128
     """
-    states = system.states
+    states = system.n_states
     count = states if isinstance(arms, str) else len(arms)
     steps = (states * (states + count / 3) + 15) * max(rounds, 1)
     return int(min(max(BUDGET / steps, FEWEST_RUNS), MOST_RUNS))
@@ -322,11 +328,11 @@ def _baseline(text: str, chosen: Sequence[str]) -> str:
 
 
 def _chosen(policies: str, sphere: bool) -> Sequence[str]:
-    if policies not in ("usual", "all"):
+    if policies not in ("default", "all"):
         return split_policies(policies)
     if sphere:
         return offer.able()
-    return db.policies.usual() if policies == "usual" else db.policies.available()
+    return db.policies.default() if policies == "default" else db.policies.available()
 
 
 def _document(

@@ -56,7 +56,7 @@ class Fit:
     """How it was chosen; None: it was asked for, or the log is too short to choose."""
 
     @property
-    def states(self) -> int:
+    def n_states(self) -> int:
         """How many states drift."""
         return len(self.parameters.transition)
 
@@ -83,7 +83,7 @@ class Fit:
 def fit(
     log: Any,
     arms: Any = None,
-    states: int | None = None,
+    n_states: int | None = None,
     *,
     structure: em.Structure | None = None,
     stable: bool = True,
@@ -111,7 +111,7 @@ def fit(
             are others and there are k, of the i-th by size; or `Arms`, as `read_arms` gives. None:
             what the arms read is estimated too, or, with as many states as arms, each arm has a
             state of its own.
-        states: d; None: the number of features, or without arms what predicts best.
+        n_states: d; None: the number of features, or without arms what predicts best.
         structure: of Γ: "free"; "diagonal" or "scalar", which come with a diagonal Q; None: what
             predicts best, or "free" where features or states are given.
         stable: keep ρ(Γ) below 1.
@@ -147,9 +147,9 @@ def fit(
     rng = np.random.default_rng(errors.whole_number(seed, "seed", low=0))
     if prior is not None:
         prior = errors.number(prior, "prior", low=0)
-    read, features, states = _read(log, arms, states, columns, step)
-    raw, k = data_of(read, states or 1), len(read.names)
-    if start is not None and features is None and (states or 1) < k:
+    read, features, n_states = _read(log, arms, n_states, columns, step)
+    raw, k = data_of(read, n_states or 1), len(read.names)
+    if start is not None and features is None and (n_states or 1) < k:
         remedy = "give arms, or leave it out"
         raise errors.InvalidInput("start", "does not say what arms read", remedy)
     _check_size(raw.rewards)
@@ -157,12 +157,12 @@ def fit(
     data = units.standard(raw)
     if not data.rewards.any():
         iterations = 1  # there is nothing to climb
-    automatic = states is None and structure is None
+    automatic = n_states is None and structure is None
     options = em.Options(structure or "free", bool(stable), False, bool(offsets))
     task = learning.Task(data, k, features, options, prior, rng, (iterations, tolerance), units)
     meter, choice = Meter(progress), None
-    kind = Candidate(options.structure, states or 1)
-    open_choice = states is None and (structure is None or k > 1)
+    kind = Candidate(options.structure, n_states or 1)
+    open_choice = n_states is None and (structure is None or k > 1)
     if open_choice:
         choice = learning.choose(task, structure, meter, starts * iterations)
         kind = Candidate("alike", k) if structure is None else kind
@@ -177,7 +177,7 @@ def fit(
             None if start is None else units.model(start),
         )
         parameters, likelihoods, converged = found
-        options = options._replace(reads=features is None and kind.states < k)
+        options = options._replace(reads=features is None and kind.n_states < k)
         end = float(em.e_step(parameters, data).log_likelihood)
         several = data.seen.shape[2] > 1  # plays in a round, which tell of each other
         ahead = prediction.log_density(parameters, data) if several else end
@@ -185,7 +185,7 @@ def fit(
         if automatic and offsets:
             doubt = assembly.offset_cov(parameters, data, units.offset_var())
         parameters = units.raw(parameters)
-        if features is None and kind.states < k:  # read-outs are estimated, in whatever basis
+        if features is None and kind.n_states < k:  # read-outs are estimated, in whatever basis
             parameters = measured(parameters, options.structure)
         begin = assembly.start_law(parameters, len(data.lengths))
     else:
@@ -220,17 +220,19 @@ def _name(structure: Any) -> em.Structure:
 
 
 def _read(
-    log: Any, arms: Any, states: int | None, columns: Any, step: Any
+    log: Any, arms: Any, n_states: int | None, columns: Any, step: Any
 ) -> tuple[Log, np.ndarray | None, int | None]:
     """The log, the arms' features if they are given, and the number of states if it is."""
     read, features = log_and_features(log, arms, columns, step)
     if features is None:
-        if states is not None:
-            states = errors.whole_number(states, "states", low=1, high=len(read.names))
-        return read, None, states
+        if n_states is not None:
+            n_states = errors.whole_number(n_states, "n_states", low=1, high=len(read.names))
+        return read, None, n_states
     d = features.shape[1]
-    if states is not None and errors.whole_number(states, "states", low=1) != d:
-        raise errors.InvalidInput("states", f"is {states}", f"the arms have {d} features: give {d}")
+    if n_states is not None and errors.whole_number(n_states, "n_states", low=1) != d:
+        raise errors.InvalidInput(
+            "n_states", f"is {n_states}", f"the arms have {d} features: give {d}"
+        )
     return read, features, d
 
 

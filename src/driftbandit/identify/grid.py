@@ -18,7 +18,7 @@ SHORT = 64
 """Unseen rounds that are not worth leaving out."""
 
 
-def data_of(log: Log, states: int = 1) -> Data:
+def data_of(log: Log, n_states: int = 1) -> Data:
     """The log as arrays: sequences × rows × plays, from each sequence's first round to its last.
 
     Every round is a row; where most rounds have no play, those that have one, and the rounds
@@ -26,7 +26,7 @@ def data_of(log: Log, states: int = 1) -> Data:
 
     Args:
         log: of any sequences.
-        states: d, to refuse what would not fit into memory.
+        n_states: d, to refuse what would not fit into memory.
     """
     spans = [int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences]
     rounds = [np.unique(one.rounds, return_inverse=True) for one in log.sequences]
@@ -35,7 +35,7 @@ def data_of(log: Log, states: int = 1) -> Data:
     lengths = np.array(spans if dense else rows)
     plays = max(int(np.bincount(place).max()) for _, place in rounds)
     shape = (len(log.sequences), roomy(int(lengths.max())), plays)
-    if np.prod([float(size) for size in shape]) * states**2 > LARGEST_GRID:
+    if np.prod([float(size) for size in shape]) * n_states**2 > LARGEST_GRID:
         raise errors.InvalidInput(
             "log",
             f"has {lengths.max()} rounds in {shape[0]} sequences, up to {plays} plays in a round",

@@ -39,7 +39,7 @@ class Task(NamedTuple):
 
     data: em.Data
     """In units of their own, as ``units`` made them."""
-    arms: int
+    n_arms: int
     """k."""
     features: np.ndarray | None
     """k × d; None: what arms read is estimated, or each has a state of its own."""
@@ -71,10 +71,10 @@ def climbs(
         starts: how many climbs.
         start: a model to climb from first.
     """
-    features, d = task.features, kind.states
+    features, d = task.features, kind.n_states
     d = d if features is None else features.shape[1]
-    reads = np.eye(task.arms, d) if features is None else features
-    options = task.options._replace(reads=features is None and d < task.arms)
+    reads = np.eye(task.n_arms, d) if features is None else features
+    options = task.options._replace(reads=features is None and d < task.n_arms)
     by_moments = 0 if features is None else 1  # from guesses, read-outs are seldom found
     rounds = d**2 / 5 if task.prior is None else task.prior
     best: Climbed | None = None
@@ -106,13 +106,13 @@ def choose(task: Task, structure: str | None, meter: Meter, later: int) -> Selec
         return None
     tried = [
         one
-        for one in candidates(task.arms, structure, task.options.offsets)
-        if task.data.seen.size * one.states**2 <= LARGEST_GRID or one.kind in own.KINDS
+        for one in candidates(task.n_arms, structure, task.options.offsets)
+        if task.data.seen.size * one.n_states**2 <= LARGEST_GRID or one.kind in own.KINDS
     ]
     most = min(task.limits[0], MOST_ITERATIONS)
     limits = most, max(task.limits[1], LEAST_TOLERANCE)
     costs = {one: _cost(one, most) for one in tried}
-    work = len(parts) * sum(costs.values()) + later * (2 + tried[-1].states)
+    work = len(parts) * sum(costs.values()) + later * (2 + tried[-1].n_states)
     near: dict[int, own.Found] = {}
     unit = math.log(task.units.scale)  # densities are of rewards as the log has them
 
@@ -147,9 +147,9 @@ def _without_news(parameters: em.Parameters, learned: Task) -> tuple[em.Paramete
     Returns:
         Parameters, and how far the arms' offsets may be off, squared, k.
     """
-    new = np.bincount(learned.data.arms[learned.data.seen > 0], minlength=learned.arms) == 0
+    new = np.bincount(learned.data.arms[learned.data.seen > 0], minlength=learned.n_arms) == 0
     if not learned.options.offsets or not new.any():
-        return parameters, np.zeros(learned.arms)
+        return parameters, np.zeros(learned.n_arms)
     shifts, _ = learned.units.between()
     others = float((parameters.offsets + shifts)[~new].mean())
     parameters = parameters._replace(
@@ -160,7 +160,7 @@ def _without_news(parameters: em.Parameters, learned: Task) -> tuple[em.Paramete
 
 
 def _cost(one: Candidate, iterations: int) -> float:
-    return OWN_WORK if one.kind in own.KINDS else iterations * (2 + one.states)
+    return OWN_WORK if one.kind in own.KINDS else iterations * (2 + one.n_states)
 
 
 # Arms that drift by themselves.
@@ -172,9 +172,9 @@ def _own_densities(
     """Log-densities of a split's rewards, S × n × m, and what was learned."""
     size = int(np.bincount(task.data.arms[task.data.seen > 0]).max())
     shifts, spread = task.units.between()
-    plays = own.plays_of(learned.data, task.arms, size)
+    plays = own.plays_of(learned.data, task.n_arms, size)
     found = own.learn(_shifted(plays, shifts), kind.kind, task.options.offsets, spread, near)  # type: ignore[arg-type]
-    whole = own.plays_of(part.whole, task.arms, size, part.learned.lengths == 0)
+    whole = own.plays_of(part.whole, task.n_arms, size, part.learned.lengths == 0)
     each, *_ = own.densities(found, _shifted(whole, shifts), task.options.offsets)
     logs = np.zeros(part.whole.seen.size)
     there = whole.seen > 0
@@ -196,7 +196,7 @@ def by_itself(
         Parameters, the climb, whether it came to rest, the log-likelihood at its end, and the
         covariance of the offsets' errors.
     """
-    k, offsets = task.arms, task.options.offsets
+    k, offsets = task.n_arms, task.options.offsets
     shifts, spread = task.units.between()
     plays = _shifted(own.plays_of(task.data, k), shifts)
     moved = meter.climb(1 - meter.share, OWN_WORK)
@@ -205,7 +205,7 @@ def by_itself(
     moved(1.0)
     _, means, variances, end = own.densities(found, plays, offsets)
     law = own.law_of(found, k, offsets)
-    keep, d = np.exp(-1 / law.memory), kind.states
+    keep, d = np.exp(-1 / law.memory), kind.n_states
     parameters = em.Parameters(
         np.diag(keep)[:d, :d],
         np.diag(-np.expm1(-2 / law.memory) * law.drift_var)[:d, :d],

@@ -88,12 +88,12 @@ class Law(NamedTuple):
     """v, k."""
 
 
-def plays_of(data: Data, arms: int, size: int = 1, later: np.ndarray | None = None) -> Plays:
+def plays_of(data: Data, n_arms: int, size: int = 1, later: np.ndarray | None = None) -> Plays:
     """Every arm's plays, sequence after sequence.
 
     Args:
         data: S sequences.
-        arms: k.
+        n_arms: k.
         size: n at least, so that parts of a log share a compiled program.
         later: S booleans: sequences to put after the others.
     """
@@ -104,10 +104,10 @@ def plays_of(data: Data, arms: int, size: int = 1, later: np.ndarray | None = No
     arm, time = data.arms[which, row, slot], rounds[which, row]
     order = np.lexsort((slot, row, which, last[which], arm))
     which, row, slot, arm, time = (part[order] for part in (which, row, slot, arm, time))
-    counts = np.bincount(arm, minlength=arms)
+    counts = np.bincount(arm, minlength=n_arms)
     place = np.arange(len(arm)) - (np.cumsum(counts) - counts)[arm]
     size = roomy(max(int(counts.max()), size))
-    found = [np.zeros((arms, size)) for _ in range(4)]
+    found = [np.zeros((n_arms, size)) for _ in range(4)]
     gaps = np.full(len(arm), np.inf)
     same = (arm[1:] == arm[:-1]) & (which[1:] == which[:-1])
     gaps[1:][same] = (time[1:] - time[:-1])[same]
@@ -157,8 +157,8 @@ def learn(
     return max(ends, key=lambda found: found.path[-1])
 
 
-def _size(kind: str, arms: int) -> int:
-    return {"constant": 3, "alike": 5, "apart": 5 + 2 * arms}[kind]
+def _size(kind: str, n_arms: int) -> int:
+    return {"constant": 3, "alike": 5, "apart": 5 + 2 * n_arms}[kind]
 
 
 def _climb(
@@ -189,15 +189,15 @@ def _climb(
     return Found(kind, np.asarray(end.x), path, bool(rest))
 
 
-def law_of(found: Found, arms: int, offsets: bool) -> Law:
+def law_of(found: Found, n_arms: int, offsets: bool) -> Law:
     """The parameters in plain numbers, k memories and variances."""
-    whole, switches = _whole(found, arms, offsets)
+    whole, switches = _whole(found, n_arms, offsets)
     return _law(whole, switches, np)
 
 
-def _whole(found: Found, arms: int, offsets: bool) -> tuple[np.ndarray, np.ndarray]:
+def _whole(found: Found, n_arms: int, offsets: bool) -> tuple[np.ndarray, np.ndarray]:
     """All coordinates, those that the kind has not at zero; and what is switched on."""
-    whole = np.zeros(5 + 2 * arms)
+    whole = np.zeros(5 + 2 * n_arms)
     whole[: len(found.theta)] = found.theta
     return whole, np.array([found.kind != "constant", offsets], float)
 

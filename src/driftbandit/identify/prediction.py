@@ -81,11 +81,11 @@ def one_step(
     Example:
         >>> from driftbandit.identify import fit
         >>> log = {"round": range(40), "arm": [0, 1] * 20, "reward": [1, 2] * 20}
-        >>> one_step(fit(log, states=1, starts=1, iterations=3), log).means.shape
+        >>> one_step(fit(log, n_states=1, starts=1, iterations=3), log).means.shape
         (40,)
     """
     read = as_log(log, found.names, columns=columns, step=step)
-    data = data_of(read, found.model.states)
+    data = data_of(read, found.model.n_states)
     model = found.model
     # EM's own start is that of the sequences it learned from; the model's is any sequence's.
     parameters = em.Parameters(

@@ -39,7 +39,7 @@ class Candidate(NamedTuple):
     kind: str
     """"constant", "alike" or "apart", see `own.KINDS`; or the structure of Γ, where arms share
     states: "free", "diagonal" or "scalar"."""
-    states: int
+    n_states: int
     """That drift."""
 
     @property
@@ -58,7 +58,7 @@ class Candidate(NamedTuple):
         if self.kind in own:
             return own[self.kind]
         structure = "" if self.kind == "free" else f", {self.kind}"
-        shared = "one shared factor" if self.states == 1 else f"{self.states} shared states"
+        shared = "one shared factor" if self.n_states == 1 else f"{self.n_states} shared states"
         return shared + structure
 
     @property
@@ -69,16 +69,16 @@ class Candidate(NamedTuple):
             >>> Candidate("apart", 8).sentence
             'Each arm drifts by itself (8 states).'
         """
-        count = f"{self.states} states" if self.states != 1 else "1 state"
+        count = f"{self.n_states} states" if self.n_states != 1 else "1 state"
         if self.kind == "constant":
             return "No drift: each arm pays around a constant of its own."
-        if self.kind == "alike" and self.states == 1:
+        if self.kind == "alike" and self.n_states == 1:
             return "The arm drifts (1 state)."
         if self.kind == "alike":
             return f"Each arm drifts by itself, all equally far and fast ({count})."
         if self.kind == "apart":
             return f"Each arm drifts by itself ({count})."
-        if self.states == 1:
+        if self.n_states == 1:
             return "All arms share one drifting factor (1 state)."
         if self.kind == "free":
             return f"The arms share {count} that drift together."
@@ -97,9 +97,9 @@ class Selection(NamedTuple):
     """Standard error of each score's distance from the highest one, which has none."""
 
     @property
-    def states(self) -> int:
+    def n_states(self) -> int:
         """How many states drift in the chosen model."""
-        return self.chosen.states
+        return self.chosen.n_states
 
     @property
     def close(self) -> tuple[Candidate, ...]:
@@ -125,22 +125,22 @@ class Split(NamedTuple):
         return float(self.whole.seen.sum() - self.learned.seen.sum())
 
 
-def sizes(arms: int) -> tuple[int, ...]:
+def sizes(n_arms: int) -> tuple[int, ...]:
     """Numbers of shared states worth a try: 1, 2, 3, 5, 8, 13, 20, and one for each arm.
 
     Example:
         >>> sizes(1), sizes(6), sizes(100)
         ((1,), (1, 2, 3, 5, 6), (1, 2, 3, 5, 8, 13, 20))
     """
-    found = {d for d in (1, 2, 3, 5, 8, 13, MOST_STATES) if d <= arms}
-    return tuple(sorted(found | {arms} if arms <= MOST_STATES else found))
+    found = {d for d in (1, 2, 3, 5, 8, 13, MOST_STATES) if d <= n_arms}
+    return tuple(sorted(found | {n_arms} if n_arms <= MOST_STATES else found))
 
 
-def candidates(arms: int, structure: str | None, offsets: bool) -> tuple[Candidate, ...]:
+def candidates(n_arms: int, structure: str | None, offsets: bool) -> tuple[Candidate, ...]:
     """What is tried, simpler models first.
 
     Args:
-        arms: k.
+        n_arms: k.
         structure: of Γ, if it is given: then its sizes alone.
         offsets: whether arms have any; without, arms that do not drift pay nothing.
 
@@ -148,14 +148,14 @@ def candidates(arms: int, structure: str | None, offsets: bool) -> tuple[Candida
         >>> [one.label for one in candidates(2, None, True)][:3]
         ['no drift', 'each arm by itself, all alike', 'one shared factor']
     """
-    shared = [Candidate(structure or "free", d) for d in sizes(arms)]
+    shared = [Candidate(structure or "free", d) for d in sizes(n_arms)]
     if structure is not None:
         return tuple(shared)
     still = [Candidate("constant", 0)] if offsets else []
-    if arms == 1:
+    if n_arms == 1:
         return (*still, Candidate("alike", 1))
     first, *rest = shared
-    return (*still, Candidate("alike", arms), first, Candidate("apart", arms), *rest)
+    return (*still, Candidate("alike", n_arms), first, Candidate("apart", n_arms), *rest)
 
 
 def splits(data: em.Data) -> list[Split]:
@@ -258,7 +258,7 @@ def chosen(tried: Iterable[Candidate], gains: np.ndarray) -> Selection:
 
     Example:
         >>> gains = np.array([[-2.0, -2.2], [-1.01, -1.22], [-1.0, -1.23]])
-        >>> chosen([Candidate("free", d) for d in (1, 2, 3)], gains).states
+        >>> chosen([Candidate("free", d) for d in (1, 2, 3)], gains).n_states
         2
     """
     tried, n = tuple(tried), gains.shape[1]

@@ -84,8 +84,8 @@ def beginning(
 def of_model(model: LGDS, begin: em.Parameters, options: em.Options) -> em.Parameters:
     """The numbers of an earlier fit; its constant state, if it has one, is begun anew."""
     d = len(begin.transition)
-    if model.states not in (d, d + 1) or not model.constants[d:].all():
-        problem = f"has {model.states} states"
+    if model.n_states not in (d, d + 1) or not model.constants[d:].all():
+        problem = f"has {model.n_states} states"
         raise errors.InvalidInput("start", problem, f"give a model of {d}, as fit returned it")
     transition = model.transition[:d, :d]
     radius = float(np.abs(np.linalg.eigvals(transition)).max())

@@ -29,15 +29,15 @@ class Units(NamedTuple):
     """Standard deviation around them."""
 
     @staticmethod
-    def of(data: em.Data, arms: int, offsets: bool) -> Units:
+    def of(data: em.Data, n_arms: int, offsets: bool) -> Units:
         """Those of a log."""
         seen = data.seen > 0
         played, rewards = data.arms[seen], data.rewards[seen]
-        centers = np.zeros(arms)
+        centers = np.zeros(n_arms)
         if offsets:
             middle = float(rewards.mean())
-            counts = np.bincount(played, minlength=arms)
-            sums = np.bincount(played, rewards - middle, minlength=arms)
+            counts = np.bincount(played, minlength=n_arms)
+            sums = np.bincount(played, rewards - middle, minlength=n_arms)
             centers = middle + sums / np.maximum(counts, 1)
         size = float(np.abs(rewards).max())
         left = rewards - centers[played]

@@ -41,10 +41,10 @@ def _wrong(target: str, symbol: str) -> Setting:
 SETTINGS = (
     Setting("base", "base", "the paper's: d = k = 10, ρ(Γ) = 0.9, σ as drawn, the true model", {}),
     Setting("rho0.99", "ρ 0.99", "ρ(Γ) = 0.99: a state that remembers longer", {"radius": 0.99}),
-    Setting("k100", "k 100", "100 arms", {"arms": 100}),
-    Setting("k1000", "k 1000", "1000 arms", {"arms": 1000}),
-    Setting("d2", "d 2", "2 states", {"states": 2}),
-    Setting("d30", "d 30", "30 states", {"states": 30}),
+    Setting("k100", "k 100", "100 arms", {"n_arms": 100}),
+    Setting("k1000", "k 1000", "1000 arms", {"n_arms": 1000}),
+    Setting("d2", "d 2", "2 states", {"n_states": 2}),
+    Setting("d30", "d 30", "30 states", {"n_states": 30}),
     Setting("noise0.1", "σ × 0.1", "a tenth of the noise", {"noise_scale": 0.1}),
     Setting("noise10", "σ × 10", "ten times the noise", {"noise_scale": 10.0}),
     _wrong("transition", "Γ"),
@@ -53,7 +53,7 @@ SETTINGS = (
 )
 """In the order of tables."""
 
-QUICK = tuple(setting.name for setting in SETTINGS if setting.changes.get("arms", 0) <= 100)
+QUICK = tuple(setting.name for setting in SETTINGS if setting.changes.get("n_arms", 0) <= 100)
 """Those of a first look."""
 
 

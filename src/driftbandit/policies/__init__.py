@@ -44,9 +44,9 @@ __all__ = [
     "Policy",
     "Problem",
     "available",
+    "default",
     "make",
     "optimistic",
-    "usual",
 ]
 
 _MODULES: dict[str, ModuleType] = {
@@ -108,11 +108,11 @@ def available() -> tuple[str, ...]:
     return tuple(_MODULES)
 
 
-def usual() -> tuple[str, ...]:
+def default() -> tuple[str, ...]:
     """Those played where none are named: all but rollout, which takes longer than all together.
 
     Example:
-        >>> set(available()) - set(usual())
+        >>> set(available()) - set(default())
         {'rollout'}
     """
     return tuple(name for name in _MODULES if name != "rollout")

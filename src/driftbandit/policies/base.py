@@ -55,9 +55,9 @@ class Noise(NamedTuple):
     size: Literal["one", "states", "arms"]
     """One number (shape ()), one per state (d,), or one per arm (k,)."""
 
-    def shape(self, states: int, arms: int) -> tuple[int, ...]:
+    def shape(self, n_states: int, n_arms: int) -> tuple[int, ...]:
         """The shape of one round's draw."""
-        return {"one": (), "states": (states,), "arms": (arms,)}[self.size]
+        return {"one": (), "states": (n_states,), "arms": (n_arms,)}[self.size]
 
 
 Scores = Callable[[Any, Problem], tuple[Array, Array]]
@@ -94,7 +94,7 @@ class Policy:
     update: Callable[[Any, Problem, Array, Array], Any]
     noise: Noise | None = None
     """Random numbers handed to ``choose``; None: it gets None."""
-    sees_all_rewards: bool = False
+    full_information: bool = False
     """Whether ``update`` gets the rewards of all k arms instead of the played one's."""
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """The tuning parameters the policy was made with, for labels and stored state."""
@@ -110,13 +110,13 @@ class Policy:
     """Whether arms matter by their rows in ``problem.arms`` alone, so that new ones may come."""
     observe: Callable[[Any, Problem, Array, Array], Any] | None = None
     """``update`` within a round: learn a reward, let no time pass; None: ``update`` itself."""
-    wait: Callable[[Any, Problem, int], Any] | None = None
+    advance: Callable[[Any, Problem, int], Any] | None = None
     """What so many rounds without a reward do to the state; None: nothing."""
     compares: bool = False
     """Whether an arm's score depends on which other arms there are."""
-    most_arms: int | None = None
+    max_arms: int | None = None
     """How many arms it can play at most; None: any number."""
-    workspace: Callable[[int, int], int] | None = None
+    scratch_size: Callable[[int, int], int] | None = None
     """About how many numbers ``choose`` holds at once, given d and k; None: few."""
     outline: Callable[[Any, Problem], tuple[Array, Outline]] | None = None
     """The scores as ⟨a, mean⟩ and an `Outline`, for huge sets of arms; None: all are scored."""
@@ -151,11 +151,11 @@ class Policy:
     def _values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
-    def check_count(self, arms: int, argument: str = "arms") -> None:
+    def check_count(self, n_arms: int, argument: str = "arms") -> None:
         """Refuse more arms than the policy can play."""
-        if self.most_arms is not None and arms > self.most_arms:
-            problem = f"are {arms}, and {self.name} compares each with each"
-            remedy = f"give at most {self.most_arms}, or play idea"
+        if self.max_arms is not None and n_arms > self.max_arms:
+            problem = f"are {n_arms}, and {self.name} compares each with each"
+            remedy = f"give at most {self.max_arms}, or play idea"
             raise errors.InvalidInput(argument, problem, remedy)
 
     @property

@@ -32,15 +32,15 @@ def constants(
         "ridge": ridge,
         "scale": reward_scale(model, arms, rounds),
         "log_odds": 2 * math.log(1 / delta),
-        "growth": longest / (ridge * model.states),
+        "growth": longest / (ridge * model.n_states),
         "bias": math.sqrt(ridge) * bound,
     }
 
 
-def radius(constants: Mapping[str, Array], weight: Array, states: int) -> Array:
+def radius(constants: Mapping[str, Array], weight: Array, n_states: int) -> Array:
     """β for a memory of that weight."""
     xp = namespace(weight)
-    volume = states * xp.log1p(constants["growth"] * weight)
+    volume = n_states * xp.log1p(constants["growth"] * weight)
     return constants["bias"] + constants["scale"] * xp.sqrt(constants["log_odds"] + volume)
 
 

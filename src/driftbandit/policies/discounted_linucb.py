@@ -50,7 +50,7 @@ def prepare(
     rounds: int,
 ) -> tuple[Mapping[str, Any], DiscountedState]:
     """R, S, λ and γ from the model where they are not given."""
-    d = model.states
+    d = model.n_states
     if gamma is None:
         drift = confidence.relative_drift(model, arms, rounds)
         gamma = 1 - min(1 / d, (drift / d) ** (2 / 3))

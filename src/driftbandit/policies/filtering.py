@@ -34,7 +34,7 @@ def filtering(
         _update,
         reads_features=True,
         observe=_observe,
-        wait=_wait,
+        advance=_advance,
         **fields,
     )
 
@@ -47,5 +47,5 @@ def _observe(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Bel
     return kalman.observe(belief, problem.model, problem.arms[arm], reward)
 
 
-def _wait(belief: Belief, problem: Problem, rounds: int) -> Belief:
-    return kalman.predict(belief, problem.model, rounds)
+def _advance(belief: Belief, problem: Problem, rounds: int) -> Belief:
+    return kalman.advance(belief, problem.model, rounds)

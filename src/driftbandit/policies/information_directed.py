@@ -48,7 +48,7 @@ def prepare(points: int, model: LGDS, arms: Array, rounds: int) -> tuple[Mapping
     """The points, normal, n × d for z and n × d for ξ."""
     from scipy.stats import qmc  # half a second that `import driftbandit` need not take
 
-    d = model.states
+    d = model.n_states
     uniform = qmc.Sobol(2 * d, rng=np.random.default_rng(0)).random(points // 2)
     half = scipy.special.ndtri(np.clip(uniform, 2.0**-32, 1 - 2.0**-32))
     normal = np.concatenate([half, -half])
@@ -127,6 +127,6 @@ def policy(points: int = 64) -> Policy:
         choose,
         noise=Noise("uniform", "one"),
         parameters={"points": points},
-        most_arms=MOST,
-        workspace=lambda states, arms: points * (3 * states + 3 * arms) + 6 * arms * arms,
+        max_arms=MOST,
+        scratch_size=lambda states, arms: points * (3 * states + 3 * arms) + 6 * arms * arms,
     )

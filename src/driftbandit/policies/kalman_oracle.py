@@ -62,7 +62,7 @@ def observe(state: OracleState, problem: Problem, arm: Array, rewards: Array) ->
     return OracleState(state.mean + problem.constants["gain"] @ surprise)
 
 
-def wait(state: OracleState, problem: Problem, rounds: int = 1) -> OracleState:
+def advance(state: OracleState, problem: Problem, rounds: int = 1) -> OracleState:
     """z̃ ← Γ z̃, each round."""
     transition = problem.model.transition
     if rounds > 1:
@@ -72,7 +72,7 @@ def wait(state: OracleState, problem: Problem, rounds: int = 1) -> OracleState:
 
 def update(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> OracleState:
     """Both."""
-    return wait(observe(state, problem, arm, rewards), problem)
+    return advance(observe(state, problem, arm, rewards), problem)
 
 
 def policy() -> Policy:
@@ -82,9 +82,9 @@ def policy() -> Policy:
         prepare,
         choose,
         update,
-        sees_all_rewards=True,
+        full_information=True,
         prepare_all=prepare_all,
         observe=observe,
-        wait=wait,
+        advance=advance,
         on_sphere=on_sphere,
     )

@@ -159,6 +159,6 @@ def policy(steps: int = 3, discount: float = 0.8) -> Policy:
         scores=scores,
         on_sphere=on_sphere,
         compares=True,
-        most_arms=MOST,
-        workspace=lambda states, arms: 6 * steps * arms * arms,
+        max_arms=MOST,
+        scratch_size=lambda states, arms: 6 * steps * arms * arms,
     )

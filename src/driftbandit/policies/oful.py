@@ -47,7 +47,7 @@ def prepare(
         "log_odds": 2 * math.log(1 / delta),
         "bias": math.sqrt(ridge) * bound,
     }
-    d = model.states
+    d = model.n_states
     return constants, RidgeState(np.eye(d) / ridge, np.zeros(d), np.zeros(()))
 
 

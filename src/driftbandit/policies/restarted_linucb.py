@@ -48,7 +48,7 @@ def prepare(
     rounds: int,
 ) -> tuple[Mapping[str, Any], RestartedState]:
     """R, S, λ and H from the model where they are not given."""
-    d = model.states
+    d = model.n_states
     if batch is None:
         drift = confidence.relative_drift(model, arms, rounds)
         best = d**0.25 / math.sqrt(drift) if drift > 0 else math.inf

@@ -125,7 +125,7 @@ def policy(depth: int = 3, scenarios: int = 16, discount: float = 0.8) -> Policy
         functools.partial(prepare, depth, scenarios, discount),
         choose,
         parameters={"depth": depth, "scenarios": scenarios, "discount": discount},
-        workspace=lambda states, arms: (
+        scratch_size=lambda states, arms: (
             min(arms, TRIED) * scenarios * (4 * states * states + 3 * states + 2 * arms)
         ),
     )

@@ -35,6 +35,6 @@ def reward_drift(model: LGDS, arms: Array, rounds: int) -> float:
 
     Root mean square, with the Z of `reward_scale`.
     """
-    change = model.transition - np.eye(model.states)
+    change = model.transition - np.eye(model.n_states)
     drift = change @ model.settled_moment(rounds) @ change.T + model.process_cov
     return math.sqrt(max(float(np.einsum("kd,de,ke->k", arms, drift, arms).max()), 0.0))

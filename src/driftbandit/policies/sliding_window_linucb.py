@@ -56,7 +56,7 @@ def prepare(
     rounds: int,
 ) -> tuple[Mapping[str, Any], LinearWindowState]:
     """β, λ and w, from the model where they are not given, and an empty ring."""
-    d = model.states
+    d = model.n_states
     if window is None:
         drift = confidence.relative_drift(model, arms, rounds)
         best = (d / drift) ** (2 / 3) if drift > 0 else math.inf

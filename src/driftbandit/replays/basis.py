@@ -26,7 +26,7 @@ def measured(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
         arms: k × d, offsets last.
     """
     size = float(np.linalg.norm(arms[:, -1])) or 1.0
-    units = np.append(np.ones(model.states - 1), size)
+    units = np.append(np.ones(model.n_states - 1), size)
     turned = LGDS(
         units[:, None] * model.transition / units,
         model.process_cov,

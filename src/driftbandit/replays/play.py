@@ -43,9 +43,9 @@ def replay(
     *,
     features: Any = None,
     train: float = 0.5,
-    states: int | None = None,
+    n_states: int | None = None,
     warm: bool = True,
-    seeds: int = 10,
+    runs: int = 10,
     seed: int = 0,
     baseline: str | None = None,
     structure: Any = None,
@@ -71,9 +71,9 @@ def replay(
         policies: names or `Policy` objects; None: `POLICIES`.
         features: k × d, what is known of each arm; None: what arms read is learned too.
         train: share of the rounds with data that is the training part, the first ones.
-        states: of the model; None: as `identify.fit` chooses.
+        n_states: of the model; None: as `identify.fit` chooses.
         warm: whether policies play the training part first; False: they start in the test part.
-        seeds: runs of each policy, which are averaged: with random numbers of their own, and
+        runs: runs of each policy, which are averaged: with random numbers of their own, and
             each from a later round of the training part's first half on, since the luck of the
             first choices stays with a policy for long. Without either, one run tells all.
         seed: of the fit, the policies and the intervals.
@@ -91,24 +91,24 @@ def replay(
     Example:
         >>> t, rng = np.arange(200)[:, None], np.random.default_rng(0)
         >>> waves = np.sin(0.2 * t + np.array([0.0, 2.0, 4.0])) + 0.2 * rng.normal(size=(200, 3))
-        >>> result = replay(waves, ["kode", "ucb"], states=2, starts=1, iterations=30)
+        >>> result = replay(waves, ["kode", "ucb"], n_states=2, starts=1, iterations=30)
         >>> result.mean("kode") > result.mean("ucb") + 0.5
         True
     """
     table = as_table(_loaded(data), features=features, columns=columns, step=step)
     first = table.split(train)
-    seeds = errors.whole_number(seeds, "seeds", low=1)
+    runs = errors.whole_number(runs, "runs", low=1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)
     chosen, notes = _playable(policies, table)
     notes[:0] = table.notes
     baseline = _baseline(baseline, chosen, table)
-    runs = [
+    lives = [
         (label, policy, number)
         for label, policy in chosen.items()
-        for number in range(seeds if warm or policy.noise is not None else 1)
+        for number in range(runs if warm or policy.noise is not None else 1)
     ]
-    begins = [number * first // (2 * seeds) if warm else first for number in range(seeds)]
-    rounds = [len(table) - begins[number] for _, _, number in runs]
+    begins = [number * first // (2 * runs) if warm else first for number in range(runs)]
+    rounds = [len(table) - begins[number] for _, _, number in lives]
     if table.logged:
         notes.append(
             "One arm per round is known: the figures are fair if the log chose its arms uniformly "
@@ -124,7 +124,7 @@ def replay(
     found = fit(
         table.log(0, first, center),
         table.features,
-        states,
+        n_states,
         structure=structure,
         starts=starts,
         iterations=iterations,
@@ -139,7 +139,7 @@ def replay(
     moved("play", 0.0)
     arms: dict[str, list[np.ndarray]] = {}
     done = 0
-    for (label, policy, number), length in zip(runs, rounds, strict=True):
+    for (label, policy, number), length in zip(lives, rounds, strict=True):
         waits = table.waits[-length:]
         horizon = int(waits[1:].sum()) + 1
         agent = Agent(model, rows, policy, rounds=horizon, seed=seed + number, window=0)
@@ -177,7 +177,7 @@ def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]
         if label in (*FULL, *LOGGED):
             problem = f"{label!r} is the name of a yardstick"
             raise errors.InvalidInput("policies", problem, "name the policy otherwise")
-        if policy.sees_all_rewards:
+        if policy.full_information:
             problem = f"{label} sees all rewards, which no player does"
             remedy = "leave it out: the row full_information is there"
             raise errors.InvalidInput("policies", problem, remedy)

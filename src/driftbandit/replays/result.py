@@ -211,7 +211,7 @@ class Replay:
             "seed": self.seed,
             "model": {
                 "summary": self.fit.summary(),
-                "states": self.fit.states,
+                "states": self.fit.n_states,
                 "spectral_radius": _plain(self.fit.spectral_radius),
                 "reward_std": float(self.fit.model.reward_std),
                 "selection": None

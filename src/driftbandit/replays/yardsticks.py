@@ -71,7 +71,7 @@ def one_step(model: LGDS, arms: np.ndarray, rewards: np.ndarray, waits: np.ndarr
     predicted = np.empty_like(rewards)
     for t, row in enumerate(rewards):
         if t:
-            belief = kalman.predict(belief, model, int(waits[t]))
+            belief = kalman.advance(belief, model, int(waits[t]))
         predicted[t] = arms @ belief.mean
         for arm in np.flatnonzero(np.isfinite(row)):
             belief = kalman.observe(belief, model, arms[arm], row[arm])

@@ -11,7 +11,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.model import LGDS, checked_arms
-from driftbandit.policies import Policy, make, usual
+from driftbandit.policies import Policy, default, make
 from driftbandit.sphere import offer
 from driftbandit.system import System, pair
 
@@ -115,49 +115,49 @@ def _pairs(model: Any, arms: Any) -> list[Any]:
 
 
 def checked_beliefs(
-    believed: Any, systems: list[Pair], warmup: int, sphere: bool = False
+    assumed: Any, systems: list[Pair], warmup: int, sphere: bool = False
 ) -> list[Pair]:
     """What the learners take each system to be: the truth, or a system of the same shape."""
-    if believed is None:
+    if assumed is None:
         return systems
     try:
-        return _believed(believed, systems, warmup, sphere)
+        return _believed(assumed, systems, warmup, sphere)
     except errors.InvalidInput as error:
-        raise error.of("believed") from None
+        raise error.of("assumed") from None
 
 
-def _believed(believed: Any, systems: list[Pair], warmup: int, sphere: bool) -> list[Pair]:
-    if not isinstance(believed, Iterable) or isinstance(believed, str | dict):
+def _believed(assumed: Any, systems: list[Pair], warmup: int, sphere: bool) -> list[Pair]:
+    if not isinstance(assumed, Iterable) or isinstance(assumed, str | dict):
         raise errors.InvalidInput(
-            "believed", f"has type {type(believed).__name__}", "give a sequence of (LGDS, arms)"
+            "assumed", f"has type {type(assumed).__name__}", "give a sequence of (LGDS, arms)"
         )
-    pairs = list(believed)
+    pairs = list(assumed)
     if len(pairs) != len(systems):
         raise errors.InvalidInput(
-            "believed", f"has {len(pairs)} systems for {len(systems)}", "give one for each"
+            "assumed", f"has {len(pairs)} systems for {len(systems)}", "give one for each"
         )
-    learned, round_ = _checked_pairs(pairs, "believed")
+    learned, round_ = _checked_pairs(pairs, "assumed")
     if round_ != sphere:
         names = {True: "the sphere", False: "a list"}
         problem = f"has {names[round_]} for arms, the systems {names[sphere]}"
-        raise errors.InvalidInput("believed", problem, f"believe in {names[sphere]} too")
+        raise errors.InvalidInput("assumed", problem, f"believe in {names[sphere]} too")
     if learned[0][1].shape != systems[0][1].shape:
         raise errors.InvalidInput(
-            "believed",
+            "assumed",
             f"has arms of shape {learned[0][1].shape}, the systems {systems[0][1].shape}",
             "believe in as many states and arms as there are",
         )
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in learned]
 
 
-def checked_policies(policies: Any, sphere: bool = False, arms: int = 1) -> dict[str, Policy]:
+def checked_policies(policies: Any, sphere: bool = False, n_arms: int = 1) -> dict[str, Policy]:
     """Policies by label: their name, with parameters where a name stands twice.
 
     None: the usual ones, or, on the sphere, all that can play there.
     """
     if policies is None:
-        policies = offer.able() if sphere else usual()
-        policies = [p for p in map(make, policies) if (p.most_arms or arms) >= arms]
+        policies = offer.able() if sphere else default()
+        policies = [p for p in map(make, policies) if (p.max_arms or n_arms) >= n_arms]
     if isinstance(policies, str | Policy):
         policies = [policies]
     if not isinstance(policies, Iterable):
@@ -166,7 +166,7 @@ def checked_policies(policies: Any, sphere: bool = False, arms: int = 1) -> dict
     if not made:
         raise errors.InvalidInput("policies", "is empty", "name at least one policy")
     for policy in made:
-        policy.check_count(arms)
+        policy.check_count(n_arms)
         if sphere:
             offer.check_able(policy, "policies")
     names = [policy.name for policy in made]

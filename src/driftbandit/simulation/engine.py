@@ -35,7 +35,7 @@ def simulate(
     runs: int = 10,
     seed: int = 0,
     *,
-    believed: Sequence[Pair | System] | None = None,
+    assumed: Sequence[Pair | System] | None = None,
     regret: str = "mean",
     common_noise: bool = False,
     warmup: int = 0,
@@ -62,7 +62,7 @@ def simulate(
         rounds: n, rounds per run.
         runs: independent runs per system.
         seed: whole number ≥ 0; the same seed gives the same numbers.
-        believed: what the policies take the systems to be, one (LGDS, arms) for each, where that
+        assumed: what the policies take the systems to be, one (LGDS, arms) for each, where that
             differs from the truth; who sees all rewards, as the Kalman Oracle, knows the truth.
         regret: against what a round is held. "mean": ⟨a* − a, z⟩, free of noise; "noisy": the
             same arms' rewards with their noise, equal in the mean; "hindsight": the highest
@@ -84,13 +84,13 @@ def simulate(
 
     Example:
         >>> from driftbandit import families
-        >>> model, arms = families.sample("gaussian", states=2, arms=3)[0]
+        >>> model, arms = families.sample("gaussian", n_states=2, n_arms=3)[0]
         >>> result = simulate(model, arms, policies=["idea", "random"], rounds=50, runs=8)
         >>> bool(result.regret["idea"].mean() < result.regret["random"].mean())
         True
     """
     systems, sphere = checks.checked_systems(model, arms, warmup)
-    learned = checks.checked_beliefs(believed, systems, warmup, sphere)
+    learned = checks.checked_beliefs(assumed, systems, warmup, sphere)
     chosen = checks.checked_policies(policies, sphere, len(systems[0][1]))
     regret = checks.checked_regret(regret, sphere)
     rounds = errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
@@ -108,27 +108,25 @@ def simulate(
     dtype = checks.checked_dtype(dtype)
     target = checks.checked_device(device)
     checks.check_range(systems, rounds, dtype)
-    if believed is not None:
-        checks.check_range(learned, rounds, dtype, "believed")
+    if assumed is not None:
+        checks.check_range(learned, rounds, dtype, "assumed")
 
     clock = time.perf_counter()
     players = {
         label: stacking.prepared(
-            policy, systems if policy.sees_all_rewards else learned, rounds, sphere
+            policy, systems if policy.full_information else learned, rounds, sphere
         )
         for label, policy in chosen.items()
     }
     truth = jobs.resident(stacking.known(systems), dtype, target)
-    belief = (
-        jobs.resident(stacking.known(learned), dtype, target) if believed is not None else truth
-    )
+    belief = jobs.resident(stacking.known(learned), dtype, target) if assumed is not None else truth
     told = {True: truth, False: belief}
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
     job = jobs.Job(
         jobs.plan(systems, runs, rounds, target),
         jobs.resident(stacking.environment(systems), dtype, target),
         {
-            label: jobs.sized(player, told[chosen[label].sees_all_rewards], dtype, target)
+            label: jobs.sized(player, told[chosen[label].full_information], dtype, target)
             for label, player in players.items()
         },
         blocks.checkpoints(rounds, checkpoints),

@@ -71,7 +71,7 @@ def sized(player: stacking.Player, known: Any, dtype: np.dtype, device: Any) -> 
     )
     limits = limits_of(device)
     share = limits._replace(memory=limits.memory / SHARE)
-    return Sized(there, known, blocks.lanes(share, 3 * held + player.workspace))
+    return Sized(there, known, blocks.lanes(share, 3 * held + player.scratch_size))
 
 
 def plan(systems: list[Pair], runs: int, rounds: int, device: Any) -> blocks.Plan:

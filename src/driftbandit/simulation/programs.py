@@ -86,12 +86,12 @@ class Rule(NamedTuple):
     """The index of an arm, or, on the sphere, the unit vector itself."""
     update: Callable[..., Any]
     noise: Noise | None
-    sees_all_rewards: bool
+    full_information: bool
 
     @classmethod
     def of(cls, policy: Policy, sphere: bool = False) -> Rule:
         """The rule of a policy: all of it but its name and constants."""
-        rule = cls(policy.choose, policy.update, policy.noise, policy.sees_all_rewards)
+        rule = cls(policy.choose, policy.update, policy.noise, policy.full_information)
         if sphere and policy.on_sphere is not None:
             noise = policy.sphere_noise or policy.noise
             rule = rule._replace(choose=policy.on_sphere, noise=noise)
@@ -190,7 +190,7 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
             return noise_std * draws.normal(reward_key, round_, index, z.dtype)
 
         paid = arm @ z + noise(jnp.asarray(0))
-        if rule.sees_all_rewards:
+        if rule.full_information:
             after = rule.update(state, problem, arm, z + noise(jnp.arange(z.shape[0])))
         else:
             after = rule.update(state, problem._replace(arms=arm[None, :]), 0, paid)
@@ -225,7 +225,7 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
             return values[seen] + noise_std * draws.normal(reward_key, round_, index, values.dtype)
 
         every = jnp.arange(k)
-        after = rule.update(state, problem, arm, reward(every if rule.sees_all_rewards else arm))
+        after = rule.update(state, problem, arm, reward(every if rule.full_information else arm))
         after = kept(state, after)
         if game.regret == "noisy":
             return after, reward(first_highest(values)) - reward(arm)

@@ -29,7 +29,7 @@ class Player(NamedTuple):
     """Leaves with a leading systems axis."""
     state: Any
     """Leaves with a leading systems axis."""
-    workspace: int
+    scratch_size: int
     """Numbers a run holds while it chooses."""
 
 
@@ -68,8 +68,8 @@ def prepared(policy: Policy, systems: list[Pair], rounds: int, sphere: bool = Fa
     starts = [state for _, state in each]
     role = f"policy:{policy.name}"
     arms, states = systems[0][1].shape
-    workspace = policy.workspace(states, arms) if policy.workspace else 0
+    scratch_size = policy.scratch_size(states, arms) if policy.scratch_size else 0
     if sphere:
-        workspace = MATRICES * states * states
+        scratch_size = MATRICES * states * states
     rule = programs.Rule.of(policy, sphere)
-    return Player(role, rule, _stack(constants), _stack(starts), workspace)
+    return Player(role, rule, _stack(constants), _stack(starts), scratch_size)

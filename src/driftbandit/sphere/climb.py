@@ -111,10 +111,10 @@ def _preferred(dtype: Any) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=64)
-def _dampings(states: int, dtype: Any) -> np.ndarray:
+def _dampings(n_states: int, dtype: Any) -> np.ndarray:
     """θI of every damping, none below a few roundings."""
     sizes = np.maximum(DAMPINGS, ROUNDINGS * rounding(dtype))
-    return sizes.astype(dtype)[:, None, None] * identity(states, dtype)
+    return sizes.astype(dtype)[:, None, None] * identity(n_states, dtype)
 
 
 def residuals(objective: Objective, rows: Array) -> Array:

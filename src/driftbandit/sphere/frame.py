@@ -85,8 +85,8 @@ def rounding(dtype: Any) -> float:
 
 
 @functools.lru_cache(maxsize=64)
-def identity(states: int, dtype: Any) -> np.ndarray:
+def identity(n_states: int, dtype: Any) -> np.ndarray:
     """The identity, made once."""
-    eye = np.eye(states, dtype=dtype)
+    eye = np.eye(n_states, dtype=dtype)
     eye.setflags(write=False)
     return eye

@@ -30,7 +30,7 @@ def coordinates(model: Any) -> np.ndarray:
     """The unit coordinate vectors, which stand for the sphere in ``problem.arms``."""
     if not isinstance(model, LGDS):
         raise errors.InvalidInput("model", f"has type {type(model).__name__}", "give an LGDS")
-    rows = np.eye(model.states)
+    rows = np.eye(model.n_states)
     rows.setflags(write=False)
     return rows
 

@@ -174,6 +174,6 @@ def best(belief: Belief, model: LGDS, policy: str = "idea") -> Solution:
 
     made = make(policy)
     solve = POLICIES[errors.closest(made.name, "policy", POLICIES)]
-    mean = errors.matrix(belief.mean, "belief.mean", shape=(model.states,))
-    cov = errors.covariance(belief.cov, "belief.cov", size=model.states)
+    mean = errors.matrix(belief.mean, "belief.mean", shape=(model.n_states,))
+    cov = errors.covariance(belief.cov, "belief.cov", size=model.n_states)
     return solve(Belief(mean, cov), model, **made.parameters)

@@ -41,22 +41,22 @@ def _systems(specification: Specification, chunk: Chunk) -> tuple[Sequence[Any],
         cell.reading,
         cell.family,
         chunk.systems,
-        states=states,
-        arms=arms,
+        n_states=states,
+        n_arms=arms,
         seed=seed,
         first=chunk.first,
         radius=cell.radius,
         noise_scale=cell.noise_scale,
     )
-    believed = readings.beliefs(cell.reading, systems)
+    assumed = readings.beliefs(cell.reading, systems)
     if cell.perturbed:
         numbers = range(chunk.first, chunk.first + chunk.systems)
         similarities = [
             perturbation.similarity(cell.family, seed, number, states, cell.strength)
             for number in numbers
         ]
-        believed = perturbation.perturb(believed or systems, cell.perturbed, similarities)
-    return systems, believed
+        assumed = perturbation.perturb(assumed or systems, cell.perturbed, similarities)
+    return systems, assumed
 
 
 def _regret(
@@ -65,7 +65,7 @@ def _regret(
     """Every policy's regret, one row per run."""
     from driftbandit.simulation import simulate  # loads JAX
 
-    systems, believed = _systems(specification, chunk)
+    systems, assumed = _systems(specification, chunk)
     reading = chunk.cell.reading
     result = simulate(
         systems,
@@ -73,7 +73,7 @@ def _regret(
         rounds=specification.rounds,
         runs=specification.runs,
         seed=specification.seed,
-        believed=believed,
+        assumed=assumed,
         regret=reading.regret,
         common_noise=reading.noise == "common",
         # All cells of one family meet the same noise: they are paired too.
@@ -94,9 +94,9 @@ def _metric(
 ) -> tuple[Columns, Timing]:
     """Both ends of every policy's interval of φ, printed and squared, one row per system."""
     begin = time.perf_counter()
-    systems, believed = _systems(specification, chunk)
+    systems, assumed = _systems(specification, chunk)
     bonuses = {name: getattr(policies, name).bonus for name in specification.players(chunk.cell)}
-    intervals = metric_intervals(believed or systems, bonuses, progress, workers=1)
+    intervals = metric_intervals(assumed or systems, bonuses, progress, workers=1)
     columns = _numbers(chunk, 1)
     for name, found in intervals.items():
         for form in ("printed", "squared"):

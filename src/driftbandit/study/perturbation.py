@@ -25,14 +25,14 @@ TARGETS = ("transition", "arms", "process_cov", "process_cov_congruent")
 System = tuple[LGDS, np.ndarray]
 
 
-def similarity(family: str, seed: int, number: int, states: int, strength: float) -> np.ndarray:
+def similarity(family: str, seed: int, number: int, n_states: int, strength: float) -> np.ndarray:
     """T = I + ν Ξ of one system, the same Ξ for every ν and whatever it perturbs."""
     family = errors.closest(family, "family", families.FAMILIES)
     place = list(families.FAMILIES).index(family)
     # Beside, not among, the streams that systems are drawn from.
     key = np.random.SeedSequence([seed, place, number], spawn_key=(24,))
-    xi = np.random.Generator(np.random.Philox(key)).standard_normal((states, states))
-    return np.eye(states) + strength / np.linalg.norm(xi) * xi
+    xi = np.random.Generator(np.random.Philox(key)).standard_normal((n_states, n_states))
+    return np.eye(n_states) + strength / np.linalg.norm(xi) * xi
 
 
 def perturb(
@@ -55,7 +55,7 @@ def perturb(
         0.9
     """
     target = errors.closest(target, "target", TARGETS)
-    believed = []
+    assumed = []
     for (model, arms), T in zip(systems, similarities, strict=True):
         if target == "transition":
             model = dataclasses.replace(model, transition=np.linalg.solve(T, model.transition @ T))
@@ -70,8 +70,8 @@ def perturb(
                     "perturb the transition or the process_cov instead",
                 )
             arms = np.linalg.solve(T, arms @ T)
-        believed.append((model, arms))
-    return believed
+        assumed.append((model, arms))
+    return assumed
 
 
 def _process_cov(cov: np.ndarray, T: np.ndarray, congruent: bool) -> np.ndarray:

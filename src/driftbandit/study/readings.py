@@ -139,8 +139,8 @@ def sample(
     family: str,
     systems: int,
     *,
-    states: int,
-    arms: int,
+    n_states: int,
+    n_arms: int,
     seed: int,
     first: int = 0,
     radius: float = families.SPECTRAL_RADIUS,
@@ -155,18 +155,18 @@ def sample(
             return low + (high - low) * rng.random(shape)
 
     # The arms of a system that is never played.
-    common, _ = families.draw_arms(law, families.generator(family, seed, 2**32), states, arms)
+    common, _ = families.draw_arms(law, families.generator(family, seed, 2**32), n_states, n_arms)
     drawn, redraws = [], 0
     for number in range(first, first + systems):
         rng = families.generator(family, seed, number)
-        raw = families.draw(law, rng, states, arms)
+        raw = families.draw(law, rng, n_states, n_arms)
         # Drawn after all that the text asks for, so that it stays the same in every reading.
-        more, normal = law(rng, (states,)), rng.standard_normal((arms, states))
+        more, normal = law(rng, (n_states,)), rng.standard_normal((n_arms, n_states))
         model = LGDS(
             _transition(reading, raw, radius),
             _process_cov(reading, raw.process_root),
             noise_scale * _reward_std(reading, raw, more),
-            np.zeros((states, states)) if reading.start == "zero" else None,
+            np.zeros((n_states, n_states)) if reading.start == "zero" else None,
         )
         drawn.append((model, _arms(reading, raw.arms, common, normal)))
         redraws += raw.redraws
@@ -219,7 +219,7 @@ def beliefs(reading: Reading, systems: Sequence[Any]) -> list[Any] | None:
         return None
     learned = []
     for model, arms in systems:
-        start = {"stationary": None, "identity": np.eye(model.states)}
+        start = {"stationary": None, "identity": np.eye(model.n_states)}
         cov = start.get(reading.belief, model.process_cov)
         learned.append((dataclasses.replace(model, initial_cov=cov), arms))
     return learned

@@ -72,7 +72,7 @@ def run(
     Example:
         >>> import tempfile
         >>> from driftbandit.study import Cell
-        >>> small = Specification((Cell("gaussian"),), ("random",), 2, runs=2, rounds=5, states=2)
+        >>> small = Specification((Cell("gaussian"),), ("random",), 2, runs=2, rounds=5, n_states=2)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     run(small, folder).results()["gaussian"].regret["random"].shape
         (2, 2)

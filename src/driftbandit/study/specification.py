@@ -31,9 +31,9 @@ class Cell:
     """What the learners have wrong: "transition", "arms", "process_cov", or nothing (P24)."""
     strength: float = 0.0
     """ν of the perturbation."""
-    states: int | None = None
+    n_states: int | None = None
     """d; None: as many as the specification says."""
-    arms: int | None = None
+    n_arms: int | None = None
     """k; None: as many as the specification says."""
     radius: float = families.SPECTRAL_RADIUS
     """ρ(Γ)."""
@@ -52,7 +52,7 @@ class Cell:
             "noise_scale": errors.number(self.noise_scale, "noise_scale", low=0),
             "absent": tuple(self.absent),
         }
-        for name in ("states", "arms"):
+        for name in ("n_states", "n_arms"):
             if (value := getattr(self, name)) is not None:
                 plain[name] = errors.whole_number(value, name, low=1, high=2**31)
         _set(self, plain)
@@ -61,10 +61,10 @@ class Cell:
     def label(self) -> str:
         """A short name, also of its files: "gaussian", "gaussian.arms-10", "gaussian.k-100"."""
         parts = [self.family]
-        if self.states is not None:
-            parts.append(f"d-{self.states}")
-        if self.arms is not None:
-            parts.append(f"k-{self.arms}")
+        if self.n_states is not None:
+            parts.append(f"d-{self.n_states}")
+        if self.n_arms is not None:
+            parts.append(f"k-{self.n_arms}")
         if self.radius != families.SPECTRAL_RADIUS:
             parts.append(f"radius-{self.radius:g}")
         if self.noise_scale != 1:
@@ -112,8 +112,8 @@ class Specification:
     """Per system."""
     rounds: int = 1000
     seed: int = 0
-    states: int = 10
-    arms: int = 10
+    n_states: int = 10
+    n_arms: int = 10
     """These two of cells that do not say theirs."""
     measure: str = "regret"
     dtype: str = "float64"
@@ -124,7 +124,7 @@ class Specification:
 
     def __post_init__(self) -> None:
         plain: dict[str, Any] = {"cells": tuple(self.cells), "policies": tuple(self.policies)}
-        for name in ("systems", "runs", "rounds", "states", "arms", "chunk"):
+        for name in ("systems", "runs", "rounds", "n_states", "n_arms", "chunk"):
             plain[name] = errors.whole_number(getattr(self, name), name, low=1, high=2**31)
         plain["seed"] = errors.whole_number(self.seed, "seed", low=0, high=2**63 - 1)
         _set(self, plain)
@@ -159,7 +159,7 @@ class Specification:
         states, arms = self.shape(cell)
         if cell.perturbed == "arms" and arms != states:
             raise errors.InvalidInput(
-                "arms",
+                "n_arms",
                 f"is {arms} with {states} states, and T⁻¹CT needs as many arms as states",
                 "make the two equal, or perturb something else",
             )
@@ -170,7 +170,7 @@ class Specification:
 
     def shape(self, cell: Cell) -> tuple[int, int]:
         """States and arms of a cell's systems."""
-        return cell.states or self.states, cell.arms or self.arms
+        return cell.n_states or self.n_states, cell.n_arms or self.n_arms
 
     def players(self, cell: Cell) -> tuple[str, ...]:
         """Who plays a cell."""

@@ -40,7 +40,7 @@ def check_no_offsets(model: LGDS, remedy: str) -> None:
 
 def error_cov(cov: Any, model: LGDS, argument: str = "cov") -> np.ndarray:
     """Return an error covariance P of a filter: semidefinite, and at most Z."""
-    P = errors.covariance(cov, argument, size=model.states)
+    P = errors.covariance(cov, argument, size=model.n_states)
     Z = model.stationary_cov()
     excess = -float(np.linalg.eigvalsh(Z - P)[0])
     if excess > 1e-9 * np.abs(Z).max():

@@ -122,6 +122,6 @@ def _checked(belief: Belief, model: LGDS, arms: Array) -> tuple[Array, Belief]:
             xp = namespace(array)
             return xp.asarray(arms), Belief(*(xp.asarray(part) for part in belief))
     rows = checked_arms(arms, model)
-    mean = errors.matrix(belief.mean, "belief.mean", shape=(model.states,))
-    cov = errors.covariance(belief.cov, "belief.cov", size=model.states)
+    mean = errors.matrix(belief.mean, "belief.mean", shape=(model.n_states,))
+    cov = errors.covariance(belief.cov, "belief.cov", size=model.n_states)
     return rows, Belief(mean, cov)

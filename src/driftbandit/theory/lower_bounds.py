@@ -80,7 +80,7 @@ def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = 
         P = checks.error_cov(error_cov, model, "error_cov")
         laws = [_Law(model.stationary_mean(), model.stationary_cov(), P, 1)]
     else:
-        laws = list(_laws(model, np.eye(model.states), rounds))
+        laws = list(_laws(model, np.eye(model.n_states), rounds))
     value = error = 0.0
     for mean, Z, P, weight in laws:
         if not _outgrown(Z, P):
@@ -198,7 +198,7 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
     if rank < k - 1:
         raise errors.InvalidInput(
             "arms",
-            f"differ in {rank} directions, and there are {k} ({model.states} states)",
+            f"differ in {rank} directions, and there are {k} ({model.n_states} states)",
             "the printed formula needs k − 1 of them; finite_lower_bound does not",
         )
     A = [np.delete(rows[i] - rows, i, axis=0) for i in range(k)]
@@ -214,7 +214,7 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
             except np.linalg.LinAlgError:
                 raise errors.InvalidInput(
                     "arms",
-                    f"Σ̃ of arms {i} and {j} has no inverse ({k} arms in {model.states} states)",
+                    f"Σ̃ of arms {i} and {j} has no inverse ({k} arms in {model.n_states} states)",
                     "the printed formula needs it; finite_lower_bound does not",
                 ) from None
             trace = np.sum(inverse**2) + np.sum((inverse @ regression @ A[j]) ** 2)

@@ -107,7 +107,7 @@ def metric_intervals(
     Example:
         >>> from driftbandit import families
         >>> from driftbandit.policies import idea, kode
-        >>> systems = families.sample("gaussian", systems=4, states=3, arms=3)
+        >>> systems = families.sample("gaussian", systems=4, n_states=3, n_arms=3)
         >>> found = metric_intervals(systems, {"idea": idea.bonus, "kode": kode.bonus})
         >>> bool((found["kode"].printed <= found["idea"].printed).all())
         True

@@ -27,7 +27,7 @@ MOST_ARMS = 16
 BLOCK = 1 << 18
 """Pairs of arms looked at together."""
 EFFECTIVE = 500
-"""Points of equal weight that the weighted ones must be worth before their spread is believed."""
+"""Points of equal weight that the weighted ones must be worth before their spread is assumed."""
 ALIGNED = 1e-9
 """Of rows of length one: what is left of them below this is rounding."""
 REACH = 8.0

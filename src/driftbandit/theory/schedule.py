@@ -62,9 +62,9 @@ def exploration_schedule(
     """
     rows = checked_arms(arms, model)
     rounds = errors.whole_number(rounds, "rounds", low=1, high=10**6)
-    P = model.start_cov() if cov is None else errors.covariance(cov, "cov", size=model.states)
+    P = model.start_cov() if cov is None else errors.covariance(cov, "cov", size=model.n_states)
     played = np.empty(rounds, int)
-    covs = np.empty((rounds + 1, model.states, model.states))
+    covs = np.empty((rounds + 1, model.n_states, model.n_states))
     for t in range(rounds):
         covs[t] = P
         played[t] = first_highest(checks.bonuses(bonus, P, model, rows))

@@ -93,7 +93,7 @@ def path_upper_bound(
         True
     """
     rows = checked_arms(arms, model)
-    states = errors.matrix(states, "states", shape=(None, model.states))
+    states = errors.matrix(states, "states", shape=(None, model.n_states))
     rewards = errors.matrix(rewards, "rewards", shape=(len(states), len(rows)))
     belief = kalman.prior(model)
     found = []
