@@ -37,7 +37,7 @@ import scipy.optimize
 import driftbandit as db
 from driftbandit import sphere
 from driftbandit.machine import cores
-from driftbandit.sphere import climb, objectives
+from driftbandit.sphere import ascent, objectives
 from driftbandit.sphere.frame import framed
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -110,7 +110,7 @@ def rival(objective: Any, directions: np.ndarray) -> float:
         top = np.argpartition(rough(objective, rows), -200)[-200:]
         rows = np.concatenate([best, rows[top]])
         best = rows[np.argsort(objective.scores(rows))[-KEPT:]]
-    return float(objective.scores(climb.climbed(objective, best, 40)).max())
+    return float(objective.scores(ascent.climbed(objective, best, 40)).max())
 
 
 def measured(task: tuple[int, int, int, int]) -> dict[str, list[tuple[str, float, float]]]:
@@ -130,7 +130,7 @@ def measured(task: tuple[int, int, int, int]) -> dict[str, list[tuple[str, float
                 found = sphere.kalman_ucb(belief, model)
                 value, gap = found.value / float(objective.frame.unit), found.gap / found.value
             else:
-                value = float(objective.scores(climb.highest(objective)[None, :])[0])
+                value = float(objective.scores(ascent.highest(objective)[None, :])[0])
                 if (i // len(KINDS)) % PROVED == 0:
                     options = {} if name == "idea" else {"weights": WEIGHTS}
                     found = getattr(sphere, name)(belief, model, **options)
@@ -178,10 +178,10 @@ def missed(task: tuple[int, int]) -> list[tuple[float, float]]:
             objectives.idea(frame),
             objectives.lookahead(frame, belief, model, 0.8 ** np.arange(3.0)),
         ):
-            ended = climb.climbed(objective.rough(), starts, 25)
+            ended = ascent.climbed(objective.rough(), starts, 25)
             best = ended[[int(np.argmax(objective.scores(ended)))]]
-            other = float(objective.scores(climb.climbed(objective, best, 10))[0])
-            value = float(objective.scores(climb.highest(objective)[None, :])[0])
+            other = float(objective.scores(ascent.climbed(objective, best, 10))[0])
+            value = float(objective.scores(ascent.highest(objective)[None, :])[0])
             leads.append((other - value) / abs(other))
         rows.append((leads[0], leads[1]))
     return rows

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import driftbandit as db
 from browser import assert_readable, open_page, set_width
-from driftbandit import LGDS, cli, model_file, steady_state, theory
+from driftbandit import LGDS, cli, steady_state, theory
 from driftbandit.advice import facts, page, played, words
 from driftbandit.advice.parts import (
     PLAYED,
@@ -25,6 +25,7 @@ from driftbandit.advice.parts import (
     System,
 )
 from driftbandit.cli.app import app
+from driftbandit.io import model_file
 from driftbandit.policies import idea, kalman_ucb, kode
 from driftbandit.result import Result, Timing
 

@@ -22,7 +22,8 @@ from hypothesis.stateful import (
 )
 
 import naive
-from driftbandit import LGDS, Agent, InvalidInput, files
+from driftbandit import LGDS, Agent, InvalidInput
+from driftbandit.io import atomic
 
 TRANSITION = np.array([[0.9, 0.3], [-0.2, 0.7]])
 PROCESS = np.array([[1.0, 0.4], [0.4, 0.5]])
@@ -290,7 +291,7 @@ class AgentMachine(RuleBasedStateMachine):
 @pytest.mark.parametrize("lives", [150, pytest.param(500, marks=pytest.mark.nightly)])
 def test_lives_of_an_agent(monkeypatch, lives):
     """Of 50 steps each; files are written as ever, but do not wait for the disk."""
-    monkeypatch.setattr(files.os, "fsync", lambda handle: None)
+    monkeypatch.setattr(atomic.os, "fsync", lambda handle: None)
     run_state_machine_as_test(
         AgentMachine,
         settings=settings(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from driftbandit import LGDS, Agent, InvalidInput, Refit, policies
-from driftbandit.files import write_whole
+from driftbandit.io.atomic import write_whole
 
 MODEL = LGDS([[0.9, 0.1], [0.0, 0.8]], np.eye(2), 0.5)
 OTHER = LGDS([[0.7, 0.0], [0.1, 0.6]], np.eye(2), 0.7)

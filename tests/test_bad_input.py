@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import driftbandit as db
-from driftbandit import LGDS, Agent, Decision, InvalidInput, NotDetectable, model_file
+from driftbandit import LGDS, Agent, Decision, InvalidInput, NotDetectable
 from driftbandit.agent import Refit
+from driftbandit.io import model_file
 from driftbandit.kalman import log_likelihood
 from driftbandit.policies import available, make, optimistic
 from driftbandit.result import Timing

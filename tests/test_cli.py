@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import driftbandit as db
-from driftbandit import model_file
 from driftbandit.cli import tables
 from driftbandit.cli.app import app
 from driftbandit.cli.simulate import _chosen
+from driftbandit.io import model_file
 from driftbandit.simulation.checks import checked_policies
 from driftbandit.statistics import Paired
 

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 import driftbandit as db
 from driftbandit.cli.app import app
-from driftbandit.identify import as_log, files, one_step, read_arms, read_log
+from driftbandit.identify import as_log, one_step, read_arms, read_log
+from driftbandit.io import tables
 from driftbandit.replays import as_table
 
 CALLED = {"round": "day", "arm": "variant", "reward": "clicks"}
@@ -220,7 +221,7 @@ def test_sequences_may_start_on_other_days_and_be_days():
 
 
 def test_a_step_is_found_across_blocks(monkeypatch):
-    monkeypatch.setattr(files, "BLOCK_CELLS", 6)
+    monkeypatch.setattr(tables, "BLOCK_CELLS", 6)
     start = np.datetime64("2024-01-31T00:00:00")
     times = start + np.array([0, 30, 60, 90, 120, 130]) * np.timedelta64(1, "m")
     for given in (times, [str(time) for time in times]):

@@ -9,9 +9,9 @@ from scipy.stats import norm
 
 import driftbandit as db
 from driftbandit import LGDS, InvalidInput, NotDetectable, steady_state, theory
+from driftbandit.gaussian.lines import expected_highest, radial_gain
 from driftbandit.model import factor
 from driftbandit.policies import idea, kalman_ucb
-from driftbandit.theory.lines import expected_highest, radial_gain
 from systems import assert_close, random_system
 
 

@@ -6,7 +6,7 @@ import pytest
 import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.identify import Arms, Log, Sequence, em, fit, one_step, selection
-from driftbandit.identify.basis import measured
+from driftbandit.identify.coordinates import measured
 from driftbandit.identify.fitting import data_of
 from systems import random_system
 from test_em import played

@@ -12,11 +12,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import driftbandit as db
-from driftbandit import cli, model_file
+from driftbandit import cli
 from driftbandit.cli import fit as command
 from driftbandit.cli.app import app
 from driftbandit.identify import Selection, fit, one_step, read_arms, read_log
 from driftbandit.identify.selection import Candidate
+from driftbandit.io import model_file
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LOG, ARMS = EXAMPLES / "plant_log.csv", EXAMPLES / "plant_arms.csv"

@@ -106,7 +106,7 @@ def test_interrupted_while_it_loads(tmp_path):
 
 PREAMBLE = """
 import os, pathlib, sys, threading, time
-from driftbandit import files
+from driftbandit.io import atomic
 from driftbandit.cli import interrupt
 def ready():
     os.write(1, b"ready")
@@ -151,9 +151,9 @@ def test_a_half_written_file_is_removed_and_a_whole_one_is_named(tmp_path):
         "with interrupt.handled():\n"
         "    for name in ('one.json', 'two.json'):\n"
         "        interrupt.output(pathlib.Path(name))\n"
-        "    files.write_whole(pathlib.Path('one.json'), b'1')\n"
+        "    atomic.write_whole(pathlib.Path('one.json'), b'1')\n"
         "    os.fsync = lambda number: (ready(), time.sleep(1e5))\n"
-        "    files.write_whole(pathlib.Path('two.json'), b'2')\n"
+        "    atomic.write_whole(pathlib.Path('two.json'), b'2')\n"
     )
     process = begin(tmp_path, code=code)
     ready(process)

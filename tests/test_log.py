@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftbandit import InvalidInput
-from driftbandit.identify import Arms, Log, Sequence, as_log, cells, files, read_arms, read_log
+from driftbandit.identify import Arms, Log, Sequence, as_log, read_arms, read_log
+from driftbandit.io import parsing, tables
 
 NAN, INF = float("nan"), float("inf")
 HEADER = "sequence,round,arm,reward\n"
@@ -163,8 +164,8 @@ def test_a_quoted_field_may_hold_anything():
 
 @pytest.mark.parametrize("cells", [4, 12, 10**6])
 def test_blocks_leave_no_trace(cells, monkeypatch):
-    monkeypatch.setattr(files, "BLOCK_CELLS", cells)
-    monkeypatch.setattr(files, "CSV_BLOCK_CELLS", cells)
+    monkeypatch.setattr(tables, "BLOCK_CELLS", cells)
+    monkeypatch.setattr(tables, "CSV_BLOCK_CELLS", cells)
     rng = np.random.default_rng(0)
     columns = {
         "sequence": rng.integers(0, 40, 200).tolist(),
@@ -204,7 +205,7 @@ PLAYS = st.lists(st.tuples(LABELS, st.integers(0, 3), LABELS, REWARDS), min_size
 def test_what_is_written_is_read(plays):
     clock, rows = {}, []
     for sequence, step, arm, reward in plays:
-        label = cells.label_of(sequence)
+        label = parsing.label_of(sequence)
         clock[label] = clock.get(label, 0) + step
         rows.append((sequence, clock[label], arm, reward))
     columns = dict(
@@ -212,14 +213,16 @@ def test_what_is_written_is_read(plays):
     )
     log = as_log(columns)
     assert [one.label for one in log.sequences] == list(clock)
-    labels = {cells.label_of(row[2]) for row in rows}
+    labels = {parsing.label_of(row[2]) for row in rows}
     whole = all(re.fullmatch("0|-?[1-9][0-9]*", label) for label in labels)
     assert log.names == tuple(sorted(map(int, labels) if whole else labels))
-    seen = {label: [row for row in rows if cells.label_of(row[0]) == label] for label in clock}
+    seen = {label: [row for row in rows if parsing.label_of(row[0]) == label] for label in clock}
     for one in log.sequences:
         mine = seen[one.label]
         assert one.rounds.tolist() == [row[1] for row in mine]
-        assert [str(log.names[arm]) for arm in one.arms] == [cells.label_of(row[2]) for row in mine]
+        assert [str(log.names[arm]) for arm in one.arms] == [
+            parsing.label_of(row[2]) for row in mine
+        ]
         rewards = np.array([NAN if row[3] is None else row[3] for row in mine])
         assert np.array_equal(one.rewards, rewards, equal_nan=True)
     texts = columns | {name: [str(v) for v in columns[name]] for name in ("sequence", "arm")}
@@ -480,14 +483,14 @@ def test_what_is_no_path(path):
 def test_more_rows_or_bytes_than_are_read(monkeypatch):
     put("log.csv", csv_text(GOOD)), put_parquet("log.parquet", GOOD)
     put("log.csv.gz", gzip.compress(csv_text(GOOD).encode() + b"a,9,up,1\n" * 999))
-    monkeypatch.setattr(files, "MOST_ROWS", 4)
+    monkeypatch.setattr(tables, "MOST_ROWS", 4)
     refused(lambda: read_log("log.csv"), "log.csv: is too long; 4,294,967,296 bytes and 100,")
     refused(lambda: read_log("log.parquet"), "log.parquet: has 5 rows; 4,294,967,296 bytes and")
     refused(lambda: as_log(GOOD), "log: is too long")
     put("arms.csv", "arm,x\n" + "".join(f"{i},1\n" for i in range(5)))
     refused(lambda: read_arms("arms.csv"), "arms.csv: is too long")
-    monkeypatch.setattr(files, "MOST_ROWS", 10**8)
-    monkeypatch.setattr(files, "MOST_BYTES", 4096)
+    monkeypatch.setattr(tables, "MOST_ROWS", 10**8)
+    monkeypatch.setattr(tables, "MOST_BYTES", 4096)
     refused(lambda: read_log("log.csv.gz"), "log.csv.gz: cannot be read (unpacked it has more")
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import naive
 from driftbandit import LGDS
-from driftbandit.envelope import reign
+from driftbandit.gaussian.envelope import reign
+from driftbandit.gaussian.lines import expected_highest, probabilities
 from driftbandit.kalman import Belief
 from driftbandit.policies import idea
 from driftbandit.theory import sphere_two_step_value, two_step_upper_bound, two_step_value
-from driftbandit.theory.lines import expected_highest, probabilities
 from systems import random_system
 
 checked = settings(deadline=None, derandomize=True, max_examples=60)
@@ -104,7 +104,7 @@ def test_P7_is_the_same_under_jax_and_bend_by_bend(monkeypatch):
         assert np.asarray(found) == pytest.approx(expected, rel=1e-12)
         found = jax.jit(lambda b: two_step_value(b, model, arms))(there)  # arms of NumPy
         assert np.asarray(found) == pytest.approx(expected, rel=1e-12)
-        monkeypatch.setattr("driftbandit.envelope.FEW", 0)
+        monkeypatch.setattr("driftbandit.gaussian.envelope.FEW", 0)
         found = jax.jit(lambda b: two_step_value(b, model, arms))(there)
         assert np.asarray(found) == pytest.approx(expected, rel=1e-12)
     assert two_step_value(belief, model, arms) == pytest.approx(expected, rel=1e-12)

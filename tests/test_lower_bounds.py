@@ -12,6 +12,7 @@ from scipy.special import gammaln
 
 import naive
 from driftbandit import LGDS, InvalidInput, families
+from driftbandit.gaussian.normal import expected_length, expected_norm
 from driftbandit.model import factor
 from driftbandit.steady_state import oracle_cov, oracle_path
 from driftbandit.theory import (
@@ -19,7 +20,6 @@ from driftbandit.theory import (
     printed_finite_lower_bound,
     sphere_lower_bound,
 )
-from driftbandit.theory.normal import expected_length, expected_norm
 from systems import assert_close, random_system
 
 checked = settings(deadline=None, derandomize=True, max_examples=40)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import driftbandit as db
-from driftbandit import LGDS, InvalidInput, model_file
+from driftbandit import LGDS, InvalidInput
+from driftbandit.io import model_file
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 GOOD = {

@@ -213,7 +213,7 @@ def test_bad_result_files_get_one_line(tmp_path):
 
 
 def test_a_newer_format_is_named(tmp_path, monkeypatch):
-    from driftbandit import result_file
+    from driftbandit.io import result_file
 
     monkeypatch.setattr(result_file, "FORMAT", 2)
     result().save(tmp_path / "result.npz")

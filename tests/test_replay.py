@@ -15,7 +15,7 @@ from driftbandit.cli.replay import _words
 from driftbandit.identify import Arms, Log, Sequence, learning
 from driftbandit.policies import make
 from driftbandit.replays import Table, as_table, datasets, pictures, replay, yardsticks
-from driftbandit.replays.basis import measured
+from driftbandit.replays.offset_units import measured
 from driftbandit.replays.play import POLICIES
 from driftbandit.statistics import block_interval
 

@@ -17,13 +17,13 @@ import driftbandit as db
 import naive
 from driftbandit import sphere
 from driftbandit.cli.app import app
+from driftbandit.gaussian import lengths, normal
 from driftbandit.kalman import Belief
 from driftbandit.policies import Problem
 from driftbandit.simulation import draws
 from driftbandit.simulation.checks import checked_policies
-from driftbandit.sphere import lengths, objectives
+from driftbandit.sphere import objectives
 from driftbandit.sphere.frame import framed
-from driftbandit.theory import normal
 from engine_paths import states_and_rewards
 from sphere_cases import KINDS, case, scores_of
 

@@ -21,7 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import driftbandit as db
-from driftbandit import files, study
+from driftbandit import study
+from driftbandit.io import atomic
 from driftbandit.result import Timing
 from driftbandit.study import Cell, Specification, Store, chunks, engines, store
 from driftbandit.study import specification as specifications
@@ -98,10 +99,10 @@ def copy(finished, tmp_path):
 
 def contents(folder):
     """All that is stored below a folder, but the logs, which know the time."""
-    files = (path for path in sorted(Path(folder).rglob("*")) if path.is_file())
+    atomic = (path for path in sorted(Path(folder).rglob("*")) if path.is_file())
     return {
         str(path.relative_to(folder)): path.read_bytes()
-        for path in files
+        for path in atomic
         if path.name != "log.jsonl"
     }
 
@@ -386,11 +387,12 @@ def test_the_fingerprint_sees_every_byte_of_the_code(tmp_path, monkeypatch):
 
 BESIDE_THE_NUMBERS = {
     "__init__.py",
-    "files.py",
+    "io/__init__.py",
+    "io/atomic.py",
+    "io/model_file.py",
+    "io/result_file.py",
     "machine.py",
-    "model_file.py",
     "result.py",
-    "result_file.py",
     "statistics.py",
     "study/__init__.py",
     "study/engines.py",
@@ -405,7 +407,8 @@ BESIDE_THE_NUMBERS = {
 def test_the_fingerprint_knows_all_code_that_plays():
     code = """
 import sys, driftbandit, pathlib
-from driftbandit import files, study
+from driftbandit import study
+from driftbandit.io import atomic
 from driftbandit.study import chunks
 for measure in ("regret", "metric"):
     small = study.Specification(
@@ -460,10 +463,10 @@ def test_files_do_not_depend_on_workers_or_order(base, tmp_path):
     }.items():
         outcome = study.run(base, tmp_path / name, engine)
         found.append((contents(tmp_path / name), outcome.columns))
-    files, columns = found[0]
-    assert sum(name.endswith(".parquet") for name in files) == len(list(base.chunks()))
+    atomic, columns = found[0]
+    assert sum(name.endswith(".parquet") for name in atomic) == len(list(base.chunks()))
     for other_files, other_columns in found[1:]:
-        assert other_files == files
+        assert other_files == atomic
         assert_equal(other_columns, columns)
 
 
@@ -694,9 +697,9 @@ def test_a_file_is_seen_whole_or_not_at_all(tmp_path, monkeypatch):
         seen.append(path.read_bytes() if path.exists() else None)
         assert os.fstat(handle).st_size == len(content)
 
-    monkeypatch.setattr(files.os, "fsync", checked_fsync)
+    monkeypatch.setattr(atomic.os, "fsync", checked_fsync)
     for content in (b"first", b"the second"):
-        files.write_whole(path, content)
+        atomic.write_whole(path, content)
         assert path.read_bytes() == content
     assert seen == [None, b"first"]
 
@@ -707,9 +710,9 @@ def test_a_file_is_seen_whole_or_not_at_all(tmp_path, monkeypatch):
 
     for step in ("fsync", "replace"):
         with monkeypatch.context() as patch:
-            patch.setattr(files.os, step, broken)
+            patch.setattr(atomic.os, step, broken)
             with pytest.raises(OSError, match="disk full"):
-                files.write_whole(path, b"third")
+                atomic.write_whole(path, b"third")
         assert path.read_bytes() == b"the second"
         assert os.listdir(tmp_path) == ["file"]
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from typer.testing import CliRunner
 
 import driftbandit as db
-from driftbandit import cli, errors, model_file
+from driftbandit import cli, errors
 from driftbandit.advice import parts as advice_parts
 from driftbandit.cli import (
     advise,
@@ -28,6 +28,7 @@ from driftbandit.cli import (
     tables,
 )
 from driftbandit.cli.app import app
+from driftbandit.io import model_file
 from driftbandit.report import Cell, Section, Table
 from driftbandit.result import Result, Timing
 
@@ -412,7 +413,7 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(tmp_path, monk
 
 def test_a_written_file_is_noticed(tmp_path):
     from driftbandit.cli.outputs import check_file
-    from driftbandit.files import write_whole
+    from driftbandit.io.atomic import write_whole
 
     path = tmp_path / "x.json"
     path.write_text("old")

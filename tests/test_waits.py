@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftbandit.identify import Log, Sequence, em, fit, one_step, starts, waits
-from driftbandit.identify.climb import climb
+from driftbandit.identify.acceleration import climb
 from driftbandit.identify.grid import data_of
 from driftbandit.identify.prediction import predicted
 from systems import assert_close, random_system

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from driftbandit.agent import Agent, Decision, Refit
     from driftbandit.errors import InvalidInput, MissingExtra, NotDetectable
     from driftbandit.identify import fit
+    from driftbandit.io.model_file import load_model, save_model
     from driftbandit.model import LGDS
-    from driftbandit.model_file import load_model, save_model
     from driftbandit.replays import replay
     from driftbandit.result import Result
     from driftbandit.simulation import simulate
@@ -52,9 +52,9 @@ _HOMES = {
     "System": "system",
     "advise": "advice",
     "fit": "identify",
-    "load_model": "model_file",
+    "load_model": "io.model_file",
     "replay": "replays",
-    "save_model": "model_file",
+    "save_model": "io.model_file",
     "simulate": "simulation",
 }
 """The module of every public name that is not a module itself.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.files import write_whole
+from driftbandit.io.atomic import write_whole
 from driftbandit.result import ORACLE, Result, quartiles
 
 with errors.needing("a plot"):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from driftbandit import errors, result_file, statistics
+from driftbandit import errors, statistics
+from driftbandit.io import result_file
 from driftbandit.statistics import Paired
 
 if TYPE_CHECKING:

@@ -97,7 +97,8 @@ def learned(
         start: a model to climb from; None: the usual starts.
         seed: of those.
     """
-    from driftbandit.identify import fitting, log  # JAX, and pyarrow
+    from driftbandit.identify import fitting
+    from driftbandit.io import log  # JAX, and pyarrow
 
     if options.offsets:  # they belong to arms by number
         rows, numbers = arms, np.array([entry.arm for entry in entries])

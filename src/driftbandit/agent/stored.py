@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftbandit import errors, model_file
+from driftbandit import errors
 from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.core import LAST_ROUND
 from driftbandit.agent.ledger import Entry, Ledger, fold
 from driftbandit.agent.refitting import Refit
-from driftbandit.files import write_whole
+from driftbandit.io import model_file
+from driftbandit.io.atomic import write_whole
 from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, Problem, make
 from driftbandit.sphere.offer import SPHERE

@@ -129,7 +129,7 @@ def command(
         _show(Console(highlight=False), advice, name)
     if html is not None:
         from driftbandit.advice import page
-        from driftbandit.files import write_whole
+        from driftbandit.io.atomic import write_whole
 
         write_whole(html, page.html(advice, name, seed).encode())
         saved = f"Page saved to [bold]{escape(errors.printable(str(html)))}[/]"

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 import driftbandit as db
-from driftbandit import errors, model_file
+from driftbandit import errors
 from driftbandit.cli import interrupt, progress
 from driftbandit.cli.columns import (
     ArmColumn,
@@ -29,10 +29,11 @@ from driftbandit.cli.columns import (
     named,
 )
 from driftbandit.cli.outputs import PICTURES, check_file
+from driftbandit.io import model_file
 
 if TYPE_CHECKING:  # loads JAX and pyarrow, which the help has no need of
     from driftbandit.identify import Fit, Log, OneStep
-    from driftbandit.identify.meter import Share
+    from driftbandit.identify.progress import Share
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -158,7 +159,7 @@ def command(
         saved.append(("Model", out, model_file.to_bytes(found.system)))
     if plot is not None:
         saved.append(("Plot", plot, _picture(found, predicted, name, plot)))
-    from driftbandit.files import write_whole
+    from driftbandit.io.atomic import write_whole
 
     for _, path, content in saved:
         write_whole(path, content)
@@ -274,7 +275,7 @@ HOW_CHOSEN = (
 
 
 def _findings(found: Fit, summary: dict[str, Any]) -> Table:
-    from driftbandit.identify import cells
+    from driftbandit.io import parsing
 
     d, radius, memory = (summary[key] for key in ("states", "spectral_radius", "memory"))
     share = summary["predictable_share"]
@@ -290,7 +291,7 @@ def _findings(found: Fit, summary: dict[str, Any]) -> Table:
     for row in (
         ("rewards", f"{summary['rewards']:,}", f"seen in {summary['rows']:,} plays"),
         ("sequences", f"{summary['sequences']:,}", "independent runs of the system"),
-        ("arms", f"{summary['arms']:,}", cells.some(found.names)),
+        ("arms", f"{summary['arms']:,}", parsing.some(found.names)),
         ("states", f"{d}", f"that drift{extra}"),
         ("spectral radius ρ", f"{radius:.4g}", "from 1 on the state never settles"),
         (
@@ -333,12 +334,12 @@ def _candidates(selection: dict[str, Any]) -> Table:
     best = max((row["score"] for row in rows if row["score"] is not None), default=0.0)
     for row in rows:
         chosen = row["model"] == selection["chosen"]
-        cells = ["-", "-", "-"]
+        parsing = ["-", "-", "-"]
         if row["score"] is not None:
-            cells = [f"{row['score']:.4f}", f"{row['score'] - best:.4f}", f"{row['error']:.4f}"]
+            parsing = [f"{row['score']:.4f}", f"{row['score'] - best:.4f}", f"{row['error']:.4f}"]
         style = "bold green" if chosen else None
         mark = "chosen" if chosen else "close" if row["model"] in selection["close"] else ""
-        table.add_row(row["model"], *cells, mark, style=style)
+        table.add_row(row["model"], *parsing, mark, style=style)
     return table
 
 

@@ -126,7 +126,7 @@ def _leave() -> None:
 
 
 def _stop_writing() -> None:
-    files: Any = sys.modules.get("driftbandit.files")  # not loaded: no file was begun
+    files: Any = sys.modules.get("driftbandit.io.atomic")  # not loaded: no file was begun
     if files is not None and hasattr(files, "abandon"):
         files.abandon()
 

@@ -20,7 +20,7 @@ import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import interrupt, memory, progress, tables
 from driftbandit.cli.outputs import PICTURES, check_file
-from driftbandit.identify.cells import some
+from driftbandit.io.parsing import some
 from driftbandit.result import ORACLE, Result, median_and_iqr
 from driftbandit.sphere import offer
 from driftbandit.system import pair

@@ -9,8 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from driftbandit import errors
-from driftbandit.identify.log import Arms, Log, Sequence
-from driftbandit.identify.readers import as_log, read_arms, read_log
+from driftbandit.io.log import Arms, Log, Sequence
+from driftbandit.io.readers import as_log, read_arms, read_log
 
 if TYPE_CHECKING:
     from driftbandit.identify.fitting import Fit, fit

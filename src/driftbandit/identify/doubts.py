@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from driftbandit.identify import em
-from driftbandit.identify.log import Log
 from driftbandit.identify.selection import Candidate
+from driftbandit.io.log import Log
 from driftbandit.model import factor
 
 __all__ = ["said"]

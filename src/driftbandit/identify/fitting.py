@@ -10,13 +10,13 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.identify import assembly, doubts, em, learning, prediction
-from driftbandit.identify.basis import measured
+from driftbandit.identify.coordinates import measured
 from driftbandit.identify.grid import data_of
-from driftbandit.identify.log import Log
-from driftbandit.identify.meter import Meter, Share
-from driftbandit.identify.readers import log_and_features
+from driftbandit.identify.progress import Meter, Share
 from driftbandit.identify.selection import Candidate, Selection
 from driftbandit.identify.units import Units
+from driftbandit.io.log import Log
+from driftbandit.io.readers import log_and_features
 from driftbandit.model import LGDS
 from driftbandit.system import Name, System
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify.log import Log, Sequence
 from driftbandit.identify.quantities import Data
+from driftbandit.io.log import Log, Sequence
 
 __all__ = ["LARGEST_GRID", "data_of", "roomy"]
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit.identify import assembly, em, own, prediction
-from driftbandit.identify.climb import climb
+from driftbandit.identify.acceleration import climb
 from driftbandit.identify.grid import LARGEST_GRID
-from driftbandit.identify.meter import Meter
+from driftbandit.identify.progress import Meter
 from driftbandit.identify.selection import (
     Candidate,
     Selection,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import driftbandit
 from driftbandit import plots
-from driftbandit.files import write_whole
+from driftbandit.io.atomic import write_whole
 from driftbandit.paper.target import Options, Summary, Target, storable
 from driftbandit.report import Cell, Facts, Paragraph, Section, Table, page
 from driftbandit.study import Outcome, run

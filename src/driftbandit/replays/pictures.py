@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from driftbandit import plots
-from driftbandit.files import write_whole
+from driftbandit.io.atomic import write_whole
 from driftbandit.policies import TITLES, available
 from driftbandit.replays.result import KALMAN, Replay
 from driftbandit.system import label as named

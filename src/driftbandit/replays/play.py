@@ -14,8 +14,8 @@ from driftbandit.agent import Agent
 from driftbandit.identify.fitting import Fit, fit
 from driftbandit.policies import Policy
 from driftbandit.replays import yardsticks
-from driftbandit.replays.basis import measured
 from driftbandit.replays.datasets import DATASETS, load
+from driftbandit.replays.offset_units import measured
 from driftbandit.replays.result import Played, Replay
 from driftbandit.replays.table import Table, as_table
 from driftbandit.replays.yardsticks import Predictability, Yardstick

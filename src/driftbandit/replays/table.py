@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify import cells, files
-from driftbandit.identify.log import Arms, Log, Sequence, checked_names
-from driftbandit.identify.readers import REQUIRED, as_log, read_arms
+from driftbandit.io import parsing, tables
+from driftbandit.io.log import Arms, Log, Sequence, checked_names
+from driftbandit.io.readers import REQUIRED, as_log, read_arms
 from driftbandit.system import Name
 
 __all__ = ["Table", "as_table"]
@@ -165,9 +165,9 @@ def _table(data: Any, names: Any, called: Any, step: Any) -> Table:
     if isinstance(data, Table):
         return data if names is None else _ordered(data, names)
     if columns:
-        wide = files.in_memory(data, "data")
+        wide = tables.in_memory(data, "data")
         if wide is not None:
-            blocks = [np.stack([*map(cells.real, block.columns)], 1) for block in wide.blocks]
+            blocks = [np.stack([*map(parsing.real, block.columns)], 1) for block in wide.blocks]
             if blocks:
                 table = Table(np.concatenate(blocks), tuple(wide.columns))
                 return table if names is None else _ordered(table, names)
@@ -180,7 +180,7 @@ def _ordered(table: Table, names: Any) -> Table:
     """The same table with its arms in the order of the names."""
     names = checked_names(names)
     if set(names) != set(table.names):
-        problem = f"are {cells.some(names)}, the data has {cells.some(table.names)}"
+        problem = f"are {parsing.some(names)}, the data has {parsing.some(table.names)}"
         raise errors.InvalidInput("names", problem, "name the same arms")
     order = [table.names.index(name) for name in names]
     return dataclasses.replace(table, rewards=table.rewards[:, order], names=names)
@@ -229,5 +229,5 @@ def _rewards(values: Any) -> np.ndarray:
     if np.isinf(rewards).any() or (np.abs(rewards) > errors.LARGEST).any():
         row, arm = (int(i) for i in np.argwhere(np.abs(rewards) > errors.LARGEST)[0])
         problem = f"round {row} of arm {arm} is {rewards[row, arm]:g}"
-        raise errors.InvalidInput("data", problem, cells.REMEDIES["reward"])
+        raise errors.InvalidInput("data", problem, parsing.REMEDIES["reward"])
     return rewards

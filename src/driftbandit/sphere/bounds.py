@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftbandit.gaussian.lengths import derivatives, expected_length
 from driftbandit.sphere.frame import Frame
-from driftbandit.sphere.lengths import derivatives, expected_length
 from driftbandit.sphere.objectives import Idea, Lookahead
 from driftbandit.sphere.path import Curves, curves
 

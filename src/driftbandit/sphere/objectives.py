@@ -16,9 +16,9 @@ import math
 from typing import NamedTuple, Protocol
 
 from driftbandit.arrays import Array, dots, namespace
+from driftbandit.gaussian import lengths
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
-from driftbandit.sphere import lengths
 from driftbandit.sphere.frame import Frame
 
 __all__ = ["Idea", "Lookahead", "Objective", "idea", "lookahead"]

@@ -12,7 +12,7 @@ from driftbandit.arrays import Array, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.sphere import bounds, objectives, secular
-from driftbandit.sphere.climb import highest, residuals
+from driftbandit.sphere.ascent import highest, residuals
 from driftbandit.sphere.frame import framed
 
 __all__ = [

@@ -136,6 +136,7 @@ class Specification:
         for policy in self.policies:
             if not isinstance(policy, str):
                 raise errors.InvalidInput(
+                    "gaussian",
                     "policies",
                     f"has one of type {type(policy).__name__}, which cannot be stored",
                     "register it, and give its name",
@@ -204,13 +205,13 @@ class Specification:
 
 PLAYED_BY = (
     "arrays.py",
-    "envelope.py",
     "errors.py",  # its checks make covariances symmetric
     "families.py",
     "kalman.py",
     "model.py",
     "riccati.py",
     "steady_state.py",
+    "gaussian",
     "policies",
     "simulation",
     "sphere",

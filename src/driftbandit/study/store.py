@@ -30,7 +30,7 @@ import numpy as np
 
 import driftbandit
 from driftbandit import errors
-from driftbandit.files import write_whole
+from driftbandit.io.atomic import write_whole
 from driftbandit.result import Timing
 from driftbandit.study.chunks import Columns
 from driftbandit.study.specification import Chunk, Specification

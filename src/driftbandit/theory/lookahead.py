@@ -14,14 +14,14 @@ import numpy as np
 
 from driftbandit import errors, kalman
 from driftbandit.arrays import Array, namespace
+from driftbandit.gaussian.lines import expected_highest
+from driftbandit.gaussian.normal import expected_length
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import idea
 from driftbandit.policies.optimistic import Bonus
 from driftbandit.system import takes_system
 from driftbandit.theory import checks
-from driftbandit.theory.lines import expected_highest
-from driftbandit.theory.normal import expected_length
 
 __all__ = ["sphere_two_step_value", "two_step_upper_bound", "two_step_value"]
 

@@ -19,10 +19,11 @@ import numpy as np
 import scipy
 
 from driftbandit import errors, steady_state
+from driftbandit.gaussian import lines, quasi_random
+from driftbandit.gaussian.normal import expected_norm, unit_length
 from driftbandit.model import LGDS, checked_arms, same_cov
 from driftbandit.system import takes_system
-from driftbandit.theory import checks, lines, scrambled
-from driftbandit.theory.normal import expected_norm, unit_length
+from driftbandit.theory import checks
 
 __all__ = ["Bound", "finite_lower_bound", "printed_finite_lower_bound", "sphere_lower_bound"]
 
@@ -144,7 +145,7 @@ def finite_lower_bound(
     r = len(seen)
     level = all(np.ptp(game.offsets) == 0 for game in games)
     mean_gaps = _mean_gaps if level else _mean_gaps_of_rounds
-    points = scrambled.sources(r if level else r + 1)
+    points = quasi_random.sources(r if level else r + 1)
     each = len(rows) * (len(games) if level else BENDS)
     most = min(WORK // (each * len(points)), 1 << LAST)
     sums, count, size = np.zeros(len(points)), 0, 1 << FIRST
@@ -154,7 +155,7 @@ def finite_lower_bound(
         count += size
         means = unit_length(r) * sums / count
         value = float(means.mean())
-        error = float(scrambled.half_width(means))
+        error = float(quasi_random.half_width(means))
         if error <= accuracy * value or 2 * count > most:
             break
         size = count
@@ -307,7 +308,7 @@ class _Game(NamedTuple):
 
 
 def _directions(cube: np.ndarray) -> np.ndarray:
-    normal = scrambled.normal(cube)
+    normal = quasi_random.normal(cube)
     lengths = np.linalg.norm(normal, axis=1, keepdims=True)
     return np.asarray(normal / np.where(lengths > 0, lengths, 1.0))
 

@@ -9,10 +9,11 @@ import numpy as np
 import scipy
 
 from driftbandit import errors
+from driftbandit.gaussian import lines, quasi_random
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies.optimistic import Bonus
 from driftbandit.system import takes_system
-from driftbandit.theory import checks, lines, scrambled
+from driftbandit.theory import checks
 
 __all__ = ["Mistakes", "wrong_action_probability"]
 
@@ -164,7 +165,7 @@ def _column(
     cone, turn = _triangular(normals, ahead)
     known = law.known @ turn
     inside, e = cone.shape[1], max(law.blur.shape[1] - 1, 0)
-    sources = scrambled.sources(inside + e)
+    sources = quasi_random.sources(inside + e)
     chances, weights = np.zeros((len(sources), k)), np.zeros(len(sources))
     squares, count, size = 0.0, 0, 1 << FIRST
     while True:
@@ -172,7 +173,7 @@ def _column(
             for cube in np.array_split(source.random(size), -(-size * k * k // BLOCK)):
                 weight, state = _in_cone(cube[:, :inside], cone, ahead)
                 scores = state @ known.T + law.offsets + u
-                chance = _played(law.blur, scores, scrambled.normal(cube[:, inside:]))
+                chance = _played(law.blur, scores, quasi_random.normal(cube[:, inside:]))
                 weights[scramble] += weight.sum()
                 squares += float(weight @ weight)
                 chances[scramble] += weight @ chance
@@ -183,7 +184,7 @@ def _column(
             mean = chances.sum(axis=0) / total
             # A ratio of two means: what each scramble leaves over, in units of the denominator.
             left = (chances - weights[:, None] * mean) / weights.mean()
-            error = float(scrambled.half_width(left).max())
+            error = float(quasi_random.half_width(left).max())
         if _enough(error, count, accuracy):
             return mean, error
         size = count

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.files import write_whole
+from driftbandit.io.atomic import write_whole
 
 if TYPE_CHECKING:
     from driftbandit.result import Result

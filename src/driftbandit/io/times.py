@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify import cells
-from driftbandit.identify.cells import Values
+from driftbandit.io import parsing
+from driftbandit.io.parsing import Values
 
 __all__ = ["Rounds", "as_text", "is_time"]
 
@@ -76,7 +76,7 @@ class Rounds:
             self._times = None if first is None else is_time(first)
         if not self._times:
             whole = not isinstance(values, np.ndarray) or values.dtype.kind in "iuf"
-            return cells.whole(values) if whole else np.full(len(values), -1)
+            return parsing.whole(values) if whole else np.full(len(values), -1)
         if isinstance(values, np.ndarray) and values.dtype.kind == "M":
             moments = values.astype("M8[us]")
             known = ~np.isnat(moments)
@@ -123,14 +123,14 @@ class Rounds:
             return "round is missing", NO_TIME[1]
         if self._times:
             said, remedy = NO_TIME if _parsed(value) is None else ZONES
-            return f"round {cells.shown(value)} {said}", remedy
+            return f"round {parsing.shown(value)} {said}", remedy
         if is_time(value):
             return (
-                f"round {cells.shown(value)} is a date, and others are numbers",
+                f"round {parsing.shown(value)} is a date, and others are numbers",
                 "write all alike",
             )
-        said, remedy = cells.problem("round", value)
-        if isinstance(value, str) and value.strip() and not cells.is_number(value):
+        said, remedy = parsing.problem("round", value)
+        if isinstance(value, str) and value.strip() and not parsing.is_number(value):
             remedy += ", or a date such as 2024-01-31"
         return said, remedy
 
@@ -216,7 +216,7 @@ def _microseconds(step: Any) -> int:
     match = STEP.fullmatch(step.strip().lower()) if isinstance(step, str) else None
     unit = STEPS.get(match[2]) if match else None
     if match is None or unit is None or int(match[1] or 1) * unit > 1000 * DAY:
-        raise errors.InvalidInput("step (--round-step)", f"is {cells.shown(step)}", remedy)
+        raise errors.InvalidInput("step (--round-step)", f"is {parsing.shown(step)}", remedy)
     return int(match[1] or 1) * unit
 
 
@@ -233,7 +233,7 @@ def is_time(value: Any) -> bool:
 def _missing(value: Any) -> bool:
     if isinstance(value, np.datetime64):
         return bool(np.isnat(value))
-    return cells.missing(value) or value != value  # pandas' NaT too
+    return parsing.missing(value) or value != value  # pandas' NaT too
 
 
 def _parsed(value: Any) -> datetime.date | None:

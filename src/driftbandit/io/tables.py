@@ -23,8 +23,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify import cells
-from driftbandit.identify.cells import Values
+from driftbandit.io import parsing
+from driftbandit.io.parsing import Values
 
 __all__ = [
     "Block",
@@ -88,7 +88,7 @@ def opened(path: Any, what: str) -> Iterator[Table]:
         name = errors.printable(path if isinstance(path, str) else os.fsdecode(path))
     except TypeError:
         raise errors.InvalidInput(
-            what, f"{cells.shown(path)} is not a path", _PATH_REMEDY
+            what, f"{parsing.shown(path)} is not a path", _PATH_REMEDY
         ) from None
     name = name or "''"
     try:
@@ -142,7 +142,7 @@ def _csv(text: IO[str], name: str) -> Table:
         raise _csv_fault(name, f"{name} line 1", error) from None
     if header is None:
         raise errors.InvalidInput(name, "is empty", "begin with a line of column names")
-    if any(map(cells.UNDECODED.search, header)):
+    if any(map(parsing.UNDECODED.search, header)):
         raise errors.InvalidInput(f"{name} line 1", "is not UTF-8 text", "save it as UTF-8")
     header = [column.strip() for column in header]
     if len(header) == 1 and (other := re.search(r"[;\t|]", header[0])):
@@ -299,9 +299,8 @@ def _mapping(names: list[Any], get: Callable[[Any], Any], name: str) -> Table:
         lengths = {column: len(values) for column, values in columns.items()}
         for (one, first), (other, second) in itertools.pairwise(lengths.items()):
             if first != second:
-                problem = (
-                    f"column {cells.shown(other)} has {second} rows, {cells.shown(one)} has {first}"
-                )
+                lengths_ = f"has {second} rows, {parsing.shown(one)} has {first}"
+                problem = f"column {parsing.shown(other)} {lengths_}"
                 raise errors.InvalidInput(name, problem, "make all columns equally long")
         rows = max(lengths.values(), default=0)
         most = max(1, BLOCK_CELLS // max(1, len(columns)))
@@ -327,7 +326,7 @@ def _column(values: Any, name: str, column: Any) -> Values:
         plain = values.dtype.kind in "iuf" and not np.ma.isMaskedArray(values)
         return values if plain else list(values.tolist())
     if isinstance(values, np.ndarray | str | bytes) or not isinstance(values, Sequence):
-        problem = f"column {cells.shown(column)} is {cells.shown(values)}"
+        problem = f"column {parsing.shown(column)} is {parsing.shown(values)}"
         raise errors.InvalidInput(name, problem, "give a list or a 1-D array")
     return list(values)
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit import errors, files
+from driftbandit import errors
+from driftbandit.io import atomic
 from driftbandit.model import LGDS
 from driftbandit.system import System, checked_names
 
@@ -153,7 +154,7 @@ def save_model(system: System, path: str | Path) -> None:
         problem = f"takes {len(content):,} bytes as a file"
         remedy = f"give fewer arms: {most:,} bytes are the most that load_model reads"
         raise errors.InvalidInput("system", problem, remedy)
-    files.write_whole(Path(path), content)
+    atomic.write_whole(Path(path), content)
 
 
 def to_bytes(system: System) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify import cells, files
+from driftbandit.io import parsing, tables
 from driftbandit.system import Name
 
 __all__ = ["NO_ZERO", "Arms", "Log", "Sequence", "checked_names", "names_of"]
@@ -67,9 +67,11 @@ class Sequence:
         if self.arms.min() < 0:
             raise errors.InvalidInput("arms", f"is {self.arms.min()}", "count arms from 0")
         if (np.abs(self.rewards) > errors.LARGEST).any():  # NaN is not
-            raise errors.InvalidInput("rewards", "hold one too large", cells.REMEDIES["reward"])
+            raise errors.InvalidInput("rewards", "hold one too large", parsing.REMEDIES["reward"])
         if not isinstance(self.label, str):
-            raise errors.InvalidInput("label", f"{cells.shown(self.label)} is no text", "give text")
+            raise errors.InvalidInput(
+                "label", f"{parsing.shown(self.label)} is no text", "give text"
+            )
 
     @property
     def rewards_seen(self) -> int:
@@ -83,15 +85,15 @@ class Sequence:
 
 def _converted(values: Any, field: str) -> np.ndarray:
     """A column of a sequence that is not of its type yet."""
-    table = files.in_memory({field: values}, "sequence")
+    table = tables.in_memory({field: values}, "sequence")
     assert table is not None
     parts = [np.empty(0, np.int64)]
     for (given,), numbers in table.blocks:
         column = "reward" if field == "rewards" else "round"
-        part = cells.real(given) if column == "reward" else cells.whole(given)
-        wrong = cells.first(np.isinf(part) if column == "reward" else part < 0)
+        part = parsing.real(given) if column == "reward" else parsing.whole(given)
+        wrong = parsing.first(np.isinf(part) if column == "reward" else part < 0)
         if wrong < len(part):
-            problem = cells.problem(column, given[wrong], called=field[:-1])
+            problem = parsing.problem(column, given[wrong], called=field[:-1])
             raise errors.InvalidInput(f"sequence row {numbers[wrong]}", *problem)
         parts.append(part)
     return np.concatenate(parts).astype(np.float64 if field == "rewards" else np.int64)
@@ -120,7 +122,7 @@ class Log:
         names = checked_names(self.names)
         sequences = tuple(self.sequences) if isinstance(self.sequences, list | tuple) else ()
         if not sequences or not all(isinstance(one, Sequence) for one in sequences):
-            problem = f"{cells.shown(self.sequences)} is not a tuple of sequences"
+            problem = f"{parsing.shown(self.sequences)} is not a tuple of sequences"
             raise errors.InvalidInput("sequences", problem, "give one Sequence or more")
         largest = max(int(one.arms.max()) for one in sequences)
         if largest >= len(names):
@@ -165,7 +167,7 @@ class Arms:
     def __post_init__(self) -> None:
         names = checked_names(self.names)
         features = errors.matrix(self.features, "features", shape=(len(names), None))
-        silent = cells.first(np.asarray(~features.any(axis=1)))
+        silent = parsing.first(np.asarray(~features.any(axis=1)))
         if silent < len(names):
             raise errors.InvalidInput("features", f"row {silent} is the zero vector", NO_ZERO)
         features.setflags(write=False)
@@ -179,15 +181,15 @@ NO_ZERO = "an arm needs at least one non-zero entry"
 def checked_names(names: Any) -> tuple[Name, ...]:
     """Names of arms, all different, at least one; as `names_of` reads them."""
     if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
-        problem = f"{cells.shown(names)} is not a list of labels"
+        problem = f"{parsing.shown(names)} is not a list of labels"
         raise errors.InvalidInput("names", problem, "give a tuple of texts")
     found: dict[str, None] = {}
     for name in names:
-        label = cells.label_of(name)
+        label = parsing.label_of(name)
         if label is None:
-            raise errors.InvalidInput("names", *cells.problem("arm", name))
+            raise errors.InvalidInput("names", *parsing.problem("arm", name))
         if label in found:
-            problem = f"hold {cells.shown(label)} twice"
+            problem = f"hold {parsing.shown(label)} twice"
             raise errors.InvalidInput("names", problem, "give each arm once")
         found[label] = None
     if not found:

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify import cells, files, times
-from driftbandit.identify.log import NO_ZERO, Arms, Log, Sequence, checked_names, names_of
+from driftbandit.io import parsing, tables, times
+from driftbandit.io.log import NO_ZERO, Arms, Log, Sequence, checked_names, names_of
 from driftbandit.system import Name
 
 __all__ = ["as_log", "log_and_features", "read_arms", "read_log"]
@@ -58,7 +58,7 @@ def read_log(
         driftbandit.errors.InvalidInput: no/such/log.csv: cannot be read (No such file or ...
     """
     names = None if names is None else checked_names(names)
-    with files.opened(path, "log") as table:
+    with tables.opened(path, "log") as table:
         return _log(table, names, columns, step)
 
 
@@ -85,7 +85,7 @@ def as_log(
     names = None if names is None else checked_names(names)
     if isinstance(data, Log):
         if names is not None and names != data.names:
-            problem = f"has the arms {cells.some(data.names)}, names are {cells.some(names)}"
+            problem = f"has the arms {parsing.some(data.names)}, names are {parsing.some(names)}"
             raise errors.InvalidInput("log", problem, "give the names the log was made with")
         if columns or step:
             problem = "was given beside a Log, which is read already"
@@ -93,7 +93,7 @@ def as_log(
         return data
     if isinstance(data, str | os.PathLike):
         return read_log(data, names, columns=columns, step=step)
-    table = files.in_memory(data, "log")
+    table = tables.in_memory(data, "log")
     if table is None:
         remedy = "give a Log, a path, a mapping of columns or an Arrow table"
         raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
@@ -130,7 +130,7 @@ def log_and_features(
     if not isinstance(log, Log):
         words = [name for name in read.names if isinstance(name, str)]
         if words:
-            problem = f"is an array, and the log calls an arm {cells.shown(words[0])}"
+            problem = f"is an array, and the log calls an arm {parsing.shown(words[0])}"
             remedy = "say which row is whose: give Arms(names, features)"
             raise errors.InvalidInput("arms", problem, remedy)
         if set(read.names) <= set(range(k)):
@@ -161,38 +161,38 @@ def read_arms(path: Any, *, columns: Mapping[str, str] | None = None) -> Arms:
         Traceback (most recent call last):
         driftbandit.errors.InvalidInput: /: is a folder; give the path of a CSV or Parquet file
     """
-    with files.opened(path, "arms") as table:
+    with tables.opened(path, "arms") as table:
         return _arms(table, _checked_columns(columns).get("arm", "arm"))
 
 
 # Logs
 
 
-def _log(table: files.Table, names: tuple[Name, ...] | None, columns: Any, step: Any) -> Log:
+def _log(table: tables.Table, names: tuple[Name, ...] | None, columns: Any, step: Any) -> Log:
     places, note = _places(table, _checked_columns(columns))
-    arms = cells.Labels(None if names is None else [str(name) for name in names])
-    sequences, clock, time = cells.Labels(), _Clock(), times.Rounds(step)
+    arms = parsing.Labels(None if names is None else [str(name) for name in names])
+    sequences, clock, time = parsing.Labels(), _Clock(), times.Rounds(step)
     parts: list[tuple[np.ndarray, ...]] = []
     rows = 0
     for cell_columns, numbers in table.read(list(places.values())):
         given = dict(zip(places, cell_columns, strict=True))
-        rounds, rewards = time.read(given["round"]), cells.real(given["reward"])
+        rounds, rewards = time.read(given["round"]), parsing.real(given["reward"])
         played = arms.codes(given["arm"])
         if "sequence" in given:
             codes = sequences.codes(times.as_text(given["sequence"]))
         else:
             codes = np.zeros(len(numbers), np.int64)
         wrong = {
-            "sequence": cells.first(codes < 0),
-            "round": cells.first(rounds < 0),
-            "arm": cells.first(played < 0),
-            "reward": cells.first(np.abs(rewards) > errors.LARGEST),
+            "sequence": parsing.first(codes < 0),
+            "round": parsing.first(rounds < 0),
+            "arm": parsing.first(played < 0),
+            "reward": parsing.first(np.abs(rewards) > errors.LARGEST),
         }
         column = min(wrong, key=wrong.__getitem__)
         good = wrong[column]
         late, last = clock.check(codes[:good], rounds[:good])
         if late < good:
-            of = f" of sequence {cells.shown(sequences.names[codes[late]])}" if sequences else ""
+            of = f" of sequence {parsing.shown(sequences.names[codes[late]])}" if sequences else ""
             problem = f"round {time.shown(rounds[late])} comes after round {time.shown(last)}{of}"
             remedy = "sort the rows of a sequence by round"
             raise errors.InvalidInput(table.place(numbers[late]), problem, remedy)
@@ -201,12 +201,12 @@ def _log(table: files.Table, names: tuple[Name, ...] | None, columns: Any, step:
             if column == "round":
                 problem, remedy = time.problem(value)
             else:
-                problem, remedy = cells.problem(column, value, arms.names if names else ())
+                problem, remedy = parsing.problem(column, value, arms.names if names else ())
             raise errors.InvalidInput(table.place(numbers[good]), problem, remedy)
         parts.append((codes.astype(np.int32), rounds, played.astype(np.int32), rewards))
         rows += len(numbers)
-        if rows > files.MOST_ROWS:
-            raise files.too_long(table.name)
+        if rows > tables.MOST_ROWS:
+            raise tables.too_long(table.name)
     if not parts:
         raise errors.InvalidInput(table.name, "holds no rows", "give at least one decision")
     labels = sequences.names if "sequence" in places else [""]
@@ -221,17 +221,17 @@ def _checked_columns(columns: Any) -> dict[str, Any]:
     """What a table calls the columns of a log, by what they are."""
     if not isinstance(columns, Mapping | None):
         remedy = 'give a mapping, such as {"round": "day"}'
-        raise errors.InvalidInput("columns", f"is {cells.shown(columns)}", remedy)
+        raise errors.InvalidInput("columns", f"is {parsing.shown(columns)}", remedy)
     found = {errors.closest(key, "columns", COLUMNS): name for key, name in (columns or {}).items()}
     names = list(found.values())
     for name in names:
         if names.count(name) > 1:
-            problem = f"name {cells.shown(name)} twice"
+            problem = f"name {parsing.shown(name)} twice"
             raise errors.InvalidInput("columns", problem, "give each column once")
     return found
 
 
-def _places(table: files.Table, columns: dict[str, Any]) -> tuple[dict[str, int], str]:
+def _places(table: tables.Table, columns: dict[str, Any]) -> tuple[dict[str, int], str]:
     """Where each column of a log is in the table, and a note on those that are ignored."""
     free = [role for role in COLUMNS if role not in columns.values()]
     called = {role: role for role in free} | columns
@@ -240,7 +240,7 @@ def _places(table: files.Table, columns: dict[str, Any]) -> tuple[dict[str, int]
     if lacking:
         has = ", ".join(_shown_name(column) for column in table.columns[:6])
         has += ", …" * (len(table.columns) > 6)
-        names = ", ".join({cells.shown(columns.get(role, role)): None for role in lacking})
+        names = ", ".join({parsing.shown(columns.get(role, role)): None for role in lacking})
         near = difflib.get_close_matches(names.strip("'"), map(str, table.columns), n=1)
         hint = f"did you mean {_shown_name(near[0])}? " if near else ""
         options = " ".join(f"--{role}-column NAME" for role in lacking)
@@ -251,14 +251,14 @@ def _places(table: files.Table, columns: dict[str, Any]) -> tuple[dict[str, int]
     places = {}
     for role, name in sorted(called.items(), key=lambda item: COLUMNS.index(item[0])):
         if table.columns.count(name) > 1:
-            problem = f"has two columns {cells.shown(name)}"
+            problem = f"has two columns {parsing.shown(name)}"
             raise errors.InvalidInput(table.name, problem, "give each once")
         if name in table.columns:
             places[role] = table.columns.index(name)
     return places, _ignored(table, places)
 
 
-def _ignored(table: files.Table, places: dict[str, int]) -> str:
+def _ignored(table: tables.Table, places: dict[str, int]) -> str:
     """Which columns are not looked at; "" if there are none."""
     left = [name for i, name in enumerate(table.columns) if i not in places.values()]
     left = [_shown_name(name) for name in left if not str(name).startswith("__index_level_")]
@@ -348,7 +348,7 @@ def _repeated(*columns: np.ndarray) -> str:
 # Arms
 
 
-def _arms(table: files.Table, called: str) -> Arms:
+def _arms(table: tables.Table, called: str) -> Arms:
     table = table._replace(columns=["arm" if name == called else name for name in table.columns])
     features = [column for column in table.columns if column != "arm"]
     _check_columns(table, ("arm",))
@@ -357,21 +357,21 @@ def _arms(table: files.Table, called: str) -> Arms:
         raise errors.InvalidInput(table.name, problem, "name it, or leave it out")
     if not features:
         raise errors.InvalidInput(table.name, "has no features", "give a column of numbers")
-    labels = cells.Labels()
+    labels = parsing.Labels()
     places: list[int] = []
     parts: list[np.ndarray] = []
     for columns, numbers in table.blocks:
         given = dict(zip(table.columns, columns, strict=True))
-        rows = np.stack([cells.real(given[feature]) for feature in features], axis=1)
+        rows = np.stack([parsing.real(given[feature]) for feature in features], axis=1)
         codes = labels.codes(given["arm"])
         places += numbers
-        if len(places) * len(table.columns) > files.MOST_ROWS:
-            raise files.too_long(table.name)
+        if len(places) * len(table.columns) > tables.MOST_ROWS:
+            raise tables.too_long(table.name)
         start = len(places) - len(numbers)
         wrong = ~(np.abs(rows) <= errors.LARGEST)
         bad = wrong.any(axis=1) | ~rows.any(axis=1) | (codes != start + np.arange(len(codes)))
         if bad.any():
-            i = cells.first(bad)
+            i = parsing.first(bad)
             first = f"{table.unit} {places[codes[i]]}" if codes[i] < start + i else None
             raise errors.InvalidInput(table.place(numbers[i]), *_arm_problem(given, i, first))
         parts.append(rows)
@@ -383,20 +383,25 @@ def _arms(table: files.Table, called: str) -> Arms:
 def _arm_problem(given: dict[str, Any], row: int, first: str | None) -> tuple[str, str]:
     """What is wrong with a row of an arms file; ``first``: where its label stands already."""
     arm = given["arm"][row]
-    if cells.label_of(arm) is None:
-        return cells.problem("arm", arm)
+    if parsing.label_of(arm) is None:
+        return parsing.problem("arm", arm)
     if first is not None:
-        return f"arm {cells.shown(arm)} stands in {first} too", "give each arm one row"
+        return f"arm {parsing.shown(arm)} stands in {first} too", "give each arm one row"
     for feature, column in given.items():
-        if feature != "arm" and not np.abs(cells.real(column[row : row + 1])[0]) <= errors.LARGEST:
-            return cells.problem("feature", column[row], called=f"feature {cells.shown(feature)}")
-    return f"all features of arm {cells.shown(arm)} are zero", NO_ZERO
+        if (
+            feature != "arm"
+            and not np.abs(parsing.real(column[row : row + 1])[0]) <= errors.LARGEST
+        ):
+            return parsing.problem(
+                "feature", column[row], called=f"feature {parsing.shown(feature)}"
+            )
+    return f"all features of arm {parsing.shown(arm)} are zero", NO_ZERO
 
 
-def _check_columns(table: files.Table, required: tuple[str, ...]) -> None:
+def _check_columns(table: tables.Table, required: tuple[str, ...]) -> None:
     twice = [column for column in table.columns if table.columns.count(column) > 1]
     if twice:
-        problem = f"has two columns {cells.shown(twice[0])}"
+        problem = f"has two columns {parsing.shown(twice[0])}"
         raise errors.InvalidInput(table.name, problem, "give each once")
     lacking = [repr(column) for column in required if column not in table.columns]
     if lacking:

@@ -6,8 +6,8 @@ import numpy as np
 import scipy
 
 from driftbandit.arrays import Array, namespace, normal_cdf
-from driftbandit.envelope import gain, reign
-from driftbandit.theory.normal import unit_length
+from driftbandit.gaussian.envelope import gain, reign
+from driftbandit.gaussian.normal import unit_length
 
 __all__ = ["expected_highest", "probabilities", "radial_gain"]
 

@@ -1,0 +1,1 @@
+"""Expected maxima of Gaussian lines, and mean lengths of Gaussian vectors."""
