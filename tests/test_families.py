@@ -280,3 +280,12 @@ def test_redraws_are_counted_one_by_one(monkeypatch):
     assert model.process_cov.tolist() == [[1, 1], [1, 2]]
     assert model.reward_std == 3
     assert rows.tolist() == [[7, 0], [1, 2], [0, 5]]
+
+
+def test_the_names_of_version_0_1_still_work():
+    (model, arms), (same, rows) = (
+        families.sample("gaussian", **size)[0]
+        for size in ({"n_states": 3, "n_arms": 5}, {"states": 3, "arms": 5})
+    )
+    assert model == same
+    assert np.array_equal(arms, rows)

@@ -69,6 +69,9 @@ def sample(
     first: int = 0,
     radius: float = SPECTRAL_RADIUS,
     noise_scale: float = 1.0,
+    *,
+    states: int | None = None,
+    arms: int | None = None,
 ) -> Systems:
     """Draw random systems of one of Table I's families (P20).
 
@@ -85,6 +88,8 @@ def sample(
         first: number of the first system.
         radius: ρ(Γ), between 0 and 1; the table's is 0.9.
         noise_scale: σ in units of |r|; the table's is 1.
+        states: the name of ``n_states`` in version 0.1, which still works.
+        arms: likewise of ``n_arms``.
 
     Example:
         >>> model, arms = sample("gaussian", n_states=3, n_arms=5)[0]
@@ -93,8 +98,8 @@ def sample(
     """
     family = errors.closest(family, "family", FAMILIES)
     systems = errors.whole_number(systems, "systems", low=1)
-    n_states = errors.whole_number(n_states, "n_states", low=1)
-    n_arms = errors.whole_number(n_arms, "n_arms", low=1)
+    n_states = errors.whole_number(n_states if states is None else states, "n_states", low=1)
+    n_arms = errors.whole_number(n_arms if arms is None else arms, "n_arms", low=1)
     seed = errors.whole_number(seed, "seed", low=0)
     first = errors.whole_number(first, "first", low=0)
     radius = errors.number(radius, "radius", low=0, high=1, strict=True)
