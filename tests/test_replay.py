@@ -157,6 +157,17 @@ def test_empty_rounds_cost_nothing_and_change_nothing(logged):
     assert shares[0] == pytest.approx(shares[1], rel=1e-9)
 
 
+def test_all_policies_can_be_replayed_and_the_registry_says_which_filter():
+    """Lookahead, rollout, thompson and IDS filter as well: none is "the best without a filter"."""
+    log = {"round": range(60), "arm": [0, 1, 2] * 20, "reward": [1.0, 2.0, 3.0] * 20}
+    result = replay(log, "all", **FAST | {"runs": 1})
+    assert set(result.played) == set(db.policies.available()) - {"kalman_oracle", "random"}
+    wide = np.random.default_rng(0).normal([0.0, 1.0], size=(40, 2))
+    result = replay(wide, ["lookahead", "thompson", "ucb"], **FAST)
+    assert result.baseline == "ucb"
+    assert replay(wide, ["lookahead", "thompson"], **FAST).baseline == "random"
+
+
 def test_unix_seconds_as_rounds():
     """Three hundred rewards over years of seconds: every policy plays them."""
     rng = np.random.default_rng(1)

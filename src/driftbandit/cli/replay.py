@@ -78,10 +78,10 @@ def command(
     policies: Annotated[
         str,
         typer.Option(
-            help="Comma-separated names, parameters in parentheses, as in kalman_ucb(width=2); or "
-            "all."
+            help="Comma-separated names, parameters in parentheses, as in kalman_ucb(width=2). "
+            "default: nine quick ones. all: every policy that can be replayed."
         ),
-    ] = "all",
+    ] = "default",
     train: Annotated[
         float, typer.Option(help="Share of the rounds, the first ones, to learn the model from.")
     ] = 0.5,
@@ -131,7 +131,7 @@ def command(
     interrupt.keeps("Nothing was kept. Run the same command again, or name fewer --policies.")
     if plot is not None:
         check_file("--plot", plot, *PICTURES)
-    chosen = None if policies.strip() == "all" else split_policies(policies)
+    chosen = _chosen(policies.strip())
     columns = named(
         round=round_column, arm=arm_column, reward=reward_column, sequence=sequence_column
     )
@@ -166,6 +166,13 @@ def command(
         pictures.save(result, plot)
         saved = f"Plot saved to [bold]{escape(errors.printable(str(plot)))}[/]"
         Console(stderr=as_json).print(saved, soft_wrap=True)
+
+
+def _chosen(policies: str) -> Any:
+    """What the option names; None: those that `replay` plays by default."""
+    if policies == "default":
+        return None
+    return policies if policies == "all" else split_policies(policies)
 
 
 def _stages(bars: Progress) -> Callable[[str, float, int], None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from driftbandit import errors
 from driftbandit.policies import (
@@ -38,58 +38,57 @@ from driftbandit.policies.optimistic import optimistic
 from driftbandit.policies.outline import Outline
 
 __all__ = [
+    "REGISTRY",
     "TITLES",
+    "Entry",
     "Noise",
     "Outline",
     "Policy",
     "Problem",
     "available",
     "default",
+    "filters",
     "make",
     "optimistic",
 ]
 
-_MODULES: dict[str, ModuleType] = {
-    "lookahead": lookahead,
-    "idea": idea,
-    "kode": kode,
-    "kalman_ucb": kalman_ucb,
-    "rollout": rollout,
-    "thompson": thompson,
-    "information_directed": information_directed,
-    "kalman_oracle": kalman_oracle,
-    "ucb": ucb,
-    "sliding_window_ucb": sliding_window_ucb,
-    "discounted_ucb": discounted_ucb,
-    "rexp3": rexp3,
-    "oful": oful,
-    "discounted_linucb": discounted_linucb,
-    "sliding_window_linucb": sliding_window_linucb,
-    "weighted_linucb": weighted_linucb,
-    "restarted_linucb": restarted_linucb,
-    "random": random,
-}
 
-TITLES = {
-    "idea": "IDEA",
-    "kode": "KODE",
-    "kalman_ucb": "Kalman-UCB",
-    "kalman_oracle": "Kalman Oracle",
-    "oful": "OFUL",
-    "random": "Random",
-    "rexp3": "Rexp3",
-    "sliding_window_ucb": "SW-UCB",
-    "ucb": "UCB",
-    "discounted_ucb": "D-UCB",
-    "discounted_linucb": "D-LinUCB",
-    "sliding_window_linucb": "SW-LinUCB",
-    "weighted_linucb": "LB-WeightUCB",
-    "restarted_linucb": "RestartUCB",
-    "lookahead": "Lookahead",
-    "rollout": "Rollout",
-    "thompson": "Thompson",
-    "information_directed": "IDS",
+class Entry(NamedTuple):
+    """What is said of a policy in one place; every other list of policies is made from these."""
+
+    module: ModuleType
+    """Its ``policy`` function builds it."""
+    title: str
+    """As the papers write it."""
+    filters: bool
+    """Whether it knows the model and runs a Kalman filter."""
+    default: bool = True
+    """Whether it plays where none are named."""
+
+
+REGISTRY: dict[str, Entry] = {
+    "lookahead": Entry(lookahead, "Lookahead", filters=True),
+    "idea": Entry(idea, "IDEA", filters=True),
+    "kode": Entry(kode, "KODE", filters=True),
+    "kalman_ucb": Entry(kalman_ucb, "Kalman-UCB", filters=True),
+    "rollout": Entry(rollout, "Rollout", filters=True, default=False),  # slower than all others
+    "thompson": Entry(thompson, "Thompson", filters=True),
+    "information_directed": Entry(information_directed, "IDS", filters=True),
+    "kalman_oracle": Entry(kalman_oracle, "Kalman Oracle", filters=True),
+    "ucb": Entry(ucb, "UCB", filters=False),
+    "sliding_window_ucb": Entry(sliding_window_ucb, "SW-UCB", filters=False),
+    "discounted_ucb": Entry(discounted_ucb, "D-UCB", filters=False),
+    "rexp3": Entry(rexp3, "Rexp3", filters=False),
+    "oful": Entry(oful, "OFUL", filters=False),
+    "discounted_linucb": Entry(discounted_linucb, "D-LinUCB", filters=False),
+    "sliding_window_linucb": Entry(sliding_window_linucb, "SW-LinUCB", filters=False),
+    "weighted_linucb": Entry(weighted_linucb, "LB-WeightUCB", filters=False),
+    "restarted_linucb": Entry(restarted_linucb, "RestartUCB", filters=False),
+    "random": Entry(random, "Random", filters=False),
 }
+"""In the order of tables."""
+
+TITLES = {name: entry.title for name, entry in REGISTRY.items()}
 """Policies as the papers write them."""
 
 _SUGGESTED = {
@@ -105,17 +104,28 @@ _SUGGESTED = {
 
 def available() -> tuple[str, ...]:
     """Names of all registered policies, in the order of tables."""
-    return tuple(_MODULES)
+    return tuple(REGISTRY)
 
 
 def default() -> tuple[str, ...]:
-    """Those played where none are named: all but rollout, which takes longer than all together.
+    """Names of the policies that play by default: all but rollout, the slowest by far.
 
     Example:
         >>> set(available()) - set(default())
         {'rollout'}
     """
-    return tuple(name for name in _MODULES if name != "rollout")
+    return tuple(name for name, entry in REGISTRY.items() if entry.default)
+
+
+def filters(label: str) -> bool:
+    """Whether a registered policy, with or without parameters, runs a Kalman filter.
+
+    Example:
+        >>> filters("kalman_ucb(width=2)"), filters("ucb"), filters("yours")
+        (True, False, False)
+    """
+    entry = REGISTRY.get(label.partition("(")[0])
+    return entry is not None and entry.filters
 
 
 def make(policy: str | Policy, **parameters: Any) -> Policy:
@@ -149,7 +159,7 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
         if key in parameters:
             raise errors.InvalidInput("policy", f"{key!r} is twice in {policy!r}", "give it once")
         parameters[key] = _number(text, f"{name}({key}=…)")
-    build = _MODULES[name].policy
+    build = REGISTRY[name].module.policy
     valid = list(inspect.signature(build).parameters)
     for key in parameters:
         errors.closest(key, f"{name}({key}=…)", valid)
@@ -165,9 +175,9 @@ def _known(text: str) -> str:
     """The registered name of what a user wrote."""
     titles = {_plain(title): name for name, title in TITLES.items()}
     plain = _plain(text)
-    if plain in _MODULES or plain in titles:
+    if plain in REGISTRY or plain in titles:
         return titles.get(plain, plain)
-    raise errors.unknown(text, "policy", sorted(_MODULES), _SUGGESTED.get(plain, plain))
+    raise errors.unknown(text, "policy", sorted(REGISTRY), _SUGGESTED.get(plain, plain))
 
 
 def _number(text: str, argument: str) -> float | int:

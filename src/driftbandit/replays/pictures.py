@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from driftbandit import plots
 from driftbandit.io.atomic import write_whole
-from driftbandit.policies import TITLES, available
-from driftbandit.replays.result import KALMAN, Replay
+from driftbandit.policies import TITLES, available, filters
+from driftbandit.replays.result import Replay
 from driftbandit.system import label as named
 
 __all__ = ["draw", "gains", "save"]
@@ -110,7 +110,7 @@ def _style(label: str, played: list[str]) -> dict[str, Any]:
     again = names[: played.index(label)].count(name)
     return {
         "color": COLORS[known.index(name) % len(COLORS)],
-        "lw": 2.0 if name in KALMAN else 1.1,
+        "lw": 2.0 if filters(name) else 1.1,
         "ls": (0, (5, again)) if again else "-",
     }
 

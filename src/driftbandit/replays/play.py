@@ -12,7 +12,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.agent import Agent
 from driftbandit.identify.fitting import Fit, fit
-from driftbandit.policies import Policy
+from driftbandit.policies import Policy, available, make
 from driftbandit.replays import yardsticks
 from driftbandit.replays.datasets import DATASETS, load
 from driftbandit.replays.offset_units import measured
@@ -68,7 +68,8 @@ def replay(
 
     Args:
         data: "french" or "flights", or anything `as_table` takes: a path, a log, a T × k table.
-        policies: names or `Policy` objects; None: `POLICIES`.
+        policies: names or `Policy` objects; None: `POLICIES`, nine quick ones; "all": every
+            policy that can be replayed.
         features: k × d, what is known of each arm; None: what arms read is learned too.
         train: share of the rounds with data that is the training part, the first ones.
         n_states: of the model; None: as `identify.fit` chooses.
@@ -167,7 +168,10 @@ def _loaded(data: Any) -> Any:
 
 def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]]:
     """The policies to play, and who is left out why."""
-    chosen = checked_policies(POLICIES if policies is None else policies)
+    given = policies
+    if policies == "all":
+        given = [name for name in available() if not make(name).full_information]
+    chosen = checked_policies(POLICIES if policies is None else given)
     notes: list[str] = []
     if chosen.pop("random", None) is not None and not chosen:
         raise errors.InvalidInput("policies", "is random alone", "name another: its row is there")
@@ -182,7 +186,7 @@ def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]
             remedy = "leave it out: the row full_information is there"
             raise errors.InvalidInput("policies", problem, remedy)
         if part and policy.scores is None and not policy.reads_features:
-            if policies is not None:
+            if policies is not None and policies != "all":
                 problem = f"{label} cannot choose from a part of the arms, which some rounds offer"
                 raise errors.InvalidInput("policies", problem, "leave it out")
             del chosen[label]

@@ -9,15 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit import errors, statistics
+from driftbandit import errors, policies, statistics
 from driftbandit.identify.fitting import Fit
 from driftbandit.replays.yardsticks import Predictability, Yardstick
 from driftbandit.system import Name
 
-__all__ = ["KALMAN", "Played", "Replay", "Row"]
-
-KALMAN = ("idea", "kode", "kalman_ucb", "kalman_oracle")
-"""Policies with a Kalman filter; the others are their rivals."""
+__all__ = ["Played", "Replay", "Row"]
 
 
 class Played(NamedTuple):
@@ -109,7 +106,7 @@ class Replay:
             return "logging"
         if self.compared is not None:
             return self.compared
-        rivals = [label for label in self.played if label.split("(")[0] not in KALMAN]
+        rivals = [label for label in self.played if not policies.filters(label)]
         return max(rivals, key=self.mean) if rivals else "random"
 
     def rows(self, *, confidence: float = 0.95) -> list[Row]:
