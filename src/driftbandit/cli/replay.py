@@ -79,7 +79,8 @@ def command(
         str,
         typer.Option(
             help="Comma-separated names, parameters in parentheses, as in kalman_ucb(width=2). "
-            "default: nine quick ones. all: every policy that can be replayed."
+            "all: every policy that can be replayed.",
+            show_default="the nine quick ones",
         ),
     ] = "default",
     train: Annotated[
@@ -121,8 +122,8 @@ def command(
 
     A round with several rows shows what every arm on offer paid, so every choice is paid. Where
     each round has one row, the file is a log of what somebody else chose: a choice then counts
-    only in the rounds in which it is the logged one, which is fair if the log chose uniformly at
-    random, and not else.
+    only in the rounds in which it is the logged one, which is fair only if the log chose
+    uniformly at random.
 
     Beside the policies stand yardsticks: the best arm in hindsight, the best arm of the training
     part, random play, the best arm of every round, and a filter that is told all rewards. Intervals

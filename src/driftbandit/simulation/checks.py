@@ -121,12 +121,12 @@ def checked_beliefs(
     if assumed is None:
         return systems
     try:
-        return _believed(assumed, systems, warmup, sphere)
+        return _assumed(assumed, systems, warmup, sphere)
     except errors.InvalidInput as error:
         raise error.of("assumed") from None
 
 
-def _believed(assumed: Any, systems: list[Pair], warmup: int, sphere: bool) -> list[Pair]:
+def _assumed(assumed: Any, systems: list[Pair], warmup: int, sphere: bool) -> list[Pair]:
     if not isinstance(assumed, Iterable) or isinstance(assumed, str | dict):
         raise errors.InvalidInput(
             "assumed", f"has type {type(assumed).__name__}", "give a sequence of (LGDS, arms)"
@@ -140,12 +140,12 @@ def _believed(assumed: Any, systems: list[Pair], warmup: int, sphere: bool) -> l
     if round_ != sphere:
         names = {True: "the sphere", False: "a list"}
         problem = f"has {names[round_]} for arms, the systems {names[sphere]}"
-        raise errors.InvalidInput("assumed", problem, f"believe in {names[sphere]} too")
+        raise errors.InvalidInput("assumed", problem, f"assume {names[sphere]} too")
     if learned[0][1].shape != systems[0][1].shape:
         raise errors.InvalidInput(
             "assumed",
             f"has arms of shape {learned[0][1].shape}, the systems {systems[0][1].shape}",
-            "believe in as many states and arms as there are",
+            "assume as many states and arms as there are",
         )
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in learned]
 
