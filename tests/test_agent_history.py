@@ -262,9 +262,13 @@ def test_a_policy_that_fails_on_a_log_has_learned_nothing():
     def picky(belief, problem, arm, reward):
         if reward > 5:
             raise RuntimeError("too much")
-        return plain.observe(belief, problem, arm, reward)
+        return plain.agent.observe(belief, problem, arm, reward)
 
-    agent = Agent(SYSTEM, policy=dataclasses.replace(plain, name="picky", observe=picky), window=3)
+    agent = Agent(
+        SYSTEM,
+        policy=dataclasses.replace(plain, name="picky", agent=plain.agent._replace(observe=picky)),
+        window=3,
+    )
     asked(agent, *history(10))
     before, state = agent.to_json(), agent.state
     with pytest.raises(RuntimeError, match="too much"):

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.actions import action_set
 from driftbandit.agent import changes, history, learning, refitting, scoring, stored, unit_vectors
 from driftbandit.agent.arm_names import ArmNames
 from driftbandit.agent.choosing import Choice, Chosen, by_columns
@@ -24,7 +25,6 @@ from driftbandit.agent.decision import Decision, Score, Told
 from driftbandit.agent.refitting import Refit
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import Policy, make
-from driftbandit.sphere import offer as sphere
 from driftbandit.system import Name, System
 
 __all__ = ["Agent"]
@@ -87,14 +87,11 @@ class Agent(Core):
         if not isinstance(screen, bool):
             raise errors.InvalidInput("screen", f"is {screen!r}", "give True or False")
         self.screen = screen
-        self.on_sphere = sphere.is_sphere(arms)
-        """Whether every unit vector is an arm."""
-        if self.on_sphere:
-            unit_vectors.check(self.policy, model, refit)
-            if names is not None:
-                problem = "were given, and the arms are the sphere"
-                raise errors.InvalidInput("names", problem, "leave them out")
-            arms = sphere.coordinates(model)
+        self.actions = action_set(arms)
+        """What can be played: a list of arms, or the sphere."""
+        if not self.actions.listed:
+            unit_vectors.check(self.policy, model, refit, names)
+            arms = self.actions.rows(arms, model)
         knows = model is not None
         if model is None:
             refit = refit or Refit()
@@ -106,7 +103,7 @@ class Agent(Core):
             name = "refit" if knows else "model"
             raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
         arms = by_columns(checked_arms(arms, model))
-        self.policy.check_count(len(arms))
+        self.policy.check_plays(self.actions, len(arms))
         self._names = ArmNames(names, len(arms))
         self.refit_options = refit
         self.memory = memory
@@ -130,7 +127,7 @@ class Agent(Core):
 
     def __repr__(self) -> str:
         with self._lock:
-            arms = "the sphere" if self.on_sphere else f"{len(self._names)} arms"
+            arms = self.actions.describe(len(self._names))
             waiting = sum(entry.reward is None for entry in self._ledger)
             return f"Agent({self.policy.label}, {arms}, round {self.round}, {waiting} open)"
 
@@ -146,7 +143,7 @@ class Agent(Core):
         """
         with self._lock:
             now, offer, state, chosen = self._asked(arms, round, self._choose)
-            if self.on_sphere:
+            if not self.actions.listed:
                 vector, figures = chosen
                 return self._decide(now, state, 0, vector, vector, figures)
             name, row = self._called(offer, chosen)
@@ -178,9 +175,8 @@ class Agent(Core):
         if not isinstance(distinct, bool):
             raise errors.InvalidInput("distinct", f"is {distinct!r}", "give True or False")
         with self._lock:
-            if self.on_sphere:
-                problem = "is for a list of arms, and the agent plays on the sphere"
-                raise errors.InvalidInput("ask_many", problem, "ask for one decision at a time")
+            remedy = "ask for one decision at a time"
+            self.actions.check_listed("ask_many", "is for a list of arms", remedy)
             scoring.check_several(self.policy, self._offer(arms), count, distinct)
 
             def noise(number: int, n_arms: int) -> Any:
@@ -210,9 +206,7 @@ class Agent(Core):
             Score(arm='a', mean=0.0, bonus=0.42..., uncertainty=1.0)
         """
         with self._lock:
-            if self.on_sphere:
-                problem = "are of a list of arms, and the agent plays on the sphere"
-                raise errors.InvalidInput("scores", problem, "ask for a decision")
+            self.actions.check_listed("scores", "are of a list of arms", "ask for a decision")
             offer = self._offer(arms)
             if offer.new:
                 names = list(range(len(offer.arms)) if offer.labels is None else offer.labels)

@@ -15,7 +15,6 @@ from driftbandit.agent.ledger import Entry, refolded
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import Problem
-from driftbandit.sphere import offer as sphere
 from driftbandit.system import Name, System
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def add_arm(agent: Core, name: Name, features: Any) -> None:
     """See `Agent.add_arm`. The caller holds the lock."""
     _check_list(agent, "added")
     names = ArmNames([*agent._names.all, name], len(agent._names) + 1)
-    agent.policy.check_count(len(names))
+    agent.policy.check_plays(agent.actions, len(names))
     model, arms = agent.problem.model, agent.problem.arms
     removed = tuple(gone for gone in agent._removed if str(gone) != str(name))
     if features is not None:
@@ -132,7 +131,7 @@ def remove_arm(agent: Core, name: Name) -> None:
     """See `Agent.remove_arm`. The caller holds the lock."""
     _check_list(agent, "removed")
     gone = agent._names.row(name)
-    if not agent.policy.reads_features:
+    if not agent.policy.agent.reads_features:
         problem = f"cannot be removed: {agent.policy.name} keeps a score for each of its arms"
         raise errors.InvalidInput("arm", problem, "leave it out of ask(arms=[…])")
     if len(agent._names) == 1:
@@ -161,8 +160,8 @@ def replace_model(agent: Core, system: LGDS | System) -> None:
     else:
         check_model(system)
         names = agent._names
-        if agent.on_sphere:
-            arms = sphere.coordinates(system)
+        if not agent.actions.listed:
+            arms = agent.actions.rows(None, system)
             names = ArmNames(None, len(arms))
         else:
             arms = checked_arms(agent.features, system)
@@ -175,9 +174,7 @@ def replace_model(agent: Core, system: LGDS | System) -> None:
 def _replace_system(agent: Core, system: System) -> None:
     """Go on with the system's arms but for those that were removed, by name."""
     every = ArmNames(system.names, len(system.arms))
-    if agent.on_sphere:
-        problem = "has arms, and the agent plays on the sphere"
-        raise errors.InvalidInput("system", problem, "give its model alone")
+    agent.actions.check_listed("system", "has arms", "give its model alone")
     lost = [name for name in agent._names.all if name not in every]
     others = len(every) > len(agent._names) and agent._fixed
     if agent.policy.full_information:
@@ -189,7 +186,7 @@ def _replace_system(agent: Core, system: System) -> None:
     if agent._removed:
         left = [row for row, name in enumerate(every.all) if name not in agent._removed]
         names, arms = ArmNames([every[row] for row in left], len(left)), arms[left]
-    agent.policy.check_count(len(names))
+    agent.policy.check_plays(agent.actions, len(names))
 
     def foreign(entry: Entry) -> bool:
         return entry.row is not None and not (entry.removed and entry.arm in every)
@@ -242,7 +239,7 @@ def _features(agent: Core, system: System, rows: np.ndarray) -> np.ndarray:
 
 def _check_list(agent: Core, what: str) -> None:
     reason = None
-    if agent.on_sphere:
+    if not agent.actions.listed:
         reason = "the agent plays on the sphere"
     elif agent.policy.full_information:
         reason = f"{agent.policy.name} sees the rewards of all arms"

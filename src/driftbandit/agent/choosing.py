@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.actions import FINITE
 from driftbandit.agent.arm_names import ArmNames
 from driftbandit.agent.screening import Screen
 from driftbandit.kalman import Belief
@@ -86,7 +87,7 @@ class Choice(NamedTuple):
             given = names.rows(arms)  # not those of the array, whose numbers may have become text
         elif given.min() < 0 or given.max() >= k:
             raise errors.InvalidInput("arms", f"holds {_outside(given, k)}", names.remedy())
-        if policy.full_information or not (policy.scores or policy.reads_features):
+        if policy.full_information or not (policy.scores or policy.agent.reads_features):
             problem_ = f"are a part, and {policy.name} chooses among all of its arms"
             raise errors.InvalidInput("arms", problem_, "choose a policy with scores")
         return cls(problem.arms[given], given)
@@ -106,10 +107,10 @@ def new_arms(
     arms: Any, policy: Policy, problem: Problem, fixed: bool, argument: str = "arms"
 ) -> np.ndarray:
     """Rows of arms that are none of the agent's own, if the policy can play such."""
-    if not policy.reads_features:
+    if not policy.agent.reads_features:
         problem_ = f"are new, and {policy.name} keeps a score for each of its own arms"
         raise errors.InvalidInput(argument, problem_, "choose a policy that reads features")
-    policy.check_count(len(arms))
+    policy.check_plays(FINITE, len(arms))
     if fixed:
         problem_ = "are new, and what they pay beside their features is not known"
         raise errors.InvalidInput(argument, problem_, "refit without offsets")
@@ -129,7 +130,9 @@ class Chosen(NamedTuple):
 
 def screen_of(policy: Policy, arms: np.ndarray) -> Screen | None:
     """A screen of the arms, where the policy can be screened and they are many enough."""
-    return Screen(arms) if policy.outline is not None and len(arms) >= SCREENED else None
+    return (
+        Screen(arms) if policy.actions.length_ratio is not None and len(arms) >= SCREENED else None
+    )
 
 
 def choose(
@@ -165,14 +168,14 @@ def _highest(
 ) -> tuple[int, float, float]:
     """The first of the highest scores."""
     assert policy.scores is not None
-    if not policy.reads_features or (policy.compares and offer.places is not None):
+    if not policy.agent.reads_features or (policy.actions.compares and offer.places is not None):
         expected, bonuses = policy.scores(state, problem)
         if offer.places is not None:
             expected, bonuses = expected[offer.places], bonuses[offer.places]
         return _first(expected, bonuses)
     if offer.arms is not problem.arms:
         problem = problem._replace(arms=offer.arms)
-    if len(offer.arms) <= BLOCK or policy.compares:
+    if len(offer.arms) <= BLOCK or policy.actions.compares:
         return _first(*policy.scores(state, problem))
     blocks = None if screen is None else screen.blocks(policy, problem, state, BLOCK)
     begins = range(0, len(offer.arms), BLOCK) if blocks is None else blocks

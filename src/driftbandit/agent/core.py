@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.actions import SPHERE, ActionSet
 from driftbandit.agent import history, learning, unit_vectors
 from driftbandit.agent.arm_names import ArmNames
 from driftbandit.agent.choosing import Choice, Chosen, choose, new_arms, screen_of
@@ -83,7 +84,7 @@ class Core:
     seed: int
     window: int
     memory: int
-    on_sphere: bool
+    actions: ActionSet
     screen: bool
     refit_options: Refit | None
 
@@ -177,16 +178,15 @@ class Core:
     def _choose(self, offer: Choice, state: Any) -> Any:
         """One arm; on the sphere a vector and its figures."""
         noise = self._noise(len(offer.arms))
-        if self.on_sphere:
+        if not self.actions.listed:
             return unit_vectors.choose(self.policy, self.problem, state, noise)
         return choose(self.policy, self.problem, state, offer, noise, self._screen_of(offer))
 
     def _offer(self, arms: Any) -> Choice:
         if arms is None:
             return Choice(self.problem.arms)
-        if self.on_sphere:
-            problem = f"is {errors.printable(repr(arms)[:60])}, and the agent plays on the sphere"
-            raise errors.InvalidInput("arms", problem, "ask without arms")
+        shown = f"is {errors.printable(repr(arms)[:60])}"
+        self.actions.check_listed("arms", shown, "ask without arms")
         return Choice.of(arms, self._names, self.policy, self.problem, self._fixed)
 
     @property
@@ -214,7 +214,7 @@ class Core:
         self, now: int, state: Any, arm: int, name: Any, row: np.ndarray | None, figures: Any
     ) -> Decision:
         """Note a decision."""
-        new = row is not None and not self.on_sphere
+        new = row is not None and self.actions.listed
         self._ledger.add(Entry(self._decided, now, name if new else arm, row), state)
         self._decided += 1
         self._now, self.round = now, now + 1
@@ -223,7 +223,7 @@ class Core:
     def _noise(self, n_arms: int, number: int | None = None) -> Any:
         """The random numbers of a decision: they do not depend on what was drawn before it."""
         number = self._decided if number is None else number
-        noise = unit_vectors.noise_of(self.policy) if self.on_sphere else self.policy.noise
+        noise = self.actions.noise(self.policy)
         if noise is None:
             return None
         rng = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, 0, 0, number]))
@@ -253,14 +253,14 @@ class Core:
         ):
             name = entry.arm if entry.row is not None else self._names[entry.arm]
             problem = f"{id_} is arm {name} in round {entry.round}, not {decision!r}"
-            if self.on_sphere:
+            if not self.actions.listed:
                 shown = " ".join(repr(decision).split())
                 problem = f"{id_} is another vector or round than {shown}"
             raise errors.InvalidInput("decision", problem, remedy)
         return entry
 
     def _is_arm(self, arm: Any, entry: Entry) -> bool:
-        if self.on_sphere:
+        if not self.actions.listed:
             return np.array_equal(arm, entry.row)  # type: ignore[arg-type]
         return bool(arm == (self._names[entry.arm] if entry.row is None else entry.arm))
 
@@ -270,11 +270,10 @@ class Core:
         """A play that somebody else chose, checked."""
         round = _whole_round(round)
         row = None
-        if self.on_sphere and features is not None:
-            problem = "were given, and the agent plays on the sphere"
-            raise errors.InvalidInput("features", problem, "give the vector as arm")
-        if self.on_sphere:
-            row, arm = unit_vectors.checked(arm, self.problem.model.n_states), 0
+        if features is not None:
+            self.actions.check_listed("features", "were given", "give the vector as arm")
+        if not self.actions.listed:
+            row, arm = SPHERE.checked_vector(arm, self.problem.model.n_states), 0
         elif features is not None:
             (arm,) = checked_names([arm], 1, "arm")
             row = errors.matrix(features, "features", shape=(self.problem.model.n_states,))

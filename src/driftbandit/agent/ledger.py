@@ -58,7 +58,7 @@ def fold(policy: Policy, problem: Problem, state: Any, entry: Entry) -> Any:
     """The state after the entry's reward, in the same round."""
     if entry.reward is None:
         return state
-    learn = policy.observe or policy.update
+    learn = policy.agent.observe or policy.update
     if entry.row is None or policy.full_information:
         return learn(state, problem, entry.arm, entry.reward)
     return learn(state, problem._replace(arms=entry.row[None, :]), 0, entry.reward)
@@ -99,9 +99,9 @@ class Ledger:
 
     def waited(self, state: Any, rounds: int) -> Any:
         """The state after so many rounds in which nothing is learned."""
-        if rounds == 0 or self.policy.advance is None:
+        if rounds == 0 or self.policy.agent.advance is None:
             return state
-        return self.policy.advance(state, self.problem, rounds)
+        return self.policy.agent.advance(state, self.problem, rounds)
 
     def at(self, round: int) -> Any:
         """The state in a round that is not before the newest decision's."""
@@ -227,8 +227,8 @@ def refolded(
 ) -> tuple[Any, int]:
     """The state after all entries, and its round, from a state in a round before them."""
     for entry in entries:
-        if entry.round != round and policy.advance is not None:
-            state = policy.advance(state, problem, entry.round - round)
+        if entry.round != round and policy.agent.advance is not None:
+            state = policy.agent.advance(state, problem, entry.round - round)
         state = fold(policy, problem, state, entry)
         round = entry.round
     return state, round

@@ -25,7 +25,9 @@ def table(
     """What the policy thinks of every arm on offer."""
     means = bonuses = uncertainties = None
     if policy.scores is not None:
-        own = not policy.reads_features or (policy.compares and offer.places is not None)
+        own = not policy.agent.reads_features or (
+            policy.actions.compares and offer.places is not None
+        )
         means, bonuses = policy.scores(state, problem if own else problem._replace(arms=offer.arms))
         if own and offer.places is not None:
             means, bonuses = means[offer.places], bonuses[offer.places]
@@ -86,7 +88,7 @@ def check_several(policy: Policy, offer: Choice, count: int, distinct: bool) -> 
     if distinct and count > arms:
         problem = f"is {count}, and {arms} different arms are on offer"
         raise errors.InvalidInput("count", problem, f"give at most {arms}, or distinct=False")
-    if policy.full_information or not (policy.scores or policy.reads_features):
+    if policy.full_information or not (policy.scores or policy.agent.reads_features):
         problem = f"is {policy.name}, which chooses among all of its arms"
         raise errors.InvalidInput("policy", problem, "ask for one decision at a time")
 

@@ -8,7 +8,7 @@ arms in single precision, with one such product, and knows by how much it may be
 An arm whose rough + doubt is below another's rough − doubt is not the best. Few arms remain. They
 alone are scored by the policy itself, so the decision is the one that scoring all arms gives.
 
-**One product.** The policy's `Outline` has F and M. With Mᵀ M = V Λ Vᵀ and y = (F V)ᵀ a,
+**One product.** The policy's `LengthRatio` has F and M. With Mᵀ M = V Λ Vᵀ and y = (F V)ᵀ a,
 
     rough(a) = ⟨a, ẑ⟩ + √(Σ λ_i y_i²) / q,    q = √(Σ y_i² + σ²), or q = 1 where nothing is divided.
 
@@ -47,8 +47,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.arrays import TIED, dots
-from driftbandit.policies import Policy, Problem
-from driftbandit.policies.outline import Outline
+from driftbandit.policies import LengthRatio, Policy, Problem
 
 __all__ = ["Screen"]
 
@@ -116,10 +115,10 @@ class Screen:
 
     def remaining(self, policy: Policy, problem: Problem, state: Any) -> np.ndarray | None:
         """The arms among which the first of the highest scores is; None: nothing can be said."""
-        assert policy.outline is not None
+        assert policy.actions.length_ratio is not None
         assert policy.scores is not None
         try:
-            scaled = _scaled(*policy.outline(state, problem), self.unit)
+            scaled = _scaled(*policy.actions.length_ratio(state, problem), self.unit)
         except np.linalg.LinAlgError:  # a belief that is not finite
             return None
         if scaled is None:
@@ -217,12 +216,12 @@ class _Scaled(NamedTuple):
     of_bonus: float
     """Doubt of the bonus, for ‖a‖ = q = 1."""
     of_size: float
-    """The same with `Outline.size` for √λ_max."""
+    """The same with `LengthRatio.size` for √λ_max."""
 
 
-def _scaled(mean: np.ndarray, outline: Outline, unit: float) -> _Scaled | None:
+def _scaled(mean: np.ndarray, ratio: LengthRatio, unit: float) -> _Scaled | None:
     """The score of arms in units of ``unit``; None where its doubts are not proven."""
-    factor, stretch, noise, size = outline
+    factor, stretch, noise, size = ratio
     values, turn = np.linalg.eigh(stretch.T @ stretch)
     most = math.sqrt(max(values[-1], 0.0))
     length = unit * float(np.linalg.norm(factor))

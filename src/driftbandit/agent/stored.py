@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.actions import SPHERE
 from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.core import LAST_ROUND
 from driftbandit.agent.ledger import Entry, Ledger, fold
@@ -27,7 +28,6 @@ from driftbandit.io import model_file
 from driftbandit.io.atomic import write_whole
 from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, Problem, make
-from driftbandit.sphere.offer import SPHERE
 from driftbandit.system import checked_names
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def written(agent: Agent) -> str:
         "window": agent.window,
         "memory": agent.memory,
         "screen": agent.screen,
-        "sphere": agent.on_sphere,
+        "sphere": agent.actions == SPHERE,
         "model": model_file.to_document(agent.problem.model, agent.problem.arms),
         "names": None if agent._names.plain else list(agent._names.all),
         "removed": list(agent._removed),
@@ -204,7 +204,7 @@ def _agent(cls: Any, stored: Mapping[str, Any], policy: str | Policy | None) -> 
     sphere = _boolean(stored, "sphere")
     agent: Agent = cls(
         None if options else model,
-        SPHERE if sphere else features if options else arms,
+        SPHERE.word if sphere else features if options else arms,
         _policy(stored, policy),
         names=stored["names"],
         rounds=stored["rounds"],
@@ -268,7 +268,7 @@ def _check_works(agent: Agent) -> None:
     if not all(np.isfinite(leaf).all() for leaf in _leaves(state)):
         raise errors.InvalidInput("state", "is not finite in the agent's round", REMEDY)
     reward: Any = np.zeros(len(agent.problem.arms)) if agent.policy.full_information else 0.0
-    row = agent.problem.arms[0] if agent.on_sphere else None
+    row = None if agent.actions.listed else agent.problem.arms[0]
     fold(agent.policy, agent.problem, state, Entry(None, 0, 0, row, reward))
 
 
@@ -312,7 +312,7 @@ def _entry(agent: Agent, stored: Any) -> Entry:
         errors.whole_number(id_, "id", low=0, high=LAST_ROUND)
     errors.whole_number(round_, "round", low=-LAST_ROUND, high=LAST_ROUND)
     if row is None:
-        if agent.on_sphere:
+        if not agent.actions.listed:
             raise errors.InvalidInput("row", "is missing, and the arms are the sphere", REMEDY)
         errors.whole_number(arm, "arm", low=0, high=len(agent.problem.arms) - 1)
     else:

@@ -8,50 +8,36 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.actions import SPHERE
 from driftbandit.kalman import Belief
-from driftbandit.policies import Noise, Policy, Problem
-from driftbandit.sphere import offer
+from driftbandit.policies import Policy, Problem
 
-__all__ = ["check", "checked", "choose", "noise_of"]
-
-LONGEST = 1e-6
-"""By how much a vector's length may miss one."""
+__all__ = ["check", "choose"]
 
 Figures = tuple[float | None, float | None, float | None]
 
 
-def check(policy: Policy, model: Any, refit: Any) -> None:
+def check(policy: Policy, model: Any, refit: Any, names: Any) -> None:
     """Refuse what an agent on the sphere cannot do."""
-    offer.check_able(policy)
+    policy.check_plays(SPHERE, 0)
     if model is None or refit is not None:
         name, problem = ("model", "is None") if model is None else ("refit", f"is {refit!r}")
         remedy = "give a model and no refit: models are learned with a list of arms"
         raise errors.InvalidInput(name, f"{problem}, and the arms are the sphere", remedy)
-
-
-def noise_of(policy: Policy) -> Noise | None:
-    """The random numbers that the policy asks for."""
-    return policy.sphere_noise or policy.noise
-
-
-def checked(vector: Any, n_states: int) -> np.ndarray:
-    """A unit vector that somebody else played, which cannot be written to."""
-    row = errors.matrix(vector, "arm", shape=(n_states,))
-    if not abs(row @ row - 1) <= 2 * LONGEST:
-        problem = f"has length {math.sqrt(row @ row):.6g}"
-        raise errors.InvalidInput("arm", problem, "give a vector of length one")
-    row.setflags(write=False)
-    return row
+    if names is not None:
+        problem = "were given, and the arms are the sphere"
+        raise errors.InvalidInput("names", problem, "leave them out")
 
 
 def choose(policy: Policy, problem: Problem, state: Any, noise: Any) -> tuple[np.ndarray, Figures]:
     """The vector to play, which cannot be written to, with expected reward and uncertainty."""
-    assert policy.on_sphere is not None
-    vector = np.array(policy.on_sphere(state, problem, noise), np.float64)
-    if vector.shape != (problem.model.n_states,) or not abs(vector @ vector - 1) <= 2 * LONGEST:
+    vector = np.array(SPHERE.choose(policy)(state, problem, noise), np.float64)
+    try:
+        vector = SPHERE.checked_vector(vector, problem.model.n_states)
+    except errors.InvalidInput:
         name, remedy = f"arm of policy {policy.name!r}", "give d numbers of length one"
-        raise errors.InvalidInput(name, f"is {' '.join(repr(vector).split())}", remedy)
-    vector.setflags(write=False)
+        shown = f"is {' '.join(repr(vector).split())}"
+        raise errors.InvalidInput(name, shown, remedy) from None
     if not isinstance(state, Belief):
         return vector, (None, None, None)
     uncertainty = math.sqrt(max(float(vector @ state.cov @ vector), 0.0))
