@@ -33,12 +33,12 @@ from typing import Any
 import numpy as np
 import scipy
 import scipy.optimize
+from driftbandit.sphere import ascent, objectives
+from driftbandit.sphere.frame import framed
 
 import driftbandit as db
 from driftbandit import sphere
 from driftbandit.machine import cores
-from driftbandit.sphere import ascent, objectives
-from driftbandit.sphere.frame import framed
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from sphere_cases import KINDS, case, scores_of

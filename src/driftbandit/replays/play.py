@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
+from driftbandit import policies as registry
 from driftbandit.agent import Agent
 from driftbandit.identify.fitting import Fit, fit
 from driftbandit.policies import Policy, available, make
@@ -19,7 +20,6 @@ from driftbandit.replays.offset_units import measured
 from driftbandit.replays.result import Played, Replay
 from driftbandit.replays.table import Table, as_table
 from driftbandit.replays.yardsticks import Predictability, Yardstick
-from driftbandit.simulation.checks import checked_policies
 
 __all__ = ["POLICIES", "replay"]
 
@@ -171,7 +171,7 @@ def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]
     given = policies
     if policies == "all":
         given = [name for name in available() if not make(name).full_information]
-    chosen = checked_policies(POLICIES if policies is None else given)
+    chosen = registry.chosen(POLICIES if policies is None else given)
     notes: list[str] = []
     if chosen.pop("random", None) is not None and not chosen:
         raise errors.InvalidInput("policies", "is random alone", "name another: its row is there")
