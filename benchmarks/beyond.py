@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from driftbandit.policies.filtering import filtering
 
 import driftbandit as db
 from driftbandit import kalman
@@ -30,6 +29,7 @@ from driftbandit.kalman import Belief
 from driftbandit.leaderboard.ranking import log_ratios, ratio_of_sums
 from driftbandit.policies import Policy, Problem, idea, lookahead, optimistic
 from driftbandit.policies.base import highest
+from driftbandit.policies.optimistic import filtering
 from driftbandit.simulation import Options
 
 POLICIES = ("lookahead", "kode", "rollout", "information_directed", "thompson", "kalman_ucb")
