@@ -111,8 +111,8 @@ def install() -> str:
     ]
     before = figures["before"]
     note = (
-        "\n*Measured in fresh environments by `python benchmarks/install.py`. Before the extras were"
-        f"\nintroduced, every install took {before['MB']} MB and `import driftbandit` took "
+        "\n*Measured in fresh environments by `python benchmarks/install.py`. Before the extras "
+        f"were\nintroduced, every install took {before['MB']} MB and `import driftbandit` took "
         f"{before['import CPU seconds']:.2f} s.*\n"
     )
     return table(["install", "includes", "size", "CPU time of `import driftbandit`"], rows) + note
