@@ -74,14 +74,14 @@ def speed() -> str:
             f"{gpu['idea rounds/s'] / cpu['idea rounds/s']:.0f} times faster than the CPU",
         ],
         [
-            "`Agent`, ask and tell, NumPy alone, 10⁶ times (`benchmarks/agent.py`)",
+            "`Agent`, ask and tell, NumPy only, 10⁶ times (`benchmarks/agent.py`)",
             f"{pair['ours median us']:.0f} µs (median)",
-            f"{over:.2f} times a bare textbook loop",
+            f"{over:.2f} times as long as a textbook loop",
         ],
         [
             "`Agent`, one decision among 10⁶ arms, d = 10 (`benchmarks/huge.py`)",
             f"{ask['ms']['screened']:.0f} ms",
-            f"{ask['over one pass']:.1f} times one product of the arms with a vector",
+            f"{ask['over one pass']:.1f} times as long as one matrix-vector product",
         ],
     ]
     share = f"{100 * cpu['share of peak']:.0f} %"
@@ -273,7 +273,7 @@ def made(text: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--check", action="store_true", help="only list the pages that differ")
     check = parser.parse_args().check
     differ = [page for page in PAGES if made(page.read_text()) != page.read_text()]
     for page in differ:
