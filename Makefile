@@ -11,7 +11,7 @@ LIGHT := agent agent_history agent_hostile agent_kill agent_machine agent_names 
 
 .PHONY: demo test numbers light nightly bench lint clean
 
-demo: $(VENV)/demo  ## compare the paper's policies at small size: a table and a plot in under two minutes
+demo: $(VENV)/demo  ## compare the policies on random systems: a table and a plot in under two minutes
 	$(BIN)/driftbandit simulate --family all --systems 20 --runs 4 --rounds 500 --plot demo.png
 
 test: $(VENV)/test lint  ## run the linter, the type checker and the tests
