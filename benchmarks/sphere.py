@@ -7,14 +7,13 @@ Four measurements:
 
 1. Quality. Random beliefs and systems of nine kinds (no noise, singular P, zero mean, the hard
    case, Γ far from normal, scales over twelve decades) with 2, 10 and 50 states. Each solution is
-   compared with 10⁵ random directions, the best of which are improved until they no longer move;
-   a rival that ends higher by more than 10⁻⁹ of the score counts as a failure. The certificates'
-   gaps are listed by kind. One process for each core.
-2. A harder rival for IDEA: Newton steps from 60 random vectors until they no longer move, with 10
-   states.
-3. Speed. One decision of an `Agent` with 10 states, by policy, on NumPy; beside it SciPy's SLSQP
-   from ten random starts on the same scores, in turns, so that a busy machine slows both.
-4. Theorem 2 (P8): simulated regret divided by the lower bound.
+   compared with random search: the best of 10⁵ random directions, improved by ascent until
+   convergence. If random search is better by more than 10⁻⁹ of the score, that is a failure. The
+   gaps of the certificates are listed by kind. One process per core.
+2. Harder search for IDEA: 60 random vectors, all improved by ascent until convergence, 10 states.
+3. Speed. One decision of an `Agent` with 10 states, by policy, on NumPy. It alternates with SciPy's
+   SLSQP from ten random starts on the same scores, so that a busy machine slows both.
+4. Theorem 2 (P8): simulated regret divided by the lower bound on regret.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ from sphere_cases import KINDS, case, scores_of
 SOLVED = ("kalman_ucb", "idea")
 STATES = (2, 10, 50)
 BLOCK = 10_000
-"""Random directions scored at a time."""
+"""Random directions scored per block."""
 KEPT = 3
-"""Of the random directions, how many are climbed from."""
+"""Number of random directions that are improved by ascent."""
 PROVED = 10
-"""One case in so many gets its bound computed too, which takes longer than the solution."""
+"""The bound, which takes longer than the solution, is computed for one case in this many."""
 
 
 class Ucb:
@@ -144,7 +143,7 @@ def quality(first: int, cases: int, directions: int) -> dict[str, Any]:
 
 
 def missed(task: tuple[int, int]) -> list[float]:
-    """In some cases, by how much the best of 60 climbs ends higher than IDEA's solution."""
+    """Lead of the best of 60 ascents over IDEA's solution, by case."""
     leads = []
     for i in range(*task):
         rng = np.random.default_rng([10, i, 98])

@@ -22,7 +22,8 @@ LB-WeightUCB d^¾ B^¼ n^¾. B = n max √(aᵀDa) / R with D = (Γ − I) Z (Γ
 memory that is not given is at least d rounds, by our choice: fewer do not show d directions.
 
 All take ``delta``, the chance δ that the confidence ellipsoid fails; ``ridge``, λ (None: the
-largest ‖a‖², as OFUL's theorem asks); ``bound``, S ≥ ‖θ‖ (None: √tr Z, the root mean square of ‖z‖).
+largest ‖a‖², as OFUL's theorem asks); ``bound``, S ≥ ‖θ‖ (None: √tr Z, the root mean square of
+‖z‖).
 """
 
 from __future__ import annotations

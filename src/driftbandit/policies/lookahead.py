@@ -11,8 +11,8 @@ the best one's is their upper envelope, whose mean is a finite sum (`envelope`).
 **Later rounds.** Later rewards would partly have taught the same. Let the plan be to play
 b_h = argmax ⟨b, Γ^h ẑ⟩, the best prediction, in round h, and let P_h be its covariances if this
 round teaches nothing: P₁ = ΓPΓᵀ + Q, P_(h+1) = g(P_h, b_h). If a's reward is seen, the covariance
-of the prediction ẑ_h grows by P_h − P_h(a), since the known and the unknown part of a state add up to
-the same. That difference has rank one in every round:
+of the prediction ẑ_h grows by P_h − P_h(a), since the known and the unknown part of a state add up
+to the same. That difference has rank one in every round:
 
     P_h − P_h(a) = w_h w_hᵀ,   w_(h+1) = Γ (w_h − P_h b β/s) / √(1 − β²/s),
     s = bᵀP_h b + σ²,   β = ⟨b, w_h⟩,   b = b_h.
