@@ -40,8 +40,6 @@ import numpy as np
 from driftbandit.actions.idea_objective import Frame, Idea, identity, normalized, rounding
 from driftbandit.arrays import Array, dots, namespace
 
-__all__ = ["Curve", "climbed", "curve", "highest", "residuals", "upper_bound"]
-
 PARTS = 15
 """Each refinement divides the interval around a root by this number."""
 TICKS = np.arange(1.0, PARTS) / PARTS

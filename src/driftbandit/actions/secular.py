@@ -21,8 +21,6 @@ import numpy as np
 from driftbandit.actions.idea_objective import normalized, or_one, rounding
 from driftbandit.arrays import Array, namespace
 
-__all__ = ["Secular", "solved"]
-
 GRID, REFINEMENTS, NEWTON = 32, 2, 3
 """The bracket of the root is divided by GRID − 1 this many times; then come Newton steps."""
 

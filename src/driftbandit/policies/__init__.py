@@ -71,6 +71,8 @@ class Entry:
     """Whether it plays by default."""
     replayed: bool = False
     """Whether `replay` plays it by default: quick, and not known without playing."""
+    slow_from: int | None = None
+    """Number of arms from which the leaderboard leaves it out: it takes hours; None: never."""
 
     @property
     def build(self) -> Callable[..., Policy]:
@@ -102,13 +104,15 @@ class Entry:
 
 
 REGISTRY: dict[str, Entry] = {
-    "lookahead": Entry("lookahead.policy", "Lookahead", filters=True),
+    "lookahead": Entry("lookahead.policy", "Lookahead", filters=True, slow_from=1000),
     "idea": Entry("idea.policy", "IDEA", filters=True, replayed=True),
     "kode": Entry("kode.policy", "KODE", filters=True, replayed=True),
     "kalman_ucb": Entry("kalman_ucb.policy", "Kalman-UCB", filters=True, replayed=True),
-    "rollout": Entry("rollout.policy", "Rollout", filters=True, default=False),  # the slowest
+    "rollout": Entry("rollout.policy", "Rollout", True, default=False, slow_from=1000),
     "thompson": Entry("thompson.policy", "Thompson", filters=True),
-    "information_directed": Entry("information_directed.policy", "IDS", filters=True),
+    "information_directed": Entry(
+        "information_directed.policy", "IDS", filters=True, slow_from=1000
+    ),
     "kalman_oracle": Entry("kalman_oracle.policy", "Kalman Oracle", filters=True),
     "ucb": Entry("ucb.ucb", "UCB", filters=False, replayed=True),
     "sliding_window_ucb": Entry("ucb.sliding_window_ucb", "SW-UCB", filters=False, replayed=True),

@@ -61,7 +61,6 @@ __all__ = [
 LONGEST = 100_000
 """Rounds of a window that is not given: all of them are stored."""
 
-
 Number = float | None
 
 
@@ -134,7 +133,7 @@ def _radius(constants: Mapping[str, Array], volume: Array) -> Array:
 
 
 def _volume(constants: Mapping[str, Array], weight: Array, n_states: int) -> Array:
-    """D log(1 + L² w / (λd)) for a memory of weight w."""
+    """The volume d log(1 + L² w / (λd)) of a memory of weight w."""
     return n_states * namespace(weight).log1p(constants["growth"] * weight)
 
 

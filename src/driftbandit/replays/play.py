@@ -23,11 +23,8 @@ from driftbandit.replays.yardsticks import Predictability, Yardstick
 
 __all__ = ["POLICIES", "replay"]
 
-POLICIES = (
-    *("idea", "kode", "kalman_ucb"),
-    *("ucb", "sliding_window_ucb", "discounted_ucb", "rexp3", "oful", "discounted_linucb"),
-)
-"""Played where none are named; what random play earns is known without playing it."""
+POLICIES = tuple(name for name, entry in registry.REGISTRY.items() if entry.replayed)
+"""Played by default; what random play earns is known without playing it."""
 FULL = ("best_arm", "training_leader", "full_information", "per_round_best", "random")
 LOGGED = ("best_arm", "training_leader", "logging")
 """The yardsticks of a table of all arms, and of a log."""

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Block", "Limits", "Plan", "checkpoints", "lanes", "plan"]
-
 SPAN = 128
 """Rounds per compiled call: long enough to hide the call, short enough to stay in cache."""
 LEAST_LANES = 2

@@ -15,16 +15,6 @@ from driftbandit.model import LGDS
 from driftbandit.simulation.jobs import Pair
 from driftbandit.system import System, pair
 
-__all__ = [
-    "Options",
-    "check_range",
-    "checked_assumed",
-    "checked_device",
-    "checked_dtype",
-    "checked_options",
-    "checked_systems",
-]
-
 REGRETS = ("mean", "noisy", "hindsight")
 LARGEST = {"float64": errors.LARGEST, "float32": 1e30}
 """Largest variance in each precision: products of two must still be finite."""

@@ -21,8 +21,6 @@ import numpy as np
 
 from driftbandit.arrays import Array
 
-__all__ = ["Key", "inside", "normal", "role_key", "run_key", "threefry", "uniform"]
-
 START, PROCESS, REWARD = "start", "process", "reward"
 """Roles of the environment's streams; a policy's role is ``policy:`` and its name."""
 

@@ -24,8 +24,6 @@ from driftbandit.simulation.checks import Options
 from driftbandit.simulation.jobs import Job, Pair
 from driftbandit.system import System
 
-__all__ = ["compiled", "simulate"]
-
 Progress = Callable[[float], None]
 
 

@@ -12,22 +12,6 @@ from driftbandit.model import LGDS, factor
 from driftbandit.policies import Policy, Problem
 from driftbandit.simulation import blocks, draws, programs
 
-__all__ = [
-    "LIMITS",
-    "Job",
-    "Pair",
-    "Player",
-    "Seat",
-    "Seating",
-    "environment",
-    "known",
-    "plan",
-    "prepared",
-    "resident",
-    "seated",
-    "sized",
-]
-
 Pair = tuple[LGDS, np.ndarray]
 """A model and its arms."""
 LIMITS = {"cpu": blocks.Limits(64, 256e6), "gpu": blocks.Limits(16_384, 8e9)}

@@ -26,16 +26,6 @@ from driftbandit.policies.base import check_kinds
 from driftbandit.simulation import draws
 from driftbandit.simulation.draws import Key
 
-__all__ = [
-    "Environment",
-    "Game",
-    "Rule",
-    "environment_program",
-    "numerics",
-    "policy_program",
-    "start",
-]
-
 LEAVES = ("transition", "process_cov", "reward_std")
 """What policies see of a model every round; only `prepare` sees where the state starts."""
 
