@@ -255,7 +255,7 @@ SIMULATE_CASES = [
         "-2",
     ),
     Case("arms missing", lambda: simulate(arms=None), "arms", "missing"),
-    Case("arms beside a sequence", lambda: simulate([(MODEL, EYE)]), "arms", "beside a sequence"),
+    Case("arms beside a sequence", lambda: simulate([(MODEL, EYE)]), "arms", "with a sequence"),
     Case("sequence empty", lambda: simulate([], None), "model", "empty"),
     Case("sequence of models", lambda: simulate([MODEL], None), "model[0]", "LGDS"),
     Case("sequence of numbers", lambda: simulate([(1, EYE)], None), "model[0]", "tuple"),

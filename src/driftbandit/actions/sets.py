@@ -211,7 +211,7 @@ FINITE, SPHERE = FiniteArms(), Sphere()
 
 
 def action_set(arms: Any, argument: str = "arms") -> ActionSet:
-    """The action set that a user means by ``arms``: an array, a `System`, or the word "sphere".
+    """The action set that a user means by ``arms``: k × d rows, or the word "sphere".
 
     Example:
         >>> action_set("sphere"), action_set([[1.0, 0.0]])

@@ -79,22 +79,20 @@ def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], ActionS
     actions: ActionSet = FINITE
     for index, one in enumerate(map(pair, pairs)):
         if not isinstance(one, tuple | list) or len(one) != 2 or not isinstance(one[0], LGDS):
-            raise errors.InvalidInput(
-                f"{argument}[{index}]",
+            problem, remedy = (
                 f"has type {type(one).__name__}",
                 "give Systems or pairs of (LGDS, arms)",
             )
+            raise errors.InvalidInput(f"{argument}[{index}]", problem, remedy)
         lgds, rows = one
         name = "arms" if len(pairs) == 1 else f"arms of system {index}"
         actions = action_set(rows, name)
         rows = actions.rows(rows, lgds, name)
         found.add(actions)
         if systems and rows.shape != systems[0][1].shape:
-            raise errors.InvalidInput(
-                f"arms of system {index}",
-                f"have shape {rows.shape}, those of system 0 {systems[0][1].shape}",
-                "simulate systems of one shape together",
-            )
+            problem = f"have shape {rows.shape}, those of system 0 {systems[0][1].shape}"
+            remedy = "simulate systems of one shape together"
+            raise errors.InvalidInput(f"arms of system {index}", problem, remedy)
         lgds.start_cov()  # raises if there is none
         systems.append((lgds, rows))
         if len(found) > 1:
@@ -111,9 +109,8 @@ def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
     moved = None if lgds.initial_cov is None else lgds.state_cov(warmup)
     sizes = [np.abs(part).max() for part in (mean, moved) if part is not None]
     if not max(sizes) < errors.LARGEST:
-        raise errors.InvalidInput(
-            "warmup", f"is {warmup}, by when the state outgrows any number", "wait less"
-        )
+        problem = f"is {warmup}, by when the state outgrows any number"
+        raise errors.InvalidInput("warmup", problem, "wait less")
     return dataclasses.replace(lgds, initial_cov=moved, initial_mean=mean)
 
 
@@ -126,15 +123,11 @@ def _pairs(model: Any, arms: Any) -> list[Any]:
             raise errors.InvalidInput("arms", "is missing", remedy)
         return [(model, arms)]
     if arms is not None:
-        raise errors.InvalidInput(
-            "arms", "was given beside a sequence of systems", "put arms into the pairs"
-        )
+        problem = "was given together with a sequence of systems"
+        raise errors.InvalidInput("arms", problem, "put arms into the pairs")
     if not isinstance(model, Iterable):
-        raise errors.InvalidInput(
-            "model",
-            f"has type {type(model).__name__}",
-            "give a System, an LGDS with arms, or a sequence of (LGDS, arms)",
-        )
+        remedy = "give a System, an LGDS with arms, or a sequence of (LGDS, arms)"
+        raise errors.InvalidInput("model", f"has type {type(model).__name__}", remedy)
     pairs = list(model)
     if not pairs:
         raise errors.InvalidInput("model", "is an empty sequence", "give at least one system")
@@ -155,24 +148,20 @@ def checked_assumed(
 
 def _assumed(assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet) -> list[Pair]:
     if not isinstance(assumed, Iterable) or isinstance(assumed, str | dict):
-        raise errors.InvalidInput(
-            "assumed", f"has type {type(assumed).__name__}", "give a sequence of (LGDS, arms)"
-        )
+        problem = f"has type {type(assumed).__name__}"
+        raise errors.InvalidInput("assumed", problem, "give a sequence of (LGDS, arms)")
     pairs = list(assumed)
     if len(pairs) != len(systems):
-        raise errors.InvalidInput(
-            "assumed", f"has {len(pairs)} systems for {len(systems)}", "give one for each"
-        )
+        problem = f"has {len(pairs)} systems for {len(systems)}"
+        raise errors.InvalidInput("assumed", problem, "give one for each")
     learned, theirs = _checked_pairs(pairs, "assumed")
     if theirs != actions:
         problem = f"has {theirs.title} for arms, the systems {actions.title}"
         raise errors.InvalidInput("assumed", problem, f"assume {actions.title} too")
     if learned[0][1].shape != systems[0][1].shape:
-        raise errors.InvalidInput(
-            "assumed",
-            f"has arms of shape {learned[0][1].shape}, the systems {systems[0][1].shape}",
-            "assume as many states and arms as there are",
-        )
+        problem = f"has arms of shape {learned[0][1].shape}, the systems {systems[0][1].shape}"
+        remedy = "assume as many states and arms as there are"
+        raise errors.InvalidInput("assumed", problem, remedy)
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in learned]
 
 
