@@ -101,7 +101,9 @@ def inside(name: str) -> str:
 def arrows() -> dict[str, set[str]]:
     """Which modules each module imports. The lazy names of the package's __init__ do not count."""
     return {
-        module: {target for target, _ in imported(module)} - {module} for module in modules() if module
+        module: {target for target, _ in imported(module)} - {module}
+        for module in modules()
+        if module
     }
 
 
@@ -179,7 +181,9 @@ def test_no_import_cycles():
 
 def test_the_sources_are_read_whole():
     """Imports inside functions and under TYPE_CHECKING are seen."""
-    tree = ast.parse("if TYPE_CHECKING:\n    from driftbandit import errors\ndef f():\n    import driftbandit.cli")
+    tree = ast.parse(
+        "if TYPE_CHECKING:\n    from driftbandit import errors\ndef f():\n    import driftbandit.cli"
+    )
     assert any(isinstance(node, ast.ImportFrom) for node in ast.walk(tree))
     assert "errors" in arrows()["model"]
     assert len(modules()) > 100 or not OLD_NAMES
