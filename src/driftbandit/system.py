@@ -21,7 +21,7 @@ from driftbandit.model import LGDS, checked_arms
 Returned = TypeVar("Returned")
 Name = str | int
 """The name of an arm: a text or a whole number."""
-BESIDE = ("were given beside a System, which has its own", "leave them out; name what follows")
+BESIDE = ("were given together with a System, which has its own", "leave them out")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
