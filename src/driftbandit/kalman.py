@@ -21,25 +21,9 @@ from driftbandit import errors
 from driftbandit.arrays import Array, dots, namespace, or_infinite, times
 from driftbandit.model import LGDS, checked_arms
 
-__all__ = [
-    "Belief",
-    "Predictions",
-    "Spread",
-    "Update",
-    "advance",
-    "imagined_step",
-    "log_likelihood",
-    "moves",
-    "observe",
-    "plain_update",
-    "predictions",
-    "prior",
-    "riccati_step",
-    "rounded_up",
-    "smooth",
-    "spread",
-    "step",
-]
+__all__ = ["Belief", "Predictions", "Spread", "Update", "advance", "imagined_step"]
+__all__ += ["log_likelihood", "moves", "observe", "plain_update", "predictions", "prior"]
+__all__ += ["riccati_step", "rounded_up", "smooth", "spread", "step"]
 
 
 class Belief(NamedTuple):

@@ -92,12 +92,8 @@ def _moving(models: Sequence[LGDS]) -> np.ndarray:
     return np.stack([np.flatnonzero(~model.constants) for model in models])
 
 
-def _transposed(matrices: np.ndarray) -> np.ndarray:
-    return matrices.swapaxes(-1, -2)
-
-
 def _symmetric(matrices: np.ndarray) -> np.ndarray:
-    return 0.5 * (matrices + _transposed(matrices))
+    return 0.5 * (matrices + matrices.mT)
 
 
 def _largest(matrices: np.ndarray) -> np.ndarray:
@@ -147,7 +143,13 @@ def _settled_stack(
             problem = "the variance of the rewards overflows"
             raise errors.InvalidInput(names[i], problem, "measure the rewards in a larger unit")
         if fading.any():
-            covs[fading] = _refined(_by_doubling(stack.at(fading)), stack.at(fading))
+            part = stack.at(fading)
+            # Newton's method restores digits that ill-conditioned systems lose by doubling; each
+            # step roughly squares the error.
+            refined = _until_still(
+                _newton, *part, _by_doubling(part), tolerance=1e-12, fading=False
+            )
+            covs[fading] = refined
         gains, steady = _steady_gains(covs, stack)
         for i in np.flatnonzero(~steady).tolist():
             covs[i], gains[i] = _settled_slowly(stack.at([i]), names[i])
@@ -164,22 +166,16 @@ def _by_doubling(stack: Stack) -> np.ndarray:
     """
     G, Q, C = stack.transition, stack.process_cov, stack.seen
     _, m, d = C.shape
-    spread = C @ Q @ _transposed(C) + stack.variance * np.eye(m)
-    J = _transposed(C) @ np.linalg.pinv(spread, rcond=NEWS, hermitian=True) @ C
+    spread = C @ Q @ C.mT + stack.variance * np.eye(m)
+    J = C.mT @ np.linalg.pinv(spread, rcond=NEWS, hermitian=True) @ C
     L = np.eye(d) - Q @ J
     if m >= d:
         exact = stack.variance[:, 0, 0] == 0
         exact[exact] = np.linalg.matrix_rank(C[exact]) == d
         L[exact] = 0
-    told = _symmetric(_transposed(G) @ J @ G)
-    doubt = _until_still(_riccati_twice, _transposed(L @ G), told, _symmetric(L @ Q))
-    return _symmetric(G @ doubt @ _transposed(G)) + Q
-
-
-def _refined(covs: np.ndarray, stack: Stack) -> np.ndarray:
-    """Newton's method, which restores the digits that ill-conditioned systems lose by doubling."""
-    # Each step roughly squares the error.
-    return _until_still(_newton, *stack, covs, tolerance=1e-12, fading=False)
+    told = _symmetric(G.mT @ J @ G)
+    doubt = _until_still(_riccati_twice, (L @ G).mT, told, _symmetric(L @ Q))
+    return _symmetric(G @ doubt @ G.mT) + Q
 
 
 def _newton(
@@ -191,7 +187,7 @@ def _newton(
     """
     stack = Stack(G, Q, variance, C)
     moved = G @ _fold(covs, stack)[1]
-    shocks = variance * (moved @ _transposed(moved)) + Q
+    shocks = variance * (moved @ moved.mT) + Q
     return *stack, _until_still(_lyapunov_twice, G - moved @ C, shocks)
 
 
@@ -228,13 +224,13 @@ def _riccati_twice(A: np.ndarray, G: np.ndarray, H: np.ndarray) -> tuple[np.ndar
     """
     d = H.shape[1]
     W = _solutions(np.eye(d) + G @ H, np.concatenate([A, G], axis=2))
-    V1, V2, At = W[:, :, :d], W[:, :, d:], _transposed(A)
+    V1, V2, At = W[:, :, :d], W[:, :, d:], A.mT
     return A @ V1, G + _symmetric(A @ V2 @ At), H + _symmetric(At @ H @ V1)
 
 
 def _lyapunov_twice(A: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, ...]:
     """The map P ↦ H + A P Aᵀ, twice (Smith 1968)."""
-    return A @ A, H + _symmetric(A @ H @ _transposed(A))
+    return A @ A, H + _symmetric(A @ H @ A.mT)
 
 
 def _solutions(matrices: np.ndarray, sides: np.ndarray) -> np.ndarray:
@@ -259,20 +255,20 @@ def _fold(covs: np.ndarray, stack: Stack) -> tuple[np.ndarray, np.ndarray]:
     floor = NEWS * np.vecdot(seen @ covs, seen)
     for i in range(m):
         row = seen[:, i : i + 1]
-        cross = covs @ _transposed(row)
+        cross = covs @ row.mT
         variance = row @ cross + stack.variance
         variance[variance <= floor[:, i, None, None]] = np.inf
         weight = cross / variance
         gains -= weight @ (row @ gains)
         gains[:, :, i] += weight[:, :, 0]
-        covs = _symmetric(covs - weight @ _transposed(cross))
+        covs = _symmetric(covs - weight @ cross.mT)
     return covs, gains
 
 
 def next_round(covs: np.ndarray, stack: Stack) -> np.ndarray:
     """The covariances one round later, after the rewards of all arms of the stack."""
     folded, _ = _fold(covs, stack)
-    after = stack.transition @ folded @ _transposed(stack.transition)
+    after = stack.transition @ folded @ stack.transition.mT
     return _symmetric(after) + stack.process_cov
 
 
@@ -289,8 +285,8 @@ def _steady_gains(covs: np.ndarray, stack: Stack) -> tuple[np.ndarray, np.ndarra
     G = stack.transition
     folded, gains = _fold(covs, stack)
     # Rounding error of the products below, which is large if Γ is far from normal.
-    rounding = 100 * EPSILON * _largest(np.abs(G) @ np.abs(covs) @ np.abs(_transposed(G)))
-    error = _largest(G @ folded @ _transposed(G) + stack.process_cov - covs)
+    rounding = 100 * EPSILON * _largest(np.abs(G) @ np.abs(covs) @ np.abs(G.mT))
+    error = _largest(G @ folded @ G.mT + stack.process_cov - covs)
     steady &= error <= TOLERANCE * scale + rounding
     closed = np.where(steady[:, None, None], G - G @ gains @ stack.seen, 0)
     steady &= np.abs(np.linalg.eigvals(closed)).max(axis=1) <= 1 + 1e-6
@@ -342,7 +338,7 @@ def _by_patient_doubling(stack: Stack) -> np.ndarray:
     if stack.variance == 0 or not np.isfinite(covs).all():
         return np.full_like(covs, np.nan)
     values, vectors = np.linalg.eigh(covs)
-    covs = (vectors * np.maximum(values, 0)[:, None]) @ _transposed(vectors)
+    covs = (vectors * np.maximum(values, 0)[:, None]) @ vectors.mT
     for _ in range(50):
         covs = next_round(covs, stack)
     return covs

@@ -78,9 +78,6 @@ def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = 
             filter; otherwise the result is not a bound.
         rounds: n; average over rounds 0 … n−1 from the model's start. None: a stationary state.
 
-    Returns:
-        `Bound`.
-
     Example:
         >>> model = LGDS(0.5 * np.eye(2), np.eye(2), reward_std=1.0)
         >>> round(sphere_lower_bound(model).value, 6)
@@ -125,9 +122,6 @@ def finite_lower_bound(
             all rewards: a bound for runs of that length. None: a stationary state.
         accuracy: the wanted ``error`` as a share of the value. Points are doubled until it is
             reached, up to 2¹⁵ for each of 16 scrambles; `Bound.error` is what was reached.
-
-    Returns:
-        `Bound`.
 
     Example:
         >>> model = LGDS([[0.5]], [[0.75]], reward_std=1e-9)  # the state's variance is 1

@@ -64,9 +64,6 @@ def sphere_two_step_value(belief: Belief, model: LGDS, arms: Array) -> np.ndarra
         model: Γ, Q, σ.
         arms: k × d; unit vectors if they are to lie on the sphere themselves.
 
-    Returns:
-        k values.
-
     Example:
         >>> model = LGDS(np.eye(2), np.eye(2), reward_std=0.0, initial_cov=np.eye(2))
         >>> sphere_two_step_value(kalman.prior(model), model, np.eye(2)).round(6).tolist()  # √(2/π)
@@ -97,9 +94,6 @@ def two_step_upper_bound(
         model: Γ, Q, σ.
         arms: k × d.
         bonus: u; the theorem is about IDEA's.
-
-    Returns:
-        k values.
 
     Example:
         >>> model = LGDS(np.eye(2), np.eye(2), reward_std=0.0, initial_cov=np.eye(2))
@@ -157,9 +151,6 @@ def exploration_schedule(
         bonus: u, as ``policies.kalman_ucb.bonus``.
         rounds: how many rounds to follow.
         cov: the first P; None: the prior's.
-
-    Returns:
-        `Schedule`.
 
     Example:
         >>> from driftbandit.policies import kalman_ucb

@@ -2,10 +2,10 @@
 
     φ(i, j | P) = ‖μ_i‖ + tr(Σ_ij + Σ̂_ij) − 2 tr((Σ̂_ij^½ Σ_ij Σ̂_ij^½)^½)
 
-Σ_ij is the covariance of (A_i ẑ, A_j z): by how much arm i is predicted to beat the other arms, and
-by how much arm j beats them. The oracle's ẑ has covariance Z − P_A; the policy's, in Σ̂_ij, has Z − P and
-the mean μ_i, the lead u(a_i) − u(a_b) that the bonus gives arm i. So φ compares two normal
-distributions. The paper prints ‖μ_i‖; with ‖μ_i‖² it is the squared 2-Wasserstein distance
+Σ_ij is the covariance of (A_i ẑ, A_j z): by how much arm i is predicted to beat the other arms,
+and by how much arm j beats them. The oracle's ẑ has covariance Z − P_A; the policy's, in Σ̂_ij, has
+Z − P and the mean μ_i, the lead u(a_i) − u(a_b) that the bonus gives arm i. So φ compares two
+normal distributions. The paper prints ‖μ_i‖; with ‖μ_i‖² it is the squared 2-Wasserstein distance
 (``squared=True``). Smaller is better.
 """
 
