@@ -49,8 +49,9 @@ class System:
         object.__setattr__(self, "names", checked_names(self.names, len(arms)))
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, System) and self.names == other.names
-        return same and np.array_equal(self.arms, other.arms) and self.model == other.model
+        if not isinstance(other, System) or self.names != other.names:
+            return False
+        return np.array_equal(self.arms, other.arms) and self.model == other.model
 
     __hash__ = None  # type: ignore[assignment]
 
