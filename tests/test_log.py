@@ -415,7 +415,7 @@ def test_text_in_parquet_that_is_not_utf8():
         ([], "names: are none"),
         ("up", "names: 'up' is not a list of labels"),
         (3, "names: 3 is not a list of labels"),
-        (["1", 1.0], "names: has '1' twice"),
+        (["1", 1.0], "names: hold '1' twice"),
         (["up", None], "names: arm is missing"),
         (["up", True], "names: arm True is not a label"),
     ],
@@ -564,7 +564,7 @@ ONE = Sequence([0, 2], [0, 1], [1, None])
         (lambda: Log((ONE,), ("a",)), "names: hold 1, and a sequence plays arm 1"),
         (lambda: Arms(("a",), [[0.0]]), "features: row 0 is the zero vector"),
         (lambda: Arms(("a",), [[1.0], [2.0]]), "features: has shape (2, 1)"),
-        (lambda: Arms(("a", "a"), [[1.0], [2.0]]), "names: has 'a' twice"),
+        (lambda: Arms(("a", "a"), [[1.0], [2.0]]), "names: hold 'a' twice"),
     ],
 )
 def test_what_is_made_by_hand_is_checked(make, start):

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-Array = Any
-"""A NumPy or JAX array (or a JAX tracer)."""
+Array = Any  # a NumPy or JAX array (or a JAX tracer)
 
 
 def namespace(array: Array) -> Any:
@@ -22,8 +21,7 @@ def namespace(array: Array) -> Any:
     return array.__array_namespace__()
 
 
-MANY = 256
-"""Above this many rows NumPy is faster on arrays stored by columns."""
+MANY = 256  # above this many rows NumPy is faster on arrays stored by columns
 
 
 def times(rows: Array, matrix: Array) -> Array:

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-LARGEST = 1e150
-"""Largest absolute value of an entry: its square must not overflow."""
+LARGEST = 1e150  # largest absolute value of an entry: its square must not overflow
 EXTRAS = {
     "gymnasium": ("gymnasium", "driftbandit[gym]"),
     "jax": ("JAX", "driftbandit[sim]"),

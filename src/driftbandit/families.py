@@ -29,8 +29,7 @@ FAMILIES: dict[str, Entries] = {
 }
 """Each family's name and the distribution of its entries, in the order of Table II."""
 
-SPECTRAL_RADIUS = 0.9
-"""The table's ρ(Γ)."""
+SPECTRAL_RADIUS = 0.9  # the table's ρ(Γ)
 
 
 class Systems(list[tuple[LGDS, np.ndarray]]):
@@ -107,16 +106,11 @@ def sample(
 class Draw(NamedTuple):
     """The numbers of Table I before they are scaled to a system."""
 
-    transition: np.ndarray
-    """T, d × d."""
-    radius: float
-    """ρ(T) > 0."""
-    process_root: np.ndarray
-    """R, d × d."""
-    reward_root: float
-    """r."""
-    arms: np.ndarray
-    """k × d, none of them zero."""
+    transition: np.ndarray  # T, d × d
+    radius: float  # ρ(T) > 0
+    process_root: np.ndarray  # R, d × d
+    reward_root: float  # r
+    arms: np.ndarray  # k × d, none of them zero
     redraws: int
 
 

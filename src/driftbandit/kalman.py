@@ -59,12 +59,9 @@ def rounded_up(cov: Array) -> Array:
 class Spread(NamedTuple):
     """How uncertain the rewards of arms are; see `spread`."""
 
-    cov: Array
-    """P, rounded up, d × d."""
-    cross: Array
-    """P a, the shape of the arms."""
-    variance: Array
-    """aᵀPa + σ², the shape of the arms without its last axis; infinite where it is zero."""
+    cov: Array  # P, rounded up, d × d
+    cross: Array  # P a, the shape of the arms
+    variance: Array  # aᵀPa + σ², that shape without its last axis; infinite where it is zero
 
 
 def spread(cov: Array, model: LGDS, arms: Array) -> Spread:

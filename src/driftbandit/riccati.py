@@ -22,8 +22,7 @@ from driftbandit.model import LGDS
 
 TOLERANCE = 1e-9
 """A solution must reproduce itself after one round, to this share of its largest entry."""
-UNIT_CIRCLE = 1e-9
-"""Eigenvalues with modulus above 1 − this must be detectable."""
+UNIT_CIRCLE = 1e-9  # eigenvalues with modulus above 1 − this must be detectable
 NEWS = 1e-12
 """A reward is known if less than this share of its variance is left; the rest is rounding."""
 EPSILON = float(np.finfo(float).eps)
@@ -59,14 +58,10 @@ def detects(model: LGDS, seen: np.ndarray) -> bool:
 class Stack(NamedTuple):
     """The moving states of n systems, and the arms observed in each."""
 
-    transition: np.ndarray
-    """Γ, n × d × d."""
-    process_cov: np.ndarray
-    """Q, n × d × d."""
-    variance: np.ndarray
-    """σ², n × 1 × 1."""
-    seen: np.ndarray
-    """C, n × m × d."""
+    transition: np.ndarray  # Γ, n × d × d
+    process_cov: np.ndarray  # Q, n × d × d
+    variance: np.ndarray  # σ², n × 1 × 1
+    seen: np.ndarray  # C, n × m × d
 
     @classmethod
     def of(cls, models: Sequence[LGDS], seen: np.ndarray) -> Stack:

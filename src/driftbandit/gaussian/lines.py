@@ -22,8 +22,7 @@ from numpy.polynomial import chebyshev
 from driftbandit.arrays import Array, decay, namespace, normal_cdf, repeat
 from driftbandit.gaussian.norms import unit_length
 
-FEW = 32
-"""Up to this many lines are compared in pairs: k² comparisons without a branch."""
+FEW = 32  # up to this many lines are compared in pairs: k² comparisons without a branch
 
 
 def leading_intervals(offsets: Array, slopes: Array) -> tuple[Array, Array]:
@@ -176,8 +175,7 @@ def _radial_excess(x: np.ndarray, dimension: int) -> np.ndarray:
     return np.asarray(np.maximum(mean - x * chance, 0.0) / 2)
 
 
-FARTHEST = 38.0
-"""ψ underflows beyond this."""
+FARTHEST = 38.0  # ψ underflows beyond this
 MIDDLE = 5.0
 DEGREE = 22
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-STEP = 0.25
-"""Of the trapezoidal rule, whose error is about exp(−π²/STEP) = 7·10⁻¹⁸ of the result."""
-REACH = 76.0
-"""Beyond ±REACH the integrand is below exp(−REACH/2) = 3·10⁻¹⁷ of its peak."""
+STEP = 0.25  # of the trapezoidal rule, whose error is about exp(−π²/STEP) = 7·10⁻¹⁸ of the result
+REACH = 76.0  # beyond ±REACH the integrand is below exp(−REACH/2) = 3·10⁻¹⁷ of its peak
 NODES = np.arange(-REACH, REACH + STEP, STEP)
 
 

@@ -30,16 +30,11 @@ from driftbandit.policies.optimistic import Bonus
 from driftbandit.system import takes_system
 from driftbandit.theory import checks
 
-FIRST, LAST = 8, 15
-"""Points per scramble are doubled from 2^FIRST to at most 2^LAST."""
-WORK = 1 << 31
-"""Scores (points × arms × rounds) beyond which points are not doubled."""
-BLOCK = 1 << 20
-"""Scores held at once."""
-STILL = 1e-12
-"""Rounds whose means and covariances differ by less share one average."""
-BENDS = 8
-"""Cost of an envelope of lines, needed if arms have offsets, in scores."""
+FIRST, LAST = 8, 15  # points per scramble are doubled from 2^FIRST to at most 2^LAST
+WORK = 1 << 31  # scores (points × arms × rounds) beyond which points are not doubled
+BLOCK = 1 << 20  # scores held at once
+STILL = 1e-12  # rounds whose means and covariances differ by less share one average
+BENDS = 8  # cost of an envelope of lines, needed if arms have offsets, in scores
 MAX_ROUNDS = 10**6
 GIVE_ROUNDS = "give rounds= to average over the first rounds"
 OVERFLOWS = "the state overflows by then; give fewer"
@@ -339,8 +334,7 @@ class _Stretch(NamedTuple):
     mean: np.ndarray
     cov: np.ndarray
     error: np.ndarray
-    weight: int
-    """How many rounds."""
+    weight: int  # how many rounds
 
 
 def _stretches(model: LGDS, seen: np.ndarray, rounds: int | None) -> Iterator[_Stretch]:
@@ -401,12 +395,9 @@ def _coupled(full: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarra
 class _Scores(NamedTuple):
     """The distribution of the arms' scores in one stretch, in the directions that count."""
 
-    offsets: np.ndarray
-    """⟨a, m⟩, k numbers."""
-    full: np.ndarray
-    """Maps a unit normal point to the state, r × r."""
-    known: np.ndarray
-    """Maps the same point to the prediction, r × r."""
+    offsets: np.ndarray  # ⟨a, m⟩, k numbers
+    full: np.ndarray  # maps a unit normal point to the state, r × r
+    known: np.ndarray  # maps the same point to the prediction, r × r
     weight: int
 
 

@@ -22,8 +22,7 @@ from driftbandit.policies.optimistic import Bonus
 from driftbandit.system import takes_system
 from driftbandit.theory import checks
 
-TOLERANCE = 1e-9
-"""Covariances one period apart differ by at most this share of √(P_ii P_jj)."""
+TOLERANCE = 1e-9  # covariances one period apart differ by at most this share of √(P_ii P_jj)
 
 
 @takes_system

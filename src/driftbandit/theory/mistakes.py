@@ -19,20 +19,13 @@ FIRST, LAST, MOST = 7, 14, 17
 """Points per scramble are doubled from 2^FIRST to 2^LAST, and to 2^MOST if needed."""
 GOOD, FAIR = 1e-3, 5e-3
 """Default accuracy: the target, and the error that is accepted after 2^LAST points."""
-NEAR = 8
-"""An error above this many times the wanted accuracy after 2^LAST points ends the search."""
-MAX_ARMS = 16
-"""The time grows as k³; beyond this it takes more than minutes."""
-BLOCK = 1 << 18
-"""Pairs of arms in one block."""
-EFFECTIVE = 500
-"""Effective sample size from which the error estimate is trusted."""
-ALIGNED = 1e-9
-"""Remainders of unit rows below this are rounding."""
-REACH = 8.0
-"""Standard deviations beyond which a normal number never lies: the chance is 10⁻¹⁵."""
-RANK = 1e-13
-"""Singular values below this share of the largest count as zero."""
+NEAR = 8  # an error above this many times the wanted accuracy after 2^LAST points ends the search
+MAX_ARMS = 16  # the time grows as k³; beyond this it takes more than minutes
+BLOCK = 1 << 18  # pairs of arms in one block
+EFFECTIVE = 500  # effective sample size from which the error estimate is trusted
+ALIGNED = 1e-9  # remainders of unit rows below this are rounding
+REACH = 8.0  # standard deviations beyond which a normal number never lies: the chance is 10⁻¹⁵
+RANK = 1e-13  # singular values below this share of the largest count as zero
 
 
 class Mistakes(NamedTuple):
@@ -107,14 +100,10 @@ def wrong_action_probability(
 class _Scores(NamedTuple):
     """The arms' true and predicted scores: m + C y and m + H y + B ε, with y, ε unit normal."""
 
-    offsets: np.ndarray
-    """m, k numbers."""
-    true: np.ndarray
-    """C, k × q."""
-    known: np.ndarray
-    """H, k × q: the part of the truth that is predicted."""
-    blur: np.ndarray
-    """B, k × e: the rest, widest direction first."""
+    offsets: np.ndarray  # m, k numbers
+    true: np.ndarray  # C, k × q
+    known: np.ndarray  # H, k × q: the part of the truth that is predicted
+    blur: np.ndarray  # B, k × e: the rest, widest direction first
 
 
 def _scores(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Scores:
