@@ -108,7 +108,7 @@ BAD = {
     "missing column": ("round,arm\n0,left\n", None, "log.csv: has no column 'reward'"),
     "misspelled column": (GOOD.replace("arm", "amr"), None, "'arm'; did you mean amr? it has"),
     "no such log": (None, None, "log.csv: cannot be read (No such file"),
-    "arm twice": (GOOD, LEFT + "left,2\n", "arms.csv line 4: arm 'left' stands in line 2 too"),
+    "arm twice": (GOOD, LEFT + "left,2\n", "arms.csv line 4: arm 'left' is in line 2 too"),
     "text for a feature": (GOOD, "arm,x\nleft,wide\n", "arms.csv line 2: feature 'x' 'wide'"),
     "no features": (GOOD, "arm\nleft\n", "arms.csv: has no features"),
     "structure": (GOOD, None, "structure: unknown name 'diag'", "--structure", "diag"),

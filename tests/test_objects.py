@@ -213,9 +213,9 @@ def test_bad_result_files_get_one_line(tmp_path):
 
 
 def test_a_newer_format_is_named(tmp_path, monkeypatch):
-    from driftbandit.io import result_file
+    from driftbandit.io import atomic
 
-    monkeypatch.setattr(result_file, "FORMAT", 2)
+    monkeypatch.setattr(atomic, "FORMAT", 2)
     result().save(tmp_path / "result.npz")
     monkeypatch.undo()
     with pytest.raises(db.InvalidInput, match="has format 2; this version reads format 1"):

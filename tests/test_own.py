@@ -10,7 +10,7 @@ from driftbandit.identify import doubts, em, fit, learning, one_step, own, start
 from driftbandit.identify.grid import data_of
 from driftbandit.identify.selection import Candidate
 from driftbandit.identify.units import Units
-from driftbandit.io.log import Log, Sequence
+from driftbandit.io.logs import Log, Sequence
 
 
 def drifting(rows, arms=4, memory=0.95, drift=1.0, noise=0.3, seed=0, factor=False):

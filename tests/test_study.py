@@ -390,7 +390,6 @@ BESIDE_THE_NUMBERS = {
     "io/__init__.py",
     "io/atomic.py",
     "io/model_file.py",
-    "io/result_file.py",
     "machine.py",
     "result.py",
     "statistics.py",

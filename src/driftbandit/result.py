@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from driftbandit import errors, statistics
-from driftbandit.io import result_file
+from driftbandit.io import atomic
 from driftbandit.statistics import Paired
 
 if TYPE_CHECKING:
@@ -177,13 +177,30 @@ class Result:
 
     def save(self, path: str | Path) -> None:
         """Write all numbers to a file, whole or not at all; `load` reads them back to the bit."""
-        result_file.write(Path(path), self)
+        header = {
+            "rounds": self.rounds,
+            "seed": self.seed,
+            "timing": self.timing._asdict(),
+            "regret": list(self.regret),
+            "curves": list(self.curves),
+        }
+        arrays = {"checkpoints": self.checkpoints}
+        for kind in ("regret", "curves"):
+            each = getattr(self, kind).values()
+            arrays |= {f"{kind}{place}": values for place, values in enumerate(each)}
+        atomic.write_arrays(Path(path), "result", header, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
         """The result that `save` wrote."""
-        found, timing = result_file.read(Path(path))
-        return cls(**found, timing=Timing(**timing))
+        remedy = "give a file that Result.save wrote"
+        header, arrays = atomic.read_arrays(Path(path), "result", remedy)
+        regret, curves = (
+            {name: arrays[f"{kind}{place}"] for place, name in enumerate(header[kind])}
+            for kind in ("regret", "curves")
+        )
+        timing = Timing(**header["timing"])
+        return cls(regret, curves, arrays["checkpoints"], header["rounds"], header["seed"], timing)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result):

@@ -9,8 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from driftbandit import errors
-from driftbandit.io.log import Arms, Log, Sequence
-from driftbandit.io.readers import as_log, read_arms, read_log
+from driftbandit.io.logs import Arms, Log, Sequence, as_log, read_arms, read_log
 
 if TYPE_CHECKING:
     from driftbandit.identify.fitting import Fit, fit

@@ -8,7 +8,7 @@ import numpy as np
 
 from driftbandit.identify import em
 from driftbandit.identify.selection import Candidate
-from driftbandit.io.log import Log
+from driftbandit.io.logs import Log
 from driftbandit.model import factor
 
 __all__ = ["said"]

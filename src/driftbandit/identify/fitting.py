@@ -15,8 +15,8 @@ from driftbandit.identify.grid import data_of
 from driftbandit.identify.progress import Meter, Share
 from driftbandit.identify.selection import Candidate, Selection
 from driftbandit.identify.units import Units
-from driftbandit.io.log import Log
-from driftbandit.io.readers import log_and_features
+from driftbandit.io.logs import Log
+from driftbandit.io.logs import log_and_features
 from driftbandit.model import LGDS
 from driftbandit.system import Name, System
 

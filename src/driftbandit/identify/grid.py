@@ -6,7 +6,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.identify.quantities import Data
-from driftbandit.io.log import Log, Sequence
+from driftbandit.io.logs import Log, Sequence
 
 __all__ = ["LARGEST_GRID", "data_of", "roomy"]
 

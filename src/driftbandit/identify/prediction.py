@@ -17,7 +17,7 @@ import numpy as np
 
 from driftbandit.identify import em, waits
 from driftbandit.identify.grid import data_of
-from driftbandit.io.readers import as_log
+from driftbandit.io.logs import as_log
 
 if TYPE_CHECKING:
     from driftbandit.identify.fitting import Fit

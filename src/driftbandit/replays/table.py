@@ -11,8 +11,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import parsing, tables
-from driftbandit.io.log import Arms, Log, Sequence, checked_names
-from driftbandit.io.readers import REQUIRED, as_log, read_arms
+from driftbandit.io.logs import REQUIRED, Arms, Log, Sequence, as_log, checked_names, read_arms
 from driftbandit.system import Name
 
 __all__ = ["Table", "as_table"]
