@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=4)
     parser.add_argument("--json", type=Path, help="store the figures here")
     options = parser.parse_args()
-    d = options.n_states
+    d = options.states
     model, arms = random_system(1, d, k=8)
     data = played(model, arms, options.sequences, options.rounds, missing=0.0)
     parameters = start(arms)

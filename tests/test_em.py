@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 from driftbandit.identify import em
+from driftbandit.identify.data import Data, Parameters
 from driftbandit.model import factor
 from systems import assert_close, random_system
 
@@ -33,13 +34,13 @@ def played(model, arms, sequences, rounds, plays=1, missing=0.2, seed=0):
         z = z @ model.transition.T + shocks
     rewards += model.reward_std * rng.standard_normal(rewards.shape)
     seen = (rng.random(rewards.shape) >= missing).astype(float)
-    return em.Data(chosen, rewards * seen, seen, np.full(sequences, rounds))
+    return Data(chosen, rewards * seen, seen, np.full(sequences, rounds))
 
 
 def start(arms, offsets=None, size=0.5):
     d = arms.shape[1]
     offsets = np.zeros(len(arms)) if offsets is None else offsets
-    return em.Parameters(
+    return Parameters(
         size * np.eye(d), np.eye(d), np.asarray(1.0), np.zeros(d), np.eye(d), arms, offsets
     )
 
@@ -88,7 +89,7 @@ def test_sums_are_those_of_the_joint_law():
     outside = np.arange(6)[None, :, None] >= lengths[:, None, None]
     seen = np.where(outside, 0.0, data.seen)
     data = data._replace(seen=seen, rewards=data.rewards * seen)
-    parameters = em.Parameters(
+    parameters = Parameters(
         model.transition,
         model.process_cov,
         np.asarray(0.3),

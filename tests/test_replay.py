@@ -12,7 +12,7 @@ import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.cli.app import app
 from driftbandit.cli.replay import _words
-from driftbandit.identify import Arms, Log, Sequence, learning
+from driftbandit.identify import Arms, Log, Sequence, selection
 from driftbandit.policies import make
 from driftbandit.replays import Table, as_table, datasets, pictures, replay, yardsticks
 from driftbandit.replays.offset_units import measured
@@ -419,8 +419,8 @@ def test_the_command(tmp_path):
 
 def test_where_nothing_drifts(monkeypatch):
     """Only models without shared states are tried: those take seconds to compile."""
-    tried = learning.candidates(2, None, True)[:2]
-    monkeypatch.setattr(learning, "candidates", lambda *_: tried)
+    tried = selection.candidates(2, None, True)[:2]
+    monkeypatch.setattr(selection, "candidates", lambda *_: tried)
     rewards = np.random.default_rng(0).normal([0, 3], size=(240, 2))
     result = replay(rewards, ["ucb"], starts=1, iterations=10, runs=1)
     model = json.loads(json.dumps(result.to_document(), allow_nan=False))["model"]

@@ -32,8 +32,7 @@ from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.io import model_file
 
 if TYPE_CHECKING:  # loads JAX and pyarrow, which the help has no need of
-    from driftbandit.identify import Fit, Log, OneStep
-    from driftbandit.identify.progress import Share
+    from driftbandit.identify import Fit, Log, OneStep, Share
 
 __all__ = ["EXAMPLES", "command"]
 

@@ -73,8 +73,7 @@ class Sequence:
             problem = "hold one that is too large"
             raise errors.InvalidInput("rewards", problem, parsing.REMEDIES["reward"])
         if not isinstance(self.label, str):
-            problem = f"{parsing.shown(self.label)} is not text"
-            raise errors.InvalidInput("label", problem, "give text")
+            raise errors.InvalidInput("label", f"{self.label!r} is not text", "give text")
 
     @property
     def rewards_seen(self) -> int:

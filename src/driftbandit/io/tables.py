@@ -55,7 +55,7 @@ class Table(NamedTuple):
     columns: list[str]
     unit: str
     read: Callable[[Sequence[int]], Iterator[Block]]
-    """Yields the blocks of the columns with these numbers, once; other columns may hold anything."""
+    """Yields the blocks of the columns with these numbers; other columns may hold anything."""
 
     @property
     def blocks(self) -> Iterator[Block]:

@@ -1,11 +1,12 @@
-"""Arms that drift each by itself, or not at all.
+"""Arms that drift independently, or not at all.
 
     x = o_a + u_a(t) + η,   o_a ~ N(μ, τ²),   u_a(t+g) = f u_a(t) + ξ,   f = exp(−g / m_a)
 
-u_a is an AR(1) with memory m_a and variance v_a; arms share nothing but σ and what their offsets,
-memories and variances are drawn from. So an arm is a filter of two states, its drift and its
-offset, over its own plays alone, and a pause of any length costs one step. The offsets are
-integrated out: what is left of their doubt after the log is part of what is found.
+u_a is an AR(1) with memory m_a and variance v_a; arms share only σ and the priors of their offsets,
+memories and variances. So each arm has a filter of two states, its drift and its offset, over its
+own plays, and a gap of any length is one step. It is written out in scalars, which compile and
+differentiate faster than `smoothing`'s matrices; tests/test_own.py checks it against statsmodels.
+Offsets are integrated out, and their posterior is part of the result.
 """
 
 from __future__ import annotations
@@ -19,30 +20,30 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 
-from driftbandit.identify.grid import roomy
-from driftbandit.identify.quantities import Data, times
-
-__all__ = ["KINDS", "Found", "Kind", "Law", "Plays", "densities", "law_of", "learn", "plays_of"]
+from driftbandit.identify import em
+from driftbandit.identify.data import Data, Parameters, padded, times
+from driftbandit.identify.restarts import Progress, Task
 
 Kind = Literal["constant", "alike", "apart"]
 KINDS: tuple[Kind, ...] = ("constant", "alike", "apart")
 """No drift; one memory and one variance for all arms; each arm its own."""
-
+WORK = 20
+"""What it costs to learn them, in iterations of EM."""
 PRIOR = {"offset_std": (0.5, 1.5), "memory": (10.0, 2.0), "drift_std": (0.5, 1.5)}
-"""Median and spread of the logarithm, rewards measured by their spread, memories by the time
-between plays: so wide that a few dozen rewards overrule them."""
+"""Median and standard deviation of the logarithm, with rewards in units of their spread and
+memories in units of the time between plays: so wide that a few dozen rewards outweigh them."""
 APART = 0.7
-"""Spread of the logarithms of arms' memories and standard deviations around their common ones."""
+"""Prior standard deviation of the logarithms of arms' memories and stds around the common ones."""
 LEAST_STD = 1e-5
 """Least σ in units of the rewards' spread."""
 LONGEST = 1e15
-"""Most rounds of memory: f must stay below 1."""
+"""Longest memory in rounds: f must stay below 1."""
 ABNORMAL = 2
-"""What SciPy says where a line search finds nothing better."""
+"""SciPy's status when a line search finds nothing better."""
 LEAST_GAIN = 1e-6
-"""A last gain, as a share of the likelihood, that counts as rest."""
-STARTS = (3.0, 30.0)
-"""Memories to climb from, in times between plays."""
+"""A last gain, as a share of the likelihood, that counts as convergence."""
+START_MEMORIES = (3.0, 30.0)
+"""Of the restarts, in units of the time between plays."""
 
 
 class Plays(NamedTuple):
@@ -55,21 +56,21 @@ class Plays(NamedTuple):
     seen: np.ndarray
     """1 where there is a play, k × n."""
     places: np.ndarray
-    """Where in the data it was, flat, k × n."""
+    """Flat index into the data, k × n."""
     step: float
-    """The usual time between two plays of any arms, in rounds."""
+    """Median time between two plays of any arms, in rounds."""
     span: float
     """The longest sequence, in rounds."""
 
 
-class Found(NamedTuple):
-    """What was learned."""
+class Learned(NamedTuple):
+    """A learned model of independent arms."""
 
     kind: Kind
     theta: np.ndarray
-    """Unbounded coordinates, as `densities` takes them."""
+    """Unbounded coordinates: μ, log τ, log σ, log m, log √v, and each arm's deviations."""
     path: list[float]
-    """Log-likelihood and the prior's part along the climb; it never falls."""
+    """Log-likelihood plus log-prior along the way; it never falls."""
     converged: bool
 
 
@@ -94,20 +95,18 @@ def plays_of(data: Data, n_arms: int, size: int = 1, later: np.ndarray | None = 
     Args:
         data: S sequences.
         n_arms: k.
-        size: n at least, so that parts of a log share a compiled program.
+        size: least n, so that parts of a log share a compiled program.
         later: S booleans: sequences to put after the others.
     """
     S, n, m = data.seen.shape
-    rounds = times(data)
     which, row, slot = np.nonzero(data.seen > 0)
     last = np.zeros(S, bool) if later is None else later
-    arm, time = data.arms[which, row, slot], rounds[which, row]
+    arm, time = data.arms[which, row, slot], times(data)[which, row]
     order = np.lexsort((slot, row, which, last[which], arm))
     which, row, slot, arm, time = (part[order] for part in (which, row, slot, arm, time))
     counts = np.bincount(arm, minlength=n_arms)
     place = np.arange(len(arm)) - (np.cumsum(counts) - counts)[arm]
-    size = roomy(max(int(counts.max()), size))
-    found = [np.zeros((n_arms, size)) for _ in range(4)]
+    found = np.zeros((4, n_arms, padded(max(int(counts.max()), size))))
     gaps = np.full(len(arm), np.inf)
     same = (arm[1:] == arm[:-1]) & (which[1:] == which[:-1])
     gaps[1:][same] = (time[1:] - time[:-1])[same]
@@ -115,11 +114,11 @@ def plays_of(data: Data, n_arms: int, size: int = 1, later: np.ndarray | None = 
     values = (gaps, data.rewards[which, row, slot], 1.0, flat)
     for table, part in zip(found, values, strict=True):
         table[arm, place] = part
-    steps = np.concatenate([np.diff(np.unique(time[which == s])) for s in np.unique(which)])
+    each = [time[which == s] for s in np.unique(which)]
+    steps = np.concatenate([np.diff(np.unique(one)) for one in each])
     step = float(np.median(steps)) if len(steps) else 1.0
-    span = float(max((np.ptp(time[which == s]) for s in np.unique(which)), default=1.0))
-    gaps_, rewards, seen, places = found
-    return Plays(gaps_, rewards, seen, places.astype(np.int64), step, max(span, step))
+    span = float(max(np.ptp(one) for one in each))
+    return Plays(found[0], found[1], found[2], found[3].astype(int), step, max(span, step))
 
 
 def learn(
@@ -127,16 +126,16 @@ def learn(
     kind: Kind,
     offsets: bool = True,
     spread: float | None = None,
-    near: Found | None = None,
-) -> Found:
-    """The likeliest law of the plays, beside a wide prior.
+    near: Learned | None = None,
+) -> Learned:
+    """Maximize the posterior of the parameters, with a wide prior.
 
     Args:
         plays: rewards around zero, of spread about one.
         kind: what drifts.
         offsets: whether arms have offsets; else μ = τ = 0.
-        spread: τ, where it is not to be learned.
-        near: of another kind, to climb from.
+        spread: τ, if it is not to be learned.
+        near: a model of kind "alike", from which "apart" starts.
     """
     k = len(plays.seen)
     low, high = math.log(0.1 * plays.step), math.log(min(1e3 * plays.span, LONGEST))
@@ -144,62 +143,54 @@ def learn(
     bounds += [(-4.0, 4.0)] * (2 * k)
     if spread is not None:
         bounds[1] = (math.log(spread),) * 2
-    size = _size(kind, k)
+    size = {"constant": 3, "alike": 5, "apart": 5 + 2 * k}[kind]
     lows, highs = np.array(bounds[:size]).T
     begins = []
-    for memory in STARTS if kind != "constant" else STARTS[:1]:
+    for memory in START_MEMORIES if kind != "constant" else START_MEMORIES[:1]:
         begin = np.zeros(5 + 2 * k)
         begin[1:5] = np.log([0.5, 0.7, memory * plays.step, 0.7])
         begins.append(begin[:size])
     if near is not None and near.kind == "alike" and kind == "apart":
         begins = [np.r_[near.theta, np.zeros(2 * k)]]
-    ends = [_climb(np.clip(begin, lows, highs), plays, kind, offsets, bounds) for begin in begins]
+    ends = [
+        _maximized(np.clip(begin, lows, highs), plays, kind, offsets, bounds) for begin in begins
+    ]
     return max(ends, key=lambda found: found.path[-1])
 
 
-def _size(kind: str, n_arms: int) -> int:
-    return {"constant": 3, "alike": 5, "apart": 5 + 2 * n_arms}[kind]
-
-
-def _climb(
+def _maximized(
     begin: np.ndarray, plays: Plays, kind: Kind, offsets: bool, bounds: list[tuple[float, float]]
-) -> Found:
+) -> Learned:
     size, given = len(begin), (plays.gaps, plays.rewards, plays.seen, plays.step)
-    switches = np.array([kind != "constant", offsets], float)
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        whole = np.zeros(len(bounds))
-        whole[:size] = theta
+        whole, switches = _whole(kind, theta, len(plays.seen), offsets)
         with jax.enable_x64(True):
             value, slope = _loss(whole, switches, *given)
         return float(value), np.asarray(slope)[:size]
 
     path = [-loss(begin)[0]]
 
-    def keep(intermediate_result: Any) -> None:  # SciPy asks for the name
+    def keep(intermediate_result: Any) -> None:  # SciPy requires this name
         path.append(-float(intermediate_result.fun))
 
     options = {"ftol": 1e-12, "gtol": 1e-5, "maxiter": 500}
     end = scipy.optimize.minimize(
         loss, begin, jac=True, bounds=bounds[:size], callback=keep, options=options
     )
-    # Close to the top, rounding may leave the line search without a step that gains anything.
+    # Close to the maximum, rounding may leave the line search without a step that gains anything.
     gain = path[-1] - path[-2] if len(path) > 1 else math.inf
     rest = end.success or (end.status == ABNORMAL and gain <= LEAST_GAIN * (1 + abs(path[-1])))
-    return Found(kind, np.asarray(end.x), path, bool(rest))
+    return Learned(kind, np.asarray(end.x), path, bool(rest))
 
 
-def law_of(found: Found, n_arms: int, offsets: bool) -> Law:
-    """The parameters in plain numbers, k memories and variances."""
-    whole, switches = _whole(found, n_arms, offsets)
-    return _law(whole, switches, np)
-
-
-def _whole(found: Found, n_arms: int, offsets: bool) -> tuple[np.ndarray, np.ndarray]:
-    """All coordinates, those that the kind has not at zero; and what is switched on."""
+def _whole(
+    kind: Kind, theta: np.ndarray, n_arms: int, offsets: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """All coordinates, zero where the kind has none; and what is switched on: drift, offsets."""
     whole = np.zeros(5 + 2 * n_arms)
-    whole[: len(found.theta)] = found.theta
-    return whole, np.array([found.kind != "constant", offsets], float)
+    whole[: len(theta)] = theta
+    return whole, np.array([kind != "constant", offsets], float)
 
 
 def _law(theta: Any, switches: Any, xp: Any) -> Law:
@@ -224,21 +215,21 @@ def _loss(theta: Any, switches: Any, gaps: Any, rewards: Any, seen: Any, step: A
     likelihood = jax.vmap(one)(law.memory, law.drift_var, gaps, rewards, seen)[0].sum()
     drifts, offsets = switches[0], switches[1]
 
-    def doubt(value: Any, name: str, unit: Any = 1.0) -> Any:
+    def prior(value: Any, name: str, unit: Any = 1.0) -> Any:
         median, spread = PRIOR[name]
         return 0.5 * ((value - jnp.log(median * unit)) / spread) ** 2
 
-    drifting = doubt(theta[3], "memory", step) + doubt(theta[4], "drift_std")
+    drifting = prior(theta[3], "memory", step) + prior(theta[4], "drift_std")
     loss = drifts * (drifting + 0.5 * ((theta[5:] / APART) ** 2).sum()) - likelihood
     idle = 0.5 * (theta[0] ** 2 + theta[1] ** 2)
-    return loss + offsets * doubt(theta[1], "offset_std") + (1 - offsets) * idle
+    return loss + offsets * prior(theta[1], "offset_std") + (1 - offsets) * idle
 
 
 def _arm(law: Law, memory: Any, drift_var: Any, gaps: Any, rewards: Any, seen: Any) -> Any:
-    """Of one arm: log-density of all rewards, those of each, and the offset's posterior.
+    """Filter one arm: the log-likelihood, each reward's log-density, and the offset's posterior.
 
-    The first is the likelihood. The second are given the rounds before alone: of two plays in one
-    round, the first tells nothing of the second.
+    The log-densities are given earlier rounds alone: of two plays in one round, the first does not
+    help to predict the second.
     """
 
     def step(carry: Any, play: Any) -> Any:
@@ -270,7 +261,7 @@ def _arm(law: Law, memory: Any, drift_var: Any, gaps: Any, rewards: Any, seen: A
 
     parts = (0.0, 0.0, drift_var, 0.0, law.offset_var)
     start = tuple(jnp.asarray(part, jnp.float64) for part in parts)
-    before = (start[0], start[0] + 1.0)  # no play comes before the first
+    before = (start[0], start[0] + 1.0)  # not used: the first gap is infinite
     (end, _), (likelihood, each) = jax.lax.scan(step, (start, before), (gaps, rewards, seen))
     return likelihood.sum(), each, end[1], end[4]
 
@@ -287,16 +278,69 @@ def _run(theta: Any, switches: Any, gaps: Any, rewards: Any, seen: Any) -> Any:
 
 
 def densities(
-    found: Found, plays: Plays, offsets: bool = True
+    found: Learned, plays: Plays, offsets: bool = True
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Log-densities of all rewards, given the rounds before, and the offsets' posterior.
+    """Log-densities of all rewards, each given the rounds before its own, and offsets' posterior.
 
     Returns:
         Log-densities, k × n; means and variances of o_a, k each; and the log-likelihood.
     """
-    whole, switches = _whole(found, len(plays.seen), offsets)
+    whole, switches = _whole(found.kind, found.theta, len(plays.seen), offsets)
     with jax.enable_x64(True):
         total, each, means, variances = _run(whole, switches, plays.gaps, plays.rewards, plays.seen)
     mean = _law(whole, switches, np).mean
     spread = np.maximum(variances, 0.0)
     return np.asarray(each), np.asarray(means) + mean, spread, float(np.asarray(total).sum())
+
+
+# As candidates of `fit`
+
+
+def _shifted(plays: Plays, shifts: np.ndarray) -> Plays:
+    """Rewards around one zero for all arms, so that the spread of their means can be learned."""
+    return plays._replace(rewards=plays.rewards + shifts[:, None] * plays.seen)
+
+
+def split_densities(
+    task: Task, kind: Kind, learned: Data, whole: Data, near: Learned | None
+) -> tuple[np.ndarray, Learned]:
+    """Log-densities of all rewards, S × n × m, by a model learned from a part of them."""
+    k, offsets = task.n_arms, task.options.offsets
+    size = int(np.bincount(task.data.arms[task.data.seen > 0]).max())
+    shifts, spread = task.units.between()
+    found = learn(_shifted(plays_of(learned, k, size), shifts), kind, offsets, spread, near)
+    plays = plays_of(whole, k, size, learned.lengths == 0)
+    each, *_ = densities(found, _shifted(plays, shifts), offsets)
+    logs = np.zeros(whole.seen.size)
+    there = plays.seen > 0
+    logs[plays.places[there]] = each[there]
+    return logs.reshape(whole.seen.shape), found
+
+
+def fitted(task: Task, kind: Kind, progress: Progress) -> tuple[em.Run, float, np.ndarray | None]:
+    """Independent arms, learned from the whole log.
+
+    Returns:
+        As `em.run`; the log-likelihood at the end; and the covariance of the offsets' errors.
+    """
+    k, offsets = task.n_arms, task.options.offsets
+    shifts, spread = task.units.between()
+    plays = _shifted(plays_of(task.data, k), shifts)
+    report = progress.part(1 - progress.share, WORK)
+    near = learn(plays, "alike", offsets, spread) if kind == "apart" else None
+    found = learn(plays, kind, offsets, spread, near)
+    report(1.0)
+    _, means, variances, end = densities(found, plays, offsets)
+    law = _law(*_whole(found.kind, found.theta, k, offsets), np)
+    d = 0 if kind == "constant" else k
+    parameters = Parameters(
+        np.diag(np.exp(-1 / law.memory))[:d, :d],
+        np.diag(-np.expm1(-2 / law.memory) * law.drift_var)[:d, :d],
+        np.asarray(law.reward_var),
+        np.zeros(d),
+        np.diag(law.drift_var)[:d, :d],
+        np.eye(k)[:, :d],
+        means - shifts if offsets else np.zeros(k),
+    )
+    doubt = np.diag(variances) if offsets else None
+    return (parameters, found.path, found.converged), end, doubt
