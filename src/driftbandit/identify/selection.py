@@ -182,7 +182,9 @@ def _folds(data: Data, counts: np.ndarray) -> Iterator[Split]:
         parts[sequence] = sizes.argmin()
         sizes[parts[sequence]] += counts[sequence]
     for part in range(FOLDS):
-        yield Split(data, _until(data, np.where(parts == part, 0, data.lengths)))
+        kept = parts != part
+        learned = data._replace(seen=data.seen * kept[:, None, None], lengths=data.lengths * kept)
+        yield Split(data, learned)
 
 
 def _rewards(data: Data) -> Iterator[Split]:
@@ -198,13 +200,6 @@ def _rewards(data: Data) -> Iterator[Split]:
     parts[scored] = np.random.default_rng(0).permutation(np.arange(scored.sum()) % FOLDS)
     for part in range(FOLDS):
         yield Split(data, data._replace(seen=data.seen * (parts != part)))
-
-
-def _until(data: Data, ends: np.ndarray) -> Data:
-    """The rounds before ``ends``, in the same shape, so that nothing is compiled again."""
-    ends = np.minimum(ends, data.lengths)
-    before = np.arange(data.seen.shape[1]) < ends[:, None]
-    return data._replace(seen=data.seen * before[:, :, None], lengths=ends)
 
 
 def select(
