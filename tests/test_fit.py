@@ -102,9 +102,12 @@ def test_a_short_log_is_not_chosen_from_and_says_so():
     found = fit(log, starts=1, iterations=2)
     assert found.selection is None
     assert found.n_states == 2
-    said = "Too few rewards to compare models: each arm is taken to drift by itself."
+    said = "Too few rewards to compare models: each arm is assumed to drift on its own."
     assert found.warnings[0] == said
-    assert found.summary() == "Each arm drifts by itself, all equally far and fast (2 states)."
+    assert (
+        found.summary()
+        == "Each arm drifts on its own, all with the same size and speed (2 states)."
+    )
     shared = fit(log, structure="free", starts=1, iterations=2)
     assert shared.n_states == 1
     assert shared.warnings[0] == "Too few rewards to choose the number of states: there is one."

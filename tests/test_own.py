@@ -90,12 +90,12 @@ def found():
 def test_arms_that_drift_by_themselves_are_found(found):
     assert found.kind.kind in ("alike", "apart")
     assert found.n_states == 4
-    assert found.summary().startswith("Each arm drifts by itself")
+    assert found.summary().startswith("Each arm drifts on its own")
     choice = found.selection
     labels = [one.label for one in choice.candidates]
     scores, errors = (dict(zip(labels, x, strict=True)) for x in (choice.scores, choice.errors))
     for other in ("no drift", "one shared factor"):  # by several standard errors
-        assert scores["each arm by itself, all alike"] > scores[other] + 3 * errors[other]
+        assert scores["each arm on its own, all alike"] > scores[other] + 3 * errors[other]
     assert found.warnings == ()
     assert 0.9 < found.spectral_radius < 0.98
     assert one_step(found, drifting(300, seed=0)).share > 0.3
@@ -130,7 +130,7 @@ def test_no_drift_is_said():
     assert found.kind.kind == "constant"
     assert found.n_states == 0
     assert found.spectral_radius == 0
-    assert found.summary().startswith("No drift: each arm pays around a constant of its own.")
+    assert found.summary().startswith("No drift: each arm has a constant mean.")
     assert "no better than each arm's mean" in found.warnings[0]
     assert found.model.n_states == 4 + 1
     counts = np.bincount(drifting(300, drift=0.0)["arm"])

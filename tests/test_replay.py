@@ -425,7 +425,7 @@ def test_where_nothing_drifts(monkeypatch):
     result = replay(rewards, ["ucb"], starts=1, iterations=10, runs=1)
     model = json.loads(json.dumps(result.to_document(), allow_nan=False))["model"]
     assert (model["states"], model["spectral_radius"]) == (0, 0.0)
-    assert list(model["selection"]) == ["no drift", "each arm by itself, all alike"]
+    assert list(model["selection"]) == ["no drift", "each arm on its own, all alike"]
     assert _words(result)[0].startswith("A model without drift, learned from 120 rounds")
 
 

@@ -119,7 +119,7 @@ def command(
     What is found: how the hidden state moves and how much it is pushed around, what arms read of
     it, and the noise of rewards; by expectation maximization, which climbs the likelihood of the
     log. Without --arms, --states and --structure the model is chosen that best predicts rewards
-    it was not learned from: no drift, each arm drifts by itself, or arms share states.
+    it was not learned from: no drift, each arm drifts on its own, or arms share states.
     What the log cannot tell is said.
     """
     interrupt.keeps("Nothing was written. Run the same command again, or give fewer --iterations.")

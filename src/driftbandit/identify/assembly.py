@@ -10,18 +10,15 @@ from driftbandit.identify.em import Structure
 from driftbandit.identify.smoothing import predicted
 from driftbandit.model import LGDS
 
-UNREAD = 1e-9
-"""A direction that arms read this much less than the best one keeps its own scale."""
+UNREAD = 1e-9  # A direction that arms read this much less than the best one keeps its own scale
 LASTING = 100.0
 """Memory of the offsets' errors, in lengths of the log.
 
 It is finite so that the model has a stationary distribution, with the covariance that the log
 leaves: an agent keeps learning offsets, and forgets more slowly than any log could show.
 """
-LONGEST = 1e9
-"""Longest such memory in rounds: 1 − 1/m must be below 1 by more than rounding."""
-MOST_STATES = 64
-"""Largest filter of states and offsets; beyond it offsets are taken to be known."""
+LONGEST = 1e9  # longest such memory in rounds: 1 − 1/m must be below 1 by more than rounding
+MOST_STATES = 64  # largest filter of states and offsets; beyond it offsets are taken to be known
 
 
 def measured(parameters: Parameters, structure: Structure = "free") -> Parameters:
@@ -32,10 +29,6 @@ def measured(parameters: Parameters, structure: Structure = "free") -> Parameter
     Learned read-outs are unique only up to a change of basis z ↦ Tz, c ↦ T⁻ᵀc. Predictions and
     Kalman-UCB do not depend on it; IDEA's bonus and OFUL's ridge are lengths, and do. A diagonal Γ
     stays diagonal: each state is scaled by itself.
-
-    Args:
-        parameters: from EM.
-        structure: of Γ.
     """
     if structure == "free":
         values, vectors = np.linalg.eigh(parameters.reads.T @ parameters.reads)
@@ -86,7 +79,7 @@ def assembled(
         parameters: of the raw rewards, d states.
         start: mean and covariance of the d states.
         offsets: whether arms have offsets.
-        doubt: k × k, the covariance of the offsets' errors; None: they are known.
+        doubt: covariance of the offsets' errors, k × k; None: they are known.
         span: of the log, in rounds.
     """
     std, (mean, cov) = np.sqrt(parameters.reward_var), start
@@ -115,15 +108,9 @@ def offset_cov(parameters: Parameters, data: Data, variance: float) -> np.ndarra
 
     Each sequence's filter has the offsets beside the state; the information of all sequences adds,
 
-        C⁻¹ = V⁻¹ + Σ_s (C_s⁻¹ − V⁻¹),   V = variance · I.
+        C⁻¹ = V⁻¹ + Σ_s (C_s⁻¹ − V⁻¹),   V = variance · I, before any reward.
 
-    Args:
-        parameters: d states.
-        data: S sequences.
-        variance: of offsets before any reward.
-
-    Returns:
-        The covariance; None if the filter would be too large.
+    None if the filter would be too large.
     """
     k, d = parameters.reads.shape
     if k + d > MOST_STATES:

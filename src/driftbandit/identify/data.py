@@ -11,32 +11,24 @@ from driftbandit.arrays import Array
 from driftbandit.io.logs import Log, Sequence
 from driftbandit.model import LGDS
 
-LARGEST_GRID = 10**8
-"""Rows × sequences × states² that are smoothed at once."""
-SPARSE = 2
-"""From this many rounds per played round on, unplayed rounds have no row of their own."""
-SHORT = 64
-"""So many unplayed rounds always have rows of their own."""
+LARGEST_GRID = 10**8  # rows × sequences × states² that are smoothed at once
+SPARSE = 2  # from this many rounds per played round on, unplayed rounds have no row of their own
+SHORT = 64  # so many unplayed rounds always have rows of their own
 FAR = 100.0
 """If arms' means are farther apart than this, in standard deviations, the spread of offsets is
 not learned."""
 ROUNDING = 1e-13
 """Rewards differ by rounding alone if they differ by less than this share of their size."""
-LEAST = 1e-6
-"""Scale, as a share of their size, of rewards that are all equal."""
+LEAST = 1e-6  # Scale, as a share of their size, of rewards that are all equal
 
 
 class Data(NamedTuple):
     """S sequences, padded to n rows; each row is a round with at most m plays."""
 
-    arms: Array
-    """Which arm was played, S × n × m."""
-    rewards: Array
-    """What it paid, S × n × m; zero where nothing was observed."""
-    seen: Array
-    """1 where a reward was observed, else 0, S × n × m."""
-    lengths: Array
-    """Rows of each sequence, S."""
+    arms: Array  # which arm was played, S × n × m
+    rewards: Array  # what it paid, S × n × m; zero where nothing was observed
+    seen: Array  # 1 where a reward was observed, else 0, S × n × m
+    lengths: Array  # rows of each sequence, S
     gaps: Array | None = None
     """Index into ``gap_lengths`` of the gap between a row and the next, S × n; None: all are 1."""
     gap_lengths: Array | None = None
@@ -46,20 +38,13 @@ class Data(NamedTuple):
 class Parameters(NamedTuple):
     """What is estimated."""
 
-    transition: Array
-    """Γ, d × d."""
-    process_cov: Array
-    """Q, d × d."""
-    reward_var: Array
-    """σ²."""
-    initial_mean: Array
-    """E z(0), d."""
-    initial_cov: Array
-    """Cov z(0), d × d."""
-    reads: Array
-    """c_a, k × d: how each arm reads the state."""
-    offsets: Array
-    """o_a, k: each arm's reward when the state is zero."""
+    transition: Array  # Γ, d × d
+    process_cov: Array  # Q, d × d
+    reward_var: Array  # σ²
+    initial_mean: Array  # E z(0), d
+    initial_cov: Array  # cov z(0), d × d
+    reads: Array  # c_a, k × d: how each arm reads the state
+    offsets: Array  # o_a, k: each arm's reward when the state is zero
 
 
 def times(data: Data) -> np.ndarray:
@@ -74,10 +59,7 @@ def data_of(log: Log, n_states: int = 1) -> Data:
     """The log as arrays: sequences × rows × plays, from each sequence's first round to its last.
 
     Every round is a row; if most rounds are not played, only played rounds are, with gaps between.
-
-    Args:
-        log: one sequence or more.
-        n_states: d; a log that would not fit into memory is refused.
+    A log that would not fit into memory with so many states is refused.
     """
     spans = [int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences]
     rounds = [np.unique(one.rounds, return_inverse=True) for one in log.sequences]
@@ -131,10 +113,8 @@ def padded(size: int) -> int:
 class Units(NamedTuple):
     """Rewards are centered and scaled before learning: their zero and unit do not matter."""
 
-    centers: np.ndarray
-    """The mean of each arm, k; zero without offsets."""
-    scale: float
-    """Standard deviation around them."""
+    centers: np.ndarray  # the mean of each arm, k; zero without offsets
+    scale: float  # standard deviation around them
 
     @staticmethod
     def of(data: Data, n_arms: int, offsets: bool) -> Units:

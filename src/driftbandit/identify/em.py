@@ -27,16 +27,13 @@ from driftbandit.identify.smoothing import Sums, bits_of, smoothed
 
 Structure = Literal["free", "diagonal", "scalar"]
 STRUCTURES: tuple[Structure, ...] = ("free", "diagonal", "scalar")
-MEMORIES = 5.0
-"""A gap counts for at most this many memories −1/log ρ(Γ) of the state."""
-LEAST = 1e-12
-"""Least reward variance, as a share of the rewards' own."""
-LONGEST = 1e4
-"""Most EM steps that an extrapolation stands for."""
+MEMORIES = 5.0  # A gap counts for at most this many memories −1/log ρ(Γ) of the state
+LEAST = 1e-12  # least reward variance, as a share of the rewards' own
+LONGEST = 1e4  # most EM steps that an extrapolation stands for
 
 
 class Prior(NamedTuple):
-    """Imagined rounds of a state with covariance S and no memory, added to the log's.
+    """Pseudo-rounds of a state with covariance S and no memory, added to the log's.
 
     They add to the log-likelihood, up to a constant, their expected contribution
 
@@ -45,13 +42,11 @@ class Prior(NamedTuple):
     which shrinks Γ towards zero and Q towards S; a long log outweighs them.
     """
 
-    rounds: float
-    """λ, how many."""
-    cov: Array
-    """S, d × d."""
+    rounds: float  # λ, how many
+    cov: Array  # S, d × d
 
     def added(self, sums: Sums) -> Sums:
-        """The sums with those of the imagined rounds."""
+        """The sums with those of the pseudo-rounds."""
         whole = self.rounds * self.cov
         return sums._replace(
             transitions=sums.transitions + self.rounds,
@@ -72,16 +67,11 @@ class Prior(NamedTuple):
 class Options(NamedTuple):
     """What is estimated, and in which form."""
 
-    structure: Structure = "free"
-    """Of Γ; a diagonal or scalar Γ comes with a diagonal Q."""
-    stable: bool = False
-    """Keep ρ(Γ) below 1."""
-    reads: bool = False
-    """Estimate the read-outs."""
-    offsets: bool = False
-    """Estimate the offsets."""
-    prior: Prior | None = None
-    """Imagined rounds; None: the log alone."""
+    structure: Structure = "free"  # of Γ; a diagonal or scalar Γ comes with a diagonal Q
+    stable: bool = False  # keep ρ(Γ) below 1
+    reads: bool = False  # estimate the read-outs
+    offsets: bool = False  # estimate the offsets
+    prior: Prior | None = None  # Pseudo-rounds; None: the log alone
 
 
 def e_step(parameters: Parameters, data: Data, whole: bool = False) -> Sums:
@@ -89,15 +79,8 @@ def e_step(parameters: Parameters, data: Data, whole: bool = False) -> Sums:
 
     Most rounds of a gap much longer than the state's memory carry no information; counted in full
     they would slow EM down. A gap counts for `MEMORIES` of it: the slopes of the likelihood, and so
-    the point where EM converges, stay the same.
-
-    Args:
-        parameters: the current ones.
-        data: S sequences.
-        whole: count gaps in full, so that the likelihood cannot fall.
-
-    Returns:
-        `Sums`; ``log_likelihood`` is that of the given parameters.
+    the point where EM converges, stay the same. ``whole`` counts gaps in full, so that the
+    likelihood cannot fall.
     """
     arrays = (data.arms, data.rewards, data.seen, data.lengths, data.gaps)
     with jax.enable_x64(True):
@@ -142,10 +125,7 @@ def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
         Γ = S₁₀ S₀₀⁻¹,   Q = (S₁₁ − Γ S₁₀ᵀ − S₁₀ Γᵀ + Γ S₀₀ Γᵀ) / N
         σ² = mean of (x − o − ⟨c, ẑ⟩)² + cᵀ V c over all rewards
 
-    Args:
-        parameters: the current ones; what is not estimated is kept.
-        sums: of the E-step with them.
-        options: what to estimate.
+    ``parameters`` are those of the E-step; what is not estimated is kept.
     """
     if options.prior is not None:
         sums = options.prior.added(sums)
@@ -244,13 +224,7 @@ def run(
 ) -> Run:
     """Run EM until two steps and an extrapolation gain less than the tolerance per reward.
 
-    Args:
-        parameters: the starting point.
-        data: S sequences.
-        options: what to estimate.
-        iterations: how often the data is smoothed, at most.
-        tolerance: least gain of the log-likelihood per reward.
-        report: called with the share of the iterations done.
+    The data is smoothed ``iterations`` times at most; ``report`` is called with the share done.
     """
     least = tolerance * float(data.seen.sum())
     sums = e_step(parameters, data)

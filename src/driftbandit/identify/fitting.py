@@ -102,7 +102,7 @@ def fit(
     """Learn what drifts, how noisy rewards are and the arms' offsets from a log.
 
     Without features, a number of states or a structure, the model is chosen by how well it predicts
-    held-out rewards (`selection`): no drift; each arm drifts by itself (`independent_arms`); arms
+    held-out rewards (`selection`): no drift; each arm drifts on its own (`independent_arms`); arms
     share 1, 2, 3, 5, … states, learned by expectation maximization (`em`).
 
     Args:
@@ -119,8 +119,8 @@ def fit(
         starts: EM restarts; the most likely fit is kept.
         iterations: of each EM run, at most; with fewer than 3 the starting point is returned.
         tolerance: EM stops when two steps and an extrapolation gain less than this per reward.
-        prior: strength of the prior in rounds, which keeps a free Γ from fitting the noise of a
-            short log (`em.Prior`); None: d² / 5; 0: maximum likelihood. Other structures take none.
+        prior: its strength in pseudo-rounds, which keep a free Γ from fitting the noise of a short
+            log (`em.Prior`); None: d² / 5; 0: maximum likelihood. Other structures take none.
         seed: of the restarts.
         start: a model from an earlier fit, from which the first EM run starts.
         columns: the log's own column names, as {"round": "day"}; see `read_log`.
@@ -257,14 +257,14 @@ def warnings_of(
         log: for the arms' names.
         converged: whether EM converged.
         kind: of model.
-        guessed: whether the log was too short to choose the model.
+        guessed: whether the log was too short to choose it.
         ahead: log-density of the standardized rewards, each given the rounds before its own.
         options: what was estimated.
     """
     found = list(log.notes)
     shared = not kind.own
     if guessed and not shared:
-        found.append("Too few rewards to compare models: each arm is taken to drift by itself.")
+        found.append("Too few rewards to compare models: each arm is assumed to drift on its own.")
     elif guessed:
         found.append("Too few rewards to choose the number of states: there is one.")
     if not data.rewards.any():

@@ -27,40 +27,28 @@ from driftbandit.identify.restarts import Progress, Task
 Kind = Literal["constant", "alike", "apart"]
 KINDS: tuple[Kind, ...] = ("constant", "alike", "apart")
 """No drift; one memory and one variance for all arms; each arm its own."""
-WORK = 20
-"""What it costs to learn them, in iterations of EM."""
+WORK = 20  # what it costs to learn them, in iterations of EM
 PRIOR = {"offset_std": (0.5, 1.5), "memory": (10.0, 2.0), "drift_std": (0.5, 1.5)}
 """Median and standard deviation of the logarithm, with rewards in units of their spread and
 memories in units of the time between plays: so wide that a few dozen rewards outweigh them."""
 APART = 0.7
 """Prior standard deviation of the logarithms of arms' memories and stds around the common ones."""
-LEAST_STD = 1e-5
-"""Least σ in units of the rewards' spread."""
-LONGEST = 1e15
-"""Longest memory in rounds: f must stay below 1."""
-ABNORMAL = 2
-"""SciPy's status when a line search finds nothing better."""
-LEAST_GAIN = 1e-6
-"""A last gain, as a share of the likelihood, that counts as convergence."""
-START_MEMORIES = (3.0, 30.0)
-"""Of the restarts, in units of the time between plays."""
+LEAST_STD = 1e-5  # least σ in units of the rewards' spread
+LONGEST = 1e15  # longest memory in rounds: f must stay below 1
+ABNORMAL = 2  # SciPy's status when a line search finds nothing better
+LEAST_GAIN = 1e-6  # A last gain, as a share of the likelihood, that counts as convergence
+START_MEMORIES = (3.0, 30.0)  # of the restarts, in units of the time between plays
 
 
 class Plays(NamedTuple):
     """Every arm's own plays in order of time, padded to n."""
 
-    gaps: np.ndarray
-    """Rounds since the arm's last play, k × n; infinite where a sequence begins."""
-    rewards: np.ndarray
-    """k × n."""
-    seen: np.ndarray
-    """1 where there is a play, k × n."""
-    places: np.ndarray
-    """Flat index into the data, k × n."""
-    step: float
-    """Median time between two plays of any arms, in rounds."""
-    span: float
-    """The longest sequence, in rounds."""
+    gaps: np.ndarray  # rounds since the arm's last play, k × n; infinite where a sequence begins
+    rewards: np.ndarray  # k × n
+    seen: np.ndarray  # 1 where there is a play, k × n
+    places: np.ndarray  # flat index into the data, k × n
+    step: float  # median time between two plays of any arms, in rounds
+    span: float  # the longest sequence, in rounds
 
 
 class Learned(NamedTuple):
@@ -69,34 +57,24 @@ class Learned(NamedTuple):
     kind: Kind
     theta: np.ndarray
     """Unbounded coordinates: μ, log τ, log σ, log m, log √v, and each arm's deviations."""
-    path: list[float]
-    """Log-likelihood plus log-prior along the way; it never falls."""
+    path: list[float]  # Log-likelihood plus log-prior along the way; it never falls
     converged: bool
 
 
-class Law(NamedTuple):
+class Dynamics(NamedTuple):
     """The parameters, k numbers each where arms have their own."""
 
-    mean: Any
-    """μ."""
-    offset_var: Any
-    """τ²."""
-    reward_var: Any
-    """σ²."""
-    memory: Any
-    """m, k."""
-    drift_var: Any
-    """v, k."""
+    mean: Any  # μ
+    offset_var: Any  # τ²
+    reward_var: Any  # σ²
+    memory: Any  # m, k
+    drift_var: Any  # v, k
 
 
 def plays_of(data: Data, n_arms: int, size: int = 1, later: np.ndarray | None = None) -> Plays:
-    """Every arm's plays, sequence after sequence.
+    """Every arm's plays, sequence after sequence; those of ``later`` sequences last.
 
-    Args:
-        data: S sequences.
-        n_arms: k.
-        size: least n, so that parts of a log share a compiled program.
-        later: S booleans: sequences to put after the others.
+    ``size`` is the least n, so that parts of a log share a compiled program.
     """
     S, n, m = data.seen.shape
     which, row, slot = np.nonzero(data.seen > 0)
@@ -134,7 +112,7 @@ def learn(
         plays: rewards around zero, of spread about one.
         kind: what drifts.
         offsets: whether arms have offsets; else μ = τ = 0.
-        spread: τ, if it is not to be learned.
+        spread: τ, if it is given.
         near: a model of kind "alike", from which "apart" starts.
     """
     k = len(plays.seen)
@@ -193,12 +171,12 @@ def _whole(
     return whole, np.array([kind != "constant", offsets], float)
 
 
-def _law(theta: Any, switches: Any, xp: Any) -> Law:
+def _dynamics(theta: Any, switches: Any, xp: Any) -> Dynamics:
     """One program for all kinds: what is switched off is multiplied by zero."""
     drifts, offsets = switches[0], switches[1]
     arms = (len(theta) - 5) // 2
     memory, drift = theta[3] + theta[5 : 5 + arms], theta[4] + theta[5 + arms :]
-    return Law(
+    return Dynamics(
         offsets * theta[0],
         offsets * xp.exp(2 * theta[1]),
         xp.exp(2 * theta[2]),
@@ -210,9 +188,7 @@ def _law(theta: Any, switches: Any, xp: Any) -> Law:
 @jax.jit
 @functools.partial(jax.value_and_grad, argnums=0)
 def _loss(theta: Any, switches: Any, gaps: Any, rewards: Any, seen: Any, step: Any) -> Any:
-    law = _law(theta, switches, jnp)
-    one = functools.partial(_arm, law)
-    likelihood = jax.vmap(one)(law.memory, law.drift_var, gaps, rewards, seen)[0].sum()
+    likelihood = _arms(theta, switches, gaps, rewards, seen)[0].sum()
     drifts, offsets = switches[0], switches[1]
 
     def prior(value: Any, name: str, unit: Any = 1.0) -> Any:
@@ -225,7 +201,9 @@ def _loss(theta: Any, switches: Any, gaps: Any, rewards: Any, seen: Any, step: A
     return loss + offsets * prior(theta[1], "offset_std") + (1 - offsets) * idle
 
 
-def _arm(law: Law, memory: Any, drift_var: Any, gaps: Any, rewards: Any, seen: Any) -> Any:
+def _arm(
+    dynamics: Dynamics, memory: Any, drift_var: Any, gaps: Any, rewards: Any, seen: Any
+) -> Any:
     """Filter one arm: the log-likelihood, each reward's log-density, and the offset's posterior.
 
     The log-densities are given earlier rounds alone: of two plays in one round, the first does not
@@ -240,8 +218,8 @@ def _arm(law: Law, memory: Any, drift_var: Any, gaps: Any, rewards: Any, seen: A
         f = jnp.where(fresh, 0.0, jnp.exp(-rate))
         new = jnp.where(fresh, 1.0, -jnp.expm1(-2 * rate))
         u, uu, uo = f * u, f**2 * uu + new * drift_var, f * uo
-        variance = uu + 2 * uo + oo + law.reward_var
-        surprise = reward - law.mean - u - o
+        variance = uu + 2 * uo + oo + dynamics.reward_var
+        surprise = reward - dynamics.mean - u - o
         ahead = tuple(
             jnp.where(gap == 0, *both) for both in zip(ahead, (u + o, variance), strict=True)
         )
@@ -255,11 +233,11 @@ def _arm(law: Law, memory: Any, drift_var: Any, gaps: Any, rewards: Any, seen: A
         )
         densities = (
             _density(surprise, variance),
-            _density(reward - law.mean - ahead[0], ahead[1]),
+            _density(reward - dynamics.mean - ahead[0], ahead[1]),
         )
         return (belief, ahead), tuple(there * one for one in densities)
 
-    parts = (0.0, 0.0, drift_var, 0.0, law.offset_var)
+    parts = (0.0, 0.0, drift_var, 0.0, dynamics.offset_var)
     start = tuple(jnp.asarray(part, jnp.float64) for part in parts)
     before = (start[0], start[0] + 1.0)  # not used: the first gap is infinite
     (end, _), (likelihood, each) = jax.lax.scan(step, (start, before), (gaps, rewards, seen))
@@ -271,24 +249,25 @@ def _density(surprise: Any, variance: Any) -> Any:
     return -0.5 * (jnp.log(2 * math.pi * variance) + surprise**2 / variance)
 
 
-@jax.jit
-def _run(theta: Any, switches: Any, gaps: Any, rewards: Any, seen: Any) -> Any:
-    law = _law(theta, switches, jnp)
-    return jax.vmap(functools.partial(_arm, law))(law.memory, law.drift_var, gaps, rewards, seen)
+def _arms(theta: Any, switches: Any, gaps: Any, rewards: Any, seen: Any) -> Any:
+    d = _dynamics(theta, switches, jnp)
+    return jax.vmap(functools.partial(_arm, d))(d.memory, d.drift_var, gaps, rewards, seen)
+
+
+_run = jax.jit(_arms)
 
 
 def densities(
     found: Learned, plays: Plays, offsets: bool = True
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Log-densities of all rewards, each given the rounds before its own, and offsets' posterior.
+    """Log-densities of rewards given the rounds before, k × n; means and variances of o_a, k each.
 
-    Returns:
-        Log-densities, k × n; means and variances of o_a, k each; and the log-likelihood.
+    The last is the log-likelihood.
     """
     whole, switches = _whole(found.kind, found.theta, len(plays.seen), offsets)
     with jax.enable_x64(True):
         total, each, means, variances = _run(whole, switches, plays.gaps, plays.rewards, plays.seen)
-    mean = _law(whole, switches, np).mean
+    mean = _dynamics(whole, switches, np).mean
     spread = np.maximum(variances, 0.0)
     return np.asarray(each), np.asarray(means) + mean, spread, float(np.asarray(total).sum())
 
@@ -318,11 +297,7 @@ def split_densities(
 
 
 def fitted(task: Task, kind: Kind, progress: Progress) -> tuple[em.Run, float, np.ndarray | None]:
-    """Independent arms, learned from the whole log.
-
-    Returns:
-        As `em.run`; the log-likelihood at the end; and the covariance of the offsets' errors.
-    """
+    """As `em.run`, the log-likelihood at the end, and the covariance of the offsets' errors."""
     k, offsets = task.n_arms, task.options.offsets
     shifts, spread = task.units.between()
     plays = _shifted(plays_of(task.data, k), shifts)
@@ -331,14 +306,14 @@ def fitted(task: Task, kind: Kind, progress: Progress) -> tuple[em.Run, float, n
     found = learn(plays, kind, offsets, spread, near)
     report(1.0)
     _, means, variances, end = densities(found, plays, offsets)
-    law = _law(*_whole(found.kind, found.theta, k, offsets), np)
+    dynamics = _dynamics(*_whole(found.kind, found.theta, k, offsets), np)
     d = 0 if kind == "constant" else k
     parameters = Parameters(
-        np.diag(np.exp(-1 / law.memory))[:d, :d],
-        np.diag(-np.expm1(-2 / law.memory) * law.drift_var)[:d, :d],
-        np.asarray(law.reward_var),
+        np.diag(np.exp(-1 / dynamics.memory))[:d, :d],
+        np.diag(-np.expm1(-2 / dynamics.memory) * dynamics.drift_var)[:d, :d],
+        np.asarray(dynamics.reward_var),
         np.zeros(d),
-        np.diag(law.drift_var)[:d, :d],
+        np.diag(dynamics.drift_var)[:d, :d],
         np.eye(k)[:, :d],
         means - shifts if offsets else np.zeros(k),
     )

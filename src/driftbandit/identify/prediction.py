@@ -94,10 +94,7 @@ def one_step(
 def log_densities(parameters: Parameters, data: Data, extra_var: Any = 0.0) -> np.ndarray:
     """Of all rewards, each given the rounds before its own, S × n × m.
 
-    Args:
-        parameters: d states.
-        data: S sequences.
-        extra_var: added to the predictions' variances, by arm, k.
+    ``extra_var`` is added to the variances of an arm's predictions, k.
     """
     means, variances, _ = predicted(parameters, data)
     variances = variances + np.broadcast_to(extra_var, len(parameters.reads))[data.arms]

@@ -24,12 +24,9 @@ from driftbandit.identify.data import Data, Parameters, Units, times
 from driftbandit.model import LGDS
 
 LAGS = 5
-SMALL = 0.05
-"""Directions of the moments below this share of the largest count as noise."""
-MOST_ARMS = 500
-"""Beyond it no moments are taken: their number grows with the square."""
-RADIUS = 0.98
-"""Largest ρ(Γ) of a starting point."""
+SMALL = 0.05  # directions of the moments below this share of the largest count as noise
+MOST_ARMS = 500  # beyond it no moments are taken: their number grows with the square
+RADIUS = 0.98  # largest ρ(Γ) of a starting point
 
 
 class Share(float):
@@ -65,19 +62,14 @@ class Progress:
 class Task(NamedTuple):
     """What to learn, and from what."""
 
-    data: Data
-    """In ``units``."""
-    n_arms: int
-    """k."""
+    data: Data  # in ``units``
+    n_arms: int  # k
     features: np.ndarray | None
     """k × d; None: read-outs are estimated, or each arm has a state of its own."""
     options: em.Options
-    prior: float | None
-    """As `fit` takes it."""
-    rng: np.random.Generator
-    """Draws the starting points."""
-    limits: tuple[int, float]
-    """Iterations and tolerance of an EM run."""
+    prior: float | None  # as `fit` takes it
+    rng: np.random.Generator  # draws the starting points
+    limits: tuple[int, float]  # iterations and tolerance of an EM run
     units: Units
 
 
@@ -88,14 +80,9 @@ def best_run(
     restarts: int = 1,
     start: LGDS | None = None,
 ) -> em.Run:
-    """The most likely of several EM runs.
+    """The most likely of several EM runs; the first may start from a given model.
 
-    Args:
-        task: what to learn from.
-        n_states: d.
-        reports: gives the progress callback of each run.
-        restarts: how many runs.
-        start: a model from which the first run starts.
+    ``reports`` gives the progress callback of each run.
     """
     features, d = task.features, n_states
     d = d if features is None else features.shape[1]
@@ -122,15 +109,9 @@ def starting_point(
     number: int,
     moments: bool = False,
 ) -> Parameters:
-    """A guess: half of the rewards' variance is noise, half is the state.
+    """A guess, in which half of the rewards' variance is noise; or one from the log's moments.
 
-    Args:
-        data: S sequences.
-        reads: k × d read-outs; if they are estimated, only the shape counts.
-        options: what will be estimated.
-        rng: draws the guess.
-        number: of the restart; the first has no rotation.
-        moments: whether to follow the log's moments instead.
+    If read-outs are estimated, only the shape of ``reads`` counts.
     """
     k, d = reads.shape
     if options.reads:

@@ -24,10 +24,8 @@ MOST_STATES = 20
 FOLDS = 5
 SLACK = 1e-3
 """A gain per reward that is not worth a state: early stopping of EM makes such differences."""
-LEAST_SIZES = 3
-"""This many numbers of shared states are always tried."""
-LEAST = 10
-"""Fewest rewards to learn from, and fewest to score, in every split."""
+LEAST_SIZES = 3  # this many numbers of shared states are always tried
+LEAST = 10  # fewest rewards to learn from, and fewest to score, in every split
 MOST_ITERATIONS, LEAST_TOLERANCE = 60, 1e-4
 """Of EM during the choice: its runs are many, and are only compared."""
 
@@ -52,12 +50,12 @@ class Candidate(NamedTuple):
 
         Example:
             >>> Candidate("alike", 8).label, Candidate("free", 1).label
-            ('each arm by itself, all alike', 'one shared factor')
+            ('each arm on its own, all alike', 'one shared factor')
         """
         own = {
             "constant": "no drift",
-            "alike": "each arm by itself, all alike",
-            "apart": "each arm by itself",
+            "alike": "each arm on its own, all alike",
+            "apart": "each arm on its own",
         }
         if self.kind in own:
             return own[self.kind]
@@ -71,22 +69,22 @@ class Candidate(NamedTuple):
 
         Example:
             >>> Candidate("apart", 8).sentence
-            'Each arm drifts by itself (8 states).'
+            'Each arm drifts on its own (8 states).'
         """
         count = f"{self.n_states} states" if self.n_states != 1 else "1 state"
         if self.kind == "constant":
-            return "No drift: each arm pays around a constant of its own."
+            return "No drift: each arm has a constant mean."
         if self.kind == "alike" and self.n_states == 1:
             return "The arm drifts (1 state)."
         if self.kind == "alike":
-            return f"Each arm drifts by itself, all equally far and fast ({count})."
+            return f"Each arm drifts on its own, all with the same size and speed ({count})."
         if self.kind == "apart":
-            return f"Each arm drifts by itself ({count})."
+            return f"Each arm drifts on its own ({count})."
         if self.n_states == 1:
             return "All arms share one drifting factor (1 state)."
         if self.kind == "free":
             return f"The arms share {count} that drift together."
-        return f"The arms read {count} that drift each by itself."
+        return f"The arms read {count} that drift independently."
 
 
 class Selection(NamedTuple):
@@ -140,16 +138,11 @@ def sizes(n_arms: int) -> tuple[int, ...]:
 
 
 def candidates(n_arms: int, structure: str | None, offsets: bool) -> tuple[Candidate, ...]:
-    """The models to try, simple ones first.
-
-    Args:
-        n_arms: k.
-        structure: of Γ, if it is given: then only its sizes are tried.
-        offsets: whether arms have offsets; without, arms that do not drift would pay nothing.
+    """The models to try, simple ones first; with a given structure only its sizes.
 
     Example:
         >>> [one.label for one in candidates(2, None, True)][:3]
-        ['no drift', 'each arm by itself, all alike', 'one shared factor']
+        ['no drift', 'each arm on its own, all alike', 'one shared factor']
     """
     shared = [Candidate(structure or "free", d) for d in sizes(n_arms)]
     if structure is not None:
@@ -164,9 +157,7 @@ def candidates(n_arms: int, structure: str | None, offsets: bool) -> tuple[Candi
 def splits(data: Data) -> list[Split]:
     """The splits of cross-validation; none if the log is too short.
 
-    Args:
-        data: S sequences. Five or more, none of which dominates, are dealt into five parts; else
-            the rewards are.
+    Five sequences or more, none of which dominates, are dealt into five parts; else rewards are.
     """
     counts = data.seen.sum(axis=(1, 2))
     dealt = len(counts) >= FOLDS and FOLDS * counts.max() <= 2 * counts.sum()
@@ -210,13 +201,8 @@ def select(
     """Score the candidates and choose one.
 
     More shared states are not tried once a model is clearly worse than the best, and twice its
-    gain over the size before would not make up for it.
-
-    Args:
-        parts: from `splits`, at least one.
-        tried: candidates, simple ones first.
-        predict: gives log-densities of all rewards of a split, S × n × m, by a model learned from
-            its learned part.
+    gain over the size before would not make up for it. ``predict`` gives log-densities of all
+    rewards of a split, S × n × m, by a model learned from its learned part.
     """
     masks = [(part.whole.seen > 0) & ~(part.learned.seen > 0) for part in parts]
     done: list[Candidate] = []
@@ -244,11 +230,8 @@ def _lost(done: list[Candidate], gains: list[np.ndarray]) -> bool:
 def chosen(tried: Iterable[Candidate], gains: np.ndarray) -> Selection:
     """The simplest model whose score is within one standard error of the highest, or 0.001.
 
-    The error is that of the difference from the highest score, paired by reward.
-
-    Args:
-        tried: c candidates, simple ones first.
-        gains: c × n, log-densities of the scored rewards.
+    The error is that of the difference from the highest score, paired by reward. ``gains`` are the
+    log-densities of n scored rewards by c candidates, simple ones first, c × n.
 
     Example:
         >>> gains = np.array([[-2.0, -2.2], [-1.01, -1.22], [-1.0, -1.23]])
@@ -272,11 +255,7 @@ def _near(scores: np.ndarray, errors: np.ndarray) -> np.ndarray:
 def choose(task: Task, structure: str | None, progress: Progress, later: int) -> Selection | None:
     """The model that predicts best; None if the log is too short to say.
 
-    Args:
-        task: what to learn from, without features.
-        structure: of Γ, if it is given.
-        progress: of the fit.
-        later: iterations that follow once the model is chosen.
+    ``later``: EM iterations that follow once the model is chosen, for the progress.
     """
     parts = splits(task.data)
     if not parts:
@@ -315,12 +294,9 @@ def choose(task: Task, structure: str | None, progress: Progress, later: int) ->
 
 
 def with_new_arms(parameters: Parameters, learned: Task) -> tuple[Parameters, np.ndarray]:
-    """Give arms without rewards to learn from the mean of the others as offset.
+    """The others' mean as offset of arms without rewards to learn from, and offsets' variances, k.
 
     Rewards are centered at the arms' means in the whole log: zero would reveal scored rewards.
-
-    Returns:
-        Parameters, and the variance of the arms' offsets, k.
     """
     new = np.bincount(learned.data.arms[learned.data.seen > 0], minlength=learned.n_arms) == 0
     if not learned.options.offsets or not new.any():

@@ -34,38 +34,25 @@ import numpy as np
 from driftbandit.arrays import Array
 from driftbandit.identify.data import Data, Parameters
 
-UNROLLED = 4
-"""Plays of a round that are compiled one by one; more would compile for minutes."""
+UNROLLED = 4  # plays of a round that are compiled one by one; more would compile for minutes
 
 
 class Sums(NamedTuple):
     """Sums over smoothed states, which the M-step needs."""
 
     log_likelihood: Array
-    transitions: Array
-    """Number of transitions."""
-    before: Array
-    """S₀₀ = Σ E z(t) z(t)ᵀ over rounds that have a next one, d × d."""
-    after: Array
-    """S₁₁ = Σ E z(t+1) z(t+1)ᵀ, d × d."""
-    across: Array
-    """S₁₀ = Σ E z(t+1) z(t)ᵀ, d × d."""
-    start_means: Array
-    """E z(0) of every sequence, S × d."""
-    start_covs: Array
-    """Cov z(0), summed over sequences, d × d."""
-    plays: Array
-    """Rewards observed of each arm, k."""
-    paid: Array
-    """Σ x of each arm, k."""
-    squares: Array
-    """Σ x² of each arm, k."""
-    means: Array
-    """Σ E z over an arm's rewards, k × d."""
-    moments: Array
-    """Σ E z zᵀ over an arm's rewards, k × d × d."""
-    products: Array
-    """Σ x E z over an arm's rewards, k × d."""
+    transitions: Array  # number of transitions
+    before: Array  # S₀₀ = Σ E z(t) z(t)ᵀ over rounds that have a next one, d × d
+    after: Array  # S₁₁ = Σ E z(t+1) z(t+1)ᵀ, d × d
+    across: Array  # S₁₀ = Σ E z(t+1) z(t)ᵀ, d × d
+    start_means: Array  # E z(0) of every sequence, S × d
+    start_covs: Array  # cov z(0), summed over sequences, d × d
+    plays: Array  # rewards observed of each arm, k
+    paid: Array  # Σ x of each arm, k
+    squares: Array  # Σ x² of each arm, k
+    means: Array  # Σ E z over an arm's rewards, k × d
+    moments: Array  # Σ E z zᵀ over an arm's rewards, k × d × d
+    products: Array  # Σ x E z over an arm's rewards, k × d
 
 
 # Gaps
@@ -74,14 +61,10 @@ class Sums(NamedTuple):
 class Stretch(NamedTuple):
     """The distribution of z(t+g) given z(t), tilted to first order in A."""
 
-    transition: Any
-    """F, d × d."""
-    process_cov: Any
-    """Cov ξ, d × d."""
-    tilt: Any
-    """J of exp(−½ zᵀJz), d × d: zero at A = 0."""
-    size: Any
-    """Logarithm of the factor in front."""
+    transition: Any  # F, d × d
+    process_cov: Any  # cov ξ, d × d
+    tilt: Any  # J of exp(−½ zᵀJz), d × d: zero at A = 0
+    size: Any  # logarithm of the factor in front
 
 
 def bits_of(data: Data) -> np.ndarray | None:
@@ -131,13 +114,8 @@ def gap_transitions(transition: Any, process_cov: Any, bits: Any) -> tuple[Any, 
 def _gap_sums(p: Parameters, bits: Any, X: Any, Y: Any, M: Any, count: Any) -> tuple[Any, Any, Any]:
     """S₀₀, S₁₀ − Γ S₀₀ and R − gQ over all rounds of the gaps of every length, u × d × d each.
 
-    Args:
-        p: Γ and Q.
-        bits: u × b.
-        X: Σ E z zᵀ where gaps of a length begin, u × d × d.
-        Y: Σ E z ρᵀ, ρ = (Cov ξ)⁻¹ ξ, likewise.
-        M: Σ (Cov ξ)⁻¹ − E ρρᵀ, likewise.
-        count: how many gaps of each length there are, u.
+    From X = Σ E z zᵀ, Y = Σ E z ρᵀ and M = Σ (Cov ξ)⁻¹ − E ρρᵀ, where ρ = (Cov ξ)⁻¹ ξ, over the
+    beginnings of the gaps of every length.
     """
 
     def pulled(row: Any, X: Any, Y: Any, M: Any, count: Any) -> Any:
@@ -163,17 +141,10 @@ def _steps(p: Parameters, arms: Any, gaps: Any, bits: Any) -> tuple[Any, Any, An
 
 
 def _filtered(p: Parameters, F: Any, Q: Any, rows: Any, keep: Callable[..., Any]) -> Any:
-    """Filter one sequence.
+    """Filter one sequence: the last belief and the log-likelihood, and what ``keep`` keeps.
 
-    Args:
-        p: the parameters.
-        F: of every gap length, and Q as well.
-        rows: arms, rewards, seen and gaps.
-        keep: what to keep of a row, from its belief before any reward, its arms, and each play's
-            read-out, gain, scaled innovation and 1 / innovation variance.
-
-    Returns:
-        The belief after the last row and the log-likelihood; and what was kept.
+    ``keep`` is called with a row's mean and covariance before any reward, its arms, and each play's
+    read-out, gain, scaled innovation and inverse innovation variance.
     """
 
     def row(carry: Any, now: Any) -> Any:
@@ -206,10 +177,9 @@ def _filtered(p: Parameters, F: Any, Q: Any, rows: Any, keep: Callable[..., Any]
 
 
 def predicted(parameters: Parameters, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Predict every reward from the rounds before its own.
+    """Means and variances of all rewards given the rounds before their own, S × n × m each.
 
-    Returns:
-        Means and variances, S × n × m each; and the state's covariance after each sequence.
+    The third is the state's covariance after each sequence, S × d × d.
     """
     arrays = (data.arms, data.rewards, data.seen, data.gaps)
     with jax.enable_x64(True):
@@ -235,16 +205,7 @@ def _predicted(p: Parameters, data: Any, bits: Any) -> Any:
 
 @jax.jit
 def smoothed(p: Parameters, data: Any, bits: Any) -> Any:
-    """`Sums` except those over transitions, and what those are made of.
-
-    Args:
-        p: the parameters.
-        data: arms, rewards, seen, lengths and gaps, as `Data` has them.
-        bits: as `bits_of` gives them.
-
-    Returns:
-        The sums; and for every gap length S₀₀, S₁₀ − Γ S₀₀, R − gQ and the number of gaps.
-    """
+    """`Sums`, except over transitions; and by gap length S₀₀, S₁₀ − Γ S₀₀, R − gQ and the count."""
     *arrays, gaps = data
     F, Q, gaps = _steps(p, arrays[0], gaps, bits)
     each, moved = jax.vmap(lambda *rows: _sequence(p, F, Q, *rows))(*arrays, gaps)

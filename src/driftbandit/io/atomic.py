@@ -18,8 +18,7 @@ import numpy as np
 
 from driftbandit import errors
 
-FORMAT = 1
-"""Of archives."""
+FORMAT = 1  # of archives
 
 _unfinished: set[Path] = set()
 _naming = threading.Lock()

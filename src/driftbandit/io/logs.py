@@ -25,8 +25,7 @@ from driftbandit.system import Name
 
 __all__ = ["Arms", "Log", "Sequence", "as_log", "log_and_features", "read_arms", "read_log"]
 
-WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
-"""A label that is a whole number: 7, not 07."""
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # A label that is a whole number: 7, not 07
 REQUIRED = ("round", "arm", "reward")
 COLUMNS = ("sequence", *REQUIRED)
 NO_ZERO = "an arm needs at least one non-zero entry"

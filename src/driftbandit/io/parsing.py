@@ -23,8 +23,7 @@ from driftbandit import errors
 LARGEST_ROUND = 2**53
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE_AS_REAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
-UNDECODED = re.compile("[\ud800-\udfff]")
-"""Bytes that are not UTF-8 are decoded as these."""
+UNDECODED = re.compile("[\ud800-\udfff]")  # bytes that are not UTF-8 are decoded as these
 TRUTH = {"true": 1.0, "false": 0.0}
 REMEDIES = {
     "round": "give a whole number from 0 to 2^53",
@@ -42,7 +41,7 @@ def shown(value: Any) -> str:
     value = value.item() if isinstance(value, np.generic) else value
     try:
         text = repr(value[:60] if isinstance(value, str | bytes) else value)
-    except ValueError:  # Python does not print integers of more than 4300 digits
+    except ValueError:  # python does not print integers of more than 4300 digits
         text = "of thousands of digits"
     text = " ".join(text.split())
     return errors.printable(text if len(text) <= 60 else text[:57] + "...")
@@ -283,12 +282,9 @@ UNITS = {"day": DAY, "hour": DAY // 24, "minute": 60_000_000, "second": 1_000_00
 UNITS |= {"millisecond": 1000, "microsecond": 1}
 STEP_UNITS = UNITS | {"week": 7 * DAY, "d": DAY, "h": DAY // 24, "min": 60_000_000}
 STEP = re.compile(r"([1-9][0-9]{0,8})? *([a-z]+?)s?")
-EPOCH = (datetime.date(1970, 1, 1) - datetime.date.min) // MICROSECOND
-"""NumPy's zero."""
-SPARSE = 50
-"""If half of the gaps are this many steps or longer, a note suggests a longer step."""
-MOST_OFFSETS = 100_000
-"""Local time is not considered for logs with more distinct times than this."""
+EPOCH = (datetime.date(1970, 1, 1) - datetime.date.min) // MICROSECOND  # NumPy's zero
+SPARSE = 50  # if half of the gaps are this many steps or longer, a note suggests a longer step
+MOST_OFFSETS = 100_000  # local time is not considered for logs with more distinct times than this
 FIRST_DATE, LAST_DATE = 19000101, 21001231
 """Whole numbers between these may be dates written without dashes."""
 TIME_REMEDY = "give it as 2024-01-31 or 2024-01-31T09:30:00"
@@ -456,7 +452,7 @@ def _time(value: Any) -> datetime.date | None:
         if len(text) == 10:
             return datetime.date.fromisoformat(text)
         return datetime.datetime.fromisoformat(re.sub(" ?UTC", "Z", text))
-    except ValueError:  # February 30
+    except ValueError:  # february 30
         return None
 
 

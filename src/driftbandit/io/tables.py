@@ -30,8 +30,7 @@ from driftbandit.io.parsing import Values
 MOST_ROWS = 10**8
 MOST_BYTES = 4 * 2**30
 """Larger files are refused; gzipped ones as soon as they turn out to be larger."""
-LONGEST_LINE = 2**22
-"""Characters; a file without line ends must not fill the memory."""
+LONGEST_LINE = 2**22  # Characters; a file without line ends must not fill the memory
 BLOCK_CELLS = 2**18
 CSV_BLOCK_CELLS = 2**13
 """Values in one block; short lists of text are three times as fast as long ones."""
@@ -301,7 +300,7 @@ def _mapping(names: list[Any], get: Callable[[Any], Any], name: str) -> Table:
 
 
 def _column(values: Any, name: str, column: Any) -> Values:
-    if hasattr(values, "to_pylist"):  # Arrow arrays, in one piece or several
+    if hasattr(values, "to_pylist"):  # arrow arrays, in one piece or several
         values = values.to_pylist()
     elif not isinstance(values, np.ndarray) and hasattr(values, "__array__"):  # a pandas Series
         values = np.asarray(values)
