@@ -251,15 +251,8 @@ def warnings_of(
 ) -> list[str]:
     """How the log was read, and what it cannot tell.
 
-    Args:
-        parameters: what was learned.
-        data: the raw log.
-        log: for the arms' names.
-        converged: whether EM converged.
-        kind: of model.
-        guessed: whether the log was too short to choose it.
-        ahead: log-density of the standardized rewards, each given the rounds before its own.
-        options: what was estimated.
+    ``guessed``: the log was too short to choose the kind of model; ``ahead``: log-density of the
+    standardized rewards, each given the rounds before its own.
     """
     found = list(log.notes)
     shared = not kind.own

@@ -20,7 +20,7 @@ from driftbandit.identify import assembly, independent_arms, prediction
 from driftbandit.identify.data import LARGEST_GRID, Data, Parameters
 from driftbandit.identify.restarts import Progress, Task, best_run
 
-MOST_STATES = 20
+SIZES = (1, 2, 3, 5, 8, 13, 20)  # of shared states; and one state per arm
 FOLDS = 5
 SLACK = 1e-3
 """A gain per reward that is not worth a state: early stopping of EM makes such differences."""
@@ -126,25 +126,17 @@ class Split(NamedTuple):
         return float(self.whole.seen.sum() - self.learned.seen.sum())
 
 
-def sizes(n_arms: int) -> tuple[int, ...]:
-    """Numbers of shared states worth a try: 1, 2, 3, 5, 8, 13, 20, and one for each arm.
-
-    Example:
-        >>> sizes(1), sizes(6), sizes(100)
-        ((1,), (1, 2, 3, 5, 6), (1, 2, 3, 5, 8, 13, 20))
-    """
-    found = {d for d in (1, 2, 3, 5, 8, 13, MOST_STATES) if d <= n_arms}
-    return tuple(sorted(found | {n_arms} if n_arms <= MOST_STATES else found))
-
-
 def candidates(n_arms: int, structure: str | None, offsets: bool) -> tuple[Candidate, ...]:
     """The models to try, simple ones first; with a given structure only its sizes.
 
     Example:
         >>> [one.label for one in candidates(2, None, True)][:3]
         ['no drift', 'each arm on its own, all alike', 'one shared factor']
+        >>> [[one.n_states for one in candidates(k, "free", True)] for k in (1, 6, 100)]
+        [[1], [1, 2, 3, 5, 6], [1, 2, 3, 5, 8, 13, 20]]
     """
-    shared = [Candidate(structure or "free", d) for d in sizes(n_arms)]
+    sizes = {d for d in SIZES if d <= n_arms} | ({n_arms} if n_arms <= SIZES[-1] else set())
+    shared = [Candidate(structure or "free", d) for d in sorted(sizes)]
     if structure is not None:
         return tuple(shared)
     still = [Candidate("constant", 0)] if offsets else []

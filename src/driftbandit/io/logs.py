@@ -321,7 +321,7 @@ def log_and_features(
 def _log(table: tables.Table, names: tuple[Name, ...] | None, columns: Any, step: Any) -> Log:
     places = _log_columns(table, _checked_columns(columns))
     arms = parsing.Labels(None if names is None else [str(name) for name in names])
-    sequences, order, time = parsing.Labels(), _Order(), parsing.Rounds(step)
+    sequences, clock, time = parsing.Labels(), _LastRounds(), parsing.Rounds(step)
     parts: list[tuple[np.ndarray, ...]] = []
     rows = 0
     for block, numbers in table.read(list(places.values())):
@@ -338,7 +338,7 @@ def _log(table: tables.Table, names: tuple[Name, ...] | None, columns: Any, step
         }
         column = min(wrong, key=wrong.__getitem__)
         good = wrong[column]
-        late, last = order.first_late(codes[:good], rounds[:good])
+        late, last = clock.first_late(codes[:good], rounds[:good])
         if late < good:
             of = f" of sequence {parsing.shown(sequences.names[codes[late]])}" if sequences else ""
             problem = f"round {time.shown(rounds[late])} comes after round {time.shown(last)}{of}"
@@ -358,11 +358,12 @@ def _log(table: tables.Table, names: tuple[Name, ...] | None, columns: Any, step
     found = names or _names(arms.names)
     ranked = range(len(found)) if names else sorted(range(len(found)), key=found.__getitem__)
     codes, rounds, played, rewards = map(np.concatenate, zip(*parts, strict=True))
-    grouped = np.argsort(codes, kind="stable")
-    codes, rewards = codes[grouped], rewards[grouped]
-    rounds, played = time.numbered(rounds[grouped]), np.argsort(ranked)[played[grouped]]
+    if (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable")
+        codes, rounds, played, rewards = (x[order] for x in (codes, rounds, played, rewards))
+    rounds, played = time.numbered(rounds), np.argsort(ranked)[played]
     labels = sequences.names if "sequence" in places else [""]
-    ones = _sequences(codes, rounds, played, rewards, labels)
+    ones = _sequences(codes, {"rounds": rounds, "arms": played, "rewards": rewards}, labels)
     notes = _ignored(table, places), time.note, _repeated(codes, rounds, played, rewards)
     return Log(ones, tuple(found[i] for i in ranked), tuple(filter(None, notes)))
 
@@ -425,7 +426,7 @@ def _shown_name(column: Any) -> str:
     return errors.printable(str(column)[:20]) or "''"
 
 
-class _Order:
+class _LastRounds:
     """Remembers the last round of every sequence, block after block."""
 
     def __init__(self) -> None:
@@ -451,21 +452,18 @@ class _Order:
         return n, 0
 
 
-def _sequences(codes: np.ndarray, *columns: Any) -> tuple[Sequence, ...]:
-    """The sequences of rounds, arms and rewards, grouped by code; the last argument: labels.
-
-    They are checked already and not copied: a log may hold 10⁶ sequences.
-    """
-    *arrays, labels = columns
-    for array in arrays:
-        array.setflags(write=False)
+def _sequences(
+    codes: np.ndarray, columns: dict[str, np.ndarray], labels: list[str]
+) -> tuple[Sequence, ...]:
+    """Sequences of checked columns, grouped by code; not copied, since there may be 10⁶ of them."""
+    for column in columns.values():
+        column.setflags(write=False)
     ends = np.cumsum(np.bincount(codes)).tolist()
     found = []
-    for start, end, label in zip([0, *ends], ends, labels, strict=False):
+    for start, end, label in zip([0, *ends[:-1]], ends, labels, strict=True):
         sequence = object.__new__(Sequence)
-        values = [array[start:end] for array in arrays]
-        fields = dict(zip(("rounds", "arms", "rewards"), values, strict=True))
-        sequence.__dict__.update(fields, label=label)
+        rows = {field: column[start:end] for field, column in columns.items()}
+        sequence.__dict__.update(rows, label=label)
         found.append(sequence)
     return tuple(found)
 
