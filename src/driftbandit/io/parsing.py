@@ -88,7 +88,8 @@ def real(values: Values) -> np.ndarray:
     with contextlib.suppress(OverflowError, ValueError):  # then one by one
         if types <= {int, float}:
             return np.array(values, dtype=np.float64)
-        if types == {str} and (text := "".join(values)).isascii() and not set("_nN") & set(text):
+        text = "".join(values) if types == {str} else "_"
+        if text.isascii() and not any(letter in text for letter in "_nN"):  # 1_0, nan, inf
             return np.array([float(value) if value else math.nan for value in values])
     return np.array([_real(value) for value in values])
 

@@ -161,30 +161,32 @@ def _lines(text: IO[str]) -> Iterator[str]:
 
 def _csv_blocks(reader: Any, name: str, width: int, places: Sequence[int]) -> Iterator[Block]:
     most, start = max(1, CSV_BLOCK_CELLS // width), reader.line_num + 1
-    rows: list[list[str]] = []
-    lines: list[int] = []
     fault, ended = None, False
     while not ended:
+        rows: list[list[str]] = []
+        lines: list[int] = []
         try:
-            record = next(reader, None)
-            if record and len(record) != width:
-                fields = f"{len(record)} field" + "s" * (len(record) != 1)
-                problem = f"has {fields}, the header {width}"
-                remedy = "give every line as many as the header"
-                fault = errors.InvalidInput(f"{name} line {start}", problem, remedy)
+            for record in reader:
+                if len(record) == width:
+                    rows.append(record)
+                    lines.append(start)
+                elif record:  # else: an empty line
+                    fields = f"{len(record)} field" + "s" * (len(record) != 1)
+                    problem = f"has {fields}, the header {width}"
+                    remedy = "give every line as many as the header"
+                    fault = errors.InvalidInput(f"{name} line {start}", problem, remedy)
+                    break
+                start = reader.line_num + 1
+                if len(rows) == most:
+                    break
         except CSV_FAULTS as error:
             fault = _csv_fault(name, start, error)
-        ended = fault is not None or record is None
-        if not ended and record:  # else: an empty line
-            rows.append(record)
-            lines.append(start)
-        if rows and (ended or len(rows) == most):
+        ended = len(rows) < most
+        if rows:
             columns = list(zip(*rows, strict=True))
             yield Block([list(columns[place]) for place in places], lines)
-            rows, lines = [], []
-        start = reader.line_num + 1
-    if fault is not None:
-        raise fault
+        if fault is not None:
+            raise fault
 
 
 def _parquet(file: IO[bytes], name: str) -> Table:
