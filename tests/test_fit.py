@@ -189,7 +189,7 @@ def test_what_the_log_cannot_tell_is_said(system):
     found = fit(log, blind, structure="diagonal", offsets=False, starts=1, iterations=4)
     said = " ".join(found.warnings)
     assert "still rising" in said
-    assert "No reward was observed of 3 arms: 1, 2, 3." in said
+    assert "No reward was seen of 3 arms: 1, 2, 3." in said
     assert "hardly show 1 of 2 directions" in said
 
 

@@ -276,7 +276,7 @@ def warnings_of(
     played = np.bincount(data.arms[data.seen > 0], minlength=len(log.names)) > 0
     if not played.all():
         silent = [str(log.names[i]) for i in np.flatnonzero(~played)[:5]]
-        found.append(f"No reward was observed of {(~played).sum()} arms: {', '.join(silent)}.")
+        found.append(f"No reward was seen of {(~played).sum()} arms: {', '.join(silent)}.")
     hidden = _hidden_directions(parameters, played) if shared else 0
     if hidden:
         found.append(
