@@ -42,7 +42,7 @@ class Parameters(NamedTuple):
     process_cov: Array  # Q, d × d
     reward_var: Array  # σ²
     initial_mean: Array  # E z(0), d
-    initial_cov: Array  # cov z(0), d × d
+    initial_cov: Array  # Cov z(0), d × d
     reads: Array  # c_a, k × d: how each arm reads the state
     offsets: Array  # o_a, k: each arm's reward when the state is zero
 

@@ -4,9 +4,9 @@
 
 A filter runs forward and a smoother backward (Durbin and Koopman, Time Series Analysis by State
 Space Methods, 4.4 to 4.7); they divide by innovation variances alone, so that covariances may be
-singular. Rewards of one round are folded in one by one; gaps between rounds take one step. These
-are compiled programs over padded sequences, without `kalman`'s upward rounding of P, with which
-the likelihood could fall between steps of EM; tests/test_em.py holds the two equal.
+singular. Rewards of one round are folded in one by one; gaps between rounds take one step. They are
+separate from `kalman` because they are compiled over padded sequences with several plays a round
+and gaps, and do not round P up; tests/test_em.py holds the two equal.
 
 A gap of g rounds costs log g, by repeated squaring:
 
@@ -46,7 +46,7 @@ class Sums(NamedTuple):
     after: Array  # S₁₁ = Σ E z(t+1) z(t+1)ᵀ, d × d
     across: Array  # S₁₀ = Σ E z(t+1) z(t)ᵀ, d × d
     start_means: Array  # E z(0) of every sequence, S × d
-    start_covs: Array  # cov z(0), summed over sequences, d × d
+    start_covs: Array  # Cov z(0), summed over sequences, d × d
     plays: Array  # rewards observed of each arm, k
     paid: Array  # Σ x of each arm, k
     squares: Array  # Σ x² of each arm, k
@@ -62,7 +62,7 @@ class Stretch(NamedTuple):
     """The distribution of z(t+g) given z(t), tilted to first order in A."""
 
     transition: Any  # F, d × d
-    process_cov: Any  # cov ξ, d × d
+    process_cov: Any  # Cov ξ, d × d
     tilt: Any  # J of exp(−½ zᵀJz), d × d: zero at A = 0
     size: Any  # logarithm of the factor in front
 

@@ -82,14 +82,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_arrays(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Write arrays and a JSON header as one .npz file, whole; each part has a checksum.
-
-    Args:
-        path: of the file.
-        kind: of content, such as "result"; it is stored with the number of the format.
-        header: what JSON can hold.
-        arrays: by name.
-    """
+    """Write arrays and a JSON header as one .npz file, whole; each part has a checksum."""
     header = {f"driftbandit_{kind}": FORMAT} | header
     sink = io.BytesIO()
     np.savez(sink, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
@@ -97,13 +90,7 @@ def write_arrays(path: Path, kind: str, header: dict[str, Any], arrays: dict[str
 
 
 def read_arrays(path: Path, kind: str, remedy: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The header and arrays that `write_arrays` wrote; pickled objects are refused.
-
-    Args:
-        path: of the file.
-        kind: of content, as it was written.
-        remedy: what to do about a file of another kind, for errors.
-    """
+    """The header and arrays that `write_arrays` wrote with this kind; pickles are refused."""
     name = errors.printable(str(path))
     try:
         content = io.BytesIO(path.read_bytes())

@@ -282,11 +282,7 @@ def log_and_features(
 ) -> tuple[Log, np.ndarray | None]:
     """The log, and the features of its arms if they are given.
 
-    Args:
-        log: anything `as_log` takes.
-        arms: `Arms`; or k × d features of arms that the log numbers: row i belongs to arm i or, if
-            the k arms have other numbers, to the i-th by size; None: not known.
-        columns: as in ``read_log``, and ``step`` as well.
+    An array's row i belongs to arm i or, if the k arms have other numbers, to the i-th by size.
 
     Example:
         >>> log = {"round": [0, 1, 2], "arm": [10, 9, 5], "reward": [1, 2, 3]}
@@ -297,10 +293,10 @@ def log_and_features(
     """
     if isinstance(arms, Arms):
         return as_log(log, arms.names, columns=columns, step=step), arms.features
+    features = None if arms is None else errors.matrix(arms, "arms", shape=(None, None))
     read = as_log(log, columns=columns, step=step)
-    if arms is None:
+    if features is None:
         return read, None
-    features = errors.matrix(arms, "arms", shape=(None, None))
     k = len(features)
     if not isinstance(log, Log):
         texts = [name for name in read.names if isinstance(name, str)]

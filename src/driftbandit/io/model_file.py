@@ -33,13 +33,7 @@ LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}
 def to_document(
     model: LGDS | System, arms: Any = None, names: Iterable[Any] | None = None
 ) -> dict[str, Any]:
-    """The JSON object of a model file.
-
-    Args:
-        model: a `System`; or Γ, Q, σ, Σ0.
-        arms: k × d, if a model is given.
-        names: of the arms, if a model is given; None: the file has no names.
-    """
+    """The JSON object of a model file, of a `System` or of a model, arms and perhaps names."""
     if isinstance(model, System):
         arms, names, model = model.arms, model.names, model.model
     document = {

@@ -76,12 +76,7 @@ def too_long(name: str) -> errors.InvalidInput:
 
 @contextlib.contextmanager
 def opened(path: Any, what: str) -> Iterator[Table]:
-    """Open a CSV or Parquet file, by the ending of its name.
-
-    Args:
-        path: the file; .csv, .csv.gz or .parquet.
-        what: what the file is, for errors: "log" or "arms".
-    """
+    """Open a CSV or Parquet file, by the ending of its name; errors call it ``what``."""
     try:
         path = os.fspath(path)
     except TypeError:
