@@ -14,16 +14,17 @@ from typer.testing import CliRunner
 
 import driftbandit as db
 from browser import assert_readable, console_problems, open_page, set_width
-from driftbandit import leaderboard, paper, report, study
+from driftbandit import leaderboard, paper, report, studies
 from driftbandit.cli.app import app
 from driftbandit.families import FAMILIES
 from driftbandit.leaderboard import ranking, settings
 from driftbandit.leaderboard.markdown import markdown
 from driftbandit.leaderboard.page import command, page
 from driftbandit.paper import table2
+from driftbandit.paper.readings import Cell
 from driftbandit.policies import TITLES
 from driftbandit.result import ORACLE
-from driftbandit.study import Cell, Outcome, chunks
+from driftbandit.studies import Outcome
 
 ROOT = Path(__file__).parent.parent
 NAMES = [setting.name for setting in settings.SETTINGS]
@@ -74,7 +75,7 @@ def test_a_setting_changes_one_thing(name):
     specification = settings.specification(options(settings=("base", name), families=("cauchy",)))
     by_setting = {settings.setting_of(cell).name: cell for cell in specification.cells}
     base, changed = (
-        chunks._systems(specification, study.Chunk(by_setting[key], 2, 2)) for key in ("base", name)
+        specification.systems_of(studies.Chunk(by_setting[key], 2, 2)) for key in ("base", name)
     )
     assert base[1] is None
     for place, ((model, arms), (other, others)) in enumerate(zip(base[0], changed[0], strict=True)):
@@ -171,7 +172,7 @@ def outcome(regret, names=PLAYED, families=("gaussian", "cauchy"), absent=()):
         for family in families
         for name in names
     )
-    specification = study.Specification(cells, tuple(first), shape[0], shape[1], 5)
+    specification = studies.Specification(cells, tuple(first), shape[0], shape[1], 5)
     columns = {
         cell.label: {
             policy: np.ravel(values).astype(float)
@@ -350,7 +351,7 @@ def whole(document, systems=7):
     about = {"systems": systems, "runs": 2, "rounds": 20, "seed": 0, "measure": "regret"}
     about |= {"dtype": "float64", "platform": "cpu", "families": ["gaussian", "cauchy"]}
     about |= {"reading": "plain", "study": "0" * 16}
-    return paper.target.storable(
+    return report.storable(
         {"target": "leaderboard", "settings": about, "versions": {"numpy": ["2"]}, **document}
     )
 
@@ -439,7 +440,7 @@ def test_the_pages_command_plays_the_same_study(document, out, monkeypatch):
     def refuse(*_):
         raise AssertionError("played again")
 
-    monkeypatch.setattr(chunks, "compute", refuse)
+    monkeypatch.setattr(studies.engines, "compute", refuse)
     words = shlex.split(command(document))
     assert words[:3] == ["driftbandit", "reproduce", "leaderboard"]
     files = [out / f"leaderboard.{ending}" for ending in ("json", "md", "png", "svg")]
@@ -463,7 +464,7 @@ def test_an_interrupted_leaderboard_goes_on(document, out, tmp_path):
                 if place == stop_after:
                     raise KeyboardInterrupt
                 begun.append(chunk.name)
-                yield study.engines.play(specification, chunk)
+                yield studies.engines.play(specification, chunk)
 
         return plays
 

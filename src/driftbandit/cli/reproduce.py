@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,17 +12,15 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
-from rich.table import Table
 from rich.text import Text
 
 from driftbandit import errors, families
-from driftbandit.cli import interrupt, layout, memory, progress
+from driftbandit.cli import interrupt, memory, progress
 from driftbandit.cli.simulate import split_policies
 
 if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help has no need of
-    from driftbandit import paper, report
-    from driftbandit.study import Specification
-    from driftbandit.study.engines import Engine
+    from driftbandit import paper
+    from driftbandit.studies import Engine, Specification
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -126,7 +124,8 @@ def command(
     shown = errors.printable(str(out))
     interrupt.keeps(f"Finished parts are kept in {shown}. Run the same command again to resume.")
     from driftbandit import leaderboard, paper
-    from driftbandit.study import readings
+    from driftbandit.paper import readings
+    from driftbandit.report import Table, terminal
 
     targets = {**paper.TARGETS, leaderboard.TARGET.name: leaderboard.TARGET}
     chosen = (
@@ -143,13 +142,13 @@ def command(
         name: paper.Options(
             _size(targets[name], quick, given),
             seed,
-            readings.named(reading),
-            _families(family),
-            "float32" if float32 else "float64",
-            _platform(device, engine),
-            congruent,
-            played or (leaderboard.QUICK if quick else ()),
-            tuple(split_policies(policies)) if policies else (),
+            families=_families(family),
+            dtype="float32" if float32 else "float64",
+            platform=_platform(device, engine),
+            settings=played or (leaderboard.QUICK if quick else ()),
+            policies=tuple(split_policies(policies)) if policies else (),
+            reading=readings.named(reading),
+            congruent=congruent,
         )
         for name in chosen
     }
@@ -175,8 +174,8 @@ def command(
                 bars.live.transient = True  # leave the message alone on the screen
                 raise
         if not as_json:
-            for table in _tables(made[name].section, console.width):
-                console.print(table)
+            tables = [block for block in made[name].blocks if isinstance(block, Table)]
+            terminal.show(tables, console)
             _say(console, made[name], time.perf_counter() - begin)
     page = paper.write_report(targets, out, made)
     if as_json:
@@ -226,15 +225,15 @@ def _platform(device: str | None, engine: str) -> str:
 
 
 def _engine(name: str, address: str | None, workers: int | None) -> Engine:
-    from driftbandit import study
+    from driftbandit import studies
 
-    if errors.closest(name, "--engine", study.ENGINES) == "ray":
+    if errors.closest(name, "--engine", studies.ENGINES) == "ray":
         if workers is not None:
             raise errors.InvalidInput("--workers", "was given with --engine ray", "leave it out")
-        return study.on_ray(address)
+        return studies.on_ray(address)
     if address is not None:
         raise errors.InvalidInput("--address", "was given without a cluster", "add --engine ray")
-    return study.local(workers)
+    return studies.local(workers)
 
 
 def _family_bars(
@@ -278,27 +277,6 @@ def _family_bars(
         bars.update(task.id, completed=done, rate=rate)
 
     return moved
-
-
-def _tables(section: report.Section, width: int) -> Iterator[Text | Table]:
-    """The section's tables, for a terminal."""
-    from driftbandit import report
-
-    for block in section.blocks:
-        if not isinstance(block, report.Table):
-            continue
-        rows = [layout.Row([_text(cell) for cell in row]) for row in block.rows]
-        yield from layout.tables(block.caption, block.columns, rows, width)
-
-
-def _text(cell: report.Cell | str | float) -> Text:
-    if isinstance(cell, str | float):
-        return Text(str(cell))
-    style = {"good": "bold green", "bad": "yellow", "dim": "dim"}.get(cell.tone, "")
-    text = Text(cell.text, style)
-    if cell.note:
-        text.append("\n" + cell.note, "dim")
-    return text
 
 
 def _say(console: Console, made: paper.Reproduced, seconds: float) -> None:

@@ -1,10 +1,9 @@
 """Every policy on the paper's systems and on changed ones: who wins, and how sure that is."""
 
-from driftbandit.leaderboard.page import page, section, summary
-from driftbandit.leaderboard.picture import figure
+from driftbandit.leaderboard.page import blocks, page, summary
 from driftbandit.leaderboard.ranking import document
 from driftbandit.leaderboard.settings import QUICK, SETTINGS, SITS_OUT, specification
-from driftbandit.paper.target import Size, Target
+from driftbandit.studies import Size, Target
 
 __all__ = ["QUICK", "SETTINGS", "SITS_OUT", "TARGET"]
 
@@ -15,8 +14,7 @@ TARGET = Target(
     quick=Size(12, 2, 100),
     specification=specification,
     document=document,
-    figure=figure,
-    section=section,
+    blocks=blocks,
     summary=summary,
     page=page,
     published=False,

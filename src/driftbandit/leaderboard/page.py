@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from driftbandit.families import FAMILIES
-from driftbandit.leaderboard.markdown import markdown
+from driftbandit.leaderboard import picture
 from driftbandit.leaderboard.ranking import FEWEST
 from driftbandit.leaderboard.settings import BASE, CEILING, QUICK, SETTINGS
 from driftbandit.leaderboard.words import number, title
-from driftbandit.paper.target import Summary
-from driftbandit.report import Block, Cell, Facts, Paragraph, Picture, Points, Section, Table
+from driftbandit.report import Block, Cell, Facts, Figure, Heading, Points, Report, Table, Text
 from driftbandit.result import ORACLE
+from driftbandit.studies import Summary
 
-__all__ = ["command", "page", "section", "summary"]
+__all__ = ["blocks", "command", "page", "summary"]
 
 Document = Mapping[str, Any]
 Row = Mapping[str, Any]
 STAR = "★"
 
 
-def section(document: Document, svg: str) -> Section:
-    """The overall ranking, the picture, and the ranking by setting and by family."""
-    return Section("leaderboard", "Leaderboard: who wins where", _blocks(document, svg))
+def blocks(document: Document) -> list[Block]:
+    """The overall ranking, the figure, and the ranking by setting and by family."""
+    return [Heading("Leaderboard: who wins where", "leaderboard"), *_blocks(document)]
 
 
 def summary(document: Document) -> Summary:
@@ -31,7 +31,7 @@ def summary(document: Document) -> Summary:
     return Summary(f"lowest: {title(_competitors(document)[0]['policy'])}", _winner(document))
 
 
-def page(document: Document) -> str:
+def page(document: Document) -> Report:
     """The same as Markdown, with every cell and its intervals: ``leaderboard.md``."""
     settings = document["settings"]
     versions = ", ".join(
@@ -46,9 +46,8 @@ def page(document: Document) -> str:
             "Computed with": versions,
         }
     )
-    winner, *blocks = _blocks(document, "<svg/>")
-    blocks = [winner, about, *blocks, *_details(document)]
-    return markdown("Leaderboard", blocks, "leaderboard.png")
+    winner, *others = _blocks(document)
+    return Report("Leaderboard", "", [winner, about, *others, *_details(document)])
 
 
 def command(document: Document) -> str:
@@ -66,7 +65,7 @@ def command(document: Document) -> str:
         words.append(f"--families {','.join(settings['families'])}")
     if document["policies"]:
         words.append(f"--policies '{', '.join(document['policies'])}'")
-    if settings["reading"] != "plain":
+    if settings.get("reading", "plain") != "plain":
         words.append(f"--reading '{settings['reading']}'")
     if settings["dtype"] == "float32":
         words.append("--float32")
@@ -78,11 +77,11 @@ def _cells(document: Document) -> int:
     return len({(row["family"], row["setting"]) for row in document["rows"]})
 
 
-def _blocks(document: Document, svg: str) -> list[Block]:
+def _blocks(document: Document) -> list[Block]:
     settings = document["settings"]
     return [
-        Paragraph(_winner(document)),
-        Paragraph(
+        Text(_winner(document)),
+        Text(
             "Beyond the paper: every policy on the five families of random systems (P20), as the "
             "paper has them and with one thing changed at a time. Measured is dynamic regret (P4) "
             f"over {settings['rounds']} rounds, in multiples of that of {title(BASE)}, the paper's "
@@ -92,15 +91,16 @@ def _blocks(document: Document, svg: str) -> list[Block]:
             f"{title(CEILING)} knows nothing."
         ),
         Points([f"{heading}: {meaning}" for heading, meaning in document["setups"].values()]),
-        Paragraph(_method(document)),
+        Text(_method(document)),
         *_absences(document),
         _overall(document),
-        Picture(
+        Figure(
             "Regret in multiples of IDEA's, geometric means; blue is less, bold the lowest of its "
             "column, the Oracle aside. Last: all cells together, with 95 % intervals.",
             "A heat map of policies by settings for each family, and the overall ranking with "
             "intervals",
-            svg,
+            lambda: picture.figure(document),
+            "leaderboard",
         ),
         _pooled(document, "setting", "By setting: geometric means over families and systems."),
         _pooled(document, "family", "By family: geometric means over settings and systems."),
@@ -242,7 +242,7 @@ def _details(document: Document) -> list[Block]:
     """Every cell with both figures and their intervals, family by family."""
     blocks: list[Block] = []
     for family in document["settings"]["families"]:
-        blocks.append(Paragraph(f"## {family}"))
+        blocks.append(Heading(family))
         for figure, caption in (
             ("geometric", "Geometric mean over systems of regret / IDEA's (95 % interval)."),
             ("ratio", "Mean regret / IDEA's mean regret (95 % interval)."),

@@ -23,7 +23,7 @@ from driftbandit.leaderboard.settings import BASE, CEILING, SITS_OUT, Setting, s
 from driftbandit.policies import available, make
 from driftbandit.result import ORACLE
 from driftbandit.statistics import ends_of
-from driftbandit.study import Outcome, Specification
+from driftbandit.studies import Outcome, Specification
 
 __all__ = ["Estimate", "document", "log_ratios", "ratio_of_sums"]
 

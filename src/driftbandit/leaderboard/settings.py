@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from driftbandit import errors, policies
-from driftbandit.paper.target import Options
 from driftbandit.result import ORACLE
-from driftbandit.study import Cell, Specification
+from driftbandit.studies import Cell, Options, Specification
 
 __all__ = ["BASE", "CEILING", "QUICK", "SETTINGS", "SITS_OUT", "Absence", "Setting"]
 
@@ -91,7 +91,7 @@ def specification(options: Options) -> Specification:
     wanted = options.policies or policies.available()
     players = tuple(dict.fromkeys([BASE, *wanted, CEILING, ORACLE]))
     cells = tuple(
-        Cell(family, options.reading, absent=absent(players, setting), **setting.changes)
+        options.cell(family, absent=absent(players, setting), **setting.changes)
         for family in options.families
         for setting in chosen
     )
@@ -109,7 +109,10 @@ def absent(players: tuple[str, ...], setting: Setting) -> tuple[str, ...]:
 
 def setting_of(cell: Cell) -> Setting:
     """The setting that a cell of the leaderboard's study belongs to."""
+    changeable = {name for setting in SETTINGS for name in setting.changes}
+    fields = [field for field in dataclasses.fields(cell) if field.name in changeable]
+    changes = {f.name: v for f in fields if (v := getattr(cell, f.name)) != f.default}
     for setting in SETTINGS:
-        if cell == Cell(cell.family, cell.reading, absent=cell.absent, **setting.changes):
+        if changes == setting.changes:
             return setting
     raise errors.InvalidInput("cell", f"{cell.label} is of no setting", "play the leaderboard's")

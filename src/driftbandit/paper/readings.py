@@ -19,7 +19,7 @@ from driftbandit.model import LGDS, unit_rows
 from driftbandit.paper import perturbation
 from driftbandit.studies.specification import set_fields
 
-__all__ = ["CHOICES", "NAMED", "PLAIN", "Cell", "Reading", "assumed", "named", "sample", "search"]
+__all__ = ["CHOICES", "NAMED", "PLAIN", "Cell", "Options", "Reading", "assumed", "named", "sample"]
 
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "interval": {
@@ -97,7 +97,9 @@ class Reading:
     def changes(self) -> dict[str, str]:
         """The answers that are not the text's."""
         mine, plain = dataclasses.asdict(self), dataclasses.asdict(PLAIN)
-        return {question: mine[question] for question in CHOICES if mine[question] != plain[question]}
+        return {
+            question: mine[question] for question in CHOICES if mine[question] != plain[question]
+        }
 
 
 PLAIN = Reading()
@@ -307,3 +309,20 @@ class Cell(studies.Cell):
     def simulation_options(self) -> dict[str, Any]:
         """How `simulate` defines regret, and whether all arms share one noise."""
         return {"regret": self.reading.regret, "common_noise": self.reading.noise == "common"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(studies.Options):
+    """What the paper's targets are computed for."""
+
+    reading: Reading = PLAIN
+    congruent: bool = False
+    """Figure 3: T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT."""
+
+    def cell(self, family: str, **changes: Any) -> Cell:
+        """A cell with this reading."""
+        return Cell(family, reading=self.reading, **changes)
+
+    def described(self) -> dict[str, Any]:
+        """Families and reading."""
+        return super().described() | {"reading": str(self.reading)}

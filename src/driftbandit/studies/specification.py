@@ -76,9 +76,17 @@ class Cell:
         self, numbers: range, n_states: int, n_arms: int, seed: int
     ) -> tuple[Sequence[Any], list[Any] | None]:
         """The true systems with these numbers, and what learners assume (None: the truth)."""
-        shape = {"n_states": n_states, "n_arms": n_arms, "seed": seed, "first": numbers.start}
-        changes = {"radius": self.radius, "noise_scale": self.noise_scale}
-        return families.sample(self.family, len(numbers), **shape, **changes), None
+        systems = families.sample(
+            self.family,
+            len(numbers),
+            n_states,
+            n_arms,
+            seed,
+            first=numbers.start,
+            radius=self.radius,
+            noise_scale=self.noise_scale,
+        )
+        return systems, None
 
     def simulation_options(self) -> dict[str, Any]:
         """Further arguments of `simulate`."""
@@ -165,6 +173,7 @@ class Specification:
     def _check_policies(self) -> None:
         if not self.policies:
             raise errors.InvalidInput("policies", "is empty", "name at least one policy")
+        policy: Any
         for policy in self.policies:
             if not isinstance(policy, str):
                 problem = f"has one of type {type(policy).__name__}, which cannot be stored"
