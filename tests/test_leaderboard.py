@@ -19,7 +19,7 @@ from driftbandit.cli.app import app
 from driftbandit.families import FAMILIES
 from driftbandit.leaderboard import ranking, settings
 from driftbandit.leaderboard.markdown import markdown
-from driftbandit.leaderboard.page import command, page
+from driftbandit.leaderboard.page import command
 from driftbandit.paper import table2
 from driftbandit.paper.readings import Cell
 from driftbandit.policies import TITLES
@@ -40,6 +40,12 @@ ASKED = [
     *("--families", "gaussian,bernoulli"),
 ]
 PLAYERS = ("idea", "kalman_ucb(width=2)", "random", ORACLE)
+
+
+def page(document):
+    """The text of leaderboard.md."""
+    pictures = {"leaderboard": "leaderboard.png"}
+    return report.markdown.text(leaderboard.TARGET.page(document), pictures)
 
 
 # What is played.
@@ -343,7 +349,7 @@ def test_who_sits_out_is_compared_where_it_plays(monkeypatch):
     assert "- KODE sits out arms wrong: it would take a day" in text
     [line] = [line for line in text.splitlines() if line.startswith("| KODE")][1:2]
     assert line.endswith("| – |")
-    assert leaderboard.TARGET.figure(document).axes
+    assert leaderboard.picture.figure(document).axes
 
 
 def whole(document, systems=7):
@@ -371,7 +377,7 @@ def test_one_system_makes_a_page_without_intervals():
     json.dumps(document, allow_nan=False)
     assert document["rows"][1]["geometric"][1:] == [None, None]
     assert "So few systems decide nothing" in " ".join(page(document).split())
-    assert leaderboard.TARGET.figure(document).axes
+    assert leaderboard.picture.figure(document).axes
 
 
 # Played, written, and played no more.

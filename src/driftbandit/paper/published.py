@@ -59,4 +59,6 @@ def distance(value: float, printed: float) -> float:
     """
     low, high = printed - 0.005, printed + 0.005
     value = max(value, 1e-3)
+    if math.isinf(value):
+        return math.inf
     return max(math.log(value / high), math.log(low / value), 0.0)
