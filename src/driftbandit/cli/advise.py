@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.markup import escape
-from rich.panel import Panel
 from rich.progress import Progress
-from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors
-from driftbandit.cli import interrupt, layout, progress
+from driftbandit.cli import interrupt, progress
 from driftbandit.cli.outputs import check_file
 from driftbandit.cli.simulate import POLICIES, counted, split_policies
-
-if TYPE_CHECKING:  # loads jinja2, which the help has no need of
-    from driftbandit import report
-    from driftbandit.advice import Advice
+from driftbandit.io.atomic import write_whole
+from driftbandit.report import as_json as report_as_json
+from driftbandit.report import terminal
+from driftbandit.report.html import page
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -40,10 +36,8 @@ EXAMPLES = (
 """
 )
 
-MOST_ARMS = 20
 LARGEST = 4_000_000
 """Numbers of a random system, states × (states + arms): more take hours."""
-TONES = {"good": "bold green", "bad": "red", "dim": "dim"}
 
 
 def _playable() -> list[str]:
@@ -122,16 +116,14 @@ def command(
             policies=chosen,
             progress=_stages(bars),
         )
-    if as_json:
-        document = {"driftbandit": db.__version__, "system_name": name} | advice.to_document()
-        print(json.dumps(document, indent=2, allow_nan=False))
-    else:
-        _show(Console(highlight=False), advice, name)
-    if html is not None:
-        from driftbandit.advice import page
-        from driftbandit.io.atomic import write_whole
+    from driftbandit.advice.report import report
 
-        write_whole(html, page.html(advice, name, seed).encode())
+    if as_json:
+        print(report_as_json(report(advice, name)))
+    else:
+        terminal.show(report(advice, name, terminal=True), Console(highlight=False))
+    if html is not None:
+        write_whole(html, page(report(advice, name)).encode())
         saved = f"Page saved to [bold]{escape(errors.printable(str(html)))}[/]"
         Console(stderr=as_json).print(saved, soft_wrap=True)
 
@@ -168,53 +160,3 @@ def _stages(bars: Progress) -> Callable[[str, float], None]:
         bars.update(tasks[stage], completed=share, rate=rate)
 
     return moved
-
-
-# The page in a terminal.
-
-
-def _show(console: Console, advice: Advice, name: str) -> None:
-    from driftbandit.advice import page
-
-    console.print(Text(f"Advice for {name}", "bold"), soft_wrap=True)
-    for section in page.sections(advice, MOST_ARMS):
-        console.print()
-        if section.id != "system":
-            console.print(Text(section.title, "bold cyan"))
-        for block in _blocks(section.blocks, console.width):
-            console.print(block)
-    said = page.recommendation(advice)
-    console.print()
-    console.print(Panel(Group(*_said(said.blocks)), title=said.title, box=box.ROUNDED, padding=1))
-
-
-def _blocks(blocks: Iterable[report.Block], width: int) -> Iterable[RenderableType]:
-    from driftbandit import report
-
-    for block in blocks:
-        if isinstance(block, report.Table):
-            rows = [layout.Row([_text(cell) for cell in row]) for row in block.rows]
-            yield from layout.tables(block.caption, block.columns, rows, width, gap=2)
-        elif isinstance(block, report.Points):
-            for item in block.items:
-                yield Text(item, "dim")
-        elif isinstance(block, report.Paragraph):
-            yield Text(block.text)
-
-
-def _text(cell: report.Cell | str | float) -> Text:
-    if isinstance(cell, str | float):
-        return Text(str(cell))
-    return Text(cell.text, TONES.get(cell.tone, ""))
-
-
-def _said(blocks: Iterable[report.Block]) -> Iterable[RenderableType]:
-    """The recommendation: headline, reasons, warnings."""
-    from driftbandit import report
-
-    for place, block in enumerate(blocks):
-        if isinstance(block, report.Paragraph):
-            yield Text(block.text.replace("`", ""), "bold green" if place == 0 else "")
-        elif isinstance(block, report.Points):
-            for item in block.items:
-                yield Text(f"! {item}", "yellow")

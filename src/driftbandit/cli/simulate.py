@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,14 +12,13 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.text import Text
 
 import driftbandit as db
-from driftbandit import errors
-from driftbandit.cli import interrupt, memory, progress, tables
+from driftbandit import errors, report
+from driftbandit.cli import interrupt, memory, progress
 from driftbandit.cli.outputs import PICTURES, check_file
-from driftbandit.io.parsing import some
-from driftbandit.result import ORACLE, Result, median_and_iqr
+from driftbandit.report import figures, terminal
+from driftbandit.result import Result
 from driftbandit.sphere import offer
 from driftbandit.system import pair
 
@@ -178,8 +175,8 @@ def command(
         try:
             for name, study in studies.items():
                 total = len(study) * runs * rounds * len(chosen)
-                report = progress.reporter(bars, tasks[name], total, len(chosen) + 1)
-                results[name] = db.simulate(study, **options, stream=name, progress=report)
+                told = progress.reporter(bars, tasks[name], total, len(chosen) + 1)
+                results[name] = db.simulate(study, **options, stream=name, progress=told)
         except ValueError:
             bars.live.transient = True  # leave the message alone on the screen
             raise
@@ -188,33 +185,15 @@ def command(
     if compare is not None:
         for name, result in results.items():
             baselines[name] = result.best() if compare == BEST else compare
-    if as_json:
-        document = _document(results, options, baselines)
-        for name, names in called.items():
-            document["studies"][name]["arms"] = list(names)
-        print(json.dumps(document, indent=2, allow_nan=False))
-    else:
-        console = Console()
-        for part in tables.comparison(results, console.width):
-            console.print(part)
-        console.print()
-        for line in tables.leaders(results):
-            console.print(Text(line))
-        for name, baseline in baselines.items():
-            console.print()
-            for table in tables.against(name, results[name], baseline, console.width):
-                console.print(table)
-        if baselines:
-            console.print(tables.explanation(results), style="dim", highlight=False)
-            console.print()
-        console.print(tables.footer(results), style="dim", highlight=False)
-        for names in called.values():
-            if names != tuple(range(len(names))):
-                console.print(Text(f"arms: {some(names)}", "dim"))
-    if plot is not None:
-        from driftbandit import plots
+    from driftbandit.simulation import report as simulated  # loads JAX
 
-        plots.comparison(results, plot)
+    shown = simulated.report(results, baselines, called)
+    if as_json:
+        print(report.as_json(shown))
+    else:
+        terminal.show(shown.blocks, Console(highlight=False))
+    if plot is not None:
+        figures.save(simulated.figure(results), plot)
         saved = f"Plot saved to [bold]{escape(errors.printable(str(plot)))}[/]"
         Console(stderr=as_json).print(saved, soft_wrap=True)
 
@@ -333,50 +312,3 @@ def _chosen(policies: str, sphere: bool) -> Sequence[str]:
     if sphere:
         return offer.able()
     return db.policies.default() if policies == "default" else db.policies.available()
-
-
-def _document(
-    results: dict[str, Result], options: dict[str, Any], baselines: dict[str, str]
-) -> dict[str, Any]:
-    studies: dict[str, Any] = {}
-    for name, result in results.items():
-        rows = result.summary()
-        if ORACLE in result.regret:
-            for policy, values in result.normalized(ORACLE).items():
-                middle, spread = median_and_iqr(values)
-                rows[policy] |= {"normalized_median": middle, "normalized_iqr": spread}
-        studies[name] = {
-            "policies": {policy: _finite(row) for policy, row in rows.items()},
-            "runs_in_all": int(next(iter(result.regret.values())).size),
-            "seconds": {
-                "prepare": result.timing.prepare,
-                "compile": result.timing.compile,
-                "play": result.timing.play,
-            },
-        }
-        if name in baselines:
-            studies[name]["comparison"] = _comparison(result, baselines[name])
-    return {
-        "driftbandit": db.__version__,
-        "rounds": options["rounds"],
-        "runs": options["runs"],
-        "seed": options["seed"],
-        "studies": studies,
-    }
-
-
-def _comparison(result: Result, baseline: str) -> dict[str, Any]:
-    rows = result.compare(baseline, seed=result.seed)
-    return {
-        "baseline": baseline,
-        "unit": "regret of kalman_oracle" if result.in_oracle_units else "regret",
-        "policies": {
-            policy: _finite(row._asdict()) | {"verdict": row.verdict}
-            for policy, row in rows.items()
-        },
-    }
-
-
-def _finite(row: dict[str, float]) -> dict[str, float | None]:
-    """JSON has no infinities and no NaN."""
-    return {key: value if math.isfinite(value) else None for key, value in row.items()}
