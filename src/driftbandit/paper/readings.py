@@ -8,7 +8,6 @@ to every such question; `PLAIN` takes the text literally.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -223,24 +222,6 @@ def assumed(reading: Reading, systems: Sequence[Any]) -> list[Any] | None:
         cov = start.get(reading.belief, model.process_cov)
         learned.append((dataclasses.replace(model, initial_cov=cov), arms))
     return learned
-
-
-def search() -> list[Reading]:
-    """The readings that were tried: every single change, and mixtures of those that matter."""
-    singles = [
-        dataclasses.replace(PLAIN, **{question: answer})
-        for question, answers in CHOICES.items()
-        for answer in answers
-    ]
-    mixed = itertools.product(
-        CHOICES["interval"],
-        ("drawn", "unit", "bounded", "common"),
-        ("scaled", "capped"),
-        ("full", "mean", "diagonal"),
-        ("drawn", "one", "vector"),
-        ("mean", "hindsight"),
-    )
-    return list(dict.fromkeys([*singles, *(Reading(*answers) for answers in mixed)]))
 
 
 @dataclasses.dataclass(frozen=True)
