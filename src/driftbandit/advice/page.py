@@ -22,7 +22,7 @@ from driftbandit.advice.parts import (
 from driftbandit.advice.words import margin, number, percent, plus_minus
 from driftbandit.model import shown_radius
 from driftbandit.policies import TITLES
-from driftbandit.report import Cell, Facts, Paragraph, Picture, Points, Section, Table, page
+from driftbandit.report import Cell, Facts, Figure, Paragraph, Picture, Points, Section, Table, page
 from driftbandit.system import label
 
 __all__ = ["html", "recommendation", "sections"]
@@ -104,7 +104,7 @@ def html(advice: Advice, name: str, seed: int) -> str:
     )
 
 
-def _with(section: Section, picture: Picture) -> Section:
+def _with(section: Section, picture: Figure) -> Section:
     """The picture after the table."""
     first, *rest = section.blocks
     return Section(section.id, section.title, [first, picture, *rest])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from driftbandit.report import Block, Cell, Facts, Paragraph, Picture, Points, Table
+from driftbandit.report import Block, Cell, Facts, Figure, Heading, Points, Table, Text
 
 __all__ = ["markdown"]
 
@@ -38,7 +38,9 @@ def markdown(title: str, blocks: Iterable[Block], picture: str) -> str:
 
 def _block(block: Block, picture: str) -> str:
     match block:
-        case Paragraph():
+        case Heading():
+            return f"## {block.text}"
+        case Text():
             return _wrapped(block.text)
         case Points():
             return "\n".join(_wrapped(item, "- ") for item in block.items)
@@ -46,7 +48,7 @@ def _block(block: Block, picture: str) -> str:
             return "\n".join(
                 _wrapped(f"{name}: {fact}", "- ") for name, fact in block.pairs.items()
             )
-        case Picture():
+        case Figure():
             return f"![{block.alt}]({picture})\n\n{_wrapped(block.caption)}"
         case Table():
             return _table(block)
