@@ -152,7 +152,7 @@ def test_plot_of_all_families(tmp_path):
         ),
         (["--compare", "best", "--policies", "idea"], "nothing to compare idea with"),
         (["--plot", "figure.doc"], "--plot: is figure.doc"),
-        (["--plot", "no/such/folder.png"], "is no folder"),
+        (["--plot", "no/such/folder.png"], "is not a folder"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(arguments, words, tmp_path):

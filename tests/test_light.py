@@ -62,9 +62,6 @@ LINES = {
     "db.identify.read_log('log.parquet')": (
         "reading log.parquet needs pyarrow; install driftbandit[io]"
     ),
-    "from driftbandit.cli.outputs import *; check_file('--plot', Path('a.png'), *PICTURES)": (
-        "--plot needs matplotlib; install driftbandit[report]"
-    ),
 }
 
 

@@ -200,11 +200,11 @@ def test_replay_calls_arms_by_name():
         iterations=3,
         runs=1,
     )
-    best = wide.yardsticks["best_arm"]
+    best = wide.references["best_arm"]
     assert best.arm == 0  # a name that is false, and still a name
-    from driftbandit.replays import pictures
+    from driftbandit.replays import report
 
-    assert pictures._title(wide, "best_arm") == "best arm, in hindsight: 0"
+    assert report.title(wide, "best_arm") == "best arm, in hindsight: 0"
 
 
 def test_theory_takes_a_system_by_keyword():

@@ -21,9 +21,8 @@ from driftbandit.cli import (
     interrupt,
     layout,
     memory,
+    options,
     progress,
-    replay,
-    reproduce,
     simulate,
     tables,
 )
@@ -201,10 +200,8 @@ def test_whether_the_first_two_are_told_apart_is_said(factors, runs, words):
 
 
 def test_a_model_file_is_played_often_enough_to_rank_policies():
-    small = db.families.sample("gaussian", n_states=2, n_arms=3)[0]
-    large = db.families.sample("gaussian", n_states=60, n_arms=60)[0]
-    assert simulate.default_runs(*small, 1000) == 256
-    assert simulate.default_runs(*large, 1000) == 32
+    assert simulate.default_runs(2, 3, 1000) == 256
+    assert simulate.default_runs(60, 60, 1000) == 32
 
 
 # Progress.
@@ -277,11 +274,12 @@ def test_linucb_is_called_oful_here():
 
 
 def test_several_families():
-    assert simulate.chosen_families("cauchy, Gaussian", "--family") == ["cauchy", "gaussian"]
-    assert simulate.chosen_families("all", "--family") == list(db.families.FAMILIES)
+    valid = list(db.families.FAMILIES)
+    assert options.several("cauchy, Gaussian", "--family", valid) == ["cauchy", "gaussian"]
+    assert options.several("all", "--family", valid) == valid
     for text, words in [("cauchy,gausian", "gaussian"), (",", "none"), ("cauchy,cauchy", "twice")]:
         with pytest.raises(errors.InvalidInput, match=words):
-            simulate.chosen_families(text, "--family")
+            options.several(text, "--family", valid)
 
 
 def test_the_baseline_is_read_by_its_title_too():
@@ -401,7 +399,7 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(tmp_path, monk
     (tmp_path / "x.svg").mkdir()
     asked = ["simulate", "--systems", "1", "--plot"]
     assert "x.svg, a folder" in fails(monkeypatch, capsys, *asked, tmp_path / "x.svg")
-    assert "is no folder" in fails(monkeypatch, capsys, *asked, tmp_path / "no" / "y.svg")
+    assert "is not a folder" in fails(monkeypatch, capsys, *asked, tmp_path / "no" / "y.svg")
 
     def full(*_, **__):
         raise OSError(30, "Read-only file system")
@@ -412,13 +410,12 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(tmp_path, monk
 
 
 def test_a_written_file_is_noticed(tmp_path):
-    from driftbandit.cli.outputs import check_file
     from driftbandit.io.atomic import write_whole
 
     path = tmp_path / "x.json"
     path.write_text("old")
     interrupt._reset()
-    check_file("--out", path, ".json")
+    options.check_file("--out", path, ".json")
     interrupt.keeps("Nothing was written.")
     assert interrupt._line() == "Nothing was written."
     assert path.read_text() == "old"

@@ -17,9 +17,7 @@ from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors
-from driftbandit.cli import interrupt, layout, progress
-from driftbandit.cli.outputs import check_file
-from driftbandit.cli.simulate import POLICIES, counted, split_policies
+from driftbandit.cli import interrupt, layout, options, progress
 
 if TYPE_CHECKING:  # loads jinja2, which the help has no need of
     from driftbandit import report
@@ -28,7 +26,7 @@ if TYPE_CHECKING:  # loads jinja2, which the help has no need of
 __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
-    POLICIES
+    options.POLICIES
     + """
 **Examples**
 
@@ -104,12 +102,12 @@ def command(
     """
     interrupt.keeps("Nothing was kept. Run the same command again, or give fewer --runs.")
     if html is not None:
-        check_file("--html", html, ".html", ".htm")
+        options.check_file("--html", html, ".html", ".htm")
         errors.require("--html", "jinja2", "matplotlib")
     name, system = _system(
         model, family, {"states": states, "arms": arms, "unit_arms": unit_arms or None}, seed
     )
-    chosen = split_policies(policies) or None
+    chosen = options.split_policies(policies) or None
     if policies.strip().lower() == "all":
         chosen = _playable()
     with progress.bars() as bars:
@@ -137,10 +135,10 @@ def command(
 
 
 def _system(
-    path: Path | None, family: str | None, options: dict[str, Any], seed: int
+    path: Path | None, family: str | None, sizes: dict[str, Any], seed: int
 ) -> tuple[str, db.System]:
     """The system of a file, or a random one, and what to call it."""
-    given = {key: value for key, value in options.items() if value is not None}
+    given = {key: value for key, value in sizes.items() if value is not None}
     if path is None and family is None:
         raise errors.InvalidInput("MODEL", "is missing", "give a model file, or --family")
     if path is not None:
@@ -153,7 +151,9 @@ def _system(
     if max(d, 1) * (max(d, 1) + max(k, 1)) > LARGEST:
         problem = f"{d} states and {k} arms make more than {LARGEST:,} numbers"
         raise errors.InvalidInput("--states, --arms", problem, "give smaller ones")
-    system = db.System(*db.families.sample(str(family), seed=seed, **counted(given))[0])
+    unit = given.get("unit_arms", False)
+    drawn = db.families.sample(str(family), 1, d, k, seed=seed, unit_arms=unit)
+    system = db.System(*drawn[0])
     return f"{family}, seed {seed}", system
 
 

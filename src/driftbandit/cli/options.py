@@ -1,18 +1,25 @@
-"""Options that several commands share, and checks of what was given."""
+"""Options that several commands share, checks of what was given, and how a report is printed."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
+import driftbandit as db
 from driftbandit import errors, policies
 from driftbandit.cli import interrupt
+
+if TYPE_CHECKING:
+    from driftbandit.report import Report
 
 __all__ = [
     "PICTURES",
@@ -25,7 +32,10 @@ __all__ = [
     "check_file",
     "columns",
     "exclude",
+    "save_plot",
+    "saved",
     "several",
+    "show",
     "split_policies",
 ]
 
@@ -139,3 +149,31 @@ def check_file(option: str, path: Path | None, *endings: str) -> None:
         problem = f"cannot write {name} ({error.strerror})"
         raise errors.InvalidInput(option, problem, "name a file you can write") from None
     interrupt.output(path)
+
+
+def show(report: Report, as_json: bool, **header: Any) -> None:
+    """Print a report in the terminal, or its data as JSON after the version and ``header``."""
+    from driftbandit.report import as_json as json_text
+    from driftbandit.report import terminal
+
+    if as_json:
+        data = {"driftbandit": db.__version__} | header | dict(report.data)
+        print(json_text(dataclasses.replace(report, data=data)))
+    else:
+        terminal.show(report, Console(highlight=False))
+
+
+def saved(what: str, path: Path, as_json: bool) -> None:
+    """Say that a file was written; on stderr beside JSON."""
+    line = Text.assemble(f"{what} saved to ", (errors.printable(str(path)), "bold"))
+    Console(stderr=as_json, highlight=False).print(line, soft_wrap=True)
+
+
+def save_plot(report: Report, plot: Path | None, as_json: bool) -> None:
+    """Write the report's first figure to the file of --plot, if that was given."""
+    from driftbandit.report import Figure, figures
+
+    if plot is not None:
+        figure = next(block for block in report.blocks if isinstance(block, Figure))
+        figures.save(figure.draw(), plot)
+        saved("Plot", plot, as_json)

@@ -126,7 +126,7 @@ class Table:
             rounds = int(np.isfinite(rows).any(axis=1).sum())
             if rounds < 2:
                 problem = f"leaves {rounds} of {len(self)} rounds with a reward in the {part} part"
-                raise errors.InvalidInput("train", problem, "each part needs at least two; give more data")
+                raise errors.InvalidInput("train", problem, "each part needs two; give more data")
         return first
 
     def log(self, first: int, last: int, less: float = 0.0) -> Log:

@@ -95,7 +95,7 @@ def replay(
     first = table.split(train)
     runs = errors.whole_number(runs, "runs", low=1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)
-    chosen, left_out = _playable(policies, table)
+    chosen, notes = _playable(policies, table)
     baseline = _baseline(baseline, chosen, table)
     lives = [
         (label, policy, number, len(table) - (number * first // (2 * runs) if warm else first))
@@ -164,7 +164,7 @@ def replay(
         warm=bool(warm),
         seed=seed,
         compared=baseline,
-        notes=(*table.notes, *left_out, *_notes(table.logged), *found.warnings, *_doubts(explained)),
+        notes=(*table.notes, *notes, *found.warnings, *_doubts(explained)),
     )
 
 
@@ -180,7 +180,7 @@ def _loaded(data: Any) -> Any:
 
 
 def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]]:
-    """The policies to play, and sentences that say which are left out and why."""
+    """The policies to play, and notes on what is left out and what to keep in mind."""
     given = POLICIES if policies is None else policies
     if policies == "all":
         given = [name for name in REGISTRY if not make(name).full_information]
@@ -205,6 +205,11 @@ def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]
                 raise errors.InvalidInput("policies", problem, "leave it out")
             del chosen[label]
             notes.append(f"{label} is left out: it cannot choose from a part of the arms.")
+    if table.logged:
+        notes.append(
+            "Each round shows one arm: the means are unbiased only if the log chose its arms "
+            "uniformly at random."
+        )
     return chosen, notes
 
 
@@ -244,14 +249,6 @@ def _averaged(choices: np.ndarray, rewards: np.ndarray) -> Played:
     with np.errstate(invalid="ignore"):  # a run in which no round counts
         means = paid.sum(axis=1) / seen.sum(axis=1)
     return Played(paid.mean(axis=0), seen.mean(axis=0), means, shares)
-
-
-def _notes(logged: bool) -> Iterator[str]:
-    if logged:
-        yield (
-            "Each round shows one arm: the means are unbiased only if the log chose its arms "
-            "uniformly at random."
-        )
 
 
 def _doubts(explained: Predictability) -> Iterator[str]:

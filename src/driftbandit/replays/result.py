@@ -11,6 +11,7 @@ import numpy as np
 
 from driftbandit import errors, policies, statistics
 from driftbandit.identify.fitting import Fit
+from driftbandit.report import storable, verdicts
 from driftbandit.system import Name
 
 __all__ = ["Played", "Predictability", "Reference", "Replay", "Row"]
@@ -226,8 +227,8 @@ class Replay:
         fit, selection = self.fit, None
         if (choice := fit.selection) is not None:
             labels = (one.label for one in choice.candidates)
-            selection = dict(zip(labels, map(_finite, choice.scores), strict=True))
-        return {
+            selection = dict(zip(labels, choice.scores, strict=True))
+        document = {
             "data": self.title,
             "unit": self.unit,
             "arms": list(self.names),
@@ -240,20 +241,22 @@ class Replay:
             "model": {
                 "summary": fit.summary(),
                 "states": fit.n_states,
-                "spectral_radius": _finite(fit.spectral_radius),
+                "spectral_radius": fit.spectral_radius,
                 "reward_std": float(fit.model.reward_std),
                 "selection": selection,
                 "converged": fit.converged,
             },
-            "predictability": _record(self.predictability),
+            "predictability": self.predictability._asdict(),
             "baseline": self.baseline,
-            "rows": [_record(row) for row in self.rows()],
+            "rows": [row._asdict() for row in self.rows()],
             "shares": {
                 label: dict(zip(map(str, self.names), played.shares.tolist(), strict=True))
                 for label, played in self.played.items()
             },
             "notes": list(self.notes),
         }
+        found: dict[str, Any] = storable(document)
+        return found
 
 
 def _mean(earned: np.ndarray, counted: np.ndarray) -> float:
@@ -267,16 +270,7 @@ def _share(earned: np.ndarray, counted: np.ndarray) -> np.ndarray:
 
 def _verdict(low: float, high: float, blocks: float, confidence: float) -> str:
     if math.isnan(low) or 2.0 ** (1 - blocks) > 1 - confidence:
-        return "too few to tell"
+        return verdicts.TOO_FEW
     if low > 0:
-        return "better"
-    return "worse" if high < 0 else "no difference seen"
-
-
-def _record(row: Row | Predictability) -> dict[str, Any]:
-    return {name: _finite(value) for name, value in row._asdict().items()}
-
-
-def _finite(value: Any) -> Any:
-    """None for NaN and infinities, which JSON does not have."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return verdicts.BETTER
+    return verdicts.WORSE if high < 0 else verdicts.NO_DIFFERENCE
