@@ -95,10 +95,8 @@ class Reading:
 
     def changes(self) -> dict[str, str]:
         """The answers that are not the text's."""
-        mine, plain = dataclasses.asdict(self), dataclasses.asdict(PLAIN)
-        return {
-            question: mine[question] for question in CHOICES if mine[question] != plain[question]
-        }
+        fields = dataclasses.fields(self)
+        return {f.name: value for f in fields if (value := getattr(self, f.name)) != f.default}
 
 
 PLAIN = Reading()
@@ -240,14 +238,10 @@ class Cell(studies.Cell):
         super().__post_init__()
         if self.perturbed:
             errors.closest(self.perturbed, "perturbed", perturbation.TARGETS)
-        reading = self.reading  # a stored specification holds a dictionary
-        set_fields(
-            self,
-            {
-                "reading": Reading(**reading) if isinstance(reading, Mapping) else reading,
-                "strength": errors.number(self.strength, "strength"),
-            },
-        )
+        checked: dict[str, Any] = {"strength": errors.number(self.strength, "strength")}
+        if isinstance(self.reading, Mapping):  # from a stored specification
+            checked["reading"] = Reading(**self.reading)
+        set_fields(self, checked)
 
     @property
     def label(self) -> str:
