@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 
 import driftbandit as db
-from driftbandit.paper import published
+from driftbandit.paper import published, readings
 from driftbandit.result import ORACLE, median_and_iqr
-from driftbandit.study import readings
 
 POLICIES = ("idea", "kode", "kalman_ucb", "random", ORACLE)
 """The table's other rows lie within a few percent of Random's."""
@@ -48,7 +47,7 @@ def play(task: tuple[readings.Reading, str, int, int, str | None]) -> dict[str, 
         rounds=1000,
         runs=runs,
         stream=family,
-        assumed=readings.beliefs(reading, drawn),
+        assumed=readings.assumed(reading, drawn),
         regret=reading.regret,
         common_noise=reading.noise == "common",
         checkpoints=1,

@@ -180,9 +180,7 @@ def test_every_kind_of_block():
         Table("", ["a", "b"], [["x", 1.5]], [["sum", 1.5]]),
         Figure("never", "drawn", lambda: 1 / 0),
     ]
-    lines = [
-        line.rstrip() for line in shown(Report("Title", "A subtitle", blocks), 60).split("\n")
-    ]
+    lines = [line.rstrip() for line in shown(Report("Title", "A subtitle", blocks), 60).split("\n")]
     start = ["Title", "A subtitle", "", "Found", "Run it.", "· one", "· two", "! beware", "seed  0"]
     assert lines[: len(start)] == start
     assert [line.split() for line in lines if line.startswith(("x", "sum"))] == [
