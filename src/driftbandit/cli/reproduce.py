@@ -139,9 +139,9 @@ def command(
         name: paper.Options(
             _size(targets[name], quick, given),
             seed,
-            _ordered(family, "--families", list(families.FAMILIES)),
-            "float32" if float32 else "float64",
-            _platform(device, engine),
+            families=_ordered(family, "--families", list(families.FAMILIES)),
+            dtype="float32" if float32 else "float64",
+            platform=_platform(device, engine),
             settings=played,
             policies=tuple(options.split_policies(policies)),
             reading=readings.named(reading),
@@ -163,8 +163,8 @@ def command(
                 targets[name], asked[name], out, player, resume=resume, progress=moved
             )
         if not as_json:
-            blocks = made[name].blocks
-            terminal.show([block for block in blocks if isinstance(block, Table)], console)
+            tables = [block for block in made[name].blocks if isinstance(block, Table)]
+            terminal.show(tables, console)
             _say(console, made[name], time.perf_counter() - begin)
     page = paper.write_report(targets, out, made)
     if as_json:

@@ -1,8 +1,7 @@
-"""Every policy on the paper's systems and on changed ones: who wins, and how sure that is."""
+"""Every policy on the paper's systems and on changed ones: which wins, and how certain that is."""
 
-from driftbandit.leaderboard.page import blocks, page, summary
-from driftbandit.leaderboard.ranking import document
-from driftbandit.leaderboard.settings import QUICK, SETTINGS, SITS_OUT, specification
+from driftbandit.leaderboard import report
+from driftbandit.leaderboard.ranking import QUICK, SETTINGS, SITS_OUT, document, specification
 from driftbandit.studies import Size, Target
 
 __all__ = ["QUICK", "SETTINGS", "SITS_OUT", "TARGET"]
@@ -14,8 +13,8 @@ TARGET = Target(
     quick=Size(12, 2, 100),
     specification=specification,
     document=document,
-    blocks=blocks,
-    summary=summary,
-    page=page,
+    blocks=report.blocks,
+    summary=report.summary,
+    page=report.page,
     published=False,
 )
