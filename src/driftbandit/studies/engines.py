@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,20 +41,13 @@ class Done(NamedTuple):
     timing: Timing
 
 
-class Engine(Protocol):
-    """Computes chunks in any order and yields each as soon as it is done."""
+Engine = Callable[
+    [Specification, list[Chunk], Callable[[Chunk], bool], Report], Generator[Done, None, None]
+]
+"""Computes the wanted chunks in any order and yields each as soon as it is done.
 
-    def __call__(
-        self,
-        specification: Specification,
-        wanted: list[Chunk],
-        is_stored: Callable[[Chunk], bool],
-        report: Report,
-    ) -> Generator[Done]:
-        """Compute ``wanted``, except what another process has stored in the meantime.
-
-        Closing the generator stops the work.
-        """
+Skips those that another process has stored in the meantime. Closing the generator stops the work.
+"""
 
 
 def play(specification: Specification, chunk: Chunk, report: Report | None = None) -> Done:
