@@ -511,7 +511,7 @@ def test_wrong_input_writes_nothing(arguments, words, tmp_path):
 def test_all_is_the_paper_alone():
     assert leaderboard.TARGET.name not in paper.TARGETS
     output = CliRunner().invoke(app, ["reproduce", "--help"]).output
-    assert "leaderboard, which is not the paper's" in " ".join(output.replace("│", " ").split())
+    assert "leaderboard, which is not in the paper" in " ".join(output.replace("│", " ").split())
 
 
 # Markdown.
