@@ -15,24 +15,6 @@ from driftbandit.io.atomic import write_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLORS",
-    "GRAY",
-    "MARKERS",
-    "PLAIN",
-    "content",
-    "curves",
-    "grid",
-    "heat_map",
-    "interval_rows",
-    "log_ticks",
-    "name_rows",
-    "note",
-    "save",
-    "styles",
-    "svg",
-]
-
 # Okabe and Ito's palette, safe for readers with any kind of color vision.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#666666")
 GRAY = COLORS[-1]
