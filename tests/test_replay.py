@@ -402,7 +402,7 @@ def test_the_command(tmp_path):
     small = ["--policies", "kode, ucb", "--states", "1", "--runs", "2", "--baseline", "random"]
     done = CliRunner().invoke(app, ["replay", path, *small, "--plot", str(plot)])
     assert done.exit_code == 0, done.output
-    assert "data.csv: reward per round, over 40 test rounds" in done.output
+    assert "Replay of data.csv\nReward per round, over 40 test rounds" in done.output
     assert "the best arm of the training part" in " ".join(done.output.split())
     assert max(map(len, done.output.splitlines()[:-1])) <= 80
     assert "…" not in done.output

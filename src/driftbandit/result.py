@@ -5,20 +5,22 @@ from __future__ import annotations
 import dataclasses
 import html
 import itertools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from driftbandit import errors, statistics
+from driftbandit import errors, policies, statistics
 from driftbandit.io import result_file
+from driftbandit.report import figures
 from driftbandit.statistics import Paired
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["ORACLE", "Result", "Timing", "median_and_iqr", "quartiles"]
+__all__ = ["ORACLE", "Result", "Timing", "median_and_iqr", "policy_styles", "quartiles"]
 
 ORACLE = "kalman_oracle"
 """The policy whose regret the others' is divided by."""
@@ -167,12 +169,41 @@ class Result:
         Returns:
             The figure, which a notebook shows.
         """
-        from driftbandit import plots  # loads matplotlib
-
         errors.closest(kind, "kind", ("boxes", "curves"))
-        figure = plots.boxes(self) if kind == "boxes" else plots.cumulative(self)
+        figure = self._boxes() if kind == "boxes" else self._cumulative()
         if path is not None:
-            plots.write(figure, Path(path))
+            figures.save(figure, path)
+        return figure
+
+    def _boxes(self) -> Figure:
+        """Quartiles of every policy's regret over the runs, from the lowest mean to the highest."""
+        means = {label: float(regret.mean()) for label, regret in self.regret.items()}
+        labels = sorted(means, key=lambda label: means[label])
+        styles = policy_styles(labels)
+        figure, (axis,) = figures.grid(1, 1, 6.4, 1.3 + 0.34 * len(labels))
+        rows = [(*quartiles(self.regret[label]), means[label]) for label in labels]
+        figures.boxes(axis, rows, [styles[label]["color"] for label in labels])
+        figures.name_rows(axis, labels)
+        axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
+        runs = self.regret[labels[0]].size
+        axis.set_xlabel(f"box: quartiles over {runs} runs; line: median; dot: mean")
+        axis.set_title(f"Regret after {self.rounds} rounds: lower is better")
+        return figure
+
+    def _cumulative(self) -> Figure:
+        """Cumulative regret round by round: median over the runs, and a band between quartiles."""
+        if not self.curves:
+            raise errors.InvalidInput("curves", "are none in this result", "give checkpoints > 0")
+        ends = {label: float(curve[..., -1].mean()) for label, curve in self.curves.items()}
+        order = sorted(ends, key=lambda label: -ends[label])  # as the lines end, top down
+        lines = {label: self.curves[label].reshape(-1, len(self.checkpoints)) for label in order}
+        figure, (axis,) = figures.grid(1, 1, 6.4, 4.0)
+        figures.curves(axis, self.checkpoints, lines, policy_styles(order), dashed=(ORACLE,))
+        axis.set_xlabel("round")
+        axis.set_ylabel("cumulative regret")
+        axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+        runs = len(lines[order[0]])
+        axis.set_title(f"Cumulative regret, median and quartiles of {runs} runs: lower is better")
         return figure
 
     def save(self, path: str | Path) -> None:
@@ -262,7 +293,13 @@ def median_and_iqr(values: np.ndarray) -> tuple[float, float]:
         return float(middle), float(np.subtract(high, low))
 
 
-def quartiles(values: np.ndarray) -> list[float]:
+def quartiles(values: np.ndarray) -> tuple[float, float, float]:
     """The three quartiles; infinite values count."""
     method: Any = "linear" if np.isfinite(values).all() else "inverted_cdf"
-    return list(np.quantile(values, [0.25, 0.5, 0.75], method=method).tolist())
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], method=method).tolist()
+    return low, middle, high
+
+
+def policy_styles(labels: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Color and marker of each policy, the same in every figure; the Oracle is black."""
+    return figures.styles(labels, policies.available(), black=(ORACLE,))

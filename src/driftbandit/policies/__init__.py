@@ -50,6 +50,7 @@ __all__ = [
     "filters",
     "make",
     "optimistic",
+    "title",
 ]
 
 
@@ -130,6 +131,17 @@ def filters(label: str) -> bool:
     return entry is not None and entry.filters
 
 
+def title(label: str) -> str:
+    """A policy as the papers write it, with its parameters if it has any.
+
+    Example:
+        >>> title("idea"), title("kalman_ucb(width=2)"), title("yours")
+        ('IDEA', 'Kalman-UCB(width=2)', 'yours')
+    """
+    name, bracket, parameters = label.partition("(")
+    return TITLES.get(name, name) + bracket + parameters
+
+
 def make(policy: str | Policy, **parameters: Any) -> Policy:
     """Build a policy from its name, from text like ``kalman_ucb(width=2)``, or pass one through.
 
@@ -175,7 +187,7 @@ def _plain(name: str) -> str:
 
 def _known(text: str) -> str:
     """The registered name of what a user wrote."""
-    titles = {_plain(title): name for name, title in TITLES.items()}
+    titles = {_plain(text): name for name, text in TITLES.items()}
     plain = _plain(text)
     if plain in REGISTRY or plain in titles:
         return titles.get(plain, plain)

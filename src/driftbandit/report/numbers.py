@@ -79,15 +79,18 @@ def plus_minus(value: float, error: float) -> str:
 def estimate(value: float, low: float, high: float, *, signed: bool = False) -> tuple[str, str]:
     """A value and its interval, both to two digits of the interval's width.
 
+    Sizes below 10 have at least two decimals, those below 100 one.
+
     Example:
-        >>> estimate(0.12345, 0.1, 0.2), estimate(1234.5, 1200.0, 1300.0, signed=True)
-        (('0.12', '0.10 to 0.20'), ('+1,234', '1,200 to 1,300'))
+        >>> estimate(0.00123, 0.0011, 0.0015), estimate(1234.5, 1200.0, 1300.0, signed=True)
+        (('0.00123', '0.00110 to 0.00150'), ('+1,234', '1,200 to 1,300'))
         >>> estimate(2.0, float("nan"), float("nan"))
         ('2', '–')
     """
-    form, width = ".3g", high - low
-    if 0 < width < math.inf and 1e-4 < max(abs(low), abs(high)) < 1e7:
-        form = f",.{min(max(1 - math.floor(math.log10(width)), 0), 6)}f"
+    form, width, size = ".3g", high - low, max(abs(low), abs(high))
+    if 0 < width < math.inf and 1e-4 < size < 1e7:
+        least = 2 if size < 10 else 1 if size < 100 else 0
+        form = f",.{min(max(1 - math.floor(math.log10(width)), least), 6)}f"
     ends = NONE if math.isnan(low) else f"{low:{form}} to {high:{form}}"
     return (NONE if math.isnan(value) else f"{value:{'+' * signed}{form}}"), ends
 

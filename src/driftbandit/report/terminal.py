@@ -21,19 +21,36 @@ STYLES = {"good": "green", "best": "bold green", "bad": "red", "dim": "dim"}
 def show(shown: report.Report | Iterable[report.Block], console: Console) -> None:
     """Print a report, or blocks alone; figures are skipped."""
     if isinstance(shown, report.Report):
-        console.print(Text(shown.title, "bold"), soft_wrap=True)
+        if shown.title:
+            console.print(Text(shown.title, "bold"), soft_wrap=True)
         if shown.subtitle:
             console.print(Text(_plain(shown.subtitle)))
         shown = shown.blocks
+    before: report.Block | None = None
     for block in shown:
+        if isinstance(block, report.Figure):
+            continue
+        if _apart(before, block):
+            console.print()
         for line in _lines(block, console.width):
             console.print(line)
+        before = block
+
+
+def _apart(before: report.Block | None, block: report.Block) -> bool:
+    """Whether a blank line stands between two blocks; notes on a table follow it closely."""
+    if isinstance(block, report.Heading):
+        return True
+    if before is None or isinstance(before, report.Heading):
+        return False
+    return isinstance(block, report.Table) or (
+        isinstance(before, report.Table) and getattr(block, "tone", "") != "dim"
+    )
 
 
 def _lines(block: report.Block, width: int) -> Iterator[RenderableType]:
     match block:
         case report.Heading():
-            yield Text("")
             yield Text(block.text, "bold cyan")
         case report.Text():
             yield Text(_plain(block.text), STYLES.get(block.tone, ""))
