@@ -6,30 +6,32 @@ import json
 import re
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
 from rich.console import Console
-from rich.text import Text
 from typer.testing import CliRunner
 
 import driftbandit as db
 from driftbandit import cli, errors
-from driftbandit.advice import parts as advice_parts
+from driftbandit.advice import facts
+from driftbandit.advice.report import report as advice_report
 from driftbandit.cli import (
-    advise,
     interrupt,
-    layout,
     memory,
     options,
     progress,
     simulate,
-    tables,
 )
 from driftbandit.cli.app import app
 from driftbandit.io import model_file
-from driftbandit.report import Cell, Section, Table
+from driftbandit.replays.report import report as replay_report
+from driftbandit.replays.result import Predictability
+from driftbandit.report import Cell, Table
+from driftbandit.report.terminal import show
 from driftbandit.result import Result, Timing
+from driftbandit.simulation.report import report as simulation_report
 
 WIDTHS = [60, 80, 120]
 LABELS = [
@@ -48,8 +50,7 @@ def terminal(width):
 def shown(parts, width):
     """What a terminal of that width shows."""
     console = terminal(width)
-    for part in parts:
-        console.print(part)
+    show(parts, console)
     return console.file.getvalue()
 
 
@@ -74,51 +75,48 @@ def result(systems, runs, seed=0):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_simulate_of_all_families(width):
     results = {name: result(8, 2) for name in db.families.FAMILIES}
-    text = shown(tables.comparison(results, width), width)
+    text = shown(simulation_report(results), width)
     whole(text, width, [*LABELS[2:], *results, "(Oracle's mean)"])
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_simulate_of_one_model_and_its_comparison(width):
-    found = result(8, 2)
-    text = shown(tables.comparison({"plant.json": found}, width), width)
+    compared = {"plant.json": "idea"}
+    text = shown(simulation_report({"plant.json": result(8, 2)}, compared), width)
     whole(text, width, [*LABELS, "median", "IQR"])
-    text = shown(tables.against("plant.json", found, "idea", width), width)
+    text = text.split("run by run")[1]
     whole(text, width, [LABELS[0], *LABELS[2:], "better", "worse", "95 % interval", "wins, %"])
-    few = shown(tables.against("plant.json", result(2, 1), "idea", width), width)
+    few = shown(simulation_report({"plant.json": result(2, 1)}, compared), width)
     whole(few, width, [LABELS[0], *LABELS[2:], "too few to tell"])
 
 
 def advice():
     names = ["kalman_ucb", "information_directed", "lookahead", "idea"]
     gaps = [
-        advice_parts.Difference(name, "kalman_ucb", 0.0123, -0.00123, 0.0321, "no difference seen")
+        facts.Difference(name, "kalman_ucb", 0.0123, -0.00123, 0.0321, "no difference seen")
         for name in [*names[1:], "random"]
     ]
-    rows = [advice_parts.Played(name, 0.165, 0.163, 0.167) for name in [*names, "random"]]
-    played = advice_parts.Simulation(64, 200, 0, tuple(rows), tuple(gaps), None)
+    rows = [facts.PolicyRegret(name, 0.165, 0.163, 0.167) for name in [*names, "random"]]
+    played = facts.Simulation(64, 200, 0, tuple(rows), tuple(gaps), None)
     arms = tuple(
-        advice_parts.Arm(place, True, 0.944, 0.587, 364.0, 2, 1.07, 0.31, None)
-        for place in range(3)
+        facts.Arm(place, True, 0.944, 0.587, 364.0, 2, 1.07, 0.31, None) for place in range(3)
     )
-    ends = dict.fromkeys(advice_parts.POLICIES, (0.1, 0.9))
-    return advice_parts.Advice(
-        advice_parts.System(2, 3, 1.0, 0.9, True, True, True),
+    ends = dict.fromkeys(facts.BONUSES, (0.1, 0.9))
+    return facts.Advice(
+        facts.SystemFacts(2, 3, 1.0, 0.9, True, True, True),
         arms,
-        advice_parts.Floor(0.09, 0.001, None, ""),
-        advice_parts.Metric(ends, ends, "idea", "idea", ""),
+        facts.LowerBound(0.09, 0.001, None, ""),
+        facts.Metric(ends, ends, "idea", "idea", ""),
         played,
-        advice_parts.Recommendation("kalman_ucb", "Play Kalman-UCB.", ("Why not?",), None, ()),
+        facts.Recommendation("kalman_ucb", "Play Kalman-UCB.", ("Why not?",), None, ()),
     )
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_advise(width):
-    console = terminal(width)
-    advise._show(console, advice(), "plant.json")
-    text = console.file.getvalue()
+    text = shown(advice_report(advice(), "plant.json", terminal=True), width)
     titles = ["Kalman-UCB", "IDS", "Lookahead", "IDEA", "Random"]
-    whole(text, width, [*titles, "detectable", "level", "lowest", "verdict"])
+    whole(text, width, [*titles, "detectable", "lowest", "verdict"])
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -126,10 +124,8 @@ def test_reproduce_and_leaderboard(width):
     """Cells with notes below them, as Table II has, and many columns, as the leaderboard."""
     headings = ["policy", *db.families.FAMILIES, "excess, ν = 10", "published, ν = 10"]
     rows = [[title, *[Cell("1.48 (1.25)", note="12.4 (9.99)")] * 7] for title in ("IDEA", "KODE")]
-    made = Section(
-        "x", "x", [Table("A caption that is long enough to be wrapped " * 3, headings, rows)]
-    )
-    text = shown(reproduce._tables(made, width), width)
+    table = Table("A caption that is long enough to be wrapped " * 3, headings, rows)
+    text = shown([table], width)
     whole(text, width, ["IDEA", "KODE", *db.families.FAMILIES, "1.48 (1.25)", "12.4 (9.99)"])
 
 
@@ -148,31 +144,36 @@ class Replayed:
 
 
 class Replays:
-    unit, rounds, baseline, logged = "clicks", range(1000), "discounted_linucb", True
+    title, unit, rounds = "clicks.csv", "clicks", range(1000)
+    baseline, logged, notes, references = "discounted_linucb", True, (), {}
+    predictability, train_rounds, warm = Predictability(0.5, None), 100, True
+    fit = types.SimpleNamespace(n_states=2)
 
     def rows(self):
         return [Replayed(label) for label in LABELS]
 
+    def to_document(self):
+        return {}
+
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_replay(width):
-    text = shown(replay._tables(Replays(), "clicks.csv", width), width)
+    text = shown(replay_report(Replays()), width)
     whole(text, width, [*LABELS, "▲", "discounted_linucb", "matched", "12,345"])
 
 
 def test_names_wider_than_the_terminal_are_wrapped():
     name = "sliding_window_linucb(window=1000000, ridge=0.123456789, delta=0.001)"
-    rows = [layout.Row([name, Text("worse"), "1.23"])]
-    text = shown(layout.tables("title", ["policy", "verdict", "number"], rows, 40), 40)
+    table = Table("title", ["policy", "verdict", "number"], [[name, "worse", "1.23"]])
+    text = shown([table], 40)
     whole(text, 40, ["worse", "1.23"])
     letters = re.sub(r"\s", "", text.replace("worse", "").replace("1.23 ", ""))
     assert name.replace(" ", "") in letters
 
 
 def test_a_table_that_fits_stays_one():
-    rows = [layout.Row(["idea", "1", "2"])]
-    parts = list(layout.tables("title", ["policy", "a", "b"], rows, 60))
-    assert len(parts) == 2  # its title and itself
+    text = shown([Table("title", ["policy", "a", "b"], [["idea", "1", "2"]])], 60)
+    assert text.count("policy") == 1
 
 
 # Which of two is better.
@@ -196,7 +197,8 @@ def test_whether_the_first_two_are_told_apart_is_said(factors, runs, words):
     }
     curves = {name: values[:, None] for name, values in regret.items()}
     found = Result(regret, curves, np.array([9]), 9, 0, Timing(0, 0, 1, "cpu"))
-    assert words in " ".join(tables.leaders({"plant.json": found}))
+    text = shown(simulation_report({"plant.json": found}), 200)
+    assert words in " ".join(text.split())
 
 
 def test_a_model_file_is_played_often_enough_to_rank_policies():
