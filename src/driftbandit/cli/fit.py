@@ -56,14 +56,14 @@ def command(
         int | None,
         typer.Option(
             help="Number of hidden states d, at most the number of arms; not with --arms.",
-            show_default="features, or chosen by cross-validation",
+            show_default="number of features, or chosen",
         ),
     ] = None,
     structure: Annotated[
         str | None,
         typer.Option(
-            help="Of the transition matrix: free, diagonal (states do not affect each other) or "
-            "scalar (all states forget equally fast).",
+            help="Form of the transition matrix: free, diagonal (states do not affect each other) "
+            "or scalar (all states forget equally fast).",
             show_default="chosen with the states; free with --arms or --states",
         ),
     ] = None,
@@ -78,7 +78,8 @@ def command(
     prior: Annotated[
         float | None,
         typer.Option(
-            help="Prior strength, in pseudo-rounds: pulls a free transition toward zero; 0: off.",
+            help="Prior strength, in pseudo-rounds that pull a free transition toward zero. "
+            "0 turns it off.",
             show_default="d²/5",
         ),
     ] = None,

@@ -95,7 +95,7 @@ def command(
         str,
         typer.Option(
             help="Leaderboard: comma-separated settings such as base, k100, noise10; "
-            "docs/leaderboard.md lists them.",
+            "the page on the leaderboard in docs lists them.",
             show_default="all; with --quick those of at most 100 arms",
         ),
     ] = "",
