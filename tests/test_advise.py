@@ -611,8 +611,8 @@ def test_help_teaches():
 
 BAD = {
     "nothing": ([], "MODEL: is missing; give a model file, or --family"),
-    "both": (["plant.json", "--family", "cauchy"], "--family: was given beside plant.json"),
-    "file and size": (["plant.json", "--states", "3"], "--states: was given beside plant.json"),
+    "both": (["plant.json", "--family", "cauchy"], "--family: was given with plant.json"),
+    "file and size": (["plant.json", "--states", "3"], "--states: was given with plant.json"),
     "family": (["--family", "gausian"], "did you mean 'gaussian'?"),
     "size": (["--family", "cauchy", "--states", "0"], "states: is 0"),
     "too large": (["--family", "cauchy", "--states", "99999"], "99999 states and 10 arms make"),
