@@ -12,7 +12,7 @@ import driftbandit as db
 from driftbandit.cli.app import app
 from driftbandit.cli.simulate import _chosen
 from driftbandit.io import model_file
-from driftbandit.report import numbers
+from driftbandit.report.numbers import estimate
 from driftbandit.simulation.checks import checked_policies
 
 SMALL = ["--systems", "2", "--runs", "2", "--rounds", "40", "--states", "3", "--arms", "4"]
@@ -88,7 +88,7 @@ def test_compare_one_run_of_one_system(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "shown"),
+    ("numbers", "shown"),
     [
         ((0.1234, 0.0612, 0.1712), ("+0.12", "0.06 to 0.17")),
         ((-0.0031, -0.0042, 0.0011), ("-0.0031", "-0.0042 to 0.0011")),
@@ -97,11 +97,11 @@ def test_compare_one_run_of_one_system(tmp_path):
         ((1.0, 0.5, np.inf), ("+1", "0.5 to inf")),
         ((np.inf, np.inf, np.inf), ("+inf", "inf to inf")),
         ((0.0, 0.0, 0.0), ("+0", "0 to 0")),
-        ((2.0, np.nan, np.nan), ("+2", numbers.NONE)),
+        ((2.0, np.nan, np.nan), ("+2", "–")),
     ],
 )
-def test_differences_are_shown_as_precisely_as_they_are_known(found, shown):
-    assert numbers.estimate(*found, signed=True) == shown
+def test_differences_are_shown_as_precisely_as_they_are_known(numbers, shown):
+    assert estimate(*numbers, signed=True) == shown
 
 
 def test_comparison_in_json_equals_the_library():

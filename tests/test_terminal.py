@@ -19,22 +19,16 @@ from typer.testing import CliRunner
 import driftbandit as db
 from driftbandit import cli, errors
 from driftbandit.advice import facts
-from driftbandit.advice.report import report as advice_report
-from driftbandit.cli import (
-    interrupt,
-    memory,
-    options,
-    progress,
-    simulate,
-)
+from driftbandit.advice.report import report as advised
+from driftbandit.cli import interrupt, memory, options, progress, simulate
 from driftbandit.cli.app import COMMANDS, app
 from driftbandit.io import model_file
-from driftbandit.replays.report import report as replay_report
-from driftbandit.replays.result import Predictability
-from driftbandit.report import Cell, Table
+from driftbandit.replays.report import report as replayed
+from driftbandit.report import Cell, Facts, Figure, Heading, Points, Report, Table
+from driftbandit.report import Text as TextBlock
 from driftbandit.report.terminal import show
 from driftbandit.result import Result, Timing
-from driftbandit.simulation.report import report as simulation_report
+from driftbandit.simulation.report import report as simulated
 
 WIDTHS = [60, 80, 120]
 LABELS = [
@@ -50,10 +44,10 @@ def terminal(width):
     return Console(width=width, force_terminal=False, file=io.StringIO(), highlight=False)
 
 
-def shown(parts, width):
-    """What a terminal of that width shows."""
+def shown(blocks, width):
+    """What a terminal of that width shows of a report, or of blocks."""
     console = terminal(width)
-    show(parts, console)
+    show(blocks, console)
     return console.file.getvalue()
 
 
@@ -78,18 +72,18 @@ def result(systems, runs, seed=0):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_simulate_of_all_families(width):
     results = {name: result(8, 2) for name in db.families.FAMILIES}
-    text = shown(simulation_report(results), width)
+    text = shown(simulated(results), width)
     whole(text, width, [*LABELS[2:], *results, "(Oracle's mean)"])
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_simulate_of_one_model_and_its_comparison(width):
-    compared = {"plant.json": "idea"}
-    text = shown(simulation_report({"plant.json": result(8, 2)}, compared), width)
-    whole(text, width, [*LABELS, "median", "IQR"])
-    text = text.split("run by run")[1]
+    found = {"plant.json": result(8, 2)}
+    whole(shown(simulated(found), width), width, [*LABELS, "median", "IQR"])
+    idea = {"plant.json": "idea"}
+    text = shown(simulated(found, idea), width).split("run by run")[1]
     whole(text, width, [LABELS[0], *LABELS[2:], "better", "worse", "95 % interval", "wins, %"])
-    few = shown(simulation_report({"plant.json": result(2, 1)}, compared), width)
+    few = shown(simulated({"plant.json": result(2, 1)}, idea), width).split("run by run")[1]
     whole(few, width, [LABELS[0], *LABELS[2:], "too few to tell"])
 
 
@@ -117,9 +111,9 @@ def advice():
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_advise(width):
-    text = shown(advice_report(advice(), "plant.json", terminal=True), width)
+    text = shown(advised(advice(), "plant.json", terminal=True), width)
     titles = ["Kalman-UCB", "IDS", "Lookahead", "IDEA", "Random"]
-    whole(text, width, [*titles, "detectable", "lowest", "verdict"])
+    whole(text, width, [*titles, "detectable", "no difference seen", "lowest", "verdict"])
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -147,36 +141,55 @@ class Replayed:
 
 
 class Replays:
-    title, unit, rounds = "clicks.csv", "clicks", range(1000)
-    baseline, logged, notes, references = "discounted_linucb", True, (), {}
-    predictability, train_rounds, warm = Predictability(0.5, None), 100, True
+    unit, rounds, baseline, logged = "clicks", range(1000), "discounted_linucb", True
+    train_rounds, warm, notes, references = 500, True, [], {}
+    predictability = types.SimpleNamespace(rewards=0.1, differences=None)
     fit = types.SimpleNamespace(n_states=2)
-
-    def rows(self):
-        return [Replayed(label) for label in LABELS]
 
     def to_document(self):
         return {}
 
+    def rows(self):
+        return [Replayed(label) for label in LABELS]
+
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_replay(width):
-    text = shown(replay_report(Replays()), width)
+    text = shown(replayed(Replays(), "clicks.csv"), width)
     whole(text, width, [*LABELS, "▲", "discounted_linucb", "matched", "12,345"])
 
 
 def test_names_wider_than_the_terminal_are_wrapped():
     name = "sliding_window_linucb(window=1000000, ridge=0.123456789, delta=0.001)"
-    table = Table("title", ["policy", "verdict", "number"], [[name, "worse", "1.23"]])
-    text = shown([table], 40)
+    text = shown([Table("title", ["policy", "verdict", "number"], [[name, "worse", "1.23"]])], 40)
     whole(text, 40, ["worse", "1.23"])
-    letters = re.sub(r"\s", "", text.replace("worse", "").replace("1.23 ", ""))
+    letters = re.sub(r"\s", "", text.replace("worse", "").replace("1.23", ""))
     assert name.replace(" ", "") in letters
 
 
 def test_a_table_that_fits_stays_one():
     text = shown([Table("title", ["policy", "a", "b"], [["idea", "1", "2"]])], 60)
+    assert text.splitlines()[0].strip() == "title"
     assert text.count("policy") == 1
+
+
+def test_every_kind_of_block():
+    blocks = [
+        Heading("Found"),
+        TextBlock("Run `it`."),
+        Points(["one", "`two`"]),
+        Points(["beware"], "bad"),
+        Facts({"seed": "0"}),
+        Table("", ["a", "b"], [["x", 1.5]], [["sum", 1.5]]),
+        Figure("never", "drawn", lambda: 1 / 0),
+    ]
+    lines = [line.rstrip() for line in shown(Report("Title", "A subtitle", blocks), 60).split("\n")]
+    start = ["Title", "A subtitle", "", "Found", "Run it.", "· one", "· two", "! beware", "seed  0"]
+    assert lines[: len(start)] == start
+    assert [line.split() for line in lines if line.startswith(("x", "sum"))] == [
+        ["x", "1.5"],
+        ["sum", "1.5"],
+    ]
 
 
 # Which of two is better.
@@ -200,8 +213,7 @@ def test_whether_the_first_two_are_told_apart_is_said(factors, runs, words):
     }
     curves = {name: values[:, None] for name, values in regret.items()}
     found = Result(regret, curves, np.array([9]), 9, 0, Timing(0, 0, 1, "cpu"))
-    text = shown(simulation_report({"plant.json": found}), 200)
-    assert words in " ".join(text.split())
+    assert words in " ".join(shown(simulated({"plant.json": found}), 80).split())
 
 
 def test_a_model_file_is_played_often_enough_to_rank_policies():

@@ -244,7 +244,7 @@ def report(advice: Advice, name: str, *, terminal: bool = False) -> Report:
     In a terminal the recommendation comes last, where it stays on the screen; on a page it comes
     first, below the headline.
     """
-    given, data = advice.recommendation, {"driftbandit": __version__, "system_name": name}
+    given = advice.recommendation
     said: list[Block] = [Heading("Recommendation")]
     if terminal or not given.reasons:
         said.append(Text(given.headline, "best"))
@@ -264,7 +264,7 @@ def report(advice: Advice, name: str, *, terminal: bool = False) -> Report:
         Heading("What a short simulation shows", "simulation"),
         *_simulation_blocks(advice),
     ]
-    data = data | advice.to_document()
+    data = {"system_name": name} | advice.to_document()
     if terminal:
         return Report(f"Advice for {name}", "", [*found, *said], data)
     settings = {"system": name, "driftbandit": __version__}

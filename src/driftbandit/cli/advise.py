@@ -1,4 +1,4 @@
-"""`driftbandit advise`: what to play on a system, on one page."""
+"""`driftbandit advise`: which policy to play on a system, and why."""
 
 from __future__ import annotations
 
@@ -25,22 +25,16 @@ EXAMPLES = (
     driftbandit advise examples/plant.json --json > advice.json
 """
 )
-
 LARGEST = 4_000_000
 """Numbers of a random system, states × (states + arms): more take hours."""
-
-
-def _playable() -> list[str]:
-    """The policies that see the reward of the arm they play, and no other."""
-    return [name for name in db.policies.available() if name not in ("kalman_oracle", "random")]
 
 
 def command(
     model: Annotated[
         Path | None,
         typer.Argument(
-            help="Model file, JSON or TOML: transition, process_cov, reward_std, arms; names, what "
-            "the arms are called, and, if the state does not start stationary, initial_cov."
+            help="Model file, JSON or TOML: transition, process_cov, reward_std, arms; optional: "
+            "names of the arms, and initial_cov if the state does not start stationary."
         ),
     ] = None,
     family: Annotated[
@@ -72,38 +66,35 @@ def command(
     ] = None,
     seed: options.Seed = 0,
     html: Annotated[
-        Path | None, typer.Option(help="Also write the page, with pictures, to this .html file.")
+        Path | None, typer.Option(help="Also write a page with figures to this .html file.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Say which policy to play on a system, and why.
 
-    One page: what each arm pays and teaches, the lower bound on regret, what the paper's metric φ
-    predicts about IDEA and Kalman-UCB, and a short simulation, in which all policies meet the same
-    states and the same noise. The page ends with a recommendation, or says that the choice does
-    not matter, and with warnings: a state that never settles, arms that hide it, noise that does
-    not reach it.
+    The report says what each arm pays and shows of the state, the lower bound on regret, what the
+    paper's metric φ predicts about IDEA and Kalman-UCB, and what a short simulation finds, in
+    which all policies see the same states and the same noise. It ends with a recommendation, or
+    says that the choice does not matter, and with warnings: a state that never settles, arms that
+    hide part of it, noise that does not reach it.
     """
     interrupt.keeps("Nothing was kept. Run the same command again, or give fewer --runs.")
     options.check_file("--html", html, ".html", ".htm")
-    name, system = _system(
-        model, family, {"states": states, "arms": arms, "unit_arms": unit_arms or None}, seed
-    )
-    chosen = options.split_policies(policies) or None
-    if policies.strip().lower() == "all":
-        chosen = _playable()
-    with progress.bars(transient=True) as bars:
+    given = {"states": states, "arms": arms, "unit_arms": unit_arms or None}
+    given = {key: value for key, value in given.items() if value is not None}
+    name, system = _system(model, family, given, seed)
+    with progress.bars(transient=True) as bars:  # the report takes their place
         advice = db.advise(
             system,
             runs=runs,
             rounds=rounds,
             seed=seed,
-            policies=chosen,
+            policies=_chosen(policies),
             progress=progress.stages(bars, "simulation"),
         )
     from driftbandit.advice.report import report
 
-    options.show(report(advice, name, terminal=not as_json), as_json)
+    options.show(report(advice, name, terminal=True), as_json)
     if html is not None:
         from driftbandit.io.atomic import write_whole
         from driftbandit.report.html import page
@@ -112,22 +103,29 @@ def command(
         options.saved("Page", html, as_json)
 
 
+def _chosen(policies: str) -> list[str] | None:
+    """What `advise` takes; None: its default policies."""
+    if policies.strip().lower() != "all":
+        return options.split_policies(policies) or None
+    made = [db.policies.make(name) for name in db.policies.available()]
+    return [policy.name for policy in made if not policy.full_information]
+
+
 def _system(
-    path: Path | None, family: str | None, sizes: dict[str, Any], seed: int
+    path: Path | None, family: str | None, given: dict[str, Any], seed: int
 ) -> tuple[str, db.System]:
-    """The system of a file, or a random one, and what to call it."""
-    given = {key: value for key, value in sizes.items() if value is not None}
-    if path is None and family is None:
-        raise errors.InvalidInput("MODEL", "is missing", "give a model file, or --family")
+    """The system of a file, or a random one, and its name."""
     if path is not None:
-        both = ([] if family is None else ["family"]) + list(given)
-        options.exclude(errors.printable(str(path)), both)
+        options.exclude(
+            errors.printable(str(path)), [*(["family"] if family is not None else []), *given]
+        )
         return errors.printable(path.name), db.load_model(path)
+    if family is None:
+        raise errors.InvalidInput("MODEL", "is missing", "give a model file, or --family")
     d, k = (given.get(key, 10) for key in ("states", "arms"))
     if max(d, 1) * (max(d, 1) + max(k, 1)) > LARGEST:
         problem = f"{d} states and {k} arms make more than {LARGEST:,} numbers"
         raise errors.InvalidInput("--states, --arms", problem, "give smaller ones")
     unit = given.get("unit_arms", False)
-    [drawn] = db.families.sample(str(family), 1, d, k, seed=seed, unit_arms=unit)
-    system = db.System(*drawn)
-    return f"{family}, seed {seed}", system
+    drawn = db.families.sample(family, n_states=d, n_arms=k, seed=seed, unit_arms=unit)
+    return f"{family}, seed {seed}", db.System(*drawn[0])

@@ -120,7 +120,7 @@ def exclude(other: str, given: Iterable[str]) -> None:
     """Refuse options that cannot be combined with ``other``."""
     for key in given:
         option = "--" + key.replace("_", "-")
-        raise errors.InvalidInput(option, f"was given with {other}", "give only one")
+        raise errors.InvalidInput(option, f"was given together with {other}", "give only one")
 
 
 def check_file(option: str, path: Path | None, *endings: str) -> None:

@@ -24,7 +24,7 @@ def show(shown: report.Report | Iterable[report.Block], console: Console) -> Non
         if shown.title:
             console.print(Text(shown.title, "bold"), soft_wrap=True)
         if shown.subtitle:
-            console.print(Text(_plain(shown.subtitle)))
+            console.print(Text(shown.subtitle))
         shown = shown.blocks
     before: report.Block | None = None
     for block in shown:
@@ -64,7 +64,7 @@ def _lines(block: report.Block, width: int) -> Iterator[RenderableType]:
         case report.Facts():
             grid = table.Table.grid(padding=(0, 2, 0, 0))
             for name, value in block.pairs.items():
-                grid.add_row(Text(name, "dim"), Text(_plain(value)))
+                grid.add_row(Text(name, "dim"), Text(value))
             yield grid
         case report.Table():
             yield from _tables(block, width)
@@ -95,7 +95,7 @@ def _tables(block: report.Table, width: int) -> Iterator[RenderableType]:
         sizes[0] = min(sizes[0], max(width - max(sizes[1:], default=0) - gap, 8))
         groups = _groups(sizes, width, gap)
     if block.caption:
-        yield Text(_plain(block.caption), "italic")
+        yield Text(block.caption, "italic")
     for number, group in enumerate(groups):
         if number > 0:
             yield Text("")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from driftbandit import statistics
-from driftbandit._version import __version__
 from driftbandit.io.parsing import some
 from driftbandit.report import Block, Cell, Figure, Report, Table, Text, figures, numbers, verdicts
 from driftbandit.result import ORACLE, Result, median_and_iqr, policy_styles, quartiles
@@ -45,7 +44,6 @@ def report(
     blocks.append(Figure("Regret: lower is better.", alt, lambda: figure(results)))
     first = next(iter(results.values()))
     data = {
-        "driftbandit": __version__,
         "rounds": first.rounds,
         "runs": int(next(iter(first.regret.values())).shape[-1]),
         "seed": first.seed,
