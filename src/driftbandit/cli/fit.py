@@ -14,8 +14,6 @@ from driftbandit.cli import interrupt, options, progress
 from driftbandit.cli.options import ArmColumn, RewardColumn, RoundColumn, RoundStep, SequenceColumn
 from driftbandit.io import model_file
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = """
 **The log** is a CSV or Parquet file. The column sequence is optional: the independent run that a
 row belongs to. Leave a reward empty if it was not seen. Rounds may be skipped or hold several
@@ -45,13 +43,7 @@ above; other columns are ignored.
 
 def command(
     log: Annotated[Path, typer.Argument(help="Log of decisions: .csv, .csv.gz or .parquet.")],
-    arms: Annotated[
-        Path | None,
-        typer.Option(
-            help="Features of the arms, CSV or Parquet: a column arm, and a column of numbers for "
-            "each state. Without it, the features are estimated."
-        ),
-    ] = None,
+    arms: options.Features = None,
     states: Annotated[
         int | None,
         typer.Option(

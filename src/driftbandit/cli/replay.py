@@ -13,8 +13,6 @@ from driftbandit.cli import interrupt, options, progress
 from driftbandit.cli.options import ArmColumn, RewardColumn, RoundColumn, RoundStep, SequenceColumn
 from driftbandit.policies import REGISTRY
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     options.POLICIES
     + """
@@ -36,13 +34,7 @@ def command(
             "data sets, french and flights (pip install 'driftbandit\\[data]').",
         ),
     ],
-    arms: Annotated[
-        Path | None,
-        typer.Option(
-            help="Features of the arms: a file with a column arm and one column per feature. "
-            "Without it, the features are estimated."
-        ),
-    ] = None,
+    arms: options.Features = None,
     policies: Annotated[
         str,
         typer.Option(

@@ -22,8 +22,6 @@ if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help does n
     from driftbandit.study import Specification
     from driftbandit.study.engines import Engine
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = """
 **Examples**
 
@@ -227,23 +225,19 @@ def _family_bars(
     cells = len(family) // len(members)
     plays = sum(len(specification.players(cell)) for cell in specification.cells) / len(members)
     rounds = plays * specification.systems * specification.runs * specification.rounds
-    compiled: Callable[[], None] | None = progress.compiling(bars)
-    stored: dict[str, float] | None = {}
+    compiled = progress.compiling(bars)
+    stored: dict[str, float] = {}
 
     def moved(label: str, share: float, before: float) -> None:
-        nonlocal compiled, stored
-        if stored is not None:  # the first call for each cell: nothing is played yet
-            stored[label] = before
-            if len(stored) == len(family):
-                there = sum(stored.values()) / len(stored)
-                if 0 < there < 1:
-                    bars.console.print(Text(RESUMING.format(100 * there), "dim"))
-                if there == 1 and compiled is not None:
-                    compiled()
-                stored = None
-        elif compiled is not None:
+        if label in stored:
             compiled()
-            compiled = None
+        else:  # the first call for each cell: nothing is played yet
+            stored[label] = before
+            there = sum(stored.values()) / len(family)
+            if there == 1:
+                compiled()
+            elif there > 0 and len(stored) == len(family):
+                bars.console.print(Text(RESUMING.format(100 * there), "dim"))
         name = family[label]
         members[name][label] = (share, before)
         done, old = (sum(part) / cells for part in zip(*members[name].values(), strict=True))
