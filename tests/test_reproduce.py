@@ -1,5 +1,6 @@
 """The paper's table and figures, reproduced (P21–P24): numbers, files, report and command."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -23,7 +24,7 @@ from driftbandit.paper.figure3 import TARGETS as PERTURBED
 from driftbandit.paper.perturbation import similarity
 from driftbandit.paper.readings import PLAIN, Cell, Reading
 from driftbandit.policies import TITLES, idea, kalman_ucb
-from driftbandit.report import figures, storable
+from driftbandit.report import Points, Table, figures, storable
 from driftbandit.studies import Outcome, Specification, Summary, engines
 
 SIZE = paper.Size(systems=4, runs=2, rounds=20)
@@ -421,6 +422,48 @@ def test_a_policy_of_your_own_is_listed_last():
     assert table2.figure({"rows": rows}).axes[0].get_yticklabels()[1].get_text() == "zebra"
 
 
+@pytest.fixture
+def new_family(monkeypatch):
+    """Add a family that the paper does not have."""
+    monkeypatch.setitem(db.families.FAMILIES, "laplace", lambda rng, shape: rng.laplace(size=shape))
+    return "laplace"
+
+
+def test_a_family_that_the_paper_does_not_have(new_family):
+    """Nothing breaks, and no published value is invented."""
+    assert paper.Options(SIZE).families == (*COLUMNS, new_family)
+    rng = np.random.default_rng(0)
+    regret = {policy: rng.uniform(1, 2, (8, 2)) for policy in table2.POLICIES}
+    study = outcome(regret)
+    cells = (*study.specification.cells, Cell(new_family))
+    columns = {**study.columns, new_family: study.columns["gaussian"]}
+    specification = dataclasses.replace(study.specification, cells=cells)
+    study = study._replace(specification=specification, columns=columns)
+    for target, published_items in ((table2, 35), (figure1, 5)):
+        stored = storable(target.document(study))
+        assert f" of {published_items} " in target.summary(stored).sentence
+        blocks = target.blocks(stored)
+        [points] = [block.items for block in blocks if isinstance(block, Points)]
+        assert points[-1].startswith(f"{new_family}: ")
+        assert points[-1].rstrip(".").endswith("not published")
+        assert figures.svg(target.figure(stored))
+    stored = storable(table2.document(study))
+    [table] = [block for block in table2.blocks(stored) if isinstance(block, Table)]
+    assert {row[-1].note for row in table.cells} == {"–"}
+    assert {row[-1].tone for row in table.cells} == {""}
+    only = {"rows": [row for row in stored["rows"] if row["family"] == new_family]}
+    assert table2.summary(only).verdict == "not published"
+    assert table2.blocks(only)
+    assert figures.svg(table2.figure(only))
+
+
+def test_a_new_family_from_the_command(new_family, tmp_path):
+    small = ["--systems", "2", "--runs", "1", "--rounds", "1", "--families", new_family]
+    result = run("figure2", *small, "--out", str(tmp_path))
+    assert new_family in result.stdout
+    assert "not published" in (tmp_path / "report.html").read_text()
+
+
 def test_P21_medians_over_runs_or_over_systems():
     """Four runs of two systems, worked out by hand."""
     regret = {"kalman_oracle": [[1, 3], [10, 10]], "idea": [[2, 12], [10, 15]]}
@@ -673,7 +716,7 @@ BAD = [
     (["all", "--rounds", "-1"], "--rounds: is -1"),
     (["all", "--seed", "-1"], "seed: is -1"),
     (["table2", "--workers", "0"], "workers: is 0"),
-    (["table2", "--address", "auto"], "--address: was given without a cluster; add --engine ray"),
+    (["table2", "--address", "auto"], "--address: was given without --engine ray"),
 ]
 
 

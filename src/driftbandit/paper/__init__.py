@@ -18,8 +18,15 @@ from driftbandit.studies.target import data_file
 
 __all__ = ["TARGETS", "Options", "Reproduced", "Size", "Target", "reproduce", "write_report"]
 
+PAPER_SIZE = Size(1000, 10, 1000)
 TARGETS: dict[str, Target] = {
-    module.TARGET.name: module.TARGET for module in (table2, figure1, figure2, figure3)
+    name: Target(name, title, full, quick, m.specification, m.document, m.blocks, m.summary)
+    for name, title, m, full, quick in (
+        ("table2", "Table II", table2, PAPER_SIZE, Size(100, 4, 1000)),
+        ("figure1", "Figure 1", figure1, PAPER_SIZE, Size(100, 4, 1000)),
+        ("figure2", "Figure 2", figure2, Size(1000, 1, 1), Size(40, 1, 1)),
+        ("figure3", "Figure 3", figure3, PAPER_SIZE, Size(40, 2, 500)),
+    )
 }
 """What `driftbandit reproduce` can compute, in the paper's order."""
 

@@ -10,14 +10,13 @@ import numpy as np
 from driftbandit import statistics
 from driftbandit.paper import published, table2
 from driftbandit.report import Block, Cell, Figure, Heading, Points, Table, Text, figures, numbers
-from driftbandit.studies import Outcome, Size, Summary, Target
+from driftbandit.studies import Outcome, Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["TARGET", "as_published", "place", "scatter"]
-
 NEAR = 2.0
+specification = table2.specification
 
 Document = Mapping[str, Any]
 
@@ -167,15 +166,3 @@ def _difference(values: Mapping[str, Any]) -> Cell:
     if values["low"] is not None and values["high"] is not None:
         note = f"95 %: {values['low']:+.3f} to {values['high']:+.3f}"
     return Cell(f"{values['median_difference']:+.3f}", values["median_difference"], note)
-
-
-TARGET = Target(
-    "figure1",
-    "Figure 1",
-    full=Size(1000, 10, 1000),
-    quick=Size(100, 4, 1000),
-    specification=table2.specification,
-    document=document,
-    blocks=blocks,
-    summary=summary,
-)

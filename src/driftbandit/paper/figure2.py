@@ -11,12 +11,10 @@ import numpy as np
 from driftbandit.paper.figure1 import as_published, diagonal, place, scatter
 from driftbandit.paper.readings import Options
 from driftbandit.report import Block, Cell, Figure, Heading, Points, Table, Text, figures
-from driftbandit.studies import Outcome, Size, Specification, Summary, Target
+from driftbandit.studies import Outcome, Size, Specification, Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
-
-__all__ = ["TARGET"]
 
 POLICIES = ("idea", "kalman_ucb")
 FORMS = ("printed", "squared")
@@ -121,15 +119,3 @@ def blocks(document: Document) -> list[Block]:
             rows,
         ),
     ]
-
-
-TARGET = Target(
-    "figure2",
-    "Figure 2",
-    full=Size(1000, 1, 1),
-    quick=Size(40, 1, 1),
-    specification=specification,
-    document=document,
-    blocks=blocks,
-    summary=summary,
-)

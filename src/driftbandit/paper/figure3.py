@@ -13,12 +13,10 @@ from driftbandit.paper.readings import Options
 from driftbandit.policies import TITLES
 from driftbandit.report import Block, Cell, Figure, Heading, Points, Table, Text, figures, numbers
 from driftbandit.result import ORACLE
-from driftbandit.studies import Outcome, Size, Specification, Summary, Target
+from driftbandit.studies import Outcome, Specification, Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
-
-__all__ = ["TARGET"]
 
 POLICIES = ("kode", "idea", "kalman_ucb")
 SYMBOLS = {"transition": "Γ", "arms": "arms", "process_cov": "Q"}
@@ -196,15 +194,3 @@ def _lowest(document: Document, target: str) -> str:
 
 def _percent(value: float | None) -> Cell:
     return Cell(numbers.NONE) if value is None else Cell(f"{100 * value:+.0f} %", value)
-
-
-TARGET = Target(
-    "figure3",
-    "Figure 3",
-    full=Size(1000, 10, 1000),
-    quick=Size(40, 2, 500),
-    specification=specification,
-    document=document,
-    blocks=blocks,
-    summary=summary,
-)

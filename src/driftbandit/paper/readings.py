@@ -8,7 +8,6 @@ to every such question; `PLAIN` takes the text literally.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -96,10 +95,8 @@ class Reading:
 
     def changes(self) -> dict[str, str]:
         """The answers that are not the text's."""
-        mine, plain = dataclasses.asdict(self), dataclasses.asdict(PLAIN)
-        return {
-            question: mine[question] for question in CHOICES if mine[question] != plain[question]
-        }
+        fields = dataclasses.fields(self)
+        return {f.name: value for f in fields if (value := getattr(self, f.name)) != f.default}
 
 
 PLAIN = Reading()
@@ -225,24 +222,6 @@ def assumed(reading: Reading, systems: Sequence[Any]) -> list[Any] | None:
     return learned
 
 
-def search() -> list[Reading]:
-    """The readings that were tried: every single change, and mixtures of those that matter."""
-    singles = [
-        dataclasses.replace(PLAIN, **{question: answer})
-        for question, answers in CHOICES.items()
-        for answer in answers
-    ]
-    mixed = itertools.product(
-        CHOICES["interval"],
-        ("drawn", "unit", "bounded", "common"),
-        ("scaled", "capped"),
-        ("full", "mean", "diagonal"),
-        ("drawn", "one", "vector"),
-        ("mean", "hindsight"),
-    )
-    return list(dict.fromkeys([*singles, *(Reading(*answers) for answers in mixed)]))
-
-
 @dataclasses.dataclass(frozen=True)
 class Cell(studies.Cell):
     """One kind of the paper's random systems, and what the learners assume about them."""
@@ -259,14 +238,10 @@ class Cell(studies.Cell):
         super().__post_init__()
         if self.perturbed:
             errors.closest(self.perturbed, "perturbed", perturbation.TARGETS)
-        reading = self.reading  # a stored specification holds a dictionary
-        set_fields(
-            self,
-            {
-                "reading": Reading(**reading) if isinstance(reading, Mapping) else reading,
-                "strength": errors.number(self.strength, "strength"),
-            },
-        )
+        checked: dict[str, Any] = {"strength": errors.number(self.strength, "strength")}
+        if isinstance(self.reading, Mapping):  # from a stored specification
+            checked["reading"] = Reading(**self.reading)
+        set_fields(self, checked)
 
     @property
     def label(self) -> str:

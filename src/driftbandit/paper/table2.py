@@ -15,12 +15,10 @@ from driftbandit.paper.readings import PLAIN, Options
 from driftbandit.policies import TITLES
 from driftbandit.report import Block, Cell, Figure, Heading, Points, Table, Text, figures, numbers
 from driftbandit.result import Result, median_and_iqr, quartiles
-from driftbandit.studies import Outcome, Size, Specification, Summary, Target
+from driftbandit.studies import Outcome, Specification, Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
-
-__all__ = ["TARGET", "agrees", "distance", "groups_in_order", "of_means", "specification"]
 
 POLICIES = (
     *("idea", "kode", "kalman_ucb", "kalman_oracle"),
@@ -223,15 +221,3 @@ def _finding(family: str, rows: list[Row]) -> str:
         f"{family}: {verdict}; the two groups of policies are {order}; "
         f"mean distance |log(median/published)| {distance(rows):.2f}."
     )
-
-
-TARGET = Target(
-    "table2",
-    "Table II",
-    full=Size(1000, 10, 1000),
-    quick=Size(100, 4, 1000),
-    specification=specification,
-    document=document,
-    blocks=blocks,
-    summary=summary,
-)

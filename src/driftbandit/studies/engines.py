@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,20 +41,13 @@ class Done(NamedTuple):
     timing: Timing
 
 
-class Engine(Protocol):
-    """Computes chunks in any order and yields each as soon as it is done."""
+Engine = Callable[
+    [Specification, list[Chunk], Callable[[Chunk], bool], Report], Generator[Done, None, None]
+]
+"""Computes the wanted chunks in any order and yields each as soon as it is done.
 
-    def __call__(
-        self,
-        specification: Specification,
-        wanted: list[Chunk],
-        is_stored: Callable[[Chunk], bool],
-        report: Report,
-    ) -> Generator[Done]:
-        """Compute ``wanted``, except what another process has stored in the meantime.
-
-        Closing the generator stops the work.
-        """
+Skips those that another process has stored in the meantime. Closing the generator stops the work.
+"""
 
 
 def play(specification: Specification, chunk: Chunk, report: Report | None = None) -> Done:
@@ -232,9 +225,9 @@ def run(
     """
     store = Store(folder, specification)
     wanted = store.missing() if resume else list(specification.chunks())
-    shares = _CellShares(specification, wanted, progress)
+    report = _cell_shares(specification, wanted, progress)
     play = engine or local()
-    stream = play(specification, wanted, lambda c: resume and store.find(c) is not None, shares)
+    stream = play(specification, wanted, lambda c: resume and store.find(c) is not None, report)
     # Closed at once, even on an interrupt: an engine left open would go on computing.
     with contextlib.closing(stream):
         for done in stream:
@@ -248,30 +241,26 @@ def run(
     return Outcome(specification, columns, logged_seconds(store.folder), found)
 
 
-class _CellShares:
+def _cell_shares(
+    specification: Specification, wanted: list[Chunk], progress: Progress | None
+) -> Report:
     """Adds up the shares of chunks, which threads report, to shares of cells."""
+    if progress is None:
+        return lambda chunk, share: None
+    # Counted in systems, whose sums are exact, so that the last share is exactly 1.
+    total, lock = specification.systems, threading.Lock()
+    before = {cell.label: total for cell in specification.cells}
+    for chunk in wanted:
+        before[chunk.cell.label] -= chunk.systems
+    done: dict[str, dict[str, float]] = {label: {} for label in before}
+    for label, stored in before.items():
+        progress(label, stored / total, stored / total)
 
-    def __init__(
-        self, specification: Specification, wanted: list[Chunk], progress: Progress | None
-    ) -> None:
-        self._progress = progress
-        self._systems = specification.systems
-        self._lock = threading.Lock()
-        # Counted in systems, whose sums are exact, so that the last share is exactly 1.
-        self._before = {cell.label: self._systems for cell in specification.cells}
-        for chunk in wanted:
-            self._before[chunk.cell.label] -= chunk.systems
-        self._done: dict[str, dict[str, float]] = {label: {} for label in self._before}
-        for label, before in self._before.items():
-            if progress is not None:
-                progress(label, before / self._systems, before / self._systems)
-
-    def __call__(self, chunk: Chunk, share: float) -> None:
-        if self._progress is None:
-            return
+    def report(chunk: Chunk, share: float) -> None:
         label = chunk.cell.label
-        with self._lock:
-            self._done[label][chunk.name] = share * chunk.systems
-            before = self._before[label]
-            done = min(before + sum(self._done[label].values()), self._systems)
-            self._progress(label, done / self._systems, before / self._systems)
+        with lock:
+            done[label][chunk.name] = share * chunk.systems
+            now = min(before[label] + sum(done[label].values()), total)
+            progress(label, now / total, before[label] / total)
+
+    return report

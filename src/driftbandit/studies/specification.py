@@ -58,16 +58,13 @@ class Cell:
     @property
     def label(self) -> str:
         """A short name, also used in file names: "gaussian", "gaussian.k-100"."""
-        parts = [self.family]
-        if self.n_states is not None:
-            parts.append(f"d-{self.n_states}")
-        if self.n_arms is not None:
-            parts.append(f"k-{self.n_arms}")
-        if self.radius != families.SPECTRAL_RADIUS:
-            parts.append(f"radius-{self.radius:g}")
-        if self.noise_scale != 1:
-            parts.append(f"noise-{self.noise_scale:g}")
-        return ".".join(parts)
+        changes = {
+            f"d-{self.n_states}": self.n_states is not None,
+            f"k-{self.n_arms}": self.n_arms is not None,
+            f"radius-{self.radius:g}": self.radius != families.SPECTRAL_RADIUS,
+            f"noise-{self.noise_scale:g}": self.noise_scale != 1,
+        }
+        return ".".join([self.family, *(text for text, changed in changes.items() if changed)])
 
     def check_shape(self, n_states: int, n_arms: int) -> None:
         """Raise `InvalidInput` if the cell cannot have systems of this shape."""
@@ -232,59 +229,45 @@ def compute(
 ) -> tuple[Columns, Timing]:
     """The columns of a chunk, a pure function of (specification, chunk), and the time they took.
 
-    Uses one core: an engine computes several chunks at once.
+    Regret has one row per run. The metric has one row per system, with both ends of every policy's
+    interval of φ, printed and squared. Uses one core: an engine computes several chunks at once.
     """
-    measure = _metric if specification.measure == "metric" else _regret
-    return measure(specification, chunk, progress)
+    begin = time.perf_counter()
+    cell, players = chunk.cell, specification.players(chunk.cell)
+    systems, assumed = specification.systems_of(chunk)
+    runs = specification.runs if specification.measure == "regret" else 1
+    columns = {
+        "system": np.repeat(chunk.numbers, runs),
+        "run": np.tile(np.arange(runs), chunk.systems),
+    }
+    if specification.measure == "metric":
+        bonuses = {name: getattr(policies, name).bonus for name in players}
+        intervals = metric_intervals(assumed or systems, bonuses, progress, workers=1)
+        for name, found in intervals.items():
+            for form in ("printed", "squared"):
+                for end, values in zip(("low", "high"), getattr(found, form).T, strict=True):
+                    columns[f"{name}.{form}.{end}"] = values
+        return columns, Timing(0.0, 0.0, time.perf_counter() - begin, "cpu")
 
-
-def _regret(
-    specification: Specification, chunk: Chunk, progress: Callable[[float], None] | None
-) -> tuple[Columns, Timing]:
-    """Regret of every policy, one row per run."""
     from driftbandit.simulation import simulate  # loads JAX
 
-    systems, assumed = specification.systems_of(chunk)
     result = simulate(
         systems,
-        policies=specification.players(chunk.cell),
+        policies=players,
         rounds=specification.rounds,
-        runs=specification.runs,
+        runs=runs,
         seed=specification.seed,
         assumed=assumed,
-        stream=chunk.cell.family,  # all cells of a family see the same noise, so they are paired
+        stream=cell.family,  # all cells of a family see the same noise, so they are paired
         first_system=chunk.first,
         device=specification.platform,
         dtype=specification.dtype,
         checkpoints=1,
         workers=1,
         progress=progress,
-        **chunk.cell.simulation_options(),
+        **cell.simulation_options(),
     )
-    columns = _row_numbers(chunk, specification.runs)
     return columns | {p: regret.ravel() for p, regret in result.regret.items()}, result.timing
-
-
-def _metric(
-    specification: Specification, chunk: Chunk, progress: Callable[[float], None] | None
-) -> tuple[Columns, Timing]:
-    """Both ends of every policy's interval of φ, printed and squared, one row per system."""
-    begin = time.perf_counter()
-    systems, assumed = specification.systems_of(chunk)
-    bonuses = {name: getattr(policies, name).bonus for name in specification.players(chunk.cell)}
-    columns = _row_numbers(chunk, 1)
-    for name, found in metric_intervals(assumed or systems, bonuses, progress, workers=1).items():
-        for form in ("printed", "squared"):
-            for end, values in zip(("low", "high"), getattr(found, form).T, strict=True):
-                columns[f"{name}.{form}.{end}"] = values
-    return columns, Timing(0.0, 0.0, time.perf_counter() - begin, "cpu")
-
-
-def _row_numbers(chunk: Chunk, runs: int) -> Columns:
-    return {
-        "system": np.repeat(chunk.numbers, runs),
-        "run": np.tile(np.arange(runs), chunk.systems),
-    }
 
 
 PLAYED_BY = (
