@@ -111,7 +111,7 @@ def test_a_first_look_leaves_out_a_thousand_arms():
     assert set(NAMES) - set(leaderboard.QUICK) == {"k1000"}
 
 
-def test_the_yardsticks_always_play():
+def test_the_references_always_play():
     assert ranking.specification(options(policies=("kalman_ucb(width=2)",))).policies == PLAYERS
 
 

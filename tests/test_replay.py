@@ -351,12 +351,12 @@ def test_the_constant_is_measured_by_the_offsets():
 def test_french_is_read():
     rng = np.random.default_rng(0)
     columns = {name: rng.normal(size=5) for name in ("MktRF", "RF", *data.INDUSTRIES)}
-    table = data.french_table(columns)
+    table = data.french(columns)
     assert table.names[0] == "NoDur"
     beyond = 100 * (columns["NoDur"] - columns["MktRF"] - columns["RF"])
     np.testing.assert_allclose(table.rewards[:, 0], beyond)
     with pytest.raises(InvalidInput, match="has no column 'RF'"):
-        data.french_table({"MktRF": [0.1]})
+        data.french({"MktRF": [0.1]})
 
 
 def test_flights_are_read():
@@ -370,7 +370,7 @@ def test_flights_are_read():
     ]
     month, day, hour, carrier, delay = zip(*rows, strict=True)
     columns = {"month": month, "day": day, "hour": hour, "carrier": carrier, "dep_delay": delay}
-    table = data.flights_table(columns | {"year": [2013] * len(rows)})
+    table = data.flights(columns | {"year": [2013] * len(rows)})
     assert table.names == ("AA", "UA")
     assert table.rewards.shape == (32, 2)
     assert table.rewards[:3].tolist() == [[-35.0, 0.0], [-35.0, 0.0], [-10.0, 0.0]]
@@ -402,7 +402,7 @@ def test_the_command(tmp_path):
     small = ["--policies", "kode, ucb", "--states", "1", "--runs", "2", "--baseline", "random"]
     done = CliRunner().invoke(app, ["replay", path, *small, "--plot", str(plot)])
     assert done.exit_code == 0, done.output
-    assert "data.csv: reward per round, over 40 test rounds" in done.output
+    assert "Replay of data.csv\nReward per round, over 40 test rounds" in done.output
     assert "the best arm of the training part" in " ".join(done.output.split())
     assert max(map(len, done.output.splitlines()[:-1])) <= 80
     assert "…" not in done.output

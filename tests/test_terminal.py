@@ -1,9 +1,11 @@
 """What commands show: whole at any width, also without a terminal, and never read as markup."""
 
 import dataclasses
+import importlib
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -11,6 +13,7 @@ import types
 import numpy as np
 import pytest
 from rich.console import Console
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import driftbandit as db
@@ -18,7 +21,7 @@ from driftbandit import cli, errors
 from driftbandit.advice import facts
 from driftbandit.advice.report import report as advised
 from driftbandit.cli import interrupt, memory, options, progress, simulate
-from driftbandit.cli.app import app
+from driftbandit.cli.app import COMMANDS, app
 from driftbandit.io import model_file
 from driftbandit.replays.report import report as replayed
 from driftbandit.report import Cell, Facts, Figure, Heading, Points, Report, Table
@@ -303,9 +306,7 @@ def test_the_baseline_is_read_by_its_title_too():
     assert simulate._baseline("best", chosen) == "best"
 
 
-@pytest.mark.parametrize(
-    "command", [[], ["simulate"], ["fit"], ["advise"], ["replay"], ["reproduce"]]
-)
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_short_help_everywhere(command):
     short, long = (CliRunner().invoke(app, [*command, option]) for option in ("-h", "--help"))
     assert short.exit_code == 0
@@ -314,11 +315,29 @@ def test_short_help_everywhere(command):
 
 
 @pytest.mark.parametrize("width", ["60", "80"])
-@pytest.mark.parametrize("command", ["simulate", "advise"])
+@pytest.mark.parametrize("command", ["simulate", "advise", "replay"])
 def test_help_names_every_policy_whole(command, width):
     output = CliRunner().invoke(app, [command, "-h"], env={"COLUMNS": width}).output
     listed = output.split("Policies")[-1].split("Examples")[0]
     assert [name for name in db.policies.available() if name not in listed] == []
+
+
+@pytest.mark.parametrize("width", ["60", "80"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_cuts_no_word(command, width):
+    output = CliRunner().invoke(app, [command, "-h"], env={"COLUMNS": width}).output
+    assert re.findall(r"\w\w…", output) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_in_the_help_can_be_parsed(command):
+    module = importlib.import_module(f"driftbandit.cli.{command}")
+    lines = re.findall(r"^    driftbandit (.*)$", module.EXAMPLES, re.MULTILINE)
+    assert lines
+    for line in lines:
+        name, *words = shlex.split(line.partition(" > ")[0])
+        assert name == command
+        get_command(app).commands[name].make_context(name, words)
 
 
 def test_completion_is_offered():

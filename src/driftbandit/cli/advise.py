@@ -11,8 +11,6 @@ import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import interrupt, options, progress
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     options.POLICIES
     + """
@@ -41,15 +39,9 @@ def command(
         str | None,
         typer.Option(help=f"A random system instead of a file: {', '.join(db.families.FAMILIES)}."),
     ] = None,
-    states: Annotated[
-        int | None, typer.Option(help="Hidden states d of a random system.", show_default="10")
-    ] = None,
-    arms: Annotated[
-        int | None, typer.Option(help="Arms k of a random system.", show_default="10")
-    ] = None,
-    unit_arms: Annotated[
-        bool, typer.Option("--unit-arms", help="Scale random arms to length one.")
-    ] = False,
+    states: options.States = None,
+    arms: options.Arms = None,
+    unit_arms: options.UnitArms = False,
     policies: Annotated[
         str,
         typer.Option(

@@ -14,8 +14,6 @@ import driftbandit
 from driftbandit import errors, program_cache
 from driftbandit.cli import interrupt
 
-__all__ = ["app", "run"]
-
 COMMANDS = ("fit", "advise", "simulate", "replay", "reproduce")
 """Modules of this folder, in the order of the help. Each has a ``command`` and its EXAMPLES."""
 SMALLER = "give smaller sizes (--states, --arms, --runs)"

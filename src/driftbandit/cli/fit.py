@@ -14,8 +14,6 @@ from driftbandit.cli import interrupt, options, progress
 from driftbandit.cli.options import ArmColumn, RewardColumn, RoundColumn, RoundStep, SequenceColumn
 from driftbandit.io import model_file
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = """
 **The log** is a CSV or Parquet file. The column sequence is optional: the independent run that a
 row belongs to. Leave a reward empty if it was not seen. Rounds may be skipped or hold several
@@ -45,25 +43,19 @@ above; other columns are ignored.
 
 def command(
     log: Annotated[Path, typer.Argument(help="Log of decisions: .csv, .csv.gz or .parquet.")],
-    arms: Annotated[
-        Path | None,
-        typer.Option(
-            help="Features of the arms, CSV or Parquet: a column arm, and a column of numbers for "
-            "each state. Without it, the features are estimated."
-        ),
-    ] = None,
+    arms: options.Features = None,
     states: Annotated[
         int | None,
         typer.Option(
             help="Number of hidden states d, at most the number of arms; not with --arms.",
-            show_default="features, or chosen by cross-validation",
+            show_default="number of features, or chosen",
         ),
     ] = None,
     structure: Annotated[
         str | None,
         typer.Option(
-            help="Of the transition matrix: free, diagonal (states do not affect each other) or "
-            "scalar (all states forget equally fast).",
+            help="Form of the transition matrix: free, diagonal (states do not affect each other) "
+            "or scalar (all states forget equally fast).",
             show_default="chosen with the states; free with --arms or --states",
         ),
     ] = None,
@@ -78,7 +70,8 @@ def command(
     prior: Annotated[
         float | None,
         typer.Option(
-            help="Prior strength, in pseudo-rounds: pulls a free transition toward zero; 0: off.",
+            help="Prior strength, in pseudo-rounds that pull a free transition toward zero. "
+            "0 turns it off.",
             show_default="d²/5",
         ),
     ] = None,

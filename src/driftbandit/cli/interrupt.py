@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["EXIT_CODE", "at_exit", "handled", "keeps", "output"]
-
 EXIT_CODE = 130
 PATIENCE = 10.0
 """Seconds for cleaning up, after which the process ends anyway."""

@@ -8,8 +8,6 @@ import os
 from driftbandit import errors
 from driftbandit.machine import cores
 
-__all__ = ["available", "check", "needed"]
-
 CHECKPOINTS = 40
 
 

@@ -21,30 +21,24 @@ from driftbandit.cli import interrupt
 if TYPE_CHECKING:
     from driftbandit.report import Report
 
-__all__ = [
-    "PICTURES",
-    "POLICIES",
-    "Device",
-    "Float32",
-    "Json",
-    "Plot",
-    "Seed",
-    "check_file",
-    "columns",
-    "exclude",
-    "save_plot",
-    "saved",
-    "several",
-    "show",
-    "split_policies",
-]
-
 PICTURES = (".png", ".svg", ".pdf")
 POLICIES = f"""
 **Policies**: {", ".join(policies.available())}.
 """
 
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+States = Annotated[
+    int | None, typer.Option(help="Hidden states d of a random system.", show_default="10")
+]
+Arms = Annotated[int | None, typer.Option(help="Arms k of a random system.", show_default="10")]
+UnitArms = Annotated[bool, typer.Option("--unit-arms", help="Scale random arms to length one.")]
+Features = Annotated[
+    Path | None,
+    typer.Option(
+        help="Features of the arms, CSV or Parquet: a column arm, and a column of numbers for each "
+        "feature. Without it, the features are estimated."
+    ),
+]
 Device = Annotated[str | None, typer.Option(help="cpu or gpu.", show_default="JAX's choice")]
 Float32 = Annotated[bool, typer.Option("--float32", help="Compute in single precision.")]
 Plot = Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")]

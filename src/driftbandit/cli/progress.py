@@ -22,8 +22,6 @@ from rich.text import Text
 
 from driftbandit.cli import interrupt
 
-__all__ = ["bars", "compiling", "reporter", "speed", "stages"]
-
 FIRST, EVERY = 2.0, 10.0
 """Seconds until the first plain line, and between lines."""
 MEASURABLE = 0.2

@@ -11,10 +11,11 @@ import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import interrupt, options, progress
 from driftbandit.cli.options import ArmColumn, RewardColumn, RoundColumn, RoundStep, SequenceColumn
+from driftbandit.policies import REGISTRY
 
-__all__ = ["EXAMPLES", "command"]
-
-EXAMPLES = """
+EXAMPLES = (
+    options.POLICIES
+    + """
 **Examples**
 
     driftbandit replay flights --plot flights.png
@@ -22,6 +23,7 @@ EXAMPLES = """
     driftbandit replay clicks.parquet --arms features.csv --train 0.3
     driftbandit replay french --states 2 --json > french.json
 """
+)
 
 
 def command(
@@ -32,19 +34,13 @@ def command(
             "data sets, french and flights (pip install 'driftbandit\\[data]').",
         ),
     ],
-    arms: Annotated[
-        Path | None,
-        typer.Option(
-            help="Features of the arms: a file with a column arm and one column per feature. "
-            "Without it, the features are estimated."
-        ),
-    ] = None,
+    arms: options.Features = None,
     policies: Annotated[
         str,
         typer.Option(
-            help="Comma-separated names, with parameters in parentheses, as in "
+            help="Comma-separated names from the list below, with parameters in parentheses, as in "
             "kalman_ucb(width=2). all: every policy that can be replayed.",
-            show_default="the quick ones",
+            show_default=", ".join(name for name, one in REGISTRY.items() if one.quick),
         ),
     ] = "default",
     train: Annotated[

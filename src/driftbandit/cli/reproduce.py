@@ -21,8 +21,6 @@ if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help does n
     from driftbandit import paper
     from driftbandit.studies import Engine, Specification
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = """
 **Examples**
 
@@ -94,7 +92,7 @@ def command(
         str,
         typer.Option(
             help="Leaderboard: comma-separated settings such as base, k100, noise10; "
-            "docs/leaderboard.md lists them.",
+            "the page on the leaderboard in docs lists them.",
             show_default="all; with --quick those of at most 100 arms",
         ),
     ] = "",
@@ -212,8 +210,7 @@ def _engine(name: str, address: str | None, workers: int | None) -> Engine:
             raise errors.InvalidInput("--workers", "was given with --engine ray", "leave it out")
         return studies.on_ray(address)
     if address is not None:
-        problem = "was given without --engine ray"
-        raise errors.InvalidInput("--address", problem, "add it, or leave --address out")
+        raise errors.InvalidInput("--address", "was given without a cluster", "add --engine ray")
     return studies.local(workers)
 
 
@@ -227,23 +224,19 @@ def _family_bars(
     cells = len(family) // len(members)
     plays = sum(len(specification.players(cell)) for cell in specification.cells) / len(members)
     rounds = plays * specification.systems * specification.runs * specification.rounds
-    compiled: Callable[[], None] | None = progress.compiling(bars)
-    stored: dict[str, float] | None = {}
+    compiled = progress.compiling(bars)
+    stored: dict[str, float] = {}
 
     def moved(label: str, share: float, before: float) -> None:
-        nonlocal compiled, stored
-        if stored is not None:  # the first call for each cell: nothing is played yet
-            stored[label] = before
-            if len(stored) == len(family):
-                there = sum(stored.values()) / len(stored)
-                if 0 < there < 1:
-                    bars.console.print(Text(RESUMING.format(100 * there), "dim"))
-                if there == 1 and compiled is not None:
-                    compiled()
-                stored = None
-        elif compiled is not None:
+        if label in stored:
             compiled()
-            compiled = None
+        else:  # the first call for each cell: nothing is played yet
+            stored[label] = before
+            there = sum(stored.values()) / len(family)
+            if there == 1:
+                compiled()
+            elif there > 0 and len(stored) == len(family):
+                bars.console.print(Text(RESUMING.format(100 * there), "dim"))
         name = family[label]
         members[name][label] = (share, before)
         done, old = (sum(part) / cells for part in zip(*members[name].values(), strict=True))

@@ -16,8 +16,6 @@ from driftbandit.cli import interrupt, memory, options, progress
 from driftbandit.sphere import offer
 from driftbandit.system import pair
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     options.POLICIES
     + """
@@ -82,15 +80,9 @@ def command(
     ] = None,
     rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 1000,
     seed: options.Seed = 0,
-    states: Annotated[
-        int | None, typer.Option(help="Hidden states d of random systems.", show_default="10")
-    ] = None,
-    arms: Annotated[
-        int | None, typer.Option(help="Arms k of random systems.", show_default="10")
-    ] = None,
-    unit_arms: Annotated[
-        bool, typer.Option("--unit-arms", help="Scale random arms to length one.")
-    ] = False,
+    states: options.States = None,
+    arms: options.Arms = None,
+    unit_arms: options.UnitArms = False,
     sphere: Annotated[
         bool, typer.Option("--sphere", help="Play any unit vector, instead of a list of arms.")
     ] = False,

