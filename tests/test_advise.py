@@ -247,7 +247,7 @@ def test_offsets_get_a_full_page():
     system, _, table, *_ = report(found, "offsets", terminal=True).blocks
     assert "3 states (1 known constant), 3 arms" in system.text
     assert "stable, ρ(Γ) = 0.9 without it" in system.text
-    assert table.columns[2:4] == ["mean", "s.d."]
+    assert table.columns[2:4] == ["mean", "reward s.d."]
     assert [row[2].text for row in table.rows] == ["1.00", "1.50", "-9.00"]
     assert [row[-1].text for row in table.rows[:2]] == ["rank 1 of 2"] * 2
     settled = dataclasses.replace(OFFSETS, initial_cov=None)

@@ -15,6 +15,8 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
+from driftbandit._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from driftbandit import (
         families,
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
         policies,
         statistics,
         steady_state,
-        study,
+        studies,
         theory,
     )
     from driftbandit.advice import advise
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from driftbandit.simulation import simulate
     from driftbandit.system import System
 
-__version__ = "0.1.0"
 
 _HOMES = {
     "LGDS": "model",
@@ -86,12 +87,12 @@ __all__ = [
     "simulate",
     "statistics",
     "steady_state",
-    "study",
+    "studies",
     "theory",
 ]
 
 _MODULES = {*__all__, "arrays", "errors", "model", "result", "system"} - set(_HOMES)
-_HEAVY = {"advise", "fit", "identify", "paper", "replay", "simulate", "study"}
+_HEAVY = {"advise", "fit", "identify", "paper", "replay", "simulate", "studies"}
 """What an extra brings."""
 
 

@@ -19,18 +19,6 @@ from driftbandit.result import Result
 from driftbandit.statistics import Paired
 from driftbandit.system import Name
 
-__all__ = [
-    "Advice",
-    "Arm",
-    "Difference",
-    "LowerBound",
-    "Metric",
-    "PolicyRegret",
-    "Recommendation",
-    "Simulation",
-    "SystemFacts",
-]
-
 BONUSES = {name: REGISTRY[name].module.bonus for name in ("idea", "kode", "kalman_ucb")}
 """The paper's policies, for which the metric φ is known."""
 RANDOM = "random"

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from driftbandit._version import __version__
-from driftbandit.advice.facts import (
-    BONUSES,
-    RANDOM,
-    Advice,
-    Arm,
-    Difference,
-    LowerBound,
-    Metric,
-    Recommendation,
-    Simulation,
-    SystemFacts,
-)
+from driftbandit.advice import facts
+from driftbandit.advice.facts import Advice, Arm, Difference, LowerBound, Metric, Simulation
 from driftbandit.model import shown_radius
 from driftbandit.policies import TITLES, title
 from driftbandit.report import (
@@ -45,15 +36,24 @@ NOTHING = 1e-6
 """Below this share of the regret, the lower bound is as good as zero."""
 MOST_ARMS = {"terminal": 20, "page": 200}
 """Arms that a report shows."""
+ARM_COLUMNS = {
+    "best, %": "how often it is the best arm, from 16,384 draws of the state.",
+    "mean": "⟨a, E z⟩, its mean reward once the state has settled.",
+    "reward s.d.": "√(aᵀZa), how much its mean reward moves over time.",
+    "detectable": "every mode that does not die out by itself shows in its rewards.",
+    "tr P_a": "the error left in the state if it is played forever.",
+    "removed, %": "1 − tr P_a / tr Z, how much of the state's variance that removes.",
+    "cond O": "of the observability Gramian over d rounds; large: some directions hardly show.",
+}
 
 
 def recommend(
-    system: SystemFacts,
+    system: facts.SystemFacts,
     arms: Sequence[Arm],
     bound: LowerBound,
     metric: Metric,
     simulation: Simulation | None,
-) -> Recommendation:
+) -> facts.Recommendation:
     """What to play, why, and what to beware of.
 
     The simulation decides, since it measures regret itself. A policy is clearly better if the 95 %
@@ -65,12 +65,12 @@ def recommend(
     if simulation is None:
         why = "there is only one arm" if len(arms) == 1 else "all arms are the same"
         headline = f"Nothing to decide: {why}, so every policy has zero regret."
-        return Recommendation(None, headline, (), None, warnings)
+        return facts.Recommendation(None, headline, (), None, warnings)
     headline, *reasons = _ranking(simulation)
     reasons.append(_above_bound(bound, simulation))
     agreement, sentence = _agreement(metric, simulation)
     choice = simulation.best.policy
-    return Recommendation(choice, headline, (*reasons, sentence), agreement, warnings)
+    return facts.Recommendation(choice, headline, (*reasons, sentence), agreement, warnings)
 
 
 def _ranking(simulation: Simulation) -> list[str]:
@@ -165,7 +165,7 @@ def margin(intervals: Mapping[str, tuple[float, float]]) -> float:
 
 
 def _warnings(
-    system: SystemFacts, arms: Sequence[Arm], simulation: Simulation | None
+    system: facts.SystemFacts, arms: Sequence[Arm], simulation: Simulation | None
 ) -> Iterator[str]:
     if not system.stable:
         rounds = f" All numbers are of the first {simulation.rounds} rounds." if simulation else ""
@@ -276,7 +276,7 @@ def report(advice: Advice, name: str, *, terminal: bool = False) -> Report:
     return Report(f"Advice for {name}", given.headline, blocks, data)
 
 
-def _system_line(system: SystemFacts) -> str:
+def _system_line(system: facts.SystemFacts) -> str:
     kind = "stable" if system.stable else "never settles"
     start = "its stationary distribution" if system.starts_stationary else "another distribution"
     noise = "" if system.noise_reaches_all else "; the noise does not reach every state"
@@ -293,33 +293,38 @@ def _system_line(system: SystemFacts) -> str:
 
 
 def _arm_blocks(advice: Advice, most: int) -> Iterator[Block]:
-    constants = advice.system.constants
+    offsets, moving = advice.system.constants > 0, advice.system.n_states - advice.system.constants
+    columns = [name for name in ARM_COLUMNS if offsets or name != "mean"]
     shown = _most_telling(advice.arms, most)
-    spread = "s.d." if constants else "reward s.d."
-    columns = ["arm", "best, %", spread, "detectable", "tr P_a", "removed, %", "cond O"]
-    rows = [_arm_row(arm, advice.system.n_states - constants) for arm in shown]
-    if constants:
-        columns.insert(2, "mean")
-        for arm, row in zip(shown, rows, strict=True):
-            row.insert(2, _cell(arm.mean_reward))
+    rows = [_arm_row(arm, moving) for arm in shown]
+    table = [[row["arm"], *(row[column] for column in columns)] for row in rows]
     yield Heading("The arms", "arms")
-    yield Table("What each arm pays and shows of the state", columns, rows)
+    yield Table("What each arm pays and shows of the state", ["arm", *columns], table)
     left = len(advice.arms) - len(shown)
     if left:
         yield Text(f"{left:,} more arms are left out: those above are the best most often.")
-    readings = [
-        "best: how often it is the best arm, from 16,384 draws of the state.",
-        f"{spread}: √(aᵀZa), how much its mean reward moves over time.",
-        "detectable: every mode that does not die out by itself shows in its rewards.",
-        "tr P_a: the error left in the state if it is played forever.",
-        "removed: 1 − tr P_a / tr Z, how much of the state's variance that removes.",
-        "cond O: of the observability Gramian over d rounds; large: some directions of the state "
-        "hardly show.",
-    ]
-    if constants:
-        readings.insert(1, "mean: ⟨a, E z⟩, its mean reward once the state has settled.")
+    readings = [f"{name.removesuffix(', %')}: {ARM_COLUMNS[name]}" for name in columns]
+    if offsets:
         readings.append("detectable, tr P_a, removed, cond O: of what moves, without constants.")
     yield Points(readings, "dim")
+
+
+def _arm_row(arm: Arm, moving: int) -> dict[str, Cell]:
+    condition = Cell(f"rank {arm.gramian_rank} of {moving}", math.inf)
+    if arm.gramian_condition is not None:
+        condition = _cell(arm.gramian_condition, 2)
+    twin = "" if arm.same_as is None else f" = {label(arm.same_as)}"
+    grows = Cell("grows", math.inf, tone="bad")
+    return {
+        "arm": Cell(f"{label(arm.name)}{twin}", arm.name if isinstance(arm.name, int) else None),
+        "best, %": _share(arm.best_share),
+        "mean": _cell(arm.mean_reward),
+        "reward s.d.": _cell(arm.reward_spread),
+        "detectable": Cell("yes") if arm.detectable else Cell("no", tone="bad"),
+        "tr P_a": _cell(arm.error_trace) if arm.detectable else grows,
+        "removed, %": _share(arm.removed_share),
+        "cond O": condition,
+    }
 
 
 def _most_telling(arms: Sequence[Arm], most: int) -> list[Arm]:
@@ -328,29 +333,9 @@ def _most_telling(arms: Sequence[Arm], most: int) -> list[Arm]:
         return list(arms)
 
     def rank(arm: Arm) -> tuple[float, float]:
-        trace = float("inf") if arm.error_trace is None else arm.error_trace
-        return -(arm.best_share or 0.0), trace
+        return -(arm.best_share or 0.0), math.inf if arm.error_trace is None else arm.error_trace
 
     return sorted(arms, key=rank)[:most]
-
-
-def _arm_row(arm: Arm, n_states: int) -> list[Cell]:
-    trace = _cell(arm.error_trace)
-    if not arm.detectable:
-        trace = Cell("grows", float("inf"), tone="bad")
-    condition = _cell(arm.gramian_condition, 2)
-    if arm.gramian_condition is None:
-        condition = Cell(f"rank {arm.gramian_rank} of {n_states}", float("inf"))
-    twin = "" if arm.same_as is None else f" = {label(arm.same_as)}"
-    return [
-        Cell(f"{label(arm.name)}{twin}", arm.name if isinstance(arm.name, int) else None),
-        _share(arm.best_share),
-        _cell(arm.reward_spread),
-        Cell("yes") if arm.detectable else Cell("no", tone="bad"),
-        trace,
-        _share(arm.removed_share),
-        condition,
-    ]
 
 
 def _cell(value: float | None, digits: int = 3) -> Cell:
@@ -381,7 +366,7 @@ def _metric_blocks(advice: Advice) -> Iterator[Block]:
         "squared": (metric.squared, metric.squared_winner),
     }
     rows = []
-    for policy in BONUSES:
+    for policy in facts.BONUSES:
         row = [Cell(TITLES[policy])]
         for form, winner in forms.values():
             low, high = form[policy]
@@ -431,7 +416,7 @@ def _simulation_blocks(advice: Advice) -> Iterator[Block]:
             more, verdict = Cell(_gap(gap, unit), gap.mean), verdicts.cell(gap.verdict)
         rows.append(
             [
-                Cell(title(row.policy), tone="dim" if row.policy == RANDOM else ""),
+                Cell(title(row.policy), tone="dim" if row.policy == facts.RANDOM else ""),
                 Cell(plus_minus(row.regret, (row.high - row.low) / 2), row.regret),
                 _cell(row.regret / bound if bound else None),
                 more,
@@ -468,10 +453,10 @@ def _gap(gap: Difference, unit: float) -> str:
 
 def _metric_figure(forms: Mapping[str, tuple[Mapping[str, tuple[float, float]], Any]]) -> Any:
     drawing, axes = figures.grid(2, 2, 6.6, 1.6)
-    styles = policy_styles(BONUSES)
+    styles = policy_styles(facts.BONUSES)
     for axis, (form, (intervals, _)) in zip(axes, forms.items(), strict=True):
         rows = [(low, float("nan"), high) for low, high in intervals.values()]
-        figures.interval_rows(axis, rows, [styles[policy]["color"] for policy in BONUSES])
+        figures.interval_rows(axis, rows, [styles[policy]["color"] for policy in facts.BONUSES])
         low = min(low for low, _, _ in rows)
         high = max(high for _, _, high in rows)
         if low > 0 and high > 20 * low:
@@ -480,13 +465,13 @@ def _metric_figure(forms: Mapping[str, tuple[Mapping[str, tuple[float, float]], 
         else:
             axis.set_xlim(left=0)
         axis.set_title(f"φ, {form}", fontsize=9)
-        figures.name_rows(axis, [TITLES[policy] for policy in BONUSES])
+        figures.name_rows(axis, [TITLES[policy] for policy in facts.BONUSES])
     return drawing
 
 
 def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
     names = [row.policy for row in simulation.policies]
-    styles = policy_styles(names) | {RANDOM: {"color": figures.GRAY}}
+    styles = policy_styles(names) | {facts.RANDOM: {"color": figures.GRAY}}
     drawing, (left, right) = figures.grid(2, 2, 6.6, 1.0 + 0.22 * len(names))
     colors = [styles[name]["color"] for name in names]
     left.barh(range(len(names)), [row.regret for row in simulation.policies], 0.6, color=colors)

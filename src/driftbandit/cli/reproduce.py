@@ -19,8 +19,7 @@ from driftbandit.cli import interrupt, memory, options, progress
 
 if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help does not need
     from driftbandit import paper
-    from driftbandit.study import Specification
-    from driftbandit.study.engines import Engine
+    from driftbandit.studies import Engine, Specification
 
 EXAMPLES = """
 **Examples**
@@ -120,8 +119,8 @@ def command(
     shown = errors.printable(str(out))
     interrupt.keeps(f"Finished parts are kept in {shown}. Run the same command again to resume.")
     from driftbandit import leaderboard, paper
+    from driftbandit.paper import readings
     from driftbandit.report import Table, terminal
-    from driftbandit.study import readings
 
     targets = {**paper.TARGETS, leaderboard.TARGET.name: leaderboard.TARGET}
     chosen = list(paper.TARGETS)
@@ -138,13 +137,13 @@ def command(
         name: paper.Options(
             _size(targets[name], quick, given),
             seed,
-            readings.named(reading),
-            _ordered(family, "--families", list(families.FAMILIES)),
-            "float32" if float32 else "float64",
-            _platform(device, engine),
-            congruent,
-            played,
-            tuple(options.split_policies(policies)),
+            families=_ordered(family, "--families", list(families.FAMILIES)),
+            dtype="float32" if float32 else "float64",
+            platform=_platform(device, engine),
+            settings=played,
+            policies=tuple(options.split_policies(policies)),
+            reading=readings.named(reading),
+            congruent=congruent,
         )
         for name in chosen
     }
@@ -162,8 +161,8 @@ def command(
                 targets[name], asked[name], out, player, resume=resume, progress=moved
             )
         if not as_json:
-            blocks = made[name].section.blocks
-            terminal.show([block for block in blocks if isinstance(block, Table)], console)
+            tables = [block for block in made[name].blocks if isinstance(block, Table)]
+            terminal.show(tables, console)
             _say(console, made[name], time.perf_counter() - begin)
     page = paper.write_report(targets, out, made)
     if as_json:
@@ -204,15 +203,15 @@ def _platform(device: str | None, engine: str) -> str:
 
 
 def _engine(name: str, address: str | None, workers: int | None) -> Engine:
-    from driftbandit import study
+    from driftbandit import studies
 
-    if errors.closest(name, "--engine", study.ENGINES) == "ray":
+    if errors.closest(name, "--engine", studies.ENGINES) == "ray":
         if workers is not None:
             raise errors.InvalidInput("--workers", "was given with --engine ray", "leave it out")
-        return study.on_ray(address)
+        return studies.on_ray(address)
     if address is not None:
         raise errors.InvalidInput("--address", "was given without a cluster", "add --engine ray")
-    return study.local(workers)
+    return studies.local(workers)
 
 
 def _family_bars(

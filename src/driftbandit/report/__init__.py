@@ -239,39 +239,3 @@ def storable(value: Any) -> Any:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return [storable(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-# Old names, for rooms that have not moved to the blocks above; removed with the last of them.
-
-
-@dataclass(frozen=True)
-class Section:
-    """Old: use `Heading`."""
-
-    id: str
-    title: str
-    blocks: Sequence[Block]
-
-
-Paragraph = Text
-
-
-@dataclass(frozen=True)
-class _Drawn:
-    svg: str
-
-    def savefig(self, sink: Any, **_: Any) -> None:
-        sink.write(self.svg.encode())
-
-
-def Picture(caption: str, alt: str, svg: str) -> Figure:  # noqa: N802
-    """Old: use `Figure`."""
-    return Figure(caption, alt, lambda: _Drawn(svg))
-
-
-def page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
-    """Old: use ``report.html.page``."""
-    from driftbandit.report import html
-
-    blocks = [b for s in sections for b in (Heading(s.title, s.id), *s.blocks)]
-    return html.page(Report(title, subtitle, blocks))

@@ -15,24 +15,6 @@ from driftbandit.io.atomic import write_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLORS",
-    "GRAY",
-    "MARKERS",
-    "PLAIN",
-    "content",
-    "curves",
-    "grid",
-    "heat_map",
-    "interval_rows",
-    "log_ticks",
-    "name_rows",
-    "note",
-    "save",
-    "styles",
-    "svg",
-]
-
 # Okabe and Ito's palette, safe for readers with any kind of color vision.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#666666")
 GRAY = COLORS[-1]
@@ -114,7 +96,8 @@ def interval_rows(
 ) -> None:
     """One row per (low, value, high): a line from end to end and a mark at the value; NaN: none."""
     for place, (low, value, high) in enumerate(rows):
-        axis.plot([low, high], [place, place], color=colors[place], lw=2.5, alpha=0.5)
+        look: dict[str, Any] = {"color": colors[place], "solid_capstyle": "butt"}
+        axis.plot([low, high], [place, place], marker="|", ms=8, lw=2.5, alpha=0.5, **look)
         marker = markers[place] if markers else "o"
         axis.plot(value, place, marker=marker, ls="", ms=5, color=colors[place])
 
@@ -170,6 +153,7 @@ def heat_map(
         axis.text(column, line, text(value), color="white" if dark else "black", **look)
     shades = mpl.colormaps["RdBu_r"].with_extremes(bad="#eeeeee")
     norm = LogNorm(1 / widest, widest)
+    axis.spines[:].set_visible(False)
     axis.imshow(values, cmap=shades, norm=norm, aspect="auto", interpolation="nearest")
 
 

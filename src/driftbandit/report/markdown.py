@@ -5,17 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from driftbandit.report import (
-    Block,
-    Cell,
-    Facts,
-    Figure,
-    Heading,
-    Points,
-    Report,
-    Table,
-    Text,
-)
+from driftbandit.report import Block, Cell, Facts, Figure, Heading, Points, Report, Table, Text
 
 __all__ = ["text"]
 
