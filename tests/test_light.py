@@ -53,8 +53,8 @@ LINES = {
     "db.identify.fit": "fit needs JAX; install driftbandit[sim]",
     "db.Agent(None, arms)": "refit needs JAX; install driftbandit[sim]",
     "db.Agent(model, arms, refit=db.Refit())": "refit needs JAX; install driftbandit[sim]",
-    "db.study": "study needs pyarrow; install driftbandit[io]",
-    "db.paper": "paper needs matplotlib; install driftbandit[report]",
+    "db.studies": "studies needs pyarrow; install driftbandit[io]",
+    "db.paper": "paper needs pyarrow; install driftbandit[io]",
     "from driftbandit.report import figures; figures.grid(1, 1, 1, 1)": (
         "a plot needs matplotlib; install driftbandit[report]"
     ),
