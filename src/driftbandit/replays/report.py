@@ -80,7 +80,7 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
         )
     entries = [(mean, row.mean), (ends, row.low), (difference, row.difference), (apart, None)]
     entries += [(numbers.count(round(row.counted)), row.counted)] * logged
-    tone: Tone = "dim" if row.kind == "reference" else ""
+    tone: Tone = "dim" if row.kind != "policy" else ""
     cells = [Cell(text, sort if text else None, tone=tone) for text, sort in entries]
     return [Cell(row.label, tone=tone), verdicts.cell(row.verdict, symbol=True), *cells]
 
