@@ -29,14 +29,14 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "arms": {
         "drawn": "arms drawn from the family's distribution",
         "unit": "drawn, then scaled to length one",
-        "bounded": "drawn, then all scaled by one factor until the longest has length one",
+        "bounded": "drawn, then all scaled by one factor so that the longest has length one",
         "common": "one draw of arms for all systems of a family",
         "gaussian": "arms drawn from N(0, 1)",
         "identity": "one arm per state",
     },
     "transition": {
         "scaled": "Γ = 0.9 T/ρ(T)",
-        "capped": "Γ = T, scaled only where ρ(T) > 0.9",
+        "capped": "Γ = T, scaled only if ρ(T) > 0.9",
         "norm": "Γ = 0.9 T/‖T‖",
         "symmetric": "Γ = 0.9 S/ρ(S), S = T + Tᵀ",
     },
@@ -55,9 +55,9 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "common": "σ = |r|, one noise for all arms of a round",
     },
     "regret": {
-        "mean": "the best arm's expected reward minus the played arm's",
-        "noisy": "the best arm's reward minus the played arm's, noise included",
-        "hindsight": "the highest reward drawn minus the played arm's, noise included",
+        "mean": "regret from expected rewards",
+        "noisy": "regret from rewards with their noise",
+        "hindsight": "regret relative to the highest reward drawn, noise included",
     },
     "belief": {
         "stationary": "the filter starts from the stationary covariance",
@@ -65,7 +65,10 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "process": "the filter starts from P = Q",
     },
     "start": {"stationary": "the state starts stationary", "zero": "the state starts at zero"},
-    "medians": {"runs": "medians over all runs", "systems": "medians over systems of their means"},
+    "medians": {
+        "runs": "medians over all runs",
+        "systems": "medians over systems of the mean over runs",
+    },
 }
 """By question, its answers and what they mean; the first answer is the text's."""
 

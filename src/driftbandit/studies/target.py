@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from driftbandit import errors
 from driftbandit.families import FAMILIES
 from driftbandit.io.atomic import write_whole
 from driftbandit.report import Block, Figure, Report, Tone, figures, markdown, storable
@@ -161,6 +162,7 @@ def reproduce(
         resume: False computes everything again.
         progress: called with the finished share of each cell of the study.
     """
+    errors.require("reproduce", "matplotlib", "jinja2")  # before hours of work
     out, name = Path(out), target.name
     specification = target.specification(options)
     outcome = run(specification, out / "studies", engine, resume=resume, progress=progress)
