@@ -14,7 +14,7 @@ from driftbandit.cli.app import app
 from driftbandit.identify import Arms, Log, Sequence, learning
 from driftbandit.policies import make
 from driftbandit.replays import Table, as_table, data, play, replay, report
-from driftbandit.replays.play import POLICIES, measured
+from driftbandit.replays.play import POLICIES, scale_offsets
 from driftbandit.statistics import block_interval
 
 NAN = float("nan")
@@ -186,7 +186,7 @@ def test_rewards_add_up_by_an_independent_loop():
     rewards[70] = NAN
     result = replay(rewards, ["kode", "ucb"], **FAST | {"runs": 4})
     center = np.nanmean(rewards[:40])
-    model, arms = measured(result.fit.model, result.fit.arms)
+    model, arms = scale_offsets(result.fit.model, result.fit.arms)
     for name in ("kode", "ucb"):
         policy, totals = make(name), np.zeros(80)
         for begin in (0, 5, 10, 15):  # runs start all over the training part's first half
@@ -214,7 +214,7 @@ def test_rejection_equals_a_literal_loop(logged):
     assert result.logged
     assert "uniformly" in result.notes[0]
     center = np.nanmean(logged[:40])
-    model, arms = measured(result.fit.model, result.fit.arms)
+    model, arms = scale_offsets(result.fit.model, result.fit.arms)
     for name in ("idea", "rexp3"):
         matched = np.zeros((2, 40))
         for run, begin in enumerate((0, 10)):
@@ -260,7 +260,7 @@ def test_idea_beats_ucb_where_rewards_drift(result):
 def test_cold_policies_start_in_the_test_part():
     result = replay(drifting(), ["ucb"], warm=False, **FAST)
     assert result.played["ucb"].means.shape == (1,)
-    model, arms = measured(result.fit.model, result.fit.arms)
+    model, arms = scale_offsets(result.fit.model, result.fit.arms)
     agent = db.Agent(model, arms, "ucb", rounds=40)
     assert result.played["ucb"].earned[0] == drifting()[40, agent.ask().arm]
 
@@ -338,9 +338,9 @@ def test_intervals_are_paired(result):
     assert rows["rexp3"].spread > 0
 
 
-def test_the_constant_is_measured_by_the_offsets():
+def test_the_constant_is_scaled_by_the_offsets():
     constant = db.LGDS(np.eye(1), np.zeros((1, 1)), 1.0, np.zeros((1, 1)), [1.0])
-    found, rows = measured(constant, np.array([[3.0], [-4.0]]))
+    found, rows = scale_offsets(constant, np.array([[3.0], [-4.0]]))
     assert found.start_mean().tolist() == [5.0]
     np.testing.assert_allclose(rows.ravel(), [0.6, -0.8])
 

@@ -122,7 +122,7 @@ def replay(
     )
     model, rows = found.model, found.arms
     if table.features is None:
-        model, rows = measured(model, rows)
+        model, rows = scale_offsets(model, rows)
     moved("fit", 1.0)
     centered = table.rewards - center
     moved("play", 0.0)
@@ -266,7 +266,7 @@ def _doubts(explained: Predictability) -> Iterator[str]:
         )
 
 
-def measured(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
+def scale_offsets(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
     """The same system with its constant state, the last one, scaled by the offsets it pays.
 
         1 ↦ ‖o‖,   o ↦ o / ‖o‖

@@ -80,7 +80,7 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
         )
     entries = [(mean, row.mean), (ends, row.low), (difference, row.difference), (apart, None)]
     entries += [(numbers.count(round(row.counted)), row.counted)] * logged
-    tone: Tone = "dim" if row.kind == "reference" else ""
+    tone: Tone = "dim" if row.kind != "policy" else ""
     cells = [Cell(text, sort if text else None, tone=tone) for text, sort in entries]
     return [Cell(row.label, tone=tone), verdicts.cell(row.verdict, symbol=True), *cells]
 
@@ -102,7 +102,7 @@ def explanation(result: Replay) -> list[str]:
         f"rounds. {start}. One round ahead in the test part, {share}.",
         f"−: mean reward minus that of {result.baseline}, with its interval. ▲ better, ▼ worse, "
         "≈ no difference seen, ? too few rounds to tell. Intervals: block bootstrap over rounds.",
-        f"Reference strategies: {', '.join(meanings)}.",
+        f"Reference strategies: {'; '.join(meanings)}.",
     ]
     if result.logged:
         said.append("matched: rounds in which the choice was the logged arm; only these count.")

@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
     label: str
     kind: str
-    """ "policy" or "reference"."""
+    """ "policy", or "yardstick" for a reference strategy: the word of ``--json`` since 0.1."""
     arm: Name | None
     """The arm that a reference strategy always plays; None for all others."""
     mean: float
@@ -161,7 +161,7 @@ class Replay:
             found.append(
                 Row(
                     label,
-                    "policy" if reference is None else "reference",
+                    "policy" if reference is None else "yardstick",
                     None if reference is None else reference.arm,
                     _mean(*pair),
                     low,
