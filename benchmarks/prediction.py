@@ -22,7 +22,7 @@ import numpy as np
 
 import driftbandit as db
 from driftbandit import theory
-from driftbandit.advice.played import sizes
+from driftbandit.advice.facts import sizes
 
 POLICIES = ["idea", "kalman_ucb"]
 BONUSES = {"idea": db.policies.idea.bonus, "kalman_ucb": db.policies.kalman_ucb.bonus}

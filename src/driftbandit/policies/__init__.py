@@ -50,6 +50,7 @@ __all__ = [
     "filters",
     "make",
     "optimistic",
+    "title",
 ]
 
 
@@ -64,27 +65,29 @@ class Entry(NamedTuple):
     """Whether it knows the model and runs a Kalman filter."""
     default: bool = True
     """Whether it plays where none are named."""
+    quick: bool = True
+    """Whether `replay`, which plays round by round, plays it where none are named."""
 
 
 REGISTRY: dict[str, Entry] = {
-    "lookahead": Entry(lookahead, "Lookahead", filters=True),
+    "lookahead": Entry(lookahead, "Lookahead", filters=True, quick=False),
     "idea": Entry(idea, "IDEA", filters=True),
     "kode": Entry(kode, "KODE", filters=True),
     "kalman_ucb": Entry(kalman_ucb, "Kalman-UCB", filters=True),
-    "rollout": Entry(rollout, "Rollout", filters=True, default=False),  # slower than all others
-    "thompson": Entry(thompson, "Thompson", filters=True),
-    "information_directed": Entry(information_directed, "IDS", filters=True),
-    "kalman_oracle": Entry(kalman_oracle, "Kalman Oracle", filters=True),
+    "rollout": Entry(rollout, "Rollout", filters=True, default=False, quick=False),  # slowest
+    "thompson": Entry(thompson, "Thompson", filters=True, quick=False),
+    "information_directed": Entry(information_directed, "IDS", filters=True, quick=False),
+    "kalman_oracle": Entry(kalman_oracle, "Kalman Oracle", filters=True, quick=False),
     "ucb": Entry(ucb, "UCB", filters=False),
     "sliding_window_ucb": Entry(sliding_window_ucb, "SW-UCB", filters=False),
     "discounted_ucb": Entry(discounted_ucb, "D-UCB", filters=False),
     "rexp3": Entry(rexp3, "Rexp3", filters=False),
     "oful": Entry(oful, "OFUL", filters=False),
     "discounted_linucb": Entry(discounted_linucb, "D-LinUCB", filters=False),
-    "sliding_window_linucb": Entry(sliding_window_linucb, "SW-LinUCB", filters=False),
-    "weighted_linucb": Entry(weighted_linucb, "LB-WeightUCB", filters=False),
-    "restarted_linucb": Entry(restarted_linucb, "RestartUCB", filters=False),
-    "random": Entry(random, "Random", filters=False),
+    "sliding_window_linucb": Entry(sliding_window_linucb, "SW-LinUCB", filters=False, quick=False),
+    "weighted_linucb": Entry(weighted_linucb, "LB-WeightUCB", filters=False, quick=False),
+    "restarted_linucb": Entry(restarted_linucb, "RestartUCB", filters=False, quick=False),
+    "random": Entry(random, "Random", filters=False, quick=False),
 }
 """In the order of tables."""
 
@@ -126,6 +129,17 @@ def filters(label: str) -> bool:
     """
     entry = REGISTRY.get(label.partition("(")[0])
     return entry is not None and entry.filters
+
+
+def title(label: str) -> str:
+    """A policy as the papers write it, with its parameters if it has any.
+
+    Example:
+        >>> title("idea"), title("kalman_ucb(width=2)"), title("yours")
+        ('IDEA', 'Kalman-UCB(width=2)', 'yours')
+    """
+    name, bracket, parameters = label.partition("(")
+    return TITLES.get(name, name) + bracket + parameters
 
 
 def make(policy: str | Policy, **parameters: Any) -> Policy:
@@ -173,7 +187,7 @@ def _plain(name: str) -> str:
 
 def _known(text: str) -> str:
     """The registered name of what a user wrote."""
-    titles = {_plain(title): name for name, title in TITLES.items()}
+    titles = {_plain(text): name for name, text in TITLES.items()}
     plain = _plain(text)
     if plain in REGISTRY or plain in titles:
         return titles.get(plain, plain)

@@ -1,23 +1,24 @@
-"""What the paper leaves open about Table II, as choices that can be played (P20, P21).
+"""Readings: choices for what the paper leaves open about Table II (P20, P21), and cells with them.
 
-The text says how Γ, Q and σ come from i.i.d. draws, but not where the arms come from, nor what the
-regret of a round is held against, and not everything it says fits its numbers. A `Reading` is one
-choice for every such question; `PLAIN` takes the text by its word.
+The text says how Γ, Q and σ come from i.i.d. draws. It does not say where the arms come from or how
+per-round regret is defined, and not everything it says fits its numbers. A `Reading` is one answer
+to every such question; `PLAIN` takes the text literally.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from driftbandit import errors, families
+from driftbandit import errors, families, studies
 from driftbandit.model import LGDS, unit_rows
+from driftbandit.paper import perturbation
+from driftbandit.studies.specification import set_fields
 
-__all__ = ["CHOICES", "NAMED", "PLAIN", "Reading", "beliefs", "named", "sample", "search"]
+__all__ = ["CHOICES", "NAMED", "PLAIN", "Cell", "Options", "Reading", "assumed", "named", "sample"]
 
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "interval": {
@@ -26,16 +27,16 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "-0.5..0.5": "Uniform on [−½, ½]",
     },
     "arms": {
-        "drawn": "arms drawn from the family's law",
+        "drawn": "arms drawn from the family's distribution",
         "unit": "drawn, then scaled to length one",
-        "bounded": "drawn, then all scaled by one factor until the longest has length one",
+        "bounded": "drawn, then all scaled by one factor so that the longest has length one",
         "common": "one draw of arms for all systems of a family",
         "gaussian": "arms drawn from N(0, 1)",
         "identity": "one arm per state",
     },
     "transition": {
         "scaled": "Γ = 0.9 T/ρ(T)",
-        "capped": "Γ = T, scaled only where ρ(T) > 0.9",
+        "capped": "Γ = T, scaled only if ρ(T) > 0.9",
         "norm": "Γ = 0.9 T/‖T‖",
         "symmetric": "Γ = 0.9 S/ρ(S), S = T + Tᵀ",
     },
@@ -54,9 +55,9 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "common": "σ = |r|, one noise for all arms of a round",
     },
     "regret": {
-        "mean": "against the best mean reward, free of noise",
-        "noisy": "against the same arm's reward with its noise",
-        "hindsight": "against the highest reward drawn, noise included",
+        "mean": "regret from expected rewards",
+        "noisy": "regret from rewards with their noise",
+        "hindsight": "regret relative to the highest reward drawn, noise included",
     },
     "belief": {
         "stationary": "the filter starts from the stationary covariance",
@@ -64,9 +65,12 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "process": "the filter starts from P = Q",
     },
     "start": {"stationary": "the state starts stationary", "zero": "the state starts at zero"},
-    "medians": {"runs": "medians over all runs", "systems": "medians over systems of their means"},
+    "medians": {
+        "runs": "medians over all runs",
+        "systems": "medians over systems of the mean over runs",
+    },
 }
-"""Every question, its answers, and what they mean; the first answer is the text's."""
+"""By question, its answers and what they mean; the first answer is the text's."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,19 +92,16 @@ class Reading:
             errors.closest(getattr(self, question), f"reading.{question}", answers)
 
     def __str__(self) -> str:
-        """Where it departs from the text: "arms=unit, noise=one", or "plain"."""
+        """The answers that differ from the text's: "arms=unit, noise=one", or "plain"."""
         changed = (f"{question}={answer}" for question, answer in self.changes().items())
         return ", ".join(changed) or "plain"
 
     def changes(self) -> dict[str, str]:
         """The answers that are not the text's."""
-        mine = dataclasses.asdict(self)
-        return {
-            question: mine[question] for question in CHOICES if mine[question] != _FIRST[question]
-        }
+        fields = dataclasses.fields(self)
+        return {f.name: value for f in fields if (value := getattr(self, f.name)) != f.default}
 
 
-_FIRST = {question: next(iter(answers)) for question, answers in CHOICES.items()}
 PLAIN = Reading()
 
 NAMED: Mapping[str, Reading] = {
@@ -146,22 +147,23 @@ def sample(
     radius: float = families.SPECTRAL_RADIUS,
     noise_scale: float = 1.0,
 ) -> families.Systems:
-    """Random systems of a family as this reading makes them; plainly read, `families.sample`."""
-    law = families.FAMILIES[errors.closest(family, "family", families.FAMILIES)]
+    """Random systems of a family under this reading; `PLAIN` gives those of `families.sample`."""
+    entries = families.FAMILIES[errors.closest(family, "family", families.FAMILIES)]
     if family == "uniform" and reading.interval != "0..1":
         low, high = (float(end) for end in reading.interval.split(".."))
 
-        def law(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        def entries(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
             return low + (high - low) * rng.random(shape)
 
-    # The arms of a system that is never played.
-    common, _ = families.draw_arms(law, families.generator(family, seed, 2**32), n_states, n_arms)
+    # Common arms are those of a system number that no study reaches.
+    rng = families.generator(family, seed, 2**32)
+    common, _ = families.draw_arms(entries, rng, n_states, n_arms)
     drawn, redraws = [], 0
     for number in range(first, first + systems):
         rng = families.generator(family, seed, number)
-        raw = families.draw(law, rng, n_states, n_arms)
-        # Drawn after all that the text asks for, so that it stays the same in every reading.
-        more, normal = law(rng, (n_states,)), rng.standard_normal((n_arms, n_states))
+        raw = families.draw(entries, rng, n_states, n_arms)
+        # Drawn last, so that the text's own draws are the same in every reading.
+        more, normal = entries(rng, (n_states,)), rng.standard_normal((n_arms, n_states))
         model = LGDS(
             _transition(reading, raw, radius),
             _process_cov(reading, raw.process_root),
@@ -186,13 +188,11 @@ def _transition(reading: Reading, raw: families.Draw, radius: float) -> np.ndarr
 
 
 def _process_cov(reading: Reading, root: np.ndarray) -> np.ndarray:
-    if reading.process == "mean":
-        return root @ root.T / len(root)
     if reading.process == "diagonal":
         return np.diag(np.diag(root) ** 2)
     if reading.process == "identity":
         return np.eye(len(root))
-    return root @ root.T
+    return root @ root.T / (len(root) if reading.process == "mean" else 1)
 
 
 def _reward_std(reading: Reading, raw: families.Draw, more: np.ndarray) -> float:
@@ -213,8 +213,8 @@ def _arms(
     return others.get(reading.arms, drawn)
 
 
-def beliefs(reading: Reading, systems: Sequence[Any]) -> list[Any] | None:
-    """What the learners believe, where they start elsewhere than the state does."""
+def assumed(reading: Reading, systems: Sequence[Any]) -> list[Any] | None:
+    """What the learners assume if their filter does not start as the state does; else None."""
     if reading.belief == reading.start == "stationary":
         return None
     learned = []
@@ -225,22 +225,82 @@ def beliefs(reading: Reading, systems: Sequence[Any]) -> list[Any] | None:
     return learned
 
 
-def search() -> list[Reading]:
-    """The readings that were tried: every single change, and every mixture of those that matter."""
-    singles = [
-        dataclasses.replace(PLAIN, **{question: answer})
-        for question, answers in CHOICES.items()
-        for answer in answers
-    ]
-    mixed = [
-        Reading(interval, arms, transition, process, noise, regret)
-        for interval, arms, transition, process, noise, regret in itertools.product(
-            CHOICES["interval"],
-            ("drawn", "unit", "bounded", "common"),
-            ("scaled", "capped"),
-            ("full", "mean", "diagonal"),
-            ("drawn", "one", "vector"),
-            ("mean", "hindsight"),
+@dataclasses.dataclass(frozen=True)
+class Cell(studies.Cell):
+    """One kind of the paper's random systems, and what the learners assume about them."""
+
+    reading: Reading = PLAIN
+    perturbed: str = ""
+    """What learners have wrong: "transition", "arms", "process_cov", or nothing (P24)."""
+    strength: float = 0.0
+    """ν of the perturbation."""
+
+    SOURCES = ("paper/perturbation.py", "paper/readings.py")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.perturbed:
+            errors.closest(self.perturbed, "perturbed", perturbation.TARGETS)
+        checked: dict[str, Any] = {"strength": errors.number(self.strength, "strength")}
+        if isinstance(self.reading, Mapping):  # from a stored specification
+            checked["reading"] = Reading(**self.reading)
+        set_fields(self, checked)
+
+    @property
+    def label(self) -> str:
+        """A short name, also used in file names: "gaussian.arms-10"."""
+        return super().label + (f".{self.perturbed}-{self.strength:g}" if self.perturbed else "")
+
+    def check_shape(self, n_states: int, n_arms: int) -> None:
+        """Refuse perturbed arms that are not as many as the states."""
+        if self.perturbed == "arms" and n_arms != n_states:
+            raise errors.InvalidInput(
+                "n_arms",
+                f"is {n_arms} with {n_states} states, but T⁻¹CT needs as many arms as states",
+                "make the two equal, or perturb something else",
+            )
+
+    def systems(
+        self, numbers: range, n_states: int, n_arms: int, seed: int
+    ) -> tuple[Sequence[Any], list[Any] | None]:
+        """The true systems with these numbers, and what learners assume (None: the truth)."""
+        systems = sample(
+            self.reading,
+            self.family,
+            len(numbers),
+            n_states=n_states,
+            n_arms=n_arms,
+            seed=seed,
+            first=numbers.start,
+            radius=self.radius,
+            noise_scale=self.noise_scale,
         )
-    ]
-    return list(dict.fromkeys([*singles, *mixed]))
+        learned = assumed(self.reading, systems)
+        if self.perturbed:
+            similarities = [
+                perturbation.similarity(self.family, seed, number, n_states, self.strength)
+                for number in numbers
+            ]
+            learned = perturbation.perturb(learned or systems, self.perturbed, similarities)
+        return systems, learned
+
+    def simulation_options(self) -> dict[str, Any]:
+        """How `simulate` defines regret, and whether all arms share one noise."""
+        return {"regret": self.reading.regret, "common_noise": self.reading.noise == "common"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(studies.Options):
+    """What the paper's targets are computed for."""
+
+    reading: Reading = PLAIN
+    congruent: bool = False
+    """Figure 3: T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT."""
+
+    def cell(self, family: str, **changes: Any) -> Cell:
+        """A cell with this reading."""
+        return Cell(family, reading=self.reading, **changes)
+
+    def described(self) -> dict[str, Any]:
+        """Families and reading."""
+        return super().described() | {"reading": str(self.reading)}

@@ -1,13 +1,13 @@
 """Where a study's chunks live: one folder per study, one Parquet file per chunk.
 
     FOLDER/IDENTITY/specification.json
-    FOLDER/IDENTITY/gaussian-000050.3f2a….parquet     its name holds the hash of its bytes
-    FOLDER/IDENTITY/manifest.json                     what is there, rebuilt by scanning
-    FOLDER/IDENTITY/log.jsonl                         when, where and how fast chunks were played
+    FOLDER/IDENTITY/gaussian-000050.3f2a….parquet     the name holds the hash of the bytes
+    FOLDER/IDENTITY/manifest.json                     the list of files, rebuilt by scanning
+    FOLDER/IDENTITY/log.jsonl                         when, where and how fast chunks were computed
 
-A file appears whole or not at all, and a damaged one no longer matches its name, so it counts as
-missing; so does one that says it is of another chunk or another study. Nothing needs a lock:
-processes that share a folder write the same bytes.
+A file appears whole or not at all. A damaged one no longer matches its name and counts as missing;
+so does one that belongs to another chunk or another study. No locks are needed: processes that
+share a folder write the same bytes.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ import math
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import driftbandit
 from driftbandit import errors
+from driftbandit._version import __version__
 from driftbandit.io.atomic import write_whole
 from driftbandit.result import Timing
-from driftbandit.study.chunks import Columns
-from driftbandit.study.specification import Chunk, Specification
+from driftbandit.studies.specification import Chunk, Columns, Specification
 
 with errors.needing("a study"):
     import pyarrow as pa
@@ -45,16 +44,16 @@ KEY = b"driftbandit"
 """Name of our entry in a Parquet file's metadata."""
 
 
-@functools.cache  # every chunk notes them, and to read them takes longer than to write it
+@functools.cache  # every chunk records them, and reading them takes longer than writing a chunk
 def versions() -> dict[str, str]:
-    """What the numbers were computed with."""
-    found = {"driftbandit": driftbandit.__version__}
-    found |= {name: metadata.version(name) for name in ("jax", "jaxlib", "numpy", "scipy")}
-    return found | {"python": platform.python_version(), "machine": platform.machine()}
+    """Versions of the packages that compute the numbers, and the kind of machine."""
+    found = {name: metadata.version(name) for name in ("jax", "jaxlib", "numpy", "scipy")}
+    machine = {"python": platform.python_version(), "machine": platform.machine()}
+    return {"driftbandit": __version__} | found | machine
 
 
 def encode(specification: Specification, chunk: Chunk, columns: Columns) -> bytes:
-    """A chunk as the bytes of a Parquet file; the same chunk gives the same bytes."""
+    """A chunk as the bytes of a Parquet file; equal chunks give equal bytes."""
     about = {"study": specification.identity, "chunk": chunk.name, "versions": versions()}
     table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(about, sort_keys=True)})
     sink = io.BytesIO()
@@ -66,99 +65,83 @@ class Store:
     """The stored chunks of one study."""
 
     def __init__(self, folder: Path, specification: Specification) -> None:
-        """Open a study's folder below ``folder``, made if need be."""
+        """Open the study's folder below ``folder``, and create it if needed."""
         self.specification = specification
         self.folder = Path(folder) / specification.identity
-        stored = json.dumps(specification.as_dict(), indent=1, sort_keys=True) + "\n"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_whole(self.folder / "specification.json", stored.encode())
+            self._write_json("specification.json", specification.as_dict())
         except OSError as error:
-            raise errors.InvalidInput(
-                "out",
-                f"{folder} cannot be written to ({error.strerror})",
-                "give a folder that can",
-            ) from None
-        self._sweep()
-
-    def _sweep(self) -> None:
-        """Remove what processes that were killed an hour ago or longer left half-written."""
+            problem = f"{folder} cannot be written to ({error.strerror})"
+            raise errors.InvalidInput("out", problem, "give a folder that can") from None
+        # Files that were half-written an hour ago belong to processes that were killed.
         for leftover in self.folder.glob(".*~"):
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 if time.time() - leftover.stat().st_mtime > 3600:
                     leftover.unlink()
-            except FileNotFoundError:
-                pass
+
+    def _write_json(self, name: str, value: Any) -> None:
+        text = json.dumps(value, indent=1, sort_keys=True) + "\n"
+        write_whole(self.folder / name, text.encode())
 
     def find(self, chunk: Chunk) -> Path | None:
-        """The file of a chunk, if there is one whose bytes are what they were when written."""
-        found = self._read(chunk)
+        """The intact file of a chunk, if there is one."""
+        found = self._intact(chunk, self._files(chunk))
         return None if found is None else found[0]
 
-    def _read(
-        self, chunk: Chunk, listing: Mapping[str, list[Path]] | None = None
-    ) -> tuple[Path, bytes] | None:
-        files = self._files(chunk) if listing is None else listing.get(chunk.name, [])
+    def read_all(self) -> Iterator[tuple[Chunk, tuple[Path, bytes] | None]]:
+        """Every chunk with its file and bytes, or None; lists the folder only once."""
+        listing: dict[str, list[Path]] = {}
+        for name in sorted(os.listdir(self.folder)):
+            if name.endswith(".parquet"):  # CHUNK.HASH.parquet, and CHUNK may have dots
+                listing.setdefault(name.rsplit(".", 2)[0], []).append(self.folder / name)
+        for chunk in self.specification.chunks():
+            yield chunk, self._intact(chunk, listing.get(chunk.name, ()))
+
+    def _files(self, chunk: Chunk) -> list[Path]:
+        """Every file with the chunk's name, intact or not."""
+        return sorted(self.folder.glob(f"{chunk.name}.*.parquet"))
+
+    def _intact(self, chunk: Chunk, files: Iterable[Path]) -> tuple[Path, bytes] | None:
+        """The first file that holds this chunk of this study undamaged, and its bytes."""
         for path in files:
-            content = self._whole(chunk, path)
-            if content is not None:
+            try:
+                content = path.read_bytes()
+            except OSError:  # just removed by another process, or a bad disk
+                continue
+            if path.name == _file_name(chunk, content) and self._belongs(chunk, content):
                 return path, content
         return None
 
-    def read_all(self) -> Iterator[tuple[Chunk, tuple[Path, bytes] | None]]:
-        """Every chunk with its file and bytes, or None: one look at the folder, one reading."""
-        listing: dict[str, list[Path]] = {}
-        for name in sorted(os.listdir(self.folder)):
-            if name.endswith(".parquet"):  # CHUNK.HASH.parquet, and a chunk's name may have dots
-                listing.setdefault(name.rsplit(".", 2)[0], []).append(self.folder / name)
-        for chunk in self.specification.chunks():
-            yield chunk, self._read(chunk, listing)
-
-    def _whole(self, chunk: Chunk, path: Path) -> bytes | None:
-        """The bytes of a file, where they are what they were when written."""
-        try:
-            content = path.read_bytes()
-        except OSError:  # cleared away by another process just now, or a bad disk
-            return None
-        whole = path.name == _file_name(chunk, content) and self._belongs(chunk, content)
-        return content if whole else None
-
-    def _files(self, chunk: Chunk) -> list[Path]:
-        """All that go by the chunk's name, whole or not."""
-        return sorted(self.folder.glob(f"{chunk.name}.*.parquet"))
-
     def _belongs(self, chunk: Chunk, content: bytes) -> bool:
-        """Whether the bytes say that they are this chunk of this study."""
+        """Whether the bytes are labeled as this chunk of this study."""
         about = _about(content)
         return (about.get("study"), about.get("chunk")) == (self.folder.name, chunk.name)
 
     def missing(self) -> list[Chunk]:
-        """The chunks that are still to be played, damaged ones among them."""
+        """The chunks still to be computed, including damaged ones."""
         return [chunk for chunk, found in self.read_all() if found is None]
 
     def put(self, chunk: Chunk, content: bytes, timing: Timing, *, replace: bool = False) -> None:
-        """Store a chunk's bytes; then clear away damaged files of it, or all (``replace``)."""
+        """Store a chunk's bytes, then remove its damaged files, or all others (``replace``)."""
         if not self._belongs(chunk, content):
-            raise errors.InvalidInput(
-                "engine",
-                f"chunk {chunk.name} was played by other code than this process runs",
-                "install the same driftbandit everywhere",
-            )
+            problem = f"chunk {chunk.name} was computed by other code than this process runs"
+            raise errors.InvalidInput("engine", problem, "install the same driftbandit everywhere")
         name = _file_name(chunk, content)
         write_whole(self.folder / name, content)
         for path in self._files(chunk):
-            if path.name != name and (replace or self._whole(chunk, path) is None):
+            if path.name != name and (replace or self._intact(chunk, [path]) is None):
                 path.unlink(missing_ok=True)
         entry = {"chunk": chunk.name, "at": time.strftime("%FT%TZ", time.gmtime())}
         line = json.dumps(entry | timing._asdict() | {"host": platform.node()}) + "\n"
-        # What it took is good to know; not to know it must not end a study.
+        # The log is optional: failing to write it must not end a study.
         with contextlib.suppress(OSError), (self.folder / "log.jsonl").open("a") as log:
             log.write(line)
 
     def gather(self) -> tuple[dict[str, Columns], Mapping[str, Any]]:
-        """All columns of a finished study, joined by cell, and its manifest, which is written.
+        """All columns of a finished study, joined by cell, and its manifest.
 
-        The manifest says what is there: files, hashes, sizes, versions.
+        Also writes the manifest: files, hashes, sizes and versions.
         """
         listed, absent = {}, []
         parts: dict[str, list[Columns]] = {}
@@ -177,12 +160,10 @@ class Store:
                 "versions": _about(content)["versions"],
             }
         manifest = {"study": self.folder.name, "complete": not absent, "chunks": listed}
-        text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
-        write_whole(self.folder / "manifest.json", text.encode())
+        self._write_json("manifest.json", manifest)
         if absent:
-            raise errors.InvalidInput(
-                "study", f"chunk {absent[0]} is missing or damaged", "run the study again"
-            )
+            problem = f"chunk {absent[0]} is missing or damaged"
+            raise errors.InvalidInput("study", problem, "run the study again")
         joined = {
             label: {name: np.concatenate([part[name] for part in found]) for name in found[0]}
             for label, found in parts.items()
@@ -191,9 +172,9 @@ class Store:
 
 
 def logged_seconds(folder: Path) -> dict[str, float]:
-    """Seconds spent on a study's chunks, by kind, from its log; torn lines do not count."""
+    """Seconds spent on a study's chunks, by kind, from its log; damaged lines do not count."""
     kinds = ("prepare", "compile", "play")
-    last: dict[str, list[float]] = {}  # of each chunk: what was played again counts once
+    last: dict[str, list[float]] = {}  # by chunk: a chunk computed twice counts once
     log = folder / "log.jsonl"
     for line in log.read_bytes().splitlines() if log.exists() else ():
         try:
@@ -207,7 +188,7 @@ def logged_seconds(folder: Path) -> dict[str, float]:
 
 
 def _about(content: bytes) -> dict[str, Any]:
-    """What `encode` noted in a chunk's bytes; nothing where they are no chunk's."""
+    """The label that `encode` put on a chunk's bytes; empty for other bytes."""
     try:
         notes = pq.read_metadata(io.BytesIO(content)).metadata
     except (pa.ArrowException, OSError):

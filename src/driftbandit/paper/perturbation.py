@@ -1,10 +1,10 @@
-"""Models that learners have wrong (P24): T = I + ν Ξ, ‖Ξ‖_F = 1, around Γ, Q or the arms.
+"""Wrong models for learners (P24): Γ, Q or the arms transformed by T = I + ν Ξ, ‖Ξ‖_F = 1.
 
     Γ̃ = T⁻¹ Γ T,   C̃ = T⁻¹ C T,   Q̃ = T⁻¹ Q T
 
-Γ̃ keeps Γ's eigenvalues, so it stays stable. T⁻¹QT is not symmetric, hence no covariance: its
-symmetric part is taken and projected to the semidefinite cone. "process_cov_congruent" gives
-T⁻¹QT⁻ᵀ, which is a covariance, instead.
+Γ̃ keeps Γ's eigenvalues, so it stays stable. T⁻¹QT is not symmetric, so it is not a covariance; its
+symmetric part is projected onto the positive semidefinite matrices. "process_cov_congruent" is
+T⁻¹QT⁻ᵀ, which is a covariance.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from driftbandit.model import LGDS
 __all__ = ["TARGETS", "perturb", "similarity"]
 
 TARGETS = ("transition", "arms", "process_cov", "process_cov_congruent")
-"""What learners may have wrong; the last is T⁻¹QT⁻ᵀ in place of the projected T⁻¹QT."""
+"""What learners may have wrong; the last is T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT."""
 
 System = tuple[LGDS, np.ndarray]
 
 
 def similarity(family: str, seed: int, number: int, n_states: int, strength: float) -> np.ndarray:
-    """T = I + ν Ξ of one system, the same Ξ for every ν and whatever it perturbs."""
+    """T = I + ν Ξ of one system; Ξ is the same for every ν and for everything it perturbs."""
     family = errors.closest(family, "family", families.FAMILIES)
     place = list(families.FAMILIES).index(family)
-    # Beside, not among, the streams that systems are drawn from.
+    # The spawn key keeps this stream apart from those that systems are drawn from.
     key = np.random.SeedSequence([seed, place, number], spawn_key=(24,))
     xi = np.random.Generator(np.random.Philox(key)).standard_normal((n_states, n_states))
     return np.eye(n_states) + strength / np.linalg.norm(xi) * xi
@@ -40,10 +40,10 @@ def perturb(
     target: str,
     similarities: Sequence[np.ndarray],
 ) -> list[System]:
-    """What learners believe when ``target`` is seen through T; the rest is as it is.
+    """What learners assume when ``target`` is transformed by T and the rest is right.
 
     Args:
-        systems: the truth.
+        systems: the true systems.
         target: one of `TARGETS`.
         similarities: one T for each system.
 
@@ -64,11 +64,9 @@ def perturb(
             model = dataclasses.replace(model, process_cov=cov)
         else:
             if arms.shape[0] != arms.shape[1]:
-                raise errors.InvalidInput(
-                    "arms",
-                    f"have shape {arms.shape}, and T⁻¹CT needs as many arms as states",
-                    "perturb the transition or the process_cov instead",
-                )
+                problem = f"have shape {arms.shape}, but T⁻¹CT needs as many arms as states"
+                remedy = "perturb the transition or the process_cov instead"
+                raise errors.InvalidInput("arms", problem, remedy)
             arms = np.linalg.solve(T, arms @ T)
         assumed.append((model, arms))
     return assumed
