@@ -210,7 +210,8 @@ def _engine(name: str, address: str | None, workers: int | None) -> Engine:
             raise errors.InvalidInput("--workers", "was given with --engine ray", "leave it out")
         return studies.on_ray(address)
     if address is not None:
-        raise errors.InvalidInput("--address", "was given without a cluster", "add --engine ray")
+        problem = "was given without --engine ray"
+        raise errors.InvalidInput("--address", problem, "add it, or leave --address out")
     return studies.local(workers)
 
 
