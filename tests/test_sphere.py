@@ -17,7 +17,7 @@ import driftbandit as db
 import naive
 from driftbandit import sphere
 from driftbandit.cli.app import app
-from driftbandit.gaussian import lengths, normal
+from driftbandit.gaussian import lengths, norms
 from driftbandit.kalman import Belief
 from driftbandit.policies import Problem
 from driftbandit.simulation import draws
@@ -127,7 +127,7 @@ def test_expected_length_has_ten_digits(logs, cosine):
     A, C = (np.array([10.0**log]) for log in logs)
     B = np.sqrt(A * C) * cosine
     ours = lengths.expected_length(A, B, C)
-    exact = normal.expected_length(
+    exact = norms.expected_length(
         np.stack([A * cosine**2, A * (1 - cosine**2)], axis=-1), np.stack([C, 0 * C], axis=-1)
     )
     assert ours[0] == pytest.approx(exact[0], rel=1e-10)

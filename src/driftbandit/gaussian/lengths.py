@@ -8,7 +8,7 @@ Only three numbers matter: A = ‖m‖², B = ⟨m, v⟩, C = ‖v‖². With Y 
 With c = E Y = A + C the integrand decays like s^(3/2) to the left in log s and, where m and v are
 in line and the length has a kink, like 1/s to the right. It is analytic for |Im log s| < π/2, so
 that the trapezoidal rule needs about a hundred points for ten digits, whatever the three numbers.
-`driftbandit.gaussian.normal.expected_length` has all digits and six times as many points.
+`driftbandit.gaussian.norms.expected_length` has all digits and six times as many points.
 """
 
 from __future__ import annotations

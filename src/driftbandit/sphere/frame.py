@@ -54,7 +54,7 @@ class Frame(NamedTuple):
 def framed(belief: Belief, model: LGDS) -> Frame:
     """The belief in its own frame."""
     xp = namespace(belief.cov)
-    variances, vectors = xp.linalg.eigh(kalman._rounded_up(belief.cov))
+    variances, vectors = xp.linalg.eigh(kalman.rounded_up(belief.cov))
     variances = xp.maximum(variances, 0.0)
     floor = FLOOR * rounding(variances.dtype) * variances[-1]
     seen = variances + model.reward_std**2 + floor
