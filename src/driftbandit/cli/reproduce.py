@@ -210,7 +210,7 @@ def _engine(name: str, address: str | None, workers: int | None) -> Engine:
             raise errors.InvalidInput("--workers", "was given with --engine ray", "leave it out")
         return studies.on_ray(address)
     if address is not None:
-        raise errors.InvalidInput("--address", "was given without a cluster", "add --engine ray")
+        raise errors.InvalidInput("--address", "was given without --engine ray", "add that too")
     return studies.local(workers)
 
 

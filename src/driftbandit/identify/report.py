@@ -106,9 +106,8 @@ def _facts(found: Fit, data: Mapping[str, Any]) -> Facts:
             "rewards": f"{data['rewards']:,}, from {data['rows']:,} plays",
             "sequences": f"{data['sequences']:,}, independent runs of the system",
             "arms": f"{data['arms']:,}: {parsing.some(found.names)}",
-            "states": f"{data['states']}, which drift{offsets}",
-            "spectral radius ρ": f"{data['spectral_radius']:.4g}; from 1 on, the state never "
-            "settles",
+            "states": f"{data['states']} that drift{offsets}",
+            "spectral radius ρ": f"{data['spectral_radius']:.4g}; at 1 or more it never settles",
             "memory": "unlimited"
             if memory is None
             else f"{memory:.3g} rounds, −1/log ρ, after which 37 % of a shock remains",

@@ -102,7 +102,7 @@ def explanation(result: Replay) -> list[str]:
         f"rounds. {start}. One round ahead in the test part, {share}.",
         f"−: mean reward minus that of {result.baseline}, with its interval. ▲ better, ▼ worse, "
         "≈ no difference seen, ? too few rounds to tell. Intervals: block bootstrap over rounds.",
-        f"Reference strategies: {', '.join(meanings)}.",
+        f"Reference strategies: {'; '.join(meanings)}.",
     ]
     if result.logged:
         said.append("matched: rounds in which the choice was the logged arm; only these count.")
