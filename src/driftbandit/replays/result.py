@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
     label: str
     kind: str
-    """ "policy", or "yardstick" for a reference strategy: the word of ``--json`` since 0.1."""
+    """ "policy" or "reference" (a reference strategy)."""
     arm: Name | None
     """The arm that a reference strategy always plays; None for all others."""
     mean: float
@@ -161,7 +161,7 @@ class Replay:
             found.append(
                 Row(
                     label,
-                    "policy" if reference is None else "yardstick",
+                    "policy" if reference is None else "reference",
                     None if reference is None else reference.arm,
                     _mean(*pair),
                     low,
