@@ -716,7 +716,7 @@ BAD = [
     (["all", "--rounds", "-1"], "--rounds: is -1"),
     (["all", "--seed", "-1"], "seed: is -1"),
     (["table2", "--workers", "0"], "workers: is 0"),
-    (["table2", "--address", "auto"], "--address: was given without a cluster; add --engine ray"),
+    (["table2", "--address", "auto"], "--address: was given without --engine ray"),
 ]
 
 

@@ -395,10 +395,7 @@ def sizes(n_states: int, n_arms: int, spectral_radius: float) -> tuple[int, int]
 def players(names: Iterable[str] | None, n_arms: int) -> dict[str, Policy]:
     """The policies to play, by label, without random choice, which always plays.
 
-    Args:
-        names: as `policies.make` reads them; by default `PLAYED`, without those that cannot play
-            so many arms.
-        n_arms: k.
+    By default `PLAYED`, without those that cannot play so many arms.
     """
     if isinstance(names, str):
         names = [names]

@@ -28,7 +28,7 @@ from driftbandit.report.numbers import NONE, percent, plus_minus, short
 from driftbandit.result import policy_styles
 from driftbandit.system import Name, label
 
-__all__ = ["margin", "recommend", "report"]
+__all__ = ["recommend", "report"]
 
 MATTERS = 0.05
 """A difference of at most this share of the regret does not matter."""
@@ -137,7 +137,7 @@ def _agreement(metric: Metric, simulation: Simulation) -> tuple[str | None, str]
     if metric.winner is None:
         return None, "The metric φ is the same for IDEA and Kalman-UCB: it predicts nothing here."
     other = TITLES["kalman_ucb" if metric.winner == "idea" else "idea"]
-    favors = f"φ favors {TITLES[metric.winner]} over {other} by {percent(margin(metric.printed))}"
+    favors = f"φ favors {TITLES[metric.winner]} over {other} by {_margin(metric.printed)}"
     if metric.squared_winner != metric.winner:
         favors += " (as printed; its squared form does not)"
     if simulation.rivals is None:
@@ -153,15 +153,10 @@ def _agreement(metric: Metric, simulation: Simulation) -> tuple[str | None, str]
     )
 
 
-def margin(intervals: Mapping[str, tuple[float, float]]) -> float:
-    """By what share the lower of IDEA's and Kalman-UCB's upper ends is below the other.
-
-    Example:
-        >>> margin({"idea": (0.1, 0.9), "kode": (0.1, 0.2), "kalman_ucb": (0.1, 1.0)})
-        0.1
-    """
+def _margin(intervals: Mapping[str, tuple[float, float]]) -> str:
+    """By how much the lower of IDEA's and Kalman-UCB's upper ends is below the other."""
     low, high = sorted((intervals["idea"][1], intervals["kalman_ucb"][1]))
-    return round(1 - low / high, 12) if high > 0 else 0.0
+    return percent(round(1 - low / high, 12) if high > 0 else 0.0)
 
 
 def _warnings(
@@ -380,9 +375,8 @@ def _metric_blocks(advice: Advice) -> Iterator[Block]:
         lambda: _metric_figure(forms),
     )
     said = [
-        f"{form}, neither" if winner is None else f"{form}, {TITLES[winner]} by {by}"
+        f"{form}, " + ("neither" if winner is None else f"{TITLES[winner]} by {_margin(ends)}")
         for form, (ends, winner) in forms.items()
-        for by in [percent(margin(ends))]
     ]
     yield Text(
         f"Of IDEA and Kalman-UCB, the one with the smaller upper end is predicted to win: "

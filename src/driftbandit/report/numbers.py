@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["NONE", "count", "estimate", "interval", "multiple", "percent", "plus_minus", "short"]
+__all__ = ["NONE", "count", "estimate", "multiple", "percent", "plus_minus", "short"]
 
 NONE = "–"
 """Shown where there is no number."""
@@ -93,8 +93,3 @@ def estimate(value: float, low: float, high: float, *, signed: bool = False) -> 
         form = f",.{min(max(1 - math.floor(math.log10(width)), least), 6)}f"
     ends = NONE if math.isnan(low) else f"{low:{form}} to {high:{form}}"
     return (NONE if math.isnan(value) else f"{value:{'+' * signed}{form}}"), ends
-
-
-def interval(low: float, high: float) -> str:
-    """An interval alone, as in `estimate`."""
-    return estimate(low, low, high)[1]
