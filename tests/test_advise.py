@@ -13,20 +13,23 @@ from typer.testing import CliRunner
 import driftbandit as db
 from browser import assert_readable, open_page, set_width
 from driftbandit import LGDS, cli, steady_state, theory
-from driftbandit.advice import facts, page, played, words
-from driftbandit.advice.parts import (
+from driftbandit.advice import STAGES, facts
+from driftbandit.advice.facts import (
     PLAYED,
     Arm,
     Difference,
-    Floor,
+    LowerBound,
     Metric,
-    Played,
+    PolicyRegret,
     Simulation,
-    System,
+    SystemFacts,
 )
+from driftbandit.advice.report import recommend, report
 from driftbandit.cli.app import app
 from driftbandit.io import model_file
 from driftbandit.policies import idea, kalman_ucb, kode
+from driftbandit.report import numbers
+from driftbandit.report.html import page
 from driftbandit.result import Result, Timing
 from driftbandit.simulation import Options
 
@@ -76,7 +79,7 @@ def test_P3_the_system_is_the_models(advice, system):
     model, arms = system
     radius = model.spectral_radius
     reached = model.is_controllable()
-    assert advice.system == System(3, len(arms), model.reward_std, radius, True, reached, True)
+    assert advice.system == SystemFacts(3, len(arms), model.reward_std, radius, True, reached, True)
 
 
 def test_P14_arms_are_the_librarys(advice, system):
@@ -99,18 +102,20 @@ def test_shares_of_the_best_are_those_of_symmetric_arms():
     assert [arm.best_share for arm in found.arms] == pytest.approx([1 / 3] * 3, abs=0.02)
 
 
-def test_P11_the_floor_is_the_librarys(advice, unsettled, system):
-    settled = facts.floor(*system, rounds=500)  # long enough to forget the start
+def test_P11_the_lower_bound_is_the_librarys(advice, unsettled, system):
+    settled = facts.lower_bound(*system, rounds=500)  # long enough to forget the start
     assert (settled.value, settled.error) == theory.finite_lower_bound(*system)
     assert settled.rounds is None
     rounds = advice.simulation.rounds  # not long enough
-    assert advice.floor.rounds == rounds
+    assert advice.lower_bound.rounds == rounds
     exact = theory.finite_lower_bound(*system, rounds=rounds)
-    assert advice.floor.value == pytest.approx(exact.value, abs=advice.floor.error + exact.error)
+    assert advice.lower_bound.value == pytest.approx(
+        exact.value, abs=advice.lower_bound.error + exact.error
+    )
     exact = theory.finite_lower_bound(WALK, WALK_ARMS, rounds=100)
-    assert unsettled.floor.rounds == 100
-    assert unsettled.floor.value == pytest.approx(
-        exact.value, abs=unsettled.floor.error + exact.error
+    assert unsettled.lower_bound.rounds == 100
+    assert unsettled.lower_bound.value == pytest.approx(
+        exact.value, abs=unsettled.lower_bound.error + exact.error
     )
 
 
@@ -160,23 +165,23 @@ def test_the_policies_of_your_choice(system):
 
 
 def test_who_plays_by_default_knows_the_model():
-    assert list(played.players(None, 3)) == list(PLAYED)
+    assert list(facts.players(None, 3)) == list(PLAYED)
     for name in (*PLAYED, "oful", "rollout"):
-        assert list(played.players([name], 3)) == [name]
+        assert list(facts.players([name], 3)) == [name]
 
 
 @pytest.mark.parametrize(
     ("names", "words"),
     [
         (["kalman_oracle"], "kalman_oracle sees the rewards of all arms"),
-        (["idea", "IDEA"], "'idea' stands twice"),
+        (["idea", "IDEA"], "'idea' is named twice"),
         (["random"], "names no policy"),
         (["idae"], "did you mean 'idea'"),
     ],
 )
 def test_policies_that_cannot_be_advised(names, words):
     with pytest.raises(db.InvalidInput, match=words):
-        played.players(names, 3)
+        facts.players(names, 3)
 
 
 def test_equal_input_gives_equal_advice(advice, system):
@@ -189,7 +194,7 @@ def test_equal_input_gives_equal_advice(advice, system):
     [(1, 1, 0.9), (10, 10, 0.9), (30, 40, 0.99), (500, 3, 0.5), (2, 9000, 1.0), (3, 3, 1e30)],
 )
 def test_sizes_stay_within_limits(states, arms, radius):
-    runs, rounds = played.sizes(states, arms, radius)
+    runs, rounds = facts.sizes(states, arms, radius)
     assert 32 <= runs <= 1024
     assert (200 <= rounds <= 500) if radius <= 1 else rounds == 10
 
@@ -197,7 +202,7 @@ def test_sizes_stay_within_limits(states, arms, radius):
 def test_progress_tells_every_stage(system):
     told = []
     db.advise(*system, **SIZE, progress=lambda stage, share: told.append((stage, share)))
-    for stage in ("arms", "floor", "metric", "simulation"):
+    for stage in STAGES:
         shares = [share for name, share in told if name == stage]
         assert shares[0] == 0
         assert shares[-1] == 1
@@ -218,7 +223,7 @@ def test_a_state_that_never_settles(unsettled):
     assert unsettled.recommendation.agreement is None
     settled, arm = unsettled.recommendation.warnings[:2]
     assert "never settles" in settled
-    assert "arm 1: while nothing else is played, the error grows" in arm
+    assert "arm 1 do not show every mode that lasts: the error grows while no other arm" in arm
     strict(json.dumps(unsettled.to_document(), allow_nan=False))
 
 
@@ -235,26 +240,27 @@ def test_offsets_get_a_full_page():
     assert found.arms[2].gramian_condition > 1
     assert found.arms[0].removed_share > 0.2
     exact = theory.finite_lower_bound(OFFSETS, OFFSET_ARMS, rounds=100)
-    assert found.floor.value == pytest.approx(exact.value, abs=found.floor.error + exact.error)
-    assert found.simulation.best.regret > found.floor.value
+    assert found.lower_bound.value == pytest.approx(
+        exact.value, abs=found.lower_bound.error + exact.error
+    )
+    assert found.simulation.best.regret > found.lower_bound.value
     assert found.metric.reason == ""
     (warning,) = found.recommendation.warnings
-    assert "Never the best in the draws: arm 2." in warning
-    system, arms, *_ = page.sections(found, 20)
-    assert "3 states (1 known constant), 3 arms" in system.blocks[0].text
-    assert "stable, ρ(Γ) = 0.9 without it" in system.blocks[0].text
-    table = arms.blocks[0]
-    assert table.columns[2:4] == ["mean", "s.d."]
+    assert "Never the best arm in the draws: arm 2." in warning
+    system, _, table, *_ = report(found, "offsets", terminal=True).blocks
+    assert "3 states (1 known constant), 3 arms" in system.text
+    assert "stable, ρ(Γ) = 0.9 without it" in system.text
+    assert table.columns[2:4] == ["mean", "reward s.d."]
     assert [row[2].text for row in table.rows] == ["1.00", "1.50", "-9.00"]
     assert [row[-1].text for row in table.rows[:2]] == ["rank 1 of 2"] * 2
     settled = dataclasses.replace(OFFSETS, initial_cov=None)
-    known = facts.floor(settled, OFFSET_ARMS, rounds=500)
+    known = facts.lower_bound(settled, OFFSET_ARMS, rounds=500)
     assert (known.value, known.error) == theory.finite_lower_bound(settled, OFFSET_ARMS)
 
 
-def test_a_start_from_a_mean_has_a_floor():
+def test_a_start_from_a_mean_has_a_lower_bound():
     walk = dataclasses.replace(WALK, initial_mean=[1.0, 2.0, 3.0])
-    found = facts.floor(walk, np.array(WALK_ARMS), 50)
+    found = facts.lower_bound(walk, np.array(WALK_ARMS), 50)
     assert (found.rounds, found.reason) == (50, "")
     assert found.value > 0
 
@@ -263,9 +269,9 @@ def test_a_single_arm_leaves_nothing_to_decide():
     found = db.advise(LGDS([[0.5]], [[1.0]], 1.0), [[2.0]])
     assert found.simulation is None
     assert found.metric.reason == "there is a single arm"
-    assert found.floor.value == 0
+    assert found.lower_bound.value == 0
     assert found.recommendation.choice is None
-    assert found.recommendation.headline.startswith("Nothing to decide: there is one arm alone")
+    assert found.recommendation.headline.startswith("Nothing to decide: there is only one arm")
 
 
 def test_arms_that_are_all_alike_leave_nothing_to_decide():
@@ -282,10 +288,10 @@ def test_no_noise_repeats_and_arms_that_are_never_best():
     said = " ".join(found.recommendation.warnings)
     assert "σ = 0" in said
     assert "does not reach every direction" in said
-    assert "Repeated: arm 1, of arm 0." in said
+    assert "Duplicates: arm 1, of arm 0." in said
     assert [arm.best_share for arm in found.arms] == pytest.approx([0.5] * 3, abs=0.02)
     among = db.advise(model, [arms[0], [-1.0, 0, 0], arms[2]], **SIZE)
-    assert "Never the best in the draws: arm 2." in among.recommendation.warnings[-1]
+    assert "Never the best arm in the draws: arm 2." in among.recommendation.warnings[-1]
 
 
 def test_a_state_without_variance_costs_nothing():
@@ -298,7 +304,7 @@ def test_a_state_without_variance_costs_nothing():
 def test_a_state_that_forgets_leaves_nothing_to_learn():
     found = db.advise(LGDS(0 * EYE, EYE, 1.0), EYE, **SIZE)
     assert found.recommendation.headline.startswith("It hardly matters")
-    assert "is there, as far as 128 runs can tell" in " ".join(found.recommendation.reasons)
+    assert "attains it, as far as 128 runs show" in " ".join(found.recommendation.reasons)
 
 
 def test_metric_and_simulation_can_disagree():
@@ -319,8 +325,8 @@ def test_the_metric_is_left_out_where_it_takes_too_long():
     assert "too long for 30 arms in 30 states; db.theory.metric_interval" in found.reason
 
 
-def test_the_floor_of_a_long_stretch_is_left_out():
-    found = facts.floor(WALK, np.array(WALK_ARMS), 10**6)
+def test_the_lower_bound_of_a_long_stretch_is_left_out():
+    found = facts.lower_bound(WALK, np.array(WALK_ARMS), 10**6)
     assert found.value is None
     assert "too long for 1000000 rounds; db.theory.finite_lower_bound" in found.reason
 
@@ -352,7 +358,9 @@ def simulation(gaps, regret=1.0, rivals="worse", low=0.99):
     names = ["idea", "kode", "kalman_ucb", "random"]
     gaps = [Difference(name, "idea", *gap) for name, gap in zip(names[1:], gaps, strict=True)]
     means = [regret, *(regret + gap.mean for gap in gaps)]
-    rows = [Played(name, mean, low * mean, mean) for name, mean in zip(names, means, strict=True)]
+    rows = [
+        PolicyRegret(name, mean, low * mean, mean) for name, mean in zip(names, means, strict=True)
+    ]
     between = Difference("kalman_ucb", "idea", 0.1, 0.05, 0.15, rivals)
     return Simulation(64, 200, 0, tuple(rows), tuple(gaps), between)
 
@@ -363,16 +371,16 @@ LEVEL = (0.01, -0.01, 0.03, "no difference seen")
 WIDE = (0.1, -0.1, 0.3, "no difference seen")
 SAME = (0.0, 0.0, 0.0, "no difference seen")
 FEW = (0.1, math.nan, math.nan, "too few to tell")
-NORMAL = System(2, 3, 1.0, 0.9, True, True, True)
+NORMAL = SystemFacts(2, 3, 1.0, 0.9, True, True, True)
 ARM = Arm(0, True, 1.0, 0.5, 3.0, 2, 1.0, 0.3, None)
 ARMS = [ARM, dataclasses.replace(ARM, name=1)]
-FLOOR = Floor(0.5, 0.001, None, "")
+BOUND = LowerBound(0.5, 0.001, None, "")
 ENDS = {"idea": (0.1, 0.9), "kode": (0.1, 0.5), "kalman_ucb": (0.1, 1.0)}
 FAVORS_IDEA = Metric(ENDS, ENDS, "idea", "idea", "")
 
 
-def said(system=NORMAL, arms=ARMS, floor=FLOOR, metric=FAVORS_IDEA, simulated=None):
-    return words.recommend(system, arms, floor, metric, simulated)
+def said(system=NORMAL, arms=ARMS, bound=BOUND, metric=FAVORS_IDEA, simulated=None):
+    return recommend(system, arms, bound, metric, simulated)
 
 
 @pytest.mark.parametrize(
@@ -408,11 +416,11 @@ def said(system=NORMAL, arms=ARMS, floor=FLOOR, metric=FAVORS_IDEA, simulated=No
         (
             simulation([FEW, FEW, FEW]),
             "Too few runs to tell. IDEA came out lowest.",
-            "64 decide nothing: give more runs.",
+            "Give more than 64 runs.",
         ),
         (
             simulation([SAME, SAME, SAME], regret=0.0),
-            "Any policy will do, IDEA among them: none lost anything.",
+            "Any policy will do, IDEA among them: none has any regret.",
             "",
         ),
         (simulation([WORSE, WORSE, MUCH], regret=0.0), "Play IDEA.", "KODE loses 0.100 more"),
@@ -431,24 +439,27 @@ def test_the_simulation_decides(simulated, headline, reason):
 
 
 @pytest.mark.parametrize(
-    ("floor", "sentence"),
+    ("bound", "sentence"),
     [
         (
-            FLOOR,
+            BOUND,
             "IDEA loses 2.00 times the lower bound on regret, which is 0.500 per round once the",
         ),
         (
-            Floor(0.995, 0.001, 500, ""),
-            "The lower bound on regret is 0.995 per round over the first 500 rounds; IDEA is there",
+            LowerBound(0.995, 0.001, 500, ""),
+            "The lower bound on regret is 0.995 per round over the first 500 rounds; IDEA attains",
         ),
-        (Floor(1e-9, 1e-8, None, ""), "The lower bound on regret is close to zero."),
-        (Floor(0.1, 0.2, None, ""), "The lower bound on regret is not known to any digit."),
-        (Floor(1.1, 0.01, None, ""), "that IDEA lost less in these runs is luck."),
-        (Floor(None, None, None, "lost"), "The lower bound on regret is not known: lost."),
+        (LowerBound(1e-9, 1e-8, None, ""), "The lower bound on regret is close to zero."),
+        (
+            LowerBound(0.1, 0.2, None, ""),
+            "is smaller than the error of its computation.",
+        ),
+        (LowerBound(1.1, 0.01, None, ""), "IDEA lost less in these runs by chance."),
+        (LowerBound(None, None, None, "lost"), "The lower bound on regret is not known: lost."),
     ],
 )
-def test_the_floor_is_put_beside_the_best(floor, sentence):
-    found = said(floor=floor, simulated=simulation([WORSE, WORSE, MUCH]))
+def test_the_lower_bound_is_put_beside_the_best(bound, sentence):
+    found = said(bound=bound, simulated=simulation([WORSE, WORSE, MUCH]))
     assert sentence in " ".join(found.reasons)
     assert "Random choice loses 3.00." in " ".join(found.reasons)
 
@@ -457,7 +468,7 @@ def test_the_floor_is_put_beside_the_best(floor, sentence):
     ("metric", "rivals", "agreement", "sentence"),
     [
         (FAVORS_IDEA, "worse", "agree", "φ favors IDEA over Kalman-UCB by 10 %, and the simulati"),
-        (FAVORS_IDEA, "better", "disagree", "but played out Kalman-UCB loses less. Trust the sim"),
+        (FAVORS_IDEA, "better", "disagree", "but in the simulation Kalman-UCB loses less. Trust"),
         (FAVORS_IDEA, "no difference seen", "cannot tell", "cannot tell these two apart"),
         (FAVORS_IDEA, "too few to tell", "cannot tell", "cannot tell these two apart"),
         (Metric(ENDS, ENDS, "kalman_ucb", "kalman_ucb", ""), "better", "agree", "agrees"),
@@ -472,27 +483,27 @@ def test_metric_and_simulation_are_compared(metric, rivals, agreement, sentence)
     assert sentence in found.reasons[-1]
 
 
-def test_too_few_runs_claim_nothing_about_the_floor():
+def test_too_few_runs_claim_nothing_about_the_lower_bound():
     few = simulation([FEW, FEW, FEW], low=math.nan)
     sentence = "The lower bound on regret is 0.500 per round once the state has settled. Random"
     assert sentence in " ".join(said(simulated=few).reasons)
 
 
 def test_nothing_to_decide():
-    assert said(arms=[ARM]).headline.startswith("Nothing to decide: there is one arm")
+    assert said(arms=[ARM]).headline.startswith("Nothing to decide: there is only one arm")
     assert "all arms are the same" in said().headline
 
 
 @pytest.mark.parametrize(
     ("system", "arm", "warning"),
     [
-        ({"stable": False, "spectral_radius": 1.25}, {}, "ρ(Γ) = 1.25 is not below 1. The numbers"),
-        ({}, {"detectable": False}, "shows in the rewards of arm 0"),
-        ({}, {"error_trace": None}, "The steady error of arm 0 was not found."),
+        ({"stable": False, "spectral_radius": 1.25}, {}, "ρ(Γ) = 1.25 is not below 1. All numbers"),
+        ({}, {"detectable": False}, "Rewards of arm 0 do not show every mode"),
+        ({}, {"error_trace": None}, "The steady-state error of arm 0 was not found."),
         ({"noise_reaches_all": False}, {}, "does not reach every direction"),
         ({"reward_std": 0.0}, {}, "σ = 0"),
-        ({}, {"same_as": 1}, "Repeated: arm 0, of arm 1."),
-        ({}, {"best_share": 0.0}, "Never the best in the draws: arm 0."),
+        ({}, {"same_as": 1}, "Duplicates: arm 0, of arm 1."),
+        ({}, {"best_share": 0.0}, "Never the best arm in the draws: arm 0."),
     ],
 )
 def test_every_warning(system, arm, warning):
@@ -513,7 +524,7 @@ def test_many_arms_are_counted_not_listed():
     [(0.0, "0"), (math.inf, "inf"), (0.00009996, "0.000100"), (9.996, "10.0"), (1e7, "1.00e+07")],
 )
 def test_numbers_are_shown_to_three_digits(value, shown):
-    assert words.number(value) == shown
+    assert numbers.short(value) == shown
 
 
 # The page.
@@ -537,9 +548,9 @@ def test_the_terminal_page_is_whole_and_fits_80_columns(model, advice):
     assert output.startswith("Advice for pl[red]ant <b>`x`.json")
     assert max(map(len, output.splitlines())) <= 80
     assert "…" not in output
-    for section in page.sections(advice, 20)[1:]:
-        assert section.title in output
-    shown = " ".join(output.replace("│", " ").split())
+    for heading, _ in report(advice, "name", terminal=True).sections[1:]:
+        assert heading.text in output
+    shown = " ".join(output.split())
     for sentence in (advice.recommendation.headline, *advice.recommendation.reasons):
         assert " ".join(sentence.split()) in shown
 
@@ -554,12 +565,12 @@ def test_json_is_strict_and_holds_the_advice(model, advice):
 def test_one_run_has_no_intervals_and_says_so(advice):
     regret = {name: np.array([1.0]) for name in ("idea", "kode", "kalman_ucb", "random")}
     timing = Timing(0.0, 0.0, 0.0, "cpu")
-    once = played.summarized(Result(regret, {}, np.array([5]), 5, 0, timing))
+    once = facts.summarized(Result(regret, {}, np.array([5]), 5, 0, timing))
     found = said(simulated=once)
     assert found.headline.startswith("Too few runs to tell.")
     changed = dataclasses.replace(advice, simulation=once, recommendation=found)
     assert changed.to_document()["simulation"]["policies"][0]["low"] is None
-    assert "nan" not in re.sub(r"base64,[\w+/=]*", "", page.html(changed, "once", 0))
+    assert "nan" not in re.sub(r"base64,[\w+/=]*", "", page(report(changed, "once")))
 
 
 def test_a_random_system_is_the_familys(advice):
@@ -588,8 +599,8 @@ def test_html_reads_well_in_a_browser(model, advice, tmp_path):
 
 def test_html_without_metric_or_simulation(unsettled):
     alone = db.advise(LGDS([[0.5]], [[1.0]], 1.0), [[2.0]])
-    assert "Nothing to decide" in page.html(alone, "one", 0)
-    assert page.html(unsettled, "walk", 0).count("<img") == 1
+    assert "Nothing to decide" in page(report(alone, "one"))
+    assert page(report(unsettled, "walk")).count("<img") == 1
 
 
 def test_the_command_takes_policies(model):
@@ -601,7 +612,7 @@ def test_the_command_takes_policies(model):
 def test_many_arms_are_cut_to_the_most_telling(advice):
     arms = [dataclasses.replace(ARM, name=n, best_share=n / 100) for n in range(100)]
     many = dataclasses.replace(advice, arms=tuple(arms))
-    table, left, _ = page.sections(many, 20)[1].blocks
+    _, _, table, left, *_ = report(many, "many", terminal=True).blocks
     assert [row[0].text for row in table.rows] == [str(n) for n in range(99, 79, -1)]
     assert left.text.startswith("80 more arms are left out")
 
@@ -614,8 +625,11 @@ def test_help_teaches():
 
 BAD = {
     "nothing": ([], "MODEL: is missing; give a model file, or --family"),
-    "both": (["plant.json", "--family", "cauchy"], "--family: was given beside plant.json"),
-    "file and size": (["plant.json", "--states", "3"], "--states: was given beside plant.json"),
+    "both": (["plant.json", "--family", "cauchy"], "--family: was given together with plant.json"),
+    "file and size": (
+        ["plant.json", "--states", "3"],
+        "--states: was given together with",
+    ),
     "family": (["--family", "gausian"], "did you mean 'gaussian'?"),
     "size": (["--family", "cauchy", "--states", "0"], "states: is 0"),
     "too large": (["--family", "cauchy", "--states", "99999"], "99999 states and 10 arms make"),
@@ -626,7 +640,7 @@ BAD = {
     "unstable": (["grows.toml"], "transition: has spectral radius 2, so there is no stationary"),
     "runs": (["good.toml", "--runs", "0"], "runs: is 0"),
     "suffix": (["good.toml", "--html", "page.pdf"], "--html: is page.pdf; end it in .html"),
-    "no folder": (["good.toml", "--html", "no/page.html"], "--html: no is no folder"),
+    "no folder": (["good.toml", "--html", "no/page.html"], "--html: no is not a folder"),
     "a folder": (["good.toml", "--html", "folder.html"], "--html: cannot write folder.html"),
     "bad, with page": (["bad.json", "--html", "page.html"], "bad.json is not JSON"),
 }

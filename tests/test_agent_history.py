@@ -13,7 +13,7 @@ from driftbandit import LGDS, Agent, InvalidInput, Refit, System, families, kalm
 from driftbandit.agent import refitting
 from driftbandit.agent.arm_names import ArmNames
 from driftbandit.agent.changes import with_level
-from driftbandit.io.log import Log, Sequence
+from driftbandit.io.logs import Log, Sequence
 
 MODEL, ARMS = families.sample("gaussian", n_states=3, n_arms=4, seed=3)[0]
 NAMES = ("left", "right", "both", "none")

@@ -17,13 +17,14 @@ from driftbandit import LGDS, Agent, Decision, InvalidInput, NotDetectable
 from driftbandit.agent import Refit
 from driftbandit.io import model_file
 from driftbandit.kalman import log_likelihood
+from driftbandit.paper import perturbation, readings
+from driftbandit.paper.readings import Cell as StudyCell
 from driftbandit.policies import available, make, optimistic
 from driftbandit.result import Timing
 from driftbandit.simulation import Options, engine, jobs
 from driftbandit.statistics import median_interval, paired
 from driftbandit.steady_state import detectable, oracle_cov, prediction_cov
-from driftbandit.study import Cell as StudyCell
-from driftbandit.study import Specification, perturbation, readings
+from driftbandit.studies import Specification
 
 NAN, INF = float("nan"), float("inf")
 EYE = np.eye(2)

@@ -9,12 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 import driftbandit as db
-from driftbandit.cli import tables
 from driftbandit.cli.app import app
 from driftbandit.cli.simulate import _chosen
 from driftbandit.io import model_file
+from driftbandit.report.numbers import estimate
 from driftbandit.simulation import Options
-from driftbandit.statistics import Paired
 
 SMALL = ["--systems", "2", "--runs", "2", "--rounds", "40", "--states", "3", "--arms", "4"]
 FEW = ["--policies", "idea, kalman_ucb(width=2), kalman_oracle"]
@@ -100,12 +99,11 @@ def test_compare_one_run_of_one_system(tmp_path):
         ((1.0, 0.5, np.inf), ("+1", "0.5 to inf")),
         ((np.inf, np.inf, np.inf), ("+inf", "inf to inf")),
         ((0.0, 0.0, 0.0), ("+0", "0 to 0")),
-        ((2.0, np.nan, np.nan), ("+2", "-")),
+        ((2.0, np.nan, np.nan), ("+2", "–")),
     ],
 )
 def test_differences_are_shown_as_precisely_as_they_are_known(numbers, shown):
-    row = Paired(*numbers, *[0.5] * 6, runs=20, independent=20, confidence=0.95)
-    assert tables._difference(row) == shown
+    assert estimate(*numbers, signed=True) == shown
 
 
 def test_comparison_in_json_equals_the_library():
@@ -156,7 +154,7 @@ def test_plot_of_all_families(tmp_path):
         ),
         (["--compare", "best", "--policies", "idea"], "nothing to compare idea with"),
         (["--plot", "figure.doc"], "--plot: is figure.doc"),
-        (["--plot", "no/such/folder.png"], "is no folder"),
+        (["--plot", "no/such/folder.png"], "is not a folder"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(arguments, words, tmp_path):

@@ -109,7 +109,7 @@ def test_what_is_wrong_with_columns_is_said():
     log = as_log(data, columns=CALLED)
     message = "columns: was given beside a Log, which is read already; leave it out"
     refused(lambda: as_log(log, columns=CALLED), message)
-    message = "columns: was given, and the data is not a log; leave it out"
+    message = "columns: was given, but the data is not a log; leave it out"
     refused(lambda: as_table(np.ones((3, 2)), columns=CALLED), message)
 
 
@@ -264,7 +264,7 @@ def test_what_is_wrong_with_a_step_is_said():
     refused(lambda: as_log(columns, step="hour"), message)
     message = "step: was given beside a Log, which is read already; leave it out"
     refused(lambda: as_log(as_log(columns), step="hour"), message)
-    message = "step (--round-step): was given, and the data is not a log; leave it out"
+    message = "step (--round-step): was given, but the data is not a log; leave it out"
     refused(lambda: as_table(np.ones((3, 2)), step="hour"), message)
     for step in ("", "0 hours", "-1 day", "fortnight", "1.5 hours", 3600, "9999 weeks", "hours 2"):
         with pytest.raises(

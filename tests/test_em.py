@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+from driftbandit import kalman
 from driftbandit.identify import em
+from driftbandit.identify.data import Data, Parameters
+from driftbandit.identify.smoothing import predicted
 from driftbandit.model import factor
 from systems import assert_close, random_system
 
@@ -33,13 +36,13 @@ def played(model, arms, sequences, rounds, plays=1, missing=0.2, seed=0):
         z = z @ model.transition.T + shocks
     rewards += model.reward_std * rng.standard_normal(rewards.shape)
     seen = (rng.random(rewards.shape) >= missing).astype(float)
-    return em.Data(chosen, rewards * seen, seen, np.full(sequences, rounds))
+    return Data(chosen, rewards * seen, seen, np.full(sequences, rounds))
 
 
 def start(arms, offsets=None, size=0.5):
     d = arms.shape[1]
     offsets = np.zeros(len(arms)) if offsets is None else offsets
-    return em.Parameters(
+    return Parameters(
         size * np.eye(d), np.eye(d), np.asarray(1.0), np.zeros(d), np.eye(d), arms, offsets
     )
 
@@ -78,6 +81,35 @@ def test_five_iterations_equal_pykalmans(d):
     assert_close(ours.initial_cov, theirs.initial_state_covariance, 1e-8)
 
 
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_filter_and_smoother_are_kalmans(d):
+    """`smoothing` compiles what `kalman` says for one sequence with one reward in every round."""
+    model, arms = random_system(1, d, k=5)
+    data = played(model, arms, 1, 60, missing=0.0)
+    parameters = start(arms)._replace(
+        transition=model.transition,
+        process_cov=model.process_cov,
+        reward_var=np.asarray(model.reward_std**2),
+        initial_cov=model.start_cov(),
+    )
+    chosen, rewards = arms[data.arms[0, :, 0]], data.rewards[0, :, 0]
+    expected = kalman.predictions(model, chosen, rewards)
+    means, variances, covs = predicted(parameters, data)
+    assert_close(rewards - means[0, :, 0], expected.surprises, 1e-10)
+    assert_close(variances[0, :, 0], expected.variances, 1e-10)
+    last = kalman.step(
+        kalman.Belief(expected.means[-1], expected.covs[-1]), model, chosen[-1], rewards[-1]
+    )
+    assert_close(covs[0], last.cov, 1e-10)
+    sums = em.e_step(parameters, data)
+    assert sums.log_likelihood == pytest.approx(kalman.log_likelihood(model, chosen, rewards))
+    smooth = kalman.smooth(model, chosen, rewards)
+    assert_close(sums.start_means[0], smooth.mean[0], 1e-10)
+    assert_close(sums.start_covs, smooth.cov[0], 1e-10)
+    moments = smooth.cov + smooth.mean[:, :, None] * smooth.mean[:, None, :]
+    assert_close(sums.before, moments[:-1].sum(axis=0), 1e-10)
+
+
 def test_sums_are_those_of_the_joint_law():
     """Sequences of several lengths, up to two plays a round, none in some, offsets."""
     rng = np.random.default_rng(2)
@@ -88,7 +120,7 @@ def test_sums_are_those_of_the_joint_law():
     outside = np.arange(6)[None, :, None] >= lengths[:, None, None]
     seen = np.where(outside, 0.0, data.seen)
     data = data._replace(seen=seen, rewards=data.rewards * seen)
-    parameters = em.Parameters(
+    parameters = Parameters(
         model.transition,
         model.process_cov,
         np.asarray(0.3),

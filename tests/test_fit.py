@@ -6,8 +6,8 @@ import pytest
 import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.identify import Arms, Log, Sequence, em, fit, one_step, selection
-from driftbandit.identify.coordinates import measured
-from driftbandit.identify.fitting import data_of
+from driftbandit.identify.assembly import measured
+from driftbandit.identify.data import Data, Parameters, data_of
 from systems import random_system
 from test_em import played
 
@@ -102,9 +102,12 @@ def test_a_short_log_is_not_chosen_from_and_says_so():
     found = fit(log, starts=1, iterations=2)
     assert found.selection is None
     assert found.n_states == 2
-    said = "Too few rewards to compare models: each arm is taken to drift by itself."
+    said = "Too few rewards to compare models: each arm is assumed to drift on its own."
     assert found.warnings[0] == said
-    assert found.summary() == "Each arm drifts by itself, all equally far and fast (2 states)."
+    assert (
+        found.summary()
+        == "Each arm drifts on its own, all with the same size and speed (2 states)."
+    )
     shared = fit(log, structure="free", starts=1, iterations=2)
     assert shared.n_states == 1
     assert shared.warnings[0] == "Too few rewards to choose the number of states: there is one."
@@ -113,7 +116,7 @@ def test_a_short_log_is_not_chosen_from_and_says_so():
 def test_sequences_are_left_out_in_turn():
     lengths = np.array([9, 3, 8, 7, 6, 2])
     there = np.arange(9) < lengths[:, None]
-    data = em.Data(
+    data = Data(
         np.zeros((6, 9, 2), int), np.ones((6, 9, 2)), np.repeat(there, 2).reshape(6, 9, 2), lengths
     )
     parts = selection.splits(data)
@@ -130,7 +133,7 @@ def test_rewards_of_few_sequences_take_turns():
     """Each after the first fifth of its sequence is scored once, by a model without it."""
     seen = np.ones((2, 60, 1))
     seen[1, ::2] = 0
-    data = em.Data(np.zeros(seen.shape, int), seen, seen, np.array([60, 60]))
+    data = Data(np.zeros(seen.shape, int), seen, seen, np.array([60, 60]))
     parts = selection.splits(data)
     left_out = [part.whole.seen - part.learned.seen for part in parts]
     total = np.sum(left_out, axis=0)
@@ -155,7 +158,7 @@ def test_what_cannot_be_scored_is_not_chosen():
 
 def test_sizes_that_can_only_lose_are_not_tried():
     """Three sizes of shared states far behind the best: the fourth is left out, others are not."""
-    data = em.Data(np.zeros((1, 9, 1), int), np.ones((1, 9, 1)), np.ones((1, 9, 1)), np.array([9]))
+    data = Data(np.zeros((1, 9, 1), int), np.ones((1, 9, 1)), np.ones((1, 9, 1)), np.array([9]))
     part = selection.Split(data, data._replace(seen=data.seen * (np.arange(9) < 4)[:, None]))
     heights = {"alike": -1.0, "free": -2.0, "apart": -1.5}
     tried = [*selection.candidates(5, None, offsets=False), selection.Candidate("apart", 9)]
@@ -212,7 +215,7 @@ def test_a_log_that_cannot_be_smoothed_is_refused(monkeypatch):
     far = Log((Sequence([0, 10**12], [0, 0], [1.0, 2.0]),), ("0",))
     assert fit(far, n_states=1, iterations=3, starts=1).model.is_stable  # the pause costs nothing
     with monkeypatch.context() as patch:
-        patch.setattr("driftbandit.identify.grid.LARGEST_GRID", 1)
+        patch.setattr("driftbandit.identify.data.LARGEST_GRID", 1)
         with pytest.raises(InvalidInput, match=r"^log: has 2 rounds in 1 sequences"):
             fit(far)
     silent = Log((Sequence([0], [0], [float("nan")]),), ("0",))
@@ -236,7 +239,7 @@ def test_the_state_is_measured_by_what_arms_read():
     model, arms = random_system(3, 2, k=4)
     T = np.array([[3.0, 0.5], [-1.0, 0.2]])
     inverse = np.linalg.inv(T)
-    given = em.Parameters(
+    given = Parameters(
         model.transition,
         model.process_cov,
         np.asarray(0.25),

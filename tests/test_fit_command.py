@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 
 import driftbandit as db
 from driftbandit import cli
-from driftbandit.cli import fit as command
 from driftbandit.cli.app import app
-from driftbandit.identify import Selection, fit, one_step, read_arms, read_log
+from driftbandit.identify import Selection, fit, read_arms, read_log
+from driftbandit.identify.report import report
 from driftbandit.identify.selection import Candidate
 from driftbandit.io import model_file
+from driftbandit.report import figures, terminal
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LOG, ARMS = EXAMPLES / "plant_log.csv", EXAMPLES / "plant_arms.csv"
@@ -46,8 +47,8 @@ def test_the_model_file_is_the_fit(found, tmp_path):
     assert json.loads(out.read_text())["names"] == ["left", "right", "both"]
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert sorted(tmp_path.iterdir()) == [plot, out]
-    assert output.startswith("What plant_log.csv tells")
-    assert "545  seen in 600 plays" in output
+    assert output.startswith("Model learned from plant_log.csv")
+    assert "545, from 600 plays" in output
     assert "! The likelihood was still rising" in output
     assert f"next: driftbandit advise {out}" in output
     table = output[: output.index("Model saved")]
@@ -70,26 +71,24 @@ def test_json_equals_the_library(found):
     assert document["selection"] is None
 
 
-def test_the_choice_of_states_is_shown(found, tmp_path):
+def test_the_choice_of_states_is_shown(found):
     tried = (Candidate("constant", 0), Candidate("free", 2), Candidate("free", 3))
     choice = Selection(tried[1], tried, (-1.6, -1.1283, -np.inf), (0.2, 0.0, np.inf))
     chosen = dataclasses.replace(found, selection=choice)
-    log = read_log(LOG, found.names)
-    predicted = one_step(found, log)
-    summary = command._summary(chosen, log, predicted)
+    made = report(chosen, read_log(LOG, found.names), "log.csv")
+    summary = made.data
     last = {"model": "3 shared states", "states": 3, "score": None, "error": None}
     assert summary["selection"]["candidates"][2] == last
     assert summary["selection"]["chosen"] == "2 shared states"
     assert summary["summary"] == chosen.summary()
     screen = io.StringIO()
-    command._show(Console(file=screen, width=80), chosen, summary, "log.csv")
+    terminal.show(made, Console(file=screen, width=80))
     rows = [line.split() for line in screen.getvalue().splitlines()]
     assert ["no", "drift", "-1.6000", "-0.4717", "0.2000"] in rows
     assert ["2", "shared", "states", "-1.1283", "0.0000", "0.0000", "chosen"] in rows
     assert ["3", "shared", "states", "-", "-", "-"] in rows
     assert chosen.summary() in " ".join(screen.getvalue().split())
-    picture = command._picture(chosen, predicted, "log.csv", tmp_path / "fit.svg")
-    assert b"<svg" in picture
+    assert "<svg" in figures.svg(made.blocks[-1].draw())
 
 
 GOOD = "round,arm,reward\n0,left,1\n1,right,2\n"
@@ -108,7 +107,7 @@ BAD = {
     "missing column": ("round,arm\n0,left\n", None, "log.csv: has no column 'reward'"),
     "misspelled column": (GOOD.replace("arm", "amr"), None, "'arm'; did you mean amr? it has"),
     "no such log": (None, None, "log.csv: cannot be read (No such file"),
-    "arm twice": (GOOD, LEFT + "left,2\n", "arms.csv line 4: arm 'left' stands in line 2 too"),
+    "arm twice": (GOOD, LEFT + "left,2\n", "arms.csv line 4: arm 'left' is in line 2 too"),
     "text for a feature": (GOOD, "arm,x\nleft,wide\n", "arms.csv line 2: feature 'x' 'wide'"),
     "no features": (GOOD, "arm\nleft\n", "arms.csv: has no features"),
     "structure": (GOOD, None, "structure: unknown name 'diag'", "--structure", "diag"),
@@ -117,7 +116,7 @@ BAD = {
     "starts": (GOOD, None, "starts: is 0", "--starts", "0"),
     "plot": (GOOD, None, "--plot: is fit.doc; end it in .png, .svg or .pdf", "--plot", "fit.doc"),
     "toml": (GOOD, None, "--out: is model.toml; end it in .json", "--out", "model.toml"),
-    "no folder": (GOOD, None, "--out: no/such is no folder", "--out", "no/such/model.json"),
+    "no folder": (GOOD, None, "--out: no/such is not a folder", "--out", "no/such/model.json"),
 }
 
 

@@ -14,21 +14,21 @@ from typer.testing import CliRunner
 
 import driftbandit as db
 from browser import assert_readable, console_problems, open_page, set_width
-from driftbandit import leaderboard, paper, report, study
+from driftbandit import leaderboard, paper, report, studies
 from driftbandit.cli.app import app
 from driftbandit.families import FAMILIES
-from driftbandit.leaderboard import ranking, settings
-from driftbandit.leaderboard.markdown import markdown
-from driftbandit.leaderboard.page import command, page
+from driftbandit.leaderboard import ranking
+from driftbandit.leaderboard.report import command, figure
 from driftbandit.paper import table2
+from driftbandit.paper.readings import Cell
 from driftbandit.policies import TITLES
 from driftbandit.result import ORACLE
 from driftbandit.simulation import Options
-from driftbandit.study import Cell, Outcome, chunks
+from driftbandit.studies import Outcome
 
 ROOT = Path(__file__).parent.parent
-NAMES = [setting.name for setting in settings.SETTINGS]
-BY_NAME = {setting.name: setting for setting in settings.SETTINGS}
+NAMES = [setting.name for setting in ranking.SETTINGS]
+BY_NAME = {setting.name: setting for setting in ranking.SETTINGS}
 SIZE = paper.Size(systems=7, runs=2, rounds=20)
 SMALL = ["--systems", "7", "--runs", "2", "--rounds", "20"]
 PLAYED = ("base", "noise10", "wrong_arms")
@@ -42,6 +42,12 @@ ASKED = [
 PLAYERS = ("idea", "kalman_ucb(width=2)", "random", ORACLE)
 
 
+def page(document):
+    """The text of leaderboard.md."""
+    pictures = {"leaderboard": "leaderboard.png"}
+    return report.markdown.text(leaderboard.TARGET.page(document), pictures)
+
+
 # What is played.
 
 
@@ -50,19 +56,19 @@ def options(**changes):
 
 
 def test_everybody_plays_every_setting_of_every_family():
-    specification = settings.specification(options())
+    specification = ranking.specification(options())
     assert sorted(specification.policies) == sorted(db.policies.available())
-    found = [(cell.family, settings.setting_of(cell).name) for cell in specification.cells]
+    found = [(cell.family, ranking.setting_of(cell).name) for cell in specification.cells]
     assert found == [(family, name) for family in FAMILIES for name in NAMES]
     for cell in specification.cells:
-        setting = settings.setting_of(cell)
-        out = {name for name, absence in settings.SITS_OUT.items() if setting.name in absence[0]}
+        setting = ranking.setting_of(cell)
+        out = {name for name, absence in ranking.SITS_OUT.items() if setting.name in absence[0]}
         assert set(cell.absent) == out
 
 
 def test_the_base_is_table_iis():
     """P20, P21: the same cells, so the same systems, states and noise."""
-    mine = settings.specification(options(settings=("base",)))
+    mine = ranking.specification(options(settings=("base",)))
     assert mine.cells == table2.specification(options()).cells
 
 
@@ -72,10 +78,10 @@ SHAPES = {"k100": (100, 10), "k1000": (1000, 10), "d2": (10, 2), "d30": (10, 30)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_setting_changes_one_thing(name):
     """P20, P24: all else is the base's, system by system."""
-    specification = settings.specification(options(settings=("base", name), families=("cauchy",)))
-    by_setting = {settings.setting_of(cell).name: cell for cell in specification.cells}
+    specification = ranking.specification(options(settings=("base", name), families=("cauchy",)))
+    by_setting = {ranking.setting_of(cell).name: cell for cell in specification.cells}
     base, changed = (
-        chunks._systems(specification, study.Chunk(by_setting[key], 2, 2)) for key in ("base", name)
+        specification.systems_of(studies.Chunk(by_setting[key], 2, 2)) for key in ("base", name)
     )
     assert base[1] is None
     for place, ((model, arms), (other, others)) in enumerate(zip(base[0], changed[0], strict=True)):
@@ -106,29 +112,29 @@ def test_a_first_look_leaves_out_a_thousand_arms():
     assert set(NAMES) - set(leaderboard.QUICK) == {"k1000"}
 
 
-def test_the_yardsticks_always_play():
-    assert settings.specification(options(policies=("kalman_ucb(width=2)",))).policies == PLAYERS
+def test_the_references_always_play():
+    assert ranking.specification(options(policies=("kalman_ucb(width=2)",))).policies == PLAYERS
 
 
 def test_a_policy_sits_out_with_all_its_parameters(monkeypatch):
-    monkeypatch.setitem(settings.SITS_OUT, "kalman_ucb", settings.Absence(("k1000",), "a reason"))
+    monkeypatch.setitem(ranking.SITS_OUT, "kalman_ucb", ranking.Absence(("k1000",), "a reason"))
     asked = options(policies=("kode", "kalman_ucb(width=2)"), settings=("base", "k1000"))
-    cells = settings.specification(asked).cells
+    cells = ranking.specification(asked).cells
     assert {cell.absent for cell in cells if cell.n_arms is None} == {()}
     assert {cell.absent for cell in cells if cell.n_arms == 1000} == {("kalman_ucb(width=2)",)}
-    assert all(settings.setting_of(cell) for cell in cells)
+    assert all(ranking.setting_of(cell) for cell in cells)
 
 
 def test_who_sits_out_is_registered_and_says_why():
-    for policy, absence in settings.SITS_OUT.items():
+    for policy, absence in ranking.SITS_OUT.items():
         assert policy in db.policies.available()
         assert set(absence.settings) < set(NAMES)
         assert len(absence.reason) > 20
 
 
 def test_a_cell_of_another_study_is_refused():
-    with pytest.raises(db.InvalidInput, match=r"gaussian\.d-3 is of no setting"):
-        settings.setting_of(Cell("gaussian", n_states=3))
+    with pytest.raises(db.InvalidInput, match=r"gaussian\.d-3 belongs to no setting"):
+        ranking.setting_of(Cell("gaussian", n_states=3))
 
 
 # Log ratios.
@@ -172,11 +178,11 @@ def outcome(regret, names=PLAYED, families=("gaussian", "cauchy"), absent=()):
         for family in families
         for name in names
     )
-    specification = study.Specification(cells, tuple(first), shape[0], shape[1], 5)
+    specification = studies.Specification(cells, tuple(first), shape[0], shape[1], 5)
     columns = {
         cell.label: {
             policy: np.ravel(values).astype(float)
-            for policy, values in regret[cell.family, settings.setting_of(cell).name].items()
+            for policy, values in regret[cell.family, ranking.setting_of(cell).name].items()
         }
         for cell in cells
     }
@@ -301,7 +307,7 @@ def test_intervals_hold_what_they_promise():
         base = np.exp(2 * rng.normal(size=30))
         logs = math.log(1.1) + 0.4 * rng.normal(size=30)
         means = {"idea": base, "kode": base * np.exp(logs), "random": 9 * base}
-        board = ranking._Board({("gaussian", "base"): means}, seed)
+        board = ranking.Board({("gaussian", "base"): means}, seed)
         _, low, high = board.geometric("kode", [("gaussian", "base")])
         held.append(low < 1.1 < high)
     # With 30 systems the bootstrap itself covers 93 %; three standard errors are 5 %.
@@ -327,8 +333,8 @@ def test_equal_regrets_share_their_rank():
 
 def test_who_sits_out_is_compared_where_it_plays(monkeypatch):
     """Its mean is over the cells it plays; the page says where it does not, and why."""
-    absence = settings.Absence(("wrong_arms",), "it would take a day")
-    monkeypatch.setitem(settings.SITS_OUT, "kode", absence)
+    absence = ranking.Absence(("wrong_arms",), "it would take a day")
+    monkeypatch.setitem(ranking.SITS_OUT, "kode", absence)
     regret = drawn()
     for (_, setting), found in regret.items():
         if setting == "wrong_arms":
@@ -340,10 +346,10 @@ def test_who_sits_out_is_compared_where_it_plays(monkeypatch):
     assert overall["kode"]["geometric"][0] == pytest.approx(math.prod(cells) ** 0.25, rel=1e-5)
     assert document["sits_out"] == {"kode": [["wrong_arms"], "it would take a day"]}
     text = page(document)
-    assert "- KODE sits out arms wrong: it would take a day" in text
+    assert "- KODE does not play arms wrong: it would take a day" in text
     [line] = [line for line in text.splitlines() if line.startswith("| KODE")][1:2]
     assert line.endswith("| – |")
-    assert leaderboard.TARGET.figure(document).axes
+    assert figure(document).axes
 
 
 def whole(document, systems=7):
@@ -351,7 +357,7 @@ def whole(document, systems=7):
     about = {"systems": systems, "runs": 2, "rounds": 20, "seed": 0, "measure": "regret"}
     about |= {"dtype": "float64", "platform": "cpu", "families": ["gaussian", "cauchy"]}
     about |= {"reading": "plain", "study": "0" * 16}
-    return paper.target.storable(
+    return report.storable(
         {"target": "leaderboard", "settings": about, "versions": {"numpy": ["2"]}, **document}
     )
 
@@ -370,8 +376,8 @@ def test_one_system_makes_a_page_without_intervals():
     document = whole(ranking.document(outcome(drawn(systems=1))), systems=1)
     json.dumps(document, allow_nan=False)
     assert document["rows"][1]["geometric"][1:] == [None, None]
-    assert "So few systems decide nothing" in " ".join(page(document).split())
-    assert leaderboard.TARGET.figure(document).axes
+    assert "These are too few systems" in " ".join(page(document).split())
+    assert figure(document).axes
 
 
 # Played, written, and played no more.
@@ -439,7 +445,7 @@ def test_the_pages_command_plays_the_same_study(document, out, monkeypatch):
     def refuse(*_):
         raise AssertionError("played again")
 
-    monkeypatch.setattr(chunks, "compute", refuse)
+    monkeypatch.setattr(studies.engines, "compute", refuse)
     words = shlex.split(command(document))
     assert words[:3] == ["driftbandit", "reproduce", "leaderboard"]
     files = [out / f"leaderboard.{ending}" for ending in ("json", "md", "png", "svg")]
@@ -463,7 +469,7 @@ def test_an_interrupted_leaderboard_goes_on(document, out, tmp_path):
                 if place == stop_after:
                     raise KeyboardInterrupt
                 begun.append(chunk.name)
-                yield study.engines.play(specification, chunk)
+                yield studies.engines.play(specification, chunk)
 
         return plays
 
@@ -505,7 +511,7 @@ def test_wrong_input_writes_nothing(arguments, words, tmp_path):
 def test_all_is_the_paper_alone():
     assert leaderboard.TARGET.name not in paper.TARGETS
     output = CliRunner().invoke(app, ["reproduce", "--help"]).output
-    assert "leaderboard, which is not the paper's" in " ".join(output.replace("│", " ").split())
+    assert "leaderboard, which is not in the paper" in " ".join(output.replace("│", " ").split())
 
 
 # Markdown.
@@ -513,18 +519,23 @@ def test_all_is_the_paper_alone():
 
 def test_blocks_as_markdown():
     blocks = [
-        report.Paragraph("word " * 40),
+        report.Heading("Part"),
+        report.Text("word " * 40),
         report.Points(["one " * 40, "two"]),
         report.Facts({"seed": "0"}),
-        report.Picture("below", "what it shows", "<svg/>"),
+        report.Figure("below", "what it shows", lambda: 1 / 0, "drawn"),
+        report.Figure("no file", "unseen", lambda: 1 / 0),
         report.Table(
             "above",
             ["a", "b"],
             [["x|y", report.Cell("1", note="(0–2)", tone="good")], ["z", report.Cell("")]],
         ),
     ]
-    lines = markdown("Title", blocks, "picture.png").splitlines()
+    text = report.markdown.text(report.Report("Title", "", blocks), {"drawn": "picture.png"})
+    lines = text.splitlines()
     assert lines[0] == "# Title"
+    assert "## Part" in lines
+    assert "no file" not in text
     assert max(map(len, lines)) <= 100
     assert lines.count("- two") == 1
     assert "- seed: 0" in lines

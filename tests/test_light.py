@@ -53,17 +53,15 @@ LINES = {
     "db.identify.fit": "fit needs JAX; install driftbandit[sim]",
     "db.Agent(None, arms)": "refit needs JAX; install driftbandit[sim]",
     "db.Agent(model, arms, refit=db.Refit())": "refit needs JAX; install driftbandit[sim]",
-    "db.study": "study needs pyarrow; install driftbandit[io]",
-    "db.paper": "paper needs matplotlib; install driftbandit[report]",
-    "import driftbandit.plots": "a plot needs matplotlib; install driftbandit[report]",
-    "from driftbandit import report; report.page('', '', [])": (
-        "a page needs jinja2; install driftbandit[report]"
+    "db.studies": "studies needs pyarrow; install driftbandit[io]",
+    "db.paper": "paper needs pyarrow; install driftbandit[io]",
+    "from driftbandit.report import figures; figures.grid(1, 1, 1, 1)": (
+        "a plot needs matplotlib; install driftbandit[report]"
     ),
+    "from driftbandit import report; from driftbandit.report import html; "
+    "html.page(report.Report('', '', []))": "a page needs jinja2; install driftbandit[report]",
     "db.identify.read_log('log.parquet')": (
         "reading log.parquet needs pyarrow; install driftbandit[io]"
-    ),
-    "from driftbandit.cli.outputs import *; check_file('--plot', Path('a.png'), *PICTURES)": (
-        "--plot needs matplotlib; install driftbandit[report]"
     ),
 }
 

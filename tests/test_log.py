@@ -443,7 +443,7 @@ NO_FILE = "(No such file or directory); give the path of a CSV or Parquet file"
         ("", "'': cannot be read (No such file"),
         (".", ".: is a folder; give the path"),
         ("/dev/zero", "/dev/zero: is not a plain file; give the path"),
-        ("log.txt", "log.txt: has a name that does not tell its kind; name it .csv, .csv.gz or"),
+        ("log.txt", "log.txt: has an unknown file ending; name it .csv, .csv.gz or"),
         ("bad.parquet", "bad.parquet: cannot be read ("),
         ("cut.parquet", "cut.parquet: cannot be read ("),
         ("worn.parquet", "worn.parquet: cannot be read ("),
@@ -509,8 +509,8 @@ def test_arms_are_read():
 
 FINITE = "give a finite number"
 ARMS = {
-    "twice": ("arm,x\na,1\n\nb,1\na,2", " line 5: arm 'a' stands in line 2 too; give each arm one"),
-    "twice by number": ("arm,x\n3,1\n3.0,1", " line 3: arm '3.0' stands in line 2 too"),
+    "twice": ("arm,x\na,1\n\nb,1\na,2", " line 5: arm 'a' is in line 2 too; give each arm one"),
+    "twice by number": ("arm,x\n3,1\n3.0,1", " line 3: arm '3.0' is in line 2 too"),
     "zero": ("arm,x,y\na,1,0\nb,0,-0.0", " line 3: all features of arm 'b' are zero; an arm needs"),
     "text": ("arm,x,y\na,1,one", f" line 2: feature 'y' 'one' is not a number; {FINITE}"),
     "empty": ("arm,x,y\na,,1", f" line 2: feature 'x' is missing; {FINITE}"),
@@ -540,7 +540,7 @@ def test_bad_rows_of_arms_in_parquet():
     bad = put_parquet("arms.parquet", {"arm": ["a", "b"], "x": [1.0, None]})
     refused(lambda: read_arms(bad), "arms.parquet row 2: feature 'x' is missing")
     twice = put_parquet("arms.parquet", {"arm": [1, 1], "x": [1.0, 2.0]})
-    refused(lambda: read_arms(twice), "arms.parquet row 2: arm 1 stands in row 1 too")
+    refused(lambda: read_arms(twice), "arms.parquet row 2: arm 1 is in row 1 too")
 
 
 ONE = Sequence([0, 2], [0, 1], [1, None])
@@ -551,14 +551,14 @@ ONE = Sequence([0, 2], [0, 1], [1, None])
     [
         (lambda: Sequence([], [], []), "sequence: has 0 rounds, 0 arms and 0 rewards"),
         (lambda: Sequence([0], [0], [1, 2]), "sequence: has 1 rounds, 1 arms and 2 rewards"),
-        (lambda: Sequence([1, 0], [0, 0], [1, 2]), "rounds: run backwards"),
-        (lambda: Sequence(np.array([-1]), [0], [1]), "rounds: run backwards"),
+        (lambda: Sequence([1, 0], [0, 0], [1, 2]), "rounds: decrease"),
+        (lambda: Sequence(np.array([-1]), [0], [1]), "rounds: decrease"),
         (lambda: Sequence([0.5], [0], [1]), "sequence row 1: round 0.5 is not a whole number"),
         (lambda: Sequence([0], ["x"], [1]), "sequence row 1: arm 'x' is not a whole number"),
         (lambda: Sequence([0], np.array([-1]), [1]), "arms: is -1"),
         (lambda: Sequence([0], [0], ["x"]), "sequence row 1: reward 'x' is not a number"),
-        (lambda: Sequence([0], [0], np.array([INF])), "rewards: hold one too large"),
-        (lambda: Sequence([0], [0], [1], label=3), "label: 3 is no text"),
+        (lambda: Sequence([0], [0], np.array([INF])), "rewards: hold one that is too large"),
+        (lambda: Sequence([0], [0], [1], label=3), "label: 3 is not text"),
         (lambda: Log((), ("a",)), "sequences: () is not a tuple of sequences"),
         (lambda: Log(ONE, ("a",)), "sequences: Sequence("),
         (lambda: Log((ONE,), ("a",)), "names: hold 1, and a sequence plays arm 1"),

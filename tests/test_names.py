@@ -72,7 +72,7 @@ def test_advice_calls_arms_by_name():
     advice = db.advise(SYSTEM, runs=4, rounds=10)
     assert [arm.name for arm in advice.arms] == ["left", "right", "both", "again"]
     assert [arm.same_as for arm in advice.arms] == [None, None, None, "left"]
-    assert "Repeated: arm again, of arm left." in str(advice)
+    assert "Duplicates: arm again, of arm left." in str(advice)
     numbered = db.advise(MODEL, ARMS, runs=4, rounds=10)
     assert [arm.name for arm in numbered.arms] == [0, 1, 2, 3]
     assert numbered.simulation == advice.simulation
@@ -80,14 +80,15 @@ def test_advice_calls_arms_by_name():
 
 
 def test_a_name_cannot_drive_the_terminal_or_the_page():
-    from driftbandit.advice import page
+    from driftbandit.advice.report import report
+    from driftbandit.report.html import page
 
     system = db.System(MODEL, ARMS[:3], ["<b>bold</b>", "\x1b[31m", "[red]" + "x" * 50])
     advice = db.advise(system, runs=4, rounds=10)
-    html = page.html(advice, "name", 0)
+    html = page(report(advice, "name"))
     assert "&lt;b&gt;bold&lt;/b&gt;" in html
     assert "<b>bold" not in html
-    for shown in (html, str(advice), str(page.sections(advice, 20))):
+    for shown in (html, str(advice), str(report(advice, "name", terminal=True).blocks)):
         assert "\x1b" not in shown
     assert "[red]xxxxxxxxxxxxxxxxxxxxxxxx…" in html
 
@@ -200,11 +201,11 @@ def test_replay_calls_arms_by_name():
         iterations=3,
         runs=1,
     )
-    best = wide.yardsticks["best_arm"]
+    best = wide.references["best_arm"]
     assert best.arm == 0  # a name that is false, and still a name
-    from driftbandit.replays import pictures
+    from driftbandit.replays import report
 
-    assert pictures._title(wide, "best_arm") == "best arm, in hindsight: 0"
+    assert report.title(wide, "best_arm") == "best arm, in hindsight: 0"
 
 
 def test_theory_takes_a_system_by_keyword():

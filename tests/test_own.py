@@ -6,11 +6,10 @@ import scipy.optimize
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 import driftbandit as db
-from driftbandit.identify import doubts, em, fit, learning, one_step, own, starts
-from driftbandit.identify.grid import data_of
-from driftbandit.identify.selection import Candidate
-from driftbandit.identify.units import Units
-from driftbandit.io.log import Log, Sequence
+from driftbandit.identify import em, fit, fitting, one_step, restarts, selection
+from driftbandit.identify import independent_arms as own
+from driftbandit.identify.data import Units, data_of
+from driftbandit.io.logs import Log, Sequence
 
 
 def drifting(rows, arms=4, memory=0.95, drift=1.0, noise=0.3, seed=0, factor=False):
@@ -36,7 +35,7 @@ def test_an_arms_likelihood_is_statsmodels():
     log = drifting(120, arms=3)
     given = plays(log, 3)
     theta = np.array([0.2, -15.0, np.log(0.4), np.log(12.0), np.log(0.8)])
-    found = own.Found("alike", theta, [], True)
+    found = own.Learned("alike", theta, [], True)
     each, means, variances, _ = own.densities(found, given)
     keep = np.exp(-1 / 12)
     for arm in range(3):
@@ -53,7 +52,7 @@ def test_offsets_are_integrated_out():
     log = drifting(60, arms=2, seed=1)
     given = plays(log, 2)
     theta = np.array([0.1, np.log(0.7), np.log(0.4), np.log(8.0), np.log(0.9), 0.2, -0.3, 0.1, 0.4])
-    each, means, variances, _ = own.densities(own.Found("apart", theta, [], True), given)
+    each, means, variances, _ = own.densities(own.Learned("apart", theta, [], True), given)
     for arm in range(2):
         there = log["arm"] == arm
         times, rewards = log["round"][there], log["reward"][there] - 0.1
@@ -91,12 +90,12 @@ def found():
 def test_arms_that_drift_by_themselves_are_found(found):
     assert found.kind.kind in ("alike", "apart")
     assert found.n_states == 4
-    assert found.summary().startswith("Each arm drifts by itself")
+    assert found.summary().startswith("Each arm drifts on its own")
     choice = found.selection
     labels = [one.label for one in choice.candidates]
     scores, errors = (dict(zip(labels, x, strict=True)) for x in (choice.scores, choice.errors))
     for other in ("no drift", "one shared factor"):  # by several standard errors
-        assert scores["each arm by itself, all alike"] > scores[other] + 3 * errors[other]
+        assert scores["each arm on its own, all alike"] > scores[other] + 3 * errors[other]
     assert found.warnings == ()
     assert 0.9 < found.spectral_radius < 0.98
     assert one_step(found, drifting(300, seed=0)).share > 0.3
@@ -131,7 +130,7 @@ def test_no_drift_is_said():
     assert found.kind.kind == "constant"
     assert found.n_states == 0
     assert found.spectral_radius == 0
-    assert found.summary().startswith("No drift: each arm pays around a constant of its own.")
+    assert found.summary().startswith("No drift: each arm has a constant mean.")
     assert "no better than each arm's mean" in found.warnings[0]
     assert found.model.n_states == 4 + 1
     counts = np.bincount(drifting(300, drift=0.0)["arm"])
@@ -152,9 +151,9 @@ def test_an_arm_that_is_played_once_is_not_predicted_by_its_own_reward():
         learned = data._replace(seen=data.seen * (data.arms != 2))
         options = em.Options("free", True, True, True)
         rng = np.random.default_rng(0)
-        task = learning.Task(learned, 3, None, options, 0.0, rng, (5, 1e-4), units)
-        begin = starts.beginning(learned, np.ones((3, 1)), options, rng, 0)
-        parameters, doubt = learning._without_news(begin, task)
+        task = restarts.Task(learned, 3, None, options, 0.0, rng, (5, 1e-4), units)
+        begin = restarts.starting_point(learned, np.ones((3, 1)), options, rng, 0)
+        parameters, doubt = selection.with_new_arms(begin, task)
         assert doubt[:2].tolist() == [0, 0]
         assert doubt[2] > 1
         assert parameters.reads[2] == 0
@@ -191,8 +190,10 @@ def test_more_iterations_are_no_remedy_where_none_are_taken():
     log = Log((Sequence([0, 1, 2], [0, 0, 0], [1.0, 2.0, 1.5]),), ("0",))
     found = fit(log, starts=1, iterations=2)
     options = em.Options("free", True, False, True)
-    for kind, said in ((found.kind, False), (Candidate("free", 1), True)):
-        words = doubts.said(found.parameters, data_of(log), log, False, kind, False, 0.0, options)
+    for kind, said in ((found.kind, False), (selection.Candidate("free", 1), True)):
+        words = fitting.warnings_of(
+            found.parameters, data_of(log), log, False, kind, False, 0.0, options
+        )
         assert any("more iterations" in word for word in words) == said
     assert found.summary() == "The arm drifts (1 state)."
 
@@ -267,7 +268,7 @@ def test_densities_are_of_the_rounds_before():
     rewards = np.repeat(np.cumsum(rng.standard_normal(20)), 2)
     log = Log((Sequence(rounds, np.zeros(40, int), rewards),), ("a",))
     plays = own.plays_of(data_of(log), 1)
-    law = own.Found("alike", np.array([0.0, 0.0, -1.0, 2.0, 1.0]), [0.0], True)
+    law = own.Learned("alike", np.array([0.0, 0.0, -1.0, 2.0, 1.0]), [0.0], True)
     each, _, _, total = own.densities(law, plays)
     both = each[0][plays.seen[0] > 0].reshape(20, 2)
     np.testing.assert_allclose(both[:, 0], both[:, 1], rtol=1e-12)  # the same reward twice

@@ -8,9 +8,10 @@ from scipy.optimize import linear_sum_assignment
 import driftbandit as db
 import driftbandit.simulation
 from driftbandit import InvalidInput, families
+from driftbandit.paper.perturbation import TARGETS, perturb, similarity
+from driftbandit.paper.readings import Cell
 from driftbandit.simulation import Options
-from driftbandit.study import Cell, Chunk, Specification, chunks
-from driftbandit.study.perturbation import TARGETS, perturb, similarity
+from driftbandit.studies import Chunk, Specification, specification
 
 FAMILIES = list(families.FAMILIES)
 STRENGTHS = (0.1, 1.0, 10.0)
@@ -197,7 +198,7 @@ def study():
 
 @pytest.fixture(scope="module")
 def columns(study):
-    return {c.cell.label: chunks.compute(study, c)[0] for c in study.chunks()}
+    return {c.cell.label: specification.compute(study, c)[0] for c in study.chunks()}
 
 
 def test_P24_the_oracle_is_not_perturbed(columns):
@@ -250,9 +251,9 @@ def test_P24_a_piece_of_a_chunk_is_the_same(study, monkeypatch):
         if not cell.perturbed:
             continue
         with pytest.raises(Caught) as whole:
-            chunks.compute(study, Chunk(cell, 0, 3))
+            specification.compute(study, Chunk(cell, 0, 3))
         with pytest.raises(Caught) as piece:
-            chunks.compute(study, Chunk(cell, 1, 2))
+            specification.compute(study, Chunk(cell, 1, 2))
         [all_three], [last_two] = whole.value.args, piece.value.args
         for (model, arms), (same_model, same_arms) in zip(all_three[1:], last_two, strict=True):
             assert np.array_equal(arms, same_arms)

@@ -1,7 +1,9 @@
 """Readings of what the paper leaves open (P20, P21): each answer changes what it says, no more."""
 
 import dataclasses
+import importlib.util
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +12,15 @@ from scipy import stats
 import driftbandit.simulation
 from driftbandit import InvalidInput, families
 from driftbandit.model import checked_arms
-from driftbandit.study import Cell, Chunk, Specification, chunks, readings
-from driftbandit.study.readings import CHOICES, NAMED, PLAIN, Reading, beliefs, named, search
+from driftbandit.paper import readings
+from driftbandit.paper.readings import CHOICES, NAMED, PLAIN, Cell, Reading, assumed, named
+from driftbandit.studies import Chunk, Specification, specification
+
+BENCHMARK = Path(__file__).parent.parent / "benchmarks/readings.py"
+spec = importlib.util.spec_from_file_location("benchmark_readings", BENCHMARK)
+benchmark = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(benchmark)
+search = benchmark.search
 
 FAMILIES = list(families.FAMILIES)
 ANSWERS = [(question, answer) for question, answers in CHOICES.items() for answer in answers]
@@ -325,7 +334,7 @@ def test_beliefs(belief, start):
     """The filter starts where the reading says; all else it knows."""
     reading = changed(belief=belief, start=start)
     systems = sample(reading, "exponential")
-    learned = beliefs(reading, systems)
+    learned = assumed(reading, systems)
     if belief == start == "stationary":
         assert learned is None
         return
@@ -349,10 +358,10 @@ def asked_of_the_engine(monkeypatch, text, first=0):
         raise _Caught(systems, options)
 
     monkeypatch.setattr(driftbandit.simulation, "simulate", caught)
-    cell = Cell("exponential", named(text))
+    cell = Cell("exponential", reading=named(text))
     study = Specification((cell,), ("idea",), 4, runs=2, rounds=5, seed=7, n_states=3, n_arms=3)
     with pytest.raises(_Caught) as error:
-        chunks.compute(study, Chunk(cell, first, 2))
+        specification.compute(study, Chunk(cell, first, 2))
     return error.value.args
 
 
@@ -373,7 +382,7 @@ def test_systems_and_beliefs_reach_the_engine(monkeypatch):
     reading = changed(arms="unit", belief="process")
     truth = sample(reading, "exponential", 2, 3, 3, seed=7, first=2)
     assert_same_systems(systems, truth)
-    assert_same_systems(options["assumed"], beliefs(reading, truth))
+    assert_same_systems(options["assumed"], assumed(reading, truth))
     assert (options["options"].first_system, options["options"].stream) == (2, "exponential")
     assert (options["seed"], options["runs"]) == (7, 2)
     assert asked_of_the_engine(monkeypatch, "plain")[1]["assumed"] is None

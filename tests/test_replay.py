@@ -1,4 +1,4 @@
-"""Policies on real data: tables, yardsticks, both kinds of replay, intervals, the command."""
+"""Policies on real data: tables, both kinds of replay, reference strategies, the command."""
 
 import json
 import subprocess
@@ -11,12 +11,10 @@ from typer.testing import CliRunner
 import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.cli.app import app
-from driftbandit.cli.replay import _words
-from driftbandit.identify import Arms, Log, Sequence, learning
+from driftbandit.identify import Arms, Log, Sequence, selection
 from driftbandit.policies import make
-from driftbandit.replays import Table, as_table, datasets, pictures, replay, yardsticks
-from driftbandit.replays.offset_units import measured
-from driftbandit.replays.play import POLICIES
+from driftbandit.replays import Table, as_table, data, play, replay, report
+from driftbandit.replays.play import POLICIES, scale_offsets
 from driftbandit.statistics import block_interval
 
 NAN = float("nan")
@@ -188,7 +186,7 @@ def test_rewards_add_up_by_an_independent_loop():
     rewards[70] = NAN
     result = replay(rewards, ["kode", "ucb"], **FAST | {"runs": 4})
     center = np.nanmean(rewards[:40])
-    model, arms = measured(result.fit.model, result.fit.arms)
+    model, arms = scale_offsets(result.fit.model, result.fit.arms)
     for name in ("kode", "ucb"):
         policy, totals = make(name), np.zeros(80)
         for begin in (0, 5, 10, 15):  # runs start all over the training part's first half
@@ -217,7 +215,7 @@ def test_rejection_equals_a_literal_loop(logged):
     assert result.logged
     assert "uniformly" in result.notes[0]
     center = np.nanmean(logged[:40])
-    model, arms = measured(result.fit.model, result.fit.arms)
+    model, arms = scale_offsets(result.fit.model, result.fit.arms)
     for name in ("idea", "rexp3"):
         matched = np.zeros((2, 40))
         for run, begin in enumerate((0, 10)):
@@ -263,7 +261,7 @@ def test_idea_beats_ucb_where_rewards_drift(result):
 def test_cold_policies_start_in_the_test_part():
     result = replay(drifting(), ["ucb"], warm=False, **FAST)
     assert result.played["ucb"].means.shape == (1,)
-    model, arms = measured(result.fit.model, result.fit.arms)
+    model, arms = scale_offsets(result.fit.model, result.fit.arms)
     agent = db.Agent(model, arms, "ucb", rounds=40)
     assert result.played["ucb"].earned[0] == drifting()[40, agent.ask().arm]
 
@@ -295,26 +293,26 @@ def test_a_model_that_foresees_nothing_is_said():
     assert share in said[0]
 
 
-# Yardsticks, intervals
+# Reference strategies, intervals
 
 
-def test_yardsticks_by_hand():
+def test_reference_strategies_by_hand():
     rewards = np.array([[1.0, 3.0, 2.0, -2.0], [NAN, 1.0, 4.0, NAN]])
-    assert yardsticks.fixed(rewards, 0).tolist() == [1.0, 2.5]
-    assert [yardsticks.leader(rewards), yardsticks.leader(rewards[:1])] == [2, 1]
-    assert yardsticks.leader(np.array([[1.0, NAN], [NAN, 3.0], [NAN, -2.0]])) == 0
+    assert play.fixed_arm(rewards, 0).tolist() == [1.0, 2.5]
+    assert [play.best_arm(rewards), play.best_arm(rewards[:1])] == [2, 1]
+    assert play.best_arm(np.array([[1.0, NAN], [NAN, 3.0], [NAN, -2.0]])) == 0
     result = replay(Table(np.tile(rewards, (40, 1)), tuple("abcd")), ["kode"], **FAST)
     assert result.mean("random") == pytest.approx((1 + 2.5) / 2)
     assert result.mean("per_round_best") == pytest.approx((3 + 4) / 2)
     assert result.mean("best_arm") == pytest.approx((2 + 4) / 2)
-    assert result.yardsticks["training_leader"].arm == "c"
+    assert result.references["training_leader"].arm == "c"
 
 
 def test_predictability_is_what_it_says():
     rng = np.random.default_rng(0)
     rewards, predicted = rng.normal(size=(2, 50, 3))
     means = np.array([0.1, 0.2, 0.3])
-    found = yardsticks.predictability(predicted, rewards, means, logged=False)
+    found = play.predictability(predicted, rewards, means, logged=False)
     whole = ((rewards - means) ** 2).sum()
     assert found.rewards == pytest.approx(1 - ((rewards - predicted) ** 2).sum() / whole)
 
@@ -323,7 +321,7 @@ def test_predictability_is_what_it_says():
 
     ratio = (apart(rewards - predicted) ** 2).sum() / (apart(rewards - means) ** 2).sum()
     assert found.differences == pytest.approx(1 - ratio)
-    assert yardsticks.predictability(rewards, rewards, means, logged=True) == (1.0, None)
+    assert play.predictability(rewards, rewards, means, logged=True) == (1.0, None)
 
 
 def test_intervals_are_paired(result):
@@ -341,9 +339,9 @@ def test_intervals_are_paired(result):
     assert rows["rexp3"].spread > 0
 
 
-def test_the_constant_is_measured_by_the_offsets():
+def test_the_constant_is_scaled_by_the_offsets():
     constant = db.LGDS(np.eye(1), np.zeros((1, 1)), 1.0, np.zeros((1, 1)), [1.0])
-    found, rows = measured(constant, np.array([[3.0], [-4.0]]))
+    found, rows = scale_offsets(constant, np.array([[3.0], [-4.0]]))
     assert found.start_mean().tolist() == [5.0]
     np.testing.assert_allclose(rows.ravel(), [0.6, -0.8])
 
@@ -353,13 +351,13 @@ def test_the_constant_is_measured_by_the_offsets():
 
 def test_french_is_read():
     rng = np.random.default_rng(0)
-    columns = {name: rng.normal(size=5) for name in ("MktRF", "RF", *datasets.INDUSTRIES)}
-    table = datasets.french_table(columns)
+    columns = {name: rng.normal(size=5) for name in ("MktRF", "RF", *data.INDUSTRIES)}
+    table = data.french(columns)
     assert table.names[0] == "NoDur"
     beyond = 100 * (columns["NoDur"] - columns["MktRF"] - columns["RF"])
     np.testing.assert_allclose(table.rewards[:, 0], beyond)
     with pytest.raises(InvalidInput, match="has no column 'RF'"):
-        datasets.french_table({"MktRF": [0.1]})
+        data.french({"MktRF": [0.1]})
 
 
 def test_flights_are_read():
@@ -373,19 +371,19 @@ def test_flights_are_read():
     ]
     month, day, hour, carrier, delay = zip(*rows, strict=True)
     columns = {"month": month, "day": day, "hour": hour, "carrier": carrier, "dep_delay": delay}
-    table = datasets.flights_table(columns | {"year": [2013] * len(rows)})
+    table = data.flights(columns | {"year": [2013] * len(rows)})
     assert table.names == ("AA", "UA")
     assert table.rewards.shape == (32, 2)
     assert table.rewards[:3].tolist() == [[-35.0, 0.0], [-35.0, 0.0], [-10.0, 0.0]]
 
 
 def test_a_package_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setattr(datasets.importlib.util, "find_spec", lambda name: None)
-    for name in datasets.DATASETS:
+    monkeypatch.setattr(data.importlib.util, "find_spec", lambda name: None)
+    for name in data.DATASETS:
         with pytest.raises(InvalidInput, match=r"pip install 'driftbandit\[data\]'"):
             replay(name)
     with pytest.raises(InvalidInput, match="did you mean 'flights'"):
-        datasets.load("fligths")
+        data.load("fligths")
 
 
 # The command
@@ -405,7 +403,7 @@ def test_the_command(tmp_path):
     small = ["--policies", "kode, ucb", "--states", "1", "--runs", "2", "--baseline", "random"]
     done = CliRunner().invoke(app, ["replay", path, *small, "--plot", str(plot)])
     assert done.exit_code == 0, done.output
-    assert "data.csv: reward per round, over 40 test rounds" in done.output
+    assert "Replay of data.csv\nReward per round, over 40 test rounds" in done.output
     assert "the best arm of the training part" in " ".join(done.output.split())
     assert max(map(len, done.output.splitlines()[:-1])) <= 80
     assert "…" not in done.output
@@ -420,14 +418,15 @@ def test_the_command(tmp_path):
 
 def test_where_nothing_drifts(monkeypatch):
     """Only models without shared states are tried: those take seconds to compile."""
-    tried = learning.candidates(2, None, True)[:2]
-    monkeypatch.setattr(learning, "candidates", lambda *_: tried)
+    tried = selection.candidates(2, None, True)[:2]
+    monkeypatch.setattr(selection, "candidates", lambda *_: tried)
     rewards = np.random.default_rng(0).normal([0, 3], size=(240, 2))
     result = replay(rewards, ["ucb"], starts=1, iterations=10, runs=1)
     model = json.loads(json.dumps(result.to_document(), allow_nan=False))["model"]
     assert (model["states"], model["spectral_radius"]) == (0, 0.0)
-    assert list(model["selection"]) == ["no drift", "each arm by itself, all alike"]
-    assert _words(result)[0].startswith("A model without drift, learned from 120 rounds")
+    assert list(model["selection"]) == ["no drift", "each arm on its own, all alike"]
+    words = report.explanation(result)[0]
+    assert words.startswith("A model without drift, learned from 120 rounds")
 
 
 def test_the_command_on_a_log(tmp_path, logged):
@@ -438,7 +437,7 @@ def test_the_command_on_a_log(tmp_path, logged):
     assert done.exit_code == 0, done.output
     assert "matched" in done.output
     assert "…" not in done.output
-    assert "! One arm per round" in done.output
+    assert "! Each round shows one arm" in done.output
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
@@ -457,9 +456,9 @@ def test_wrong_input_is_one_line_and_exit_code_2(tmp_path):
 
 
 def test_lines_far_below_leave_the_figure(result):
-    lines = pictures.gains(result)
-    assert set(lines) == {*result.played, *pictures.SHOWN}
+    lines = report.gains(result)
+    assert set(lines) == {*result.played, *report.SHOWN}
     down = -100 * np.ones(5)
-    assert pictures._range([np.arange(5.0), down]) == (-0.4 * 4, 4)
-    assert pictures._range([np.array([0.0, -3.0, 2.0]), down]) == (-3, 2)
-    assert pictures._range([down]) == (-100, 0)
+    assert report._range([np.arange(5.0), down]) == (-0.4 * 4, 4)
+    assert report._range([np.array([0.0, -3.0, 2.0]), down]) == (-3, 2)
+    assert report._range([down]) == (-100, 0)

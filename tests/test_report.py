@@ -10,7 +10,8 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from browser import assert_readable, console_problems, luminance, open_page, set_width
 from driftbandit.errors import InvalidInput
-from driftbandit.report import Cell, Facts, Paragraph, Picture, Points, Section, Table, page
+from driftbandit.report import Cell, Facts, Figure, Heading, Points, Report, Table, Text, storable
+from driftbandit.report import html as html_face
 
 HOSTILE = """"'><script>window.hit = 1</script><img src=x onerror="window.hit = 1"> &amp; &"""
 PLACES = "h1, header p, nav a, h2, figcaption, thead th, tbody span, small, dt, dd, main p, main li"
@@ -27,32 +28,39 @@ TABLE = Table(
         ["Random", Cell("-2 (3)", -2, "3.95"), float("inf"), 1.82, 2.9, 3.34],
     ],
 )
-SECTIONS = [
-    Section(
-        "text",
-        "Text",
-        [
-            Paragraph("Run `driftbandit reproduce` again: a lone ` stays, *so* do <i>these</i>."),
-            Points(["`idea` first", "then the others"]),
-            Facts({"seed": "0", "commit": "0123456789abcdef" * 4}),
-        ],
-    ),
-    Section("table", "Table", [TABLE]),
-    Section(
-        "figures",
-        "Figures",
-        [
-            Picture("A wide one", "a bar", SVG.format(width=800)),
-            Picture("A narrow one", "a bar", SVG.format(width=150)),
-        ],
-    ),
+
+
+class Drawn:
+    """A figure whose file is known."""
+
+    def __init__(self, svg):
+        self.svg = svg
+
+    def savefig(self, sink, **_):
+        sink.write(self.svg.encode())
+
+
+BLOCKS = [
+    Heading("Text"),
+    Text("Run `driftbandit reproduce` again: a lone ` stays, *so* do <i>these</i>."),
+    Points(["`idea` first", "then the others"]),
+    Facts({"seed": "0", "commit": "0123456789abcdef" * 4}),
+    Heading("Table"),
+    TABLE,
+    Heading("Figures"),
+    Figure("A wide one", "a bar", lambda: Drawn(SVG.format(width=800))),
+    Figure("A narrow one", "a bar", lambda: Drawn(SVG.format(width=150))),
 ]
+
+
+def page(title, subtitle, blocks):
+    return html_face.page(Report(title, subtitle, blocks))
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(page("A title", "A subtitle", SECTIONS), encoding="utf-8")
+    path.write_text(page("A title", "A subtitle", BLOCKS), encoding="utf-8")
     return path
 
 
@@ -63,30 +71,54 @@ def column(driver, place):
 
 
 def test_same_input_gives_the_same_text():
-    assert page("A title", "", SECTIONS) == page("A title", "", SECTIONS)
+    assert page("A title", "", BLOCKS) == page("A title", "", BLOCKS)
 
 
 def test_refers_to_nothing_outside_the_file():
-    html = page("A title", "A subtitle", SECTIONS)
+    html = page("A title", "A subtitle", BLOCKS)
     targets = re.findall(r"""(?:src|href)="([^"]*)"|url\(([^)]*)\)|@import (.*)""", html)
-    assert len(targets) > len(SECTIONS)
+    assert len(targets) > 3
     assert all("".join(target).startswith(("data:", "#")) for target in targets)
     assert "://" not in html
 
 
 def test_code_is_all_that_is_interpreted():
-    html = page("A title", "", SECTIONS)
+    html = page("A title", "", BLOCKS)
     assert "Run <code>driftbandit reproduce</code> again: a lone ` stays, *so* do &lt;i&gt;" in html
     assert "<li><code>idea</code> first</li>" in html
+
+
+@pytest.mark.parametrize(
+    ("text", "anchor"),
+    [("What φ predicts", "what-predicts"), ("2 arms", "section-2-arms"), ("φ", "section")],
+)
+def test_a_heading_makes_its_own_anchor(text, anchor):
+    assert Heading(text).id == anchor
+
+
+def test_text_before_any_heading_and_rows_below_the_table():
+    table = Table("above", ["a", "b"], [["x", 2.0]], footer=[["in all", "2"]])
+    html = page("A title", "", [Text("First.", "dim"), table, Heading("Then")])
+    assert '<section id="start">\n<p class="dim">First.</p>' in html
+    assert html.count("<li><a") == 1
+    body, foot = html.split("<tfoot>")
+    assert "in all" in foot
+    assert "in all" not in body
+
+
+def test_numbers_that_json_does_not_have():
+    assert storable({"a": (1, float("inf")), "b": [{"c": float("nan")}, "text", None]}) == {
+        "a": [1, None],
+        "b": [{"c": None}, "text", None],
+    }
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (lambda: Table("Regret", ["a", "b"], [[1, 2], [3]]), "row 1 of 'Regret' has 1 entries"),
-        (lambda: Picture("", "", "figure.svg"), "'figure.svg' holds no <svg> element"),
-        (lambda: Section("two words", "", []), "'two words' is no anchor"),
-        (lambda: page("", "", [Section("a", "", [])] * 2), "2 of them have the id 'a'"),
+        (lambda: Heading("", id="two words"), "'two words' is no anchor"),
+        (lambda: Report("", "", [Heading("A")] * 2), "2 headings have the id 'a'"),
     ],
 )
 def test_wrong_input_is_named(wrong, message):
@@ -98,13 +130,13 @@ def test_hostile_text_shows_verbatim_and_never_runs(tmp_path):
     svg = SVG.format(width=100).replace("<rect", "<script>alert(1)</script><rect onload='alert(1)'")
     blocks = [
         Table(HOSTILE, [HOSTILE], [[HOSTILE], [Cell(HOSTILE, HOSTILE, HOSTILE)]]),
-        Picture(HOSTILE, HOSTILE, svg),
+        Figure(HOSTILE, HOSTILE, lambda: Drawn(svg)),
         Facts({HOSTILE: HOSTILE}),
-        Paragraph(HOSTILE),
+        Text(HOSTILE),
         Points([HOSTILE]),
     ]
     path = tmp_path / "report.html"
-    html = page(HOSTILE, HOSTILE, [Section("s", HOSTILE, blocks)])
+    html = page(HOSTILE, HOSTILE, [Heading(HOSTILE, "s"), *blocks])
     path.write_text(html, encoding="utf-8")
     assert HOSTILE not in html
     with open_page(path) as driver:

@@ -391,4 +391,4 @@ def test_the_command_line_plays_the_sphere():
         [(model, "sphere")], None, ["kode"], rounds=5, runs=2, options=Options(stream="gaussian")
     )
     assert shown["kode"]["mean"] == pytest.approx(result.regret["kode"].mean(), rel=1e-12)
-    assert "was given beside --sphere" in str(run("--arms", "3").exception)
+    assert "was given together with --sphere" in str(run("--arms", "3").exception)

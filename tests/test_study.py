@@ -21,14 +21,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import driftbandit as db
-from driftbandit import study
+from driftbandit import studies
 from driftbandit.io import atomic
+from driftbandit.paper.perturbation import TARGETS
+from driftbandit.paper.readings import CHOICES, Cell, Reading
 from driftbandit.result import Timing
 from driftbandit.simulation import Options
-from driftbandit.study import Cell, Specification, Store, chunks, engines, store
-from driftbandit.study import specification as specifications
-from driftbandit.study.perturbation import TARGETS
-from driftbandit.study.readings import CHOICES, PLAIN, Reading
+from driftbandit.studies import Specification, Store, engines, store
+from driftbandit.studies import specification as specifications
 
 # Nothing is compiled for the metric, so what concerns storage is tested with it.
 METRIC = Specification(
@@ -74,13 +74,13 @@ class Plays:
 def computed(monkeypatch):
     """Names of the chunks that any engine of this process computes, as it begins them."""
     names = []
-    compute = chunks.compute
+    compute = engines.compute
 
     def counted(specification, chunk, *rest):
         names.append(chunk.name)
         return compute(specification, chunk, *rest)
 
-    monkeypatch.setattr(chunks, "compute", counted)
+    monkeypatch.setattr(engines, "compute", counted)
     return names
 
 
@@ -88,7 +88,7 @@ def computed(monkeypatch):
 def finished(tmp_path_factory):
     """A folder with the whole of METRIC, never written to again."""
     folder = tmp_path_factory.mktemp("finished")
-    return folder, study.run(METRIC, folder, Plays())
+    return folder, studies.run(METRIC, folder, Plays())
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def assert_manifest_is_right(folder, specification=METRIC):
 def assert_heals(folder, finished, damaged):
     """A run gives what it gave before, plays the damaged chunks only, and leaves a whole folder."""
     plays = Plays()
-    outcome = study.run(METRIC, folder, plays)
+    outcome = studies.run(METRIC, folder, plays)
     assert plays.names == list(damaged)
     assert_equal(outcome.columns, finished[1].columns)
     assert contents(folder) == contents(finished[0])
@@ -178,9 +178,9 @@ READINGS = st.builds(Reading, **{q: st.sampled_from(list(a)) for q, a in CHOICES
 CELLS = st.builds(
     Cell,
     st.sampled_from(list(db.families.FAMILIES)),
-    READINGS,
-    st.sampled_from(["", *TARGETS]),
-    st.floats(0, 100),
+    reading=READINGS,
+    perturbed=st.sampled_from(["", *TARGETS]),
+    strength=st.floats(0, 100),
     radius=st.floats(0.01, 0.99),
     noise_scale=st.floats(0, 100),
 ) | st.builds(
@@ -213,7 +213,7 @@ def test_a_specification_survives_json(
     given = Specification(
         tuple(cells), tuple(policies), *sizes, seed, n_states, n_states, *kind, platform, chunk
     )
-    again = Specification.from_dict(json.loads(json.dumps(given.as_dict())))
+    again = Specification.from_dict(json.loads(json.dumps(given.as_dict())), Cell)
     assert again == given
     assert again.identity == given.identity
 
@@ -273,9 +273,10 @@ def test_every_field_is_changed_above():
 
 def test_equal_specifications_have_one_identity():
     """Whatever kinds of numbers and sequences they were given as."""
-    cells = [Cell("gaussian", PLAIN, "transition", 1)]
+    cells = [Cell("gaussian", perturbed="transition", strength=1)]
     loose = Specification(cells, ["random"], np.int64(5), seed=np.uint32(3))
-    strict = Specification((Cell("gaussian", PLAIN, "transition", 1.0),), ("random",), 5, seed=3)
+    cells = (Cell("gaussian", perturbed="transition", strength=1.0),)
+    strict = Specification(cells, ("random",), 5, seed=3)
     assert loose == strict
     assert loose.identity == strict.identity
     assert hash(loose) == hash(strict)
@@ -326,7 +327,7 @@ def test_a_study_stored_before_cells_could_change_their_systems():
         {name: value for name, value in cell.items() if name not in later}
         for cell in stored["cells"]
     ]
-    assert Specification.from_dict(json.loads(json.dumps(stored))) == METRIC
+    assert Specification.from_dict(json.loads(json.dumps(stored)), Cell) == METRIC
 
 
 def test_cells_of_several_shapes_in_one_study(tmp_path):
@@ -339,7 +340,7 @@ def test_cells_of_several_shapes_in_one_study(tmp_path):
     several = dataclasses.replace(
         REGRET, cells=cells, policies=("kode", "random"), systems=4, chunk=4
     )
-    found = study.run(several, tmp_path).results()
+    found = studies.run(several, tmp_path).results()
     assert list(found) == ["gaussian", "gaussian.d-2.k-4", "gaussian.radius-0.5.noise-3"]
     for cell, changes in zip(
         cells,
@@ -360,12 +361,12 @@ def test_cells_of_several_shapes_in_one_study(tmp_path):
 
 def test_other_code_has_another_identity(monkeypatch):
     before = METRIC.identity
-    monkeypatch.setattr(specifications, "code_fingerprint", lambda: "0" * 16)
+    monkeypatch.setattr(specifications, "code_fingerprint", lambda *_: "0" * 16)
     assert METRIC.identity != before
 
 
 def played_by_sources(root):
-    places = [root / place for place in specifications.PLAYED_BY]
+    places = [root / place for place in (*specifications.PLAYED_BY, *Cell.SOURCES)]
     return {
         file for place in places for file in (place.glob("*.py") if place.is_dir() else [place])
     }
@@ -377,15 +378,15 @@ def test_the_fingerprint_sees_every_byte_of_the_code(tmp_path, monkeypatch):
     shutil.copytree(importlib.resources.files("driftbandit"), root)
     monkeypatch.setattr(importlib.resources, "files", lambda package: root)
     fresh = getattr(specifications.code_fingerprint, "__wrapped__", specifications.code_fingerprint)
-    before = fresh()
+    before = fresh(Cell.SOURCES)
     counting = played_by_sources(root)
     assert len(counting) > 20
     for source in root.rglob("*.py"):
         text = source.read_bytes()
         source.write_bytes(text + b"#")
-        assert (fresh() != before) == (source in counting), source
+        assert (fresh(Cell.SOURCES) != before) == (source in counting), source
         source.write_bytes(text)
-    assert fresh() == before
+    assert fresh(Cell.SOURCES) == before
 
 
 BESIDE_THE_NUMBERS = {
@@ -393,15 +394,20 @@ BESIDE_THE_NUMBERS = {
     "io/__init__.py",
     "io/atomic.py",
     "io/model_file.py",
-    "io/result_file.py",
+    "_version.py",
     "machine.py",
+    "paper/__init__.py",
+    "paper/figure1.py",
+    "paper/figure2.py",
+    "paper/figure3.py",
+    "paper/published.py",
+    "paper/table2.py",
     "result.py",
     "statistics.py",
-    "study/__init__.py",
-    "study/engines.py",
-    "study/run.py",
-    "study/specification.py",
-    "study/store.py",
+    "studies/__init__.py",
+    "studies/engines.py",
+    "studies/store.py",
+    "studies/target.py",
     "system.py",
 }
 """Loaded by a study, but no number of a chunk comes from there."""
@@ -410,15 +416,14 @@ BESIDE_THE_NUMBERS = {
 def test_the_fingerprint_knows_all_code_that_plays():
     code = """
 import sys, driftbandit, pathlib
-from driftbandit import study
-from driftbandit.io import atomic
-from driftbandit.study import chunks
+from driftbandit import studies
+from driftbandit.paper.readings import Cell
 for measure in ("regret", "metric"):
-    small = study.Specification(
-        (study.Cell("gaussian", perturbed="arms", strength=0.1),),
+    small = studies.Specification(
+        (Cell("gaussian", perturbed="arms", strength=0.1),),
         ("idea",), 1, 1, 2, n_states=2, n_arms=2, measure=measure,
     )
-    chunks.compute(small, next(small.chunks()))
+    studies.engines.compute(small, next(small.chunks()))
 root = pathlib.Path(driftbandit.__file__).parent
 for name, module in list(sys.modules.items()):
     if name.partition(".")[0] == "driftbandit":
@@ -428,7 +433,7 @@ for name, module in list(sys.modules.items()):
     root = Path(db.__file__).parent
     known = {path.relative_to(root).as_posix() for path in played_by_sources(root)}
     loaded = set(done.stdout.split())
-    beside = {name for name in loaded if name.startswith(("agent/", "theory/"))}
+    beside = {name for name in loaded if name.startswith(("agent/", "report/", "theory/"))}
     assert {"theory/checks.py", "theory/metric.py"} <= known
     assert loaded - known - beside <= BESIDE_THE_NUMBERS
 
@@ -440,10 +445,10 @@ for name, module in list(sys.modules.items()):
 def test_numbers_do_not_depend_on_the_chunk_size(base, tmp_path):
     """Bit for bit."""
     whole = dataclasses.replace(base, chunk=base.systems)
-    expected = study.run(whole, tmp_path, Plays()).columns
+    expected = studies.run(whole, tmp_path, Plays()).columns
     for size in (3, 7):
         cut = dataclasses.replace(base, chunk=size)
-        assert_equal(study.run(cut, tmp_path, Plays()).columns, expected)
+        assert_equal(studies.run(cut, tmp_path, Plays()).columns, expected)
     if base.measure == "regret":
         systems = db.families.sample("gaussian", base.systems, base.n_states, base.n_arms)
         size = {"rounds": base.rounds, "runs": base.runs}
@@ -460,13 +465,13 @@ def test_numbers_do_not_depend_on_the_chunk_size(base, tmp_path):
 def test_files_do_not_depend_on_workers_or_order(base, tmp_path):
     found = []
     for name, engine in {
-        "one": study.local(1),
-        "three": study.local(3),
+        "one": studies.local(1),
+        "three": studies.local(3),
         "default": None,
         "shuffled": Plays(shuffle=1),
         "otherwise": Plays(shuffle=2),
     }.items():
-        outcome = study.run(base, tmp_path / name, engine)
+        outcome = studies.run(base, tmp_path / name, engine)
         found.append((contents(tmp_path / name), outcome.columns))
     atomic, columns = found[0]
     assert sum(name.endswith(".parquet") for name in atomic) == len(list(base.chunks()))
@@ -486,10 +491,10 @@ def test_rows_are_numbered(finished):
 @pytest.mark.parametrize("first", [0, 1, 5, len(NAMES) - 1])
 def test_an_interrupted_study_goes_on_from_there(first, finished, tmp_path):
     with pytest.raises(Interrupted):
-        study.run(METRIC, tmp_path, Plays(fail_after=first))
+        studies.run(METRIC, tmp_path, Plays(fail_after=first))
     assert len(list(tmp_path.rglob("*.parquet"))) == first
     rest = Plays()
-    outcome = study.run(METRIC, tmp_path, rest)
+    outcome = studies.run(METRIC, tmp_path, rest)
     assert rest.names == NAMES[first:]
     assert_equal(outcome.columns, finished[1].columns)
     assert contents(tmp_path) == contents(finished[0])
@@ -500,13 +505,13 @@ def test_a_finished_study_plays_nothing(copy, finished):
 
 
 def test_a_finished_study_plays_nothing_on_any_engine(copy, finished, computed):
-    outcome = study.run(METRIC, copy[0])
+    outcome = studies.run(METRIC, copy[0])
     assert computed == []
     assert_equal(outcome.columns, finished[1].columns)
 
 
 def test_without_resume_all_is_played_again(copy, finished, computed):
-    outcome = study.run(METRIC, copy[0], study.local(1), resume=False)
+    outcome = studies.run(METRIC, copy[0], studies.local(1), resume=False)
     assert computed == NAMES
     assert_equal(outcome.columns, finished[1].columns)
     assert contents(copy[0]) == contents(finished[0])
@@ -516,7 +521,7 @@ def test_without_resume_what_was_stored_is_replaced(copy, finished, monkeypatch)
     """Also where the same chunk comes out in other bytes, as with other versions of packages."""
     folder, inner = copy
     monkeypatch.setattr(store, "versions", lambda: {"jax": "99"})
-    outcome = study.run(METRIC, folder, Plays(), resume=False)
+    outcome = studies.run(METRIC, folder, Plays(), resume=False)
     assert outcome.versions == {"jax": ["99"]}
     assert_manifest_is_right(inner)
     old = set(contents(finished[0]))
@@ -527,7 +532,7 @@ def test_versions_that_were_mixed_are_told(finished, copy, monkeypatch):
     file_of(copy[1], NAMES[3]).unlink()
     mine = store.versions()
     monkeypatch.setattr(store, "versions", lambda: {**mine, "jax": "99"})
-    outcome = study.run(METRIC, copy[0], Plays())
+    outcome = studies.run(METRIC, copy[0], Plays())
     assert outcome.versions == {
         name: sorted({version, "99"}) if name == "jax" else [version]
         for name, version in mine.items()
@@ -537,7 +542,7 @@ def test_versions_that_were_mixed_are_told(finished, copy, monkeypatch):
 def test_another_study_leaves_this_one_alone(copy, finished):
     folder, inner = copy
     times = {path: path.stat().st_mtime_ns for path in inner.iterdir()}
-    study.run(dataclasses.replace(METRIC, seed=1), folder, Plays())
+    studies.run(dataclasses.replace(METRIC, seed=1), folder, Plays())
     assert len(list(folder.iterdir())) == 2
     assert contents(inner) == contents(finished[0] / METRIC.identity)
     assert {path: path.stat().st_mtime_ns for path in inner.iterdir()} == times
@@ -605,7 +610,7 @@ def test_bytes_of_another_chunk(source, hashed, copy, finished, tmp_path):
     else:
         other = dataclasses.replace(METRIC, seed=1)
         with contextlib.suppress(Interrupted):
-            study.run(other, tmp_path / "other", Plays(fail_after=3))
+            studies.run(other, tmp_path / "other", Plays(fail_after=3))
         foreign = file_of(tmp_path / "other" / other.identity, NAMES[2]).read_bytes()
     path.write_bytes(foreign)
     if hashed == "rightly":
@@ -628,7 +633,7 @@ def test_damaged_beside_whole(copy, finished):
     damaged = copy[1] / f"{NAMES[2]}.{'0' * 16}.parquet"
     damaged.write_bytes(b"PAR1")
     assert Store(copy[0], METRIC).missing() == []
-    study.run(METRIC, copy[0], Plays(), resume=False)
+    studies.run(METRIC, copy[0], Plays(), resume=False)
     assert not damaged.exists()
     assert contents(copy[0]) == contents(finished[0])
 
@@ -643,7 +648,7 @@ def test_half_written_files(copy, finished):
     os.utime(old, (time.time() - 3700,) * 2)
     whole.unlink()
     plays = Plays()
-    outcome = study.run(METRIC, copy[0], plays)
+    outcome = studies.run(METRIC, copy[0], plays)
     assert plays.names == [NAMES[2]]
     assert_equal(outcome.columns, finished[1].columns)
     assert not old.exists()
@@ -670,7 +675,7 @@ def test_damaged_side_files(name, damage, copy, finished):
             }[damage]
         )
     plays = Plays()
-    outcome = study.run(METRIC, copy[0], plays)
+    outcome = studies.run(METRIC, copy[0], plays)
     assert plays.names == []
     assert_equal(outcome.columns, finished[1].columns)
     assert all(0 <= seconds < 1e6 for seconds in outcome.seconds.values())
@@ -684,7 +689,7 @@ def test_torn_log_line_costs_only_itself(copy, finished):
     log = copy[1] / "log.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join([*lines[:3], lines[3][:20] + b"\n", *lines[4:]]))
-    seconds = study.run(METRIC, copy[0], Plays()).seconds
+    seconds = studies.run(METRIC, copy[0], Plays()).seconds
     expected = finished[1].seconds["play"] - json.loads(lines[3])["play"]
     assert seconds["play"] == pytest.approx(expected)
 
@@ -742,12 +747,12 @@ def test_chunks_that_other_code_played_are_refused(tmp_path, monkeypatch):
 
     def elsewhere(specification, wanted, is_stored, report):
         with monkeypatch.context() as patch:
-            patch.setattr(specifications, "code_fingerprint", lambda: "0" * 16)
+            patch.setattr(specifications, "code_fingerprint", lambda *_: "0" * 16)
             done = engines.play(specification, wanted[0])
         yield done
 
-    with pytest.raises(db.InvalidInput, match="gaussian-000000 was played by other code"):
-        study.run(METRIC, tmp_path, elsewhere)
+    with pytest.raises(db.InvalidInput, match="gaussian-000000 was computed by other code"):
+        studies.run(METRIC, tmp_path, elsewhere)
     assert list(tmp_path.rglob("*.parquet")) == []
 
 
@@ -756,7 +761,7 @@ def test_a_folder_that_cannot_be_made(place, tmp_path):
     (tmp_path / "file").write_text("")
     folder = tmp_path / "file" if place == "file" else tmp_path / "file" / "below"
     with pytest.raises(db.InvalidInput, match=r"^out: .*cannot be written to"):
-        study.run(METRIC, folder)
+        studies.run(METRIC, folder)
 
 
 # Interrupts and errors.
@@ -781,7 +786,7 @@ def test_an_interrupt_stops_the_threads(place, tmp_path, monkeypatch, computed):
         monkeypatch.setattr(Store, "put", interrupted)
         progress = None
     with pytest.raises(KeyboardInterrupt) as caught:  # holds the frames, as a traceback does
-        study.run(many, tmp_path, study.local(2), progress=progress)
+        studies.run(many, tmp_path, studies.local(2), progress=progress)
     begun = len(computed)
     assert not [t for t in threading.enumerate() if "ThreadPoolExecutor" in t.name]
     time.sleep(0.2)
@@ -803,11 +808,11 @@ def test_an_interrupt_does_not_wait_for_long_chunks(tmp_path, monkeypatch):
     def interrupted(self, *arguments, **more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(chunks, "compute", slow)
+    monkeypatch.setattr(engines, "compute", slow)
     monkeypatch.setattr(Store, "put", interrupted)
     clock = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        study.run(METRIC, tmp_path, study.local(2))
+        studies.run(METRIC, tmp_path, studies.local(2))
     assert time.monotonic() - clock < 5
 
 
@@ -817,9 +822,9 @@ def test_an_error_in_a_chunk_is_the_runs_error(tmp_path, monkeypatch):
             raise db.InvalidInput("dtype", "is too narrow", "use float64")
         return {"system": np.arange(2)}, Timing(0.0, 0.0, 0.0, "cpu")
 
-    monkeypatch.setattr(chunks, "compute", failing)
+    monkeypatch.setattr(engines, "compute", failing)
     with pytest.raises(db.InvalidInput, match="dtype: is too narrow"):
-        study.run(METRIC, tmp_path, study.local(2))
+        studies.run(METRIC, tmp_path, studies.local(2))
 
 
 # Progress.
@@ -829,10 +834,10 @@ def moves(label, seen):
     return [share for name, share, _ in seen if name == label]
 
 
-@pytest.mark.parametrize("engine", [study.local(1), study.local(3), Plays(shuffle=3)])
+@pytest.mark.parametrize("engine", [studies.local(1), studies.local(3), Plays(shuffle=3)])
 def test_progress_rises_to_one(engine, tmp_path):
     seen = []
-    study.run(METRIC, tmp_path, engine, progress=lambda *news: seen.append(news))
+    studies.run(METRIC, tmp_path, engine, progress=lambda *news: seen.append(news))
     for cell in METRIC.cells:
         shares = moves(cell.label, seen)
         assert shares[0] == 0
@@ -847,7 +852,7 @@ def test_progress_begins_with_what_was_stored(copy):
     for name in missing:
         file_of(copy[1], name).unlink()
     seen = []
-    study.run(METRIC, copy[0], study.local(2), progress=lambda *news: seen.append(news))
+    studies.run(METRIC, copy[0], studies.local(2), progress=lambda *news: seen.append(news))
     shares = moves("gaussian", seen)
     assert shares[0] == pytest.approx(4 / 7)
     assert shares == sorted(shares)
@@ -866,10 +871,10 @@ def test_progress_ends_at_exactly_one(sizes, tmp_path, monkeypatch):
             progress(share)
         return {"system": np.arange(chunk.systems)}, Timing(0.0, 0.0, 0.0, "cpu")
 
-    monkeypatch.setattr(chunks, "compute", quick)
+    monkeypatch.setattr(engines, "compute", quick)
     seen = []
     cut = dataclasses.replace(METRIC, systems=sizes[0], chunk=sizes[1])
-    study.run(cut, tmp_path, Plays(shuffle=1), progress=lambda *news: seen.append(news))
+    studies.run(cut, tmp_path, Plays(shuffle=1), progress=lambda *news: seen.append(news))
     for cell in METRIC.cells:
         shares = moves(cell.label, seen)
         assert shares == sorted(shares)
@@ -885,7 +890,7 @@ def test_chunks_that_others_store_meanwhile(finished, tmp_path, computed):
         if len(seen) == len(METRIC.cells):  # the run knows what is missing, and plays nothing yet
             shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
 
-    outcome = study.run(METRIC, tmp_path, study.local(2), progress=progress)
+    outcome = studies.run(METRIC, tmp_path, studies.local(2), progress=progress)
     assert computed == []
     assert_equal(outcome.columns, finished[1].columns)
     for cell in METRIC.cells:

@@ -15,7 +15,7 @@ import pytest
 
 import killed_study
 from driftbandit import paper
-from driftbandit.study import Store
+from driftbandit.studies import Store
 
 SCRIPT = Path(killed_study.__file__)
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start too.

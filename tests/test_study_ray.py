@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from driftbandit import MissingExtra, study
+from driftbandit import MissingExtra, studies
 
-SPECIFICATION = study.Specification(
-    (study.Cell("gaussian"), study.Cell("bernoulli")),
+SPECIFICATION = studies.Specification(
+    (studies.Cell("gaussian"), studies.Cell("bernoulli")),
     ("random",),
     systems=6,
     runs=2,
@@ -26,16 +26,16 @@ SPECIFICATION = study.Specification(
 PLAY = """
 import json, os, sys
 os.environ["RAY_OVERRIDE_RESOURCES"] = '{"CPU": 2}'
-from driftbandit import study
-specification = study.Specification.from_dict(json.loads(sys.argv[2]))
+from driftbandit import studies
+specification = studies.Specification.from_dict(json.loads(sys.argv[2]))
 seen = []
-engine = study.on_ray()
+engine = studies.on_ray()
 import ray
 def progress(*news):
     seen.append(news)
     if ray.is_initialized():
         assert ray.cluster_resources()["CPU"] == 2
-study.run(specification, sys.argv[1], engine, progress=progress)
+studies.run(specification, sys.argv[1], engine, progress=progress)
 assert not ray.is_initialized()
 assert "jax" not in sys.modules, "the driver plays nothing"
 print(json.dumps(seen))
@@ -62,7 +62,7 @@ def contents(folder):
 def test_the_same_files_as_here(tmp_path):
     """Names and bytes; with one chunk stored before and one that is damaged."""
     here, there = tmp_path / "here", tmp_path / "there"
-    study.run(SPECIFICATION, here)
+    studies.run(SPECIFICATION, here)
     chunks = sorted((here / SPECIFICATION.identity).glob("*.parquet"))
     assert len(chunks) == 6
     (there / SPECIFICATION.identity).mkdir(parents=True)
@@ -124,7 +124,7 @@ def test_chunks_that_others_store_meanwhile(tmp_path, monkeypatch):
     metric = dataclasses.replace(SPECIFICATION, policies=("idea",), measure="metric")
     ray = OneProcessRay()
     monkeypatch.setitem(sys.modules, "ray", ray)
-    study.run(metric, tmp_path / "other", study.local(1))
+    studies.run(metric, tmp_path / "other", studies.local(1))
     seen = []
 
     def progress(*news):
@@ -132,7 +132,7 @@ def test_chunks_that_others_store_meanwhile(tmp_path, monkeypatch):
         if len(ray.played) == 1:
             shutil.copytree(tmp_path / "other", tmp_path / "mine", dirs_exist_ok=True)
 
-    study.run(metric, tmp_path / "mine", study.on_ray(), progress=progress)
+    studies.run(metric, tmp_path / "mine", studies.on_ray(), progress=progress)
     assert len(ray.played) == 3  # two sent at first, and one more when the first came back
     assert ray.most == 2
     assert not ray.running
@@ -146,7 +146,7 @@ def test_chunks_that_others_store_meanwhile(tmp_path, monkeypatch):
 def test_ray_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"^engine 'ray' needs Ray; install driftbandit\[ray\]$"):
-        study.on_ray()
+        studies.on_ray()
 
 
 def free_port():

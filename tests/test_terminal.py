@@ -1,36 +1,34 @@
 """What commands show: whole at any width, also without a terminal, and never read as markup."""
 
 import dataclasses
+import importlib
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
 from rich.console import Console
-from rich.text import Text
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import driftbandit as db
 from driftbandit import cli, errors
-from driftbandit.advice import parts as advice_parts
-from driftbandit.cli import (
-    advise,
-    interrupt,
-    layout,
-    memory,
-    progress,
-    replay,
-    reproduce,
-    simulate,
-    tables,
-)
-from driftbandit.cli.app import app
+from driftbandit.advice import facts
+from driftbandit.advice.report import report as advised
+from driftbandit.cli import interrupt, memory, options, progress, simulate
+from driftbandit.cli.app import COMMANDS, app
 from driftbandit.io import model_file
-from driftbandit.report import Cell, Section, Table
+from driftbandit.replays.report import report as replayed
+from driftbandit.report import Cell, Facts, Figure, Heading, Points, Report, Table
+from driftbandit.report import Text as TextBlock
+from driftbandit.report.terminal import show
 from driftbandit.result import Result, Timing
+from driftbandit.simulation.report import report as simulated
 
 WIDTHS = [60, 80, 120]
 LABELS = [
@@ -46,11 +44,10 @@ def terminal(width):
     return Console(width=width, force_terminal=False, file=io.StringIO(), highlight=False)
 
 
-def shown(parts, width):
-    """What a terminal of that width shows."""
+def shown(blocks, width):
+    """What a terminal of that width shows of a report, or of blocks."""
     console = terminal(width)
-    for part in parts:
-        console.print(part)
+    show(blocks, console)
     return console.file.getvalue()
 
 
@@ -75,51 +72,48 @@ def result(systems, runs, seed=0):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_simulate_of_all_families(width):
     results = {name: result(8, 2) for name in db.families.FAMILIES}
-    text = shown(tables.comparison(results, width), width)
+    text = shown(simulated(results), width)
     whole(text, width, [*LABELS[2:], *results, "(Oracle's mean)"])
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_simulate_of_one_model_and_its_comparison(width):
-    found = result(8, 2)
-    text = shown(tables.comparison({"plant.json": found}, width), width)
-    whole(text, width, [*LABELS, "median", "IQR"])
-    text = shown(tables.against("plant.json", found, "idea", width), width)
+    found = {"plant.json": result(8, 2)}
+    whole(shown(simulated(found), width), width, [*LABELS, "median", "IQR"])
+    idea = {"plant.json": "idea"}
+    text = shown(simulated(found, idea), width).split("run by run")[1]
     whole(text, width, [LABELS[0], *LABELS[2:], "better", "worse", "95 % interval", "wins, %"])
-    few = shown(tables.against("plant.json", result(2, 1), "idea", width), width)
+    few = shown(simulated({"plant.json": result(2, 1)}, idea), width).split("run by run")[1]
     whole(few, width, [LABELS[0], *LABELS[2:], "too few to tell"])
 
 
 def advice():
     names = ["kalman_ucb", "information_directed", "lookahead", "idea"]
     gaps = [
-        advice_parts.Difference(name, "kalman_ucb", 0.0123, -0.00123, 0.0321, "no difference seen")
+        facts.Difference(name, "kalman_ucb", 0.0123, -0.00123, 0.0321, "no difference seen")
         for name in [*names[1:], "random"]
     ]
-    rows = [advice_parts.Played(name, 0.165, 0.163, 0.167) for name in [*names, "random"]]
-    played = advice_parts.Simulation(64, 200, 0, tuple(rows), tuple(gaps), None)
+    rows = [facts.PolicyRegret(name, 0.165, 0.163, 0.167) for name in [*names, "random"]]
+    played = facts.Simulation(64, 200, 0, tuple(rows), tuple(gaps), None)
     arms = tuple(
-        advice_parts.Arm(place, True, 0.944, 0.587, 364.0, 2, 1.07, 0.31, None)
-        for place in range(3)
+        facts.Arm(place, True, 0.944, 0.587, 364.0, 2, 1.07, 0.31, None) for place in range(3)
     )
-    ends = dict.fromkeys(advice_parts.POLICIES, (0.1, 0.9))
-    return advice_parts.Advice(
-        advice_parts.System(2, 3, 1.0, 0.9, True, True, True),
+    ends = dict.fromkeys(facts.BONUSES, (0.1, 0.9))
+    return facts.Advice(
+        facts.SystemFacts(2, 3, 1.0, 0.9, True, True, True),
         arms,
-        advice_parts.Floor(0.09, 0.001, None, ""),
-        advice_parts.Metric(ends, ends, "idea", "idea", ""),
+        facts.LowerBound(0.09, 0.001, None, ""),
+        facts.Metric(ends, ends, "idea", "idea", ""),
         played,
-        advice_parts.Recommendation("kalman_ucb", "Play Kalman-UCB.", ("Why not?",), None, ()),
+        facts.Recommendation("kalman_ucb", "Play Kalman-UCB.", ("Why not?",), None, ()),
     )
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_advise(width):
-    console = terminal(width)
-    advise._show(console, advice(), "plant.json")
-    text = console.file.getvalue()
+    text = shown(advised(advice(), "plant.json", terminal=True), width)
     titles = ["Kalman-UCB", "IDS", "Lookahead", "IDEA", "Random"]
-    whole(text, width, [*titles, "detectable", "level", "lowest", "verdict"])
+    whole(text, width, [*titles, "detectable", "no difference seen", "lowest", "verdict"])
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -127,10 +121,8 @@ def test_reproduce_and_leaderboard(width):
     """Cells with notes below them, as Table II has, and many columns, as the leaderboard."""
     headings = ["policy", *db.families.FAMILIES, "excess, ν = 10", "published, ν = 10"]
     rows = [[title, *[Cell("1.48 (1.25)", note="12.4 (9.99)")] * 7] for title in ("IDEA", "KODE")]
-    made = Section(
-        "x", "x", [Table("A caption that is long enough to be wrapped " * 3, headings, rows)]
-    )
-    text = shown(reproduce._tables(made, width), width)
+    table = Table("A caption that is long enough to be wrapped " * 3, headings, rows)
+    text = shown([table], width)
     whole(text, width, ["IDEA", "KODE", *db.families.FAMILIES, "1.48 (1.25)", "12.4 (9.99)"])
 
 
@@ -150,6 +142,12 @@ class Replayed:
 
 class Replays:
     unit, rounds, baseline, logged = "clicks", range(1000), "discounted_linucb", True
+    train_rounds, warm, notes, references = 500, True, [], {}
+    predictability = types.SimpleNamespace(rewards=0.1, differences=None)
+    fit = types.SimpleNamespace(n_states=2)
+
+    def to_document(self):
+        return {}
 
     def rows(self):
         return [Replayed(label) for label in LABELS]
@@ -157,23 +155,41 @@ class Replays:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_replay(width):
-    text = shown(replay._tables(Replays(), "clicks.csv", width), width)
+    text = shown(replayed(Replays(), "clicks.csv"), width)
     whole(text, width, [*LABELS, "▲", "discounted_linucb", "matched", "12,345"])
 
 
 def test_names_wider_than_the_terminal_are_wrapped():
     name = "sliding_window_linucb(window=1000000, ridge=0.123456789, delta=0.001)"
-    rows = [layout.Row([name, Text("worse"), "1.23"])]
-    text = shown(layout.tables("title", ["policy", "verdict", "number"], rows, 40), 40)
+    text = shown([Table("title", ["policy", "verdict", "number"], [[name, "worse", "1.23"]])], 40)
     whole(text, 40, ["worse", "1.23"])
-    letters = re.sub(r"\s", "", text.replace("worse", "").replace("1.23 ", ""))
+    letters = re.sub(r"\s", "", text.replace("worse", "").replace("1.23", ""))
     assert name.replace(" ", "") in letters
 
 
 def test_a_table_that_fits_stays_one():
-    rows = [layout.Row(["idea", "1", "2"])]
-    parts = list(layout.tables("title", ["policy", "a", "b"], rows, 60))
-    assert len(parts) == 2  # its title and itself
+    text = shown([Table("title", ["policy", "a", "b"], [["idea", "1", "2"]])], 60)
+    assert text.splitlines()[0].strip() == "title"
+    assert text.count("policy") == 1
+
+
+def test_every_kind_of_block():
+    blocks = [
+        Heading("Found"),
+        TextBlock("Run `it`."),
+        Points(["one", "`two`"]),
+        Points(["beware"], "bad"),
+        Facts({"seed": "0"}),
+        Table("", ["a", "b"], [["x", 1.5]], [["sum", 1.5]]),
+        Figure("never", "drawn", lambda: 1 / 0),
+    ]
+    lines = [line.rstrip() for line in shown(Report("Title", "A subtitle", blocks), 60).split("\n")]
+    start = ["Title", "A subtitle", "", "Found", "Run it.", "· one", "· two", "! beware", "seed  0"]
+    assert lines[: len(start)] == start
+    assert [line.split() for line in lines if line.startswith(("x", "sum"))] == [
+        ["x", "1.5"],
+        ["sum", "1.5"],
+    ]
 
 
 # Which of two is better.
@@ -197,14 +213,12 @@ def test_whether_the_first_two_are_told_apart_is_said(factors, runs, words):
     }
     curves = {name: values[:, None] for name, values in regret.items()}
     found = Result(regret, curves, np.array([9]), 9, 0, Timing(0, 0, 1, "cpu"))
-    assert words in " ".join(tables.leaders({"plant.json": found}))
+    assert words in " ".join(shown(simulated({"plant.json": found}), 80).split())
 
 
 def test_a_model_file_is_played_often_enough_to_rank_policies():
-    small = db.families.sample("gaussian", n_states=2, n_arms=3)[0]
-    large = db.families.sample("gaussian", n_states=60, n_arms=60)[0]
-    assert simulate.default_runs(*small, 1000) == 256
-    assert simulate.default_runs(*large, 1000) == 32
+    assert simulate.default_runs(2, 3, 1000) == 256
+    assert simulate.default_runs(60, 60, 1000) == 32
 
 
 # Progress.
@@ -277,11 +291,12 @@ def test_linucb_is_called_oful_here():
 
 
 def test_several_families():
-    assert simulate.chosen_families("cauchy, Gaussian", "--family") == ["cauchy", "gaussian"]
-    assert simulate.chosen_families("all", "--family") == list(db.families.FAMILIES)
+    valid = list(db.families.FAMILIES)
+    assert options.several("cauchy, Gaussian", "--family", valid) == ["cauchy", "gaussian"]
+    assert options.several("all", "--family", valid) == valid
     for text, words in [("cauchy,gausian", "gaussian"), (",", "none"), ("cauchy,cauchy", "twice")]:
         with pytest.raises(errors.InvalidInput, match=words):
-            simulate.chosen_families(text, "--family")
+            options.several(text, "--family", valid)
 
 
 def test_the_baseline_is_read_by_its_title_too():
@@ -291,9 +306,7 @@ def test_the_baseline_is_read_by_its_title_too():
     assert simulate._baseline("best", chosen) == "best"
 
 
-@pytest.mark.parametrize(
-    "command", [[], ["simulate"], ["fit"], ["advise"], ["replay"], ["reproduce"]]
-)
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_short_help_everywhere(command):
     short, long = (CliRunner().invoke(app, [*command, option]) for option in ("-h", "--help"))
     assert short.exit_code == 0
@@ -302,11 +315,29 @@ def test_short_help_everywhere(command):
 
 
 @pytest.mark.parametrize("width", ["60", "80"])
-@pytest.mark.parametrize("command", ["simulate", "advise"])
+@pytest.mark.parametrize("command", ["simulate", "advise", "replay"])
 def test_help_names_every_policy_whole(command, width):
     output = CliRunner().invoke(app, [command, "-h"], env={"COLUMNS": width}).output
     listed = output.split("Policies")[-1].split("Examples")[0]
     assert [name for name in db.policies.available() if name not in listed] == []
+
+
+@pytest.mark.parametrize("width", ["60", "80"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_cuts_no_word(command, width):
+    output = CliRunner().invoke(app, [command, "-h"], env={"COLUMNS": width}).output
+    assert re.findall(r"\w\w…", output) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_in_the_help_can_be_parsed(command):
+    module = importlib.import_module(f"driftbandit.cli.{command}")
+    lines = re.findall(r"^    driftbandit (.*)$", module.EXAMPLES, re.MULTILINE)
+    assert lines
+    for line in lines:
+        name, *words = shlex.split(line.partition(" > ")[0])
+        assert name == command
+        get_command(app).commands[name].make_context(name, words)
 
 
 def test_completion_is_offered():
@@ -401,7 +432,7 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(tmp_path, monk
     (tmp_path / "x.svg").mkdir()
     asked = ["simulate", "--systems", "1", "--plot"]
     assert "x.svg, a folder" in fails(monkeypatch, capsys, *asked, tmp_path / "x.svg")
-    assert "is no folder" in fails(monkeypatch, capsys, *asked, tmp_path / "no" / "y.svg")
+    assert "is not a folder" in fails(monkeypatch, capsys, *asked, tmp_path / "no" / "y.svg")
 
     def full(*_, **__):
         raise OSError(30, "Read-only file system")
@@ -412,13 +443,12 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(tmp_path, monk
 
 
 def test_a_written_file_is_noticed(tmp_path):
-    from driftbandit.cli.outputs import check_file
     from driftbandit.io.atomic import write_whole
 
     path = tmp_path / "x.json"
     path.write_text("old")
     interrupt._reset()
-    check_file("--out", path, ".json")
+    options.check_file("--out", path, ".json")
     interrupt.keeps("Nothing was written.")
     assert interrupt._line() == "Nothing was written."
     assert path.read_text() == "old"

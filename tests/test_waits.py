@@ -5,10 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from driftbandit.identify import Log, Sequence, em, fit, one_step, starts, waits
-from driftbandit.identify.acceleration import climb
-from driftbandit.identify.grid import data_of
-from driftbandit.identify.prediction import predicted
+from driftbandit.identify import Log, Sequence, em, fit, one_step, restarts
+from driftbandit.identify.data import Data, data_of
+from driftbandit.identify.smoothing import bits_of, gap_transitions, predicted
 from systems import assert_close, random_system
 from test_em import played, start
 
@@ -29,7 +28,7 @@ def round_by_round(log):
     """The same log with a row for every round."""
     span = max(int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences)
     shape = (len(log.sequences), span, 4)
-    data = em.Data(
+    data = Data(
         np.zeros(shape, int),
         np.zeros(shape),
         np.zeros(shape),
@@ -53,7 +52,7 @@ def test_sums_are_those_of_every_round(radius, singular):
         transition=model.transition / radius * min(radius, 1.002), process_cov=noise
     )
     data = data_of(log)
-    assert data.waits is not None
+    assert data.gap_lengths is not None
     found = em.e_step(parameters, data, whole=True)
     expected = em.e_step(parameters, round_by_round(log))
     assert found.transitions == expected.transitions > 1500
@@ -82,7 +81,8 @@ def test_predictions_are_those_of_every_round():
     log = sparse_log()
     parameters = start(arms)._replace(transition=model.transition, process_cov=model.process_cov)
     data, whole = data_of(log), round_by_round(log)
-    for ours, theirs in zip(predicted(parameters, data), predicted(parameters, whole), strict=True):
+    found, expected = predicted(parameters, data), predicted(parameters, whole)
+    for ours, theirs in zip(found[:2], expected[:2], strict=True):
         np.testing.assert_allclose(ours[data.seen > 0], theirs[whole.seen > 0], rtol=1e-9)
 
 
@@ -96,7 +96,7 @@ def test_a_climb_over_pauses_rises_to_where_every_rounds_does():
     )
     ends = []
     for grid in (data_of(log), round_by_round(log)):
-        found, heights, _ = climb(
+        found, heights, _ = em.run(
             start(arms), grid, em.Options(stable=True), 100, 1e-6, lambda share: None
         )
         assert (np.diff(heights) > -1e-6).all()
@@ -108,15 +108,15 @@ def test_a_climb_over_pauses_rises_to_where_every_rounds_does():
 def test_moments_are_means_over_pairs_of_plays():
     log = sparse_log()
     data, offsets = data_of(log), np.array([0.1, -0.2, 0.3])
-    sums, pairs = np.zeros((2, starts.LAGS, 3, 3))
+    sums, pairs = np.zeros((2, restarts.LAGS, 3, 3))
     for one in log.sequences:
         left = one.rewards - offsets[one.arms]
         for i, j in itertools.product(range(len(left)), repeat=2):
             lag = int(one.rounds[i] - one.rounds[j])
-            if 1 <= lag <= starts.LAGS:
+            if 1 <= lag <= restarts.LAGS:
                 sums[lag - 1, one.arms[i], one.arms[j]] += left[i] * left[j]
                 pairs[lag - 1, one.arms[i], one.arms[j]] += 1
-    assert_close(starts._moments(data, offsets), sums / np.maximum(pairs, 1), 1e-12)
+    assert_close(restarts.moments_of(data, offsets), sums / np.maximum(pairs, 1), 1e-12)
 
 
 def test_moments_of_many_plays_in_a_round_are_little_work():
@@ -124,7 +124,7 @@ def test_moments_of_many_plays_in_a_round_are_little_work():
     rng = np.random.default_rng(0)
     plays, rounds = 20_000, np.repeat([0, 1], 20_000)
     one = Sequence(rounds, rng.integers(3, size=2 * plays), rng.standard_normal(2 * plays))
-    found = starts._moments(data_of(Log((one,), ("a", "b", "c"))), np.zeros(3))
+    found = restarts.moments_of(data_of(Log((one,), ("a", "b", "c"))), np.zeros(3))
     chosen = [one.rewards[(rounds == t) & (one.arms == 1)] for t in (0, 1)]
     assert_close(found[0, 1, 1], chosen[0].mean() * chosen[1].mean(), 1e-12)
 
@@ -132,7 +132,8 @@ def test_moments_of_many_plays_in_a_round_are_little_work():
 def test_lengths_in_binary():
     model, _ = random_system(2, 3, k=3, radius=0.9)
     lengths = np.array([1, 6, 1000])
-    F, Q = waits.steps(model.transition, model.process_cov, waits.bits_of(lengths))
+    bits = bits_of(data_of(sparse_log())._replace(gap_lengths=lengths))
+    F, Q = gap_transitions(model.transition, model.process_cov, bits)
     for number, length in enumerate(lengths):
         np.testing.assert_allclose(
             F[number], np.linalg.matrix_power(model.transition, int(length)), atol=1e-5

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         policies,
         statistics,
         steady_state,
-        study,
+        studies,
         theory,
     )
     from driftbandit.advice import advise
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__"]
 __all__ += ["actions", "families", "identify", "kalman", "paper", "policies"]
-__all__ += ["statistics", "steady_state", "study", "theory"]
+__all__ += ["statistics", "steady_state", "studies", "theory"]
 __all__ += ["LGDS", "Agent", "Decision", "InvalidInput", "MissingExtra", "NotDetectable", "Refit"]
 __all__ += ["Result", "System", "advise", "fit", "load_model", "replay", "save_model", "simulate"]
 
@@ -63,11 +63,9 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 """The module of every public name that is not a module itself."""
-_MODULES = {*__all__, "arrays", "errors", "model", "result", "simulation", "system"} - {
-    *_HOME,
-    "__version__",
-}
-_HEAVY = {"advise", "fit", "identify", "paper", "replay", "simulate", "study"}
+_MODULES = {*__all__, "arrays", "errors", "model", "result", "simulation", "system"}
+_MODULES -= {*_HOME, "__version__"}
+_HEAVY = {"advise", "fit", "identify", "paper", "replay", "simulate", "studies"}
 """Names that need an extra."""
 
 

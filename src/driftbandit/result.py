@@ -1,54 +1,56 @@
-"""What a simulation gives back."""
+"""The result of a simulation: every policy's regret in every run."""
 
 from __future__ import annotations
 
 import dataclasses
 import html
 import itertools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from driftbandit import errors, statistics
-from driftbandit.io import result_file
+from driftbandit import errors, policies, statistics
+from driftbandit.io import atomic
+from driftbandit.report import figures
 from driftbandit.statistics import Paired
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["ORACLE", "Result", "Timing", "median_and_iqr", "quartiles"]
+__all__ = ["ORACLE", "Result", "Timing", "median_and_iqr", "policy_styles", "quartiles"]
 
 ORACLE = "kalman_oracle"
-"""The policy whose regret the others' is divided by."""
+"""The policy whose regret is the unit in which others are compared."""
+COLUMNS = ("policy", "mean regret", "± s.e.", "median", "IQR")
+"""Of the table that `print` shows."""
 
 
 class Timing(NamedTuple):
-    """Seconds spent, and on what."""
+    """Seconds spent on each step, and the device."""
 
     prepare: float
     """Steady states, tuning constants and stacking, in NumPy."""
     compile: float
-    """Compiling programs that this process had not compiled before."""
+    """Programs that this process had not compiled before."""
     play: float
-    """Playing."""
     device: str
-    """Where it ran."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """Regret of every policy in every run, all runs paired by common noise.
+    """Regret of every policy in every run; all policies see the same noise.
 
-    With one system the leading axis is runs; with many it is systems × runs. ``print`` shows a
-    table, and so does a notebook. Equal results have equal numbers, however long they took.
+    Arrays have shape (runs,) for one system and (systems, runs) for several. ``print`` and
+    notebooks show a table. Results with equal numbers are equal, whatever their timing.
     """
 
     regret: dict[str, np.ndarray]
     """Dynamic regret Σ_t max_b ⟨b, z⟩ − ⟨a, z⟩ over all rounds (P4), by policy."""
     curves: dict[str, np.ndarray]
-    """The same up to each of ``checkpoints``: one more, last axis."""
+    """The same up to each of ``checkpoints``, along one more axis, the last."""
     checkpoints: np.ndarray
     """Log-spaced round numbers, the last one ``rounds``."""
     rounds: int
@@ -58,7 +60,7 @@ class Result:
     def normalized(self, against: str = ORACLE) -> dict[str, np.ndarray]:
         """(R − R_oracle) / R_oracle run by run, the quantity of Table II (P21).
 
-        Runs in which the yardstick itself has no regret give infinity, or zero if both have none.
+        Runs in which the baseline has no regret give infinity, or zero if both have none.
         """
         if against not in self.regret:
             raise errors.InvalidInput(
@@ -73,19 +75,19 @@ class Result:
 
     @property
     def in_oracle_units(self) -> bool:
-        """Whether policies are compared in units of the Oracle's regret, run by run.
+        """Whether `compare` and `best` divide by the Oracle's regret, run by run.
 
-        They are where it played and there are several systems, whose scales differ by decades.
+        True if it played on several systems, whose scales differ by orders of magnitude.
         """
         return ORACLE in self.regret and statistics.several_systems(self.regret[ORACLE])
 
     def best(self) -> str:
-        """The policy with the lowest mean regret, in the units of `compare`, Oracle left out."""
+        """The policy with the lowest mean regret, in the units of `compare`; never the Oracle."""
         values = self.normalized() if self.in_oracle_units else self.regret
         rivals = [name for name in values if name != ORACLE]
         if not rivals:
             raise errors.InvalidInput("policies", "the Oracle played alone", "simulate others too")
-        # Where the Oracle has no regret all means are infinite, and medians tell.
+        # If the Oracle has no regret in some run, all means are infinite; then medians decide.
         return min(rivals, key=lambda name: (values[name].mean(), median_and_iqr(values[name])[0]))
 
     def compare(
@@ -93,8 +95,8 @@ class Result:
     ) -> dict[str, Paired]:
         """Compare every other policy with ``baseline``, run by run.
 
-        (R − R_baseline) / R_oracle where the Oracle played and there are several systems, the
-        difference of two normalized regrets (P21); else R − R_baseline.
+        (R − R_baseline) / R_oracle if the Oracle played on several systems, the difference of two
+        normalized regrets (P21); otherwise R − R_baseline.
 
         Args:
             baseline: the label of a simulated policy.
@@ -102,8 +104,8 @@ class Result:
             seed: whole number ≥ 0, of the bootstrap.
 
         Returns:
-            By policy: positive differences mean more regret than the baseline, a win rate above
-            one half means less in most runs.
+            By policy. Positive differences: more regret than the baseline. Win rate above one
+            half: less regret in most runs.
 
         Example:
             >>> from driftbandit import families, simulate
@@ -114,8 +116,8 @@ class Result:
         """
         baseline = errors.closest(baseline, "baseline", self.regret)
         base = self.regret[baseline]
-        # Divided once: where the Oracle has no regret, both normalized regrets are infinite and
-        # their difference has no value, but this still knows its sign.
+        # Divided once: if the Oracle has no regret, both normalized regrets are infinite and
+        # their difference is undefined, but this quotient still has a sign.
         unit = self.regret[ORACLE] if self.in_oracle_units else np.ones_like(base)
         return {
             name: statistics.paired(
@@ -128,13 +130,13 @@ class Result:
     def summary(self) -> dict[str, dict[str, float]]:
         """Mean, standard error, median and interquartile range of the regret, by policy.
 
-        Runs of one system are alike, so with several systems the standard error is that of the
-        systems' means.
+        With several systems the standard error is that of the systems' means, since runs of one
+        system are alike.
         """
         return {name: _summary(regret) for name, regret in self.regret.items()}
 
     def to_dataframe(self) -> pd.DataFrame:
-        """One row per system, run and policy, with its regret; needs pandas.
+        """A pandas table with one row per system, run and policy.
 
         Example:
             >>> regret = {"idea": np.array([1.0, 2.0])}
@@ -160,37 +162,82 @@ class Result:
         """Draw the regret, and save the figure if a path is given; needs matplotlib.
 
         Args:
-            path: a .png, .svg or .pdf file; None: none is written.
-            kind: "boxes", quartiles of each policy's regret over the runs, in the order of the
-                means; or "curves", cumulative regret round by round, median and quartiles.
+            path: a .png, .svg or .pdf file, or None.
+            kind: "boxes", quartiles of each policy's regret over the runs, sorted by mean; or
+                "curves", cumulative regret round by round, median and quartiles.
 
         Returns:
             The figure, which a notebook shows.
         """
-        from driftbandit import plots  # loads matplotlib
-
         errors.closest(kind, "kind", ("boxes", "curves"))
-        figure = plots.boxes(self) if kind == "boxes" else plots.cumulative(self)
+        figure = self._boxes() if kind == "boxes" else self._cumulative()
         if path is not None:
-            plots.write(figure, Path(path))
+            figures.save(figure, path)
+        return figure
+
+    def _boxes(self) -> Figure:
+        """Quartiles of every policy's regret over the runs, from the lowest mean to the highest."""
+        means = {label: float(regret.mean()) for label, regret in self.regret.items()}
+        labels = sorted(means, key=lambda label: means[label])
+        styles = policy_styles(labels)
+        figure, (axis,) = figures.grid(1, 1, 6.4, 1.3 + 0.34 * len(labels))
+        rows = [(*quartiles(self.regret[label]), means[label]) for label in labels]
+        figures.boxes(axis, rows, [styles[label]["color"] for label in labels])
+        figures.name_rows(axis, labels)
+        axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
+        runs = self.regret[labels[0]].size
+        axis.set_xlabel(f"box: quartiles over {runs} runs; line: median; dot: mean")
+        axis.set_title(f"Regret after {self.rounds} rounds: lower is better")
+        return figure
+
+    def _cumulative(self) -> Figure:
+        """Cumulative regret round by round: median over the runs, and a band between quartiles."""
+        if not self.curves:
+            raise errors.InvalidInput("curves", "are none in this result", "give checkpoints > 0")
+        ends = {label: float(curve[..., -1].mean()) for label, curve in self.curves.items()}
+        order = sorted(ends, key=lambda label: -ends[label])  # as the lines end, top down
+        lines = {label: self.curves[label].reshape(-1, len(self.checkpoints)) for label in order}
+        figure, (axis,) = figures.grid(1, 1, 6.4, 4.0)
+        figures.curves(axis, self.checkpoints, lines, policy_styles(order), dashed=(ORACLE,))
+        axis.set_xlabel("round")
+        axis.set_ylabel("cumulative regret")
+        axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+        runs = len(lines[order[0]])
+        axis.set_title(f"Cumulative regret, median and quartiles of {runs} runs: lower is better")
         return figure
 
     def save(self, path: str | Path) -> None:
-        """Write all numbers to a file, whole or not at all; `load` reads them back to the bit."""
-        result_file.write(Path(path), self)
+        """Write all numbers to a file, whole or not at all; `load` reads them back exactly."""
+        header = {
+            "rounds": self.rounds,
+            "seed": self.seed,
+            "timing": self.timing._asdict(),
+            "regret": list(self.regret),
+            "curves": list(self.curves),
+        }
+        arrays = {"checkpoints": self.checkpoints}
+        for kind in ("regret", "curves"):
+            each = getattr(self, kind).values()
+            arrays |= {f"{kind}{place}": values for place, values in enumerate(each)}
+        atomic.write_arrays(Path(path), "result", header, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
         """The result that `save` wrote."""
-        found, timing = result_file.read(Path(path))
-        return cls(**found, timing=Timing(**timing))
+        remedy = "give a file that Result.save wrote"
+        header, arrays = atomic.read_arrays(Path(path), "result", remedy)
+        regret, curves = (
+            {name: arrays[f"{kind}{place}"] for place, name in enumerate(header[kind])}
+            for kind in ("regret", "curves")
+        )
+        timing = Timing(**header["timing"])
+        return cls(regret, curves, arrays["checkpoints"], header["rounds"], header["seed"], timing)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result):
             return NotImplemented
-        same = (self.rounds, self.seed) == (other.rounds, other.seed)
         return (
-            same
+            (self.rounds, self.seed) == (other.rounds, other.seed)
             and np.array_equal(self.checkpoints, other.checkpoints)
             and _same_numbers(self.regret, other.regret)
             and _same_numbers(self.curves, other.curves)
@@ -206,8 +253,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """The table of `print`, for notebooks."""
-        columns = ("policy", "mean regret", "± s.e.", "median", "IQR")
-        head = "".join(f"<th>{column}</th>" for column in columns)
+        head = "".join(f"<th>{column}</th>" for column in COLUMNS)
         body = ""
         for name, row in self._by_mean():
             cells = "".join(f"<td>{value:.4g}</td>" for value in row.values())
@@ -215,17 +261,14 @@ class Result:
         caption = f"<caption>{html.escape(repr(self))}. Lower is better.</caption>"
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
+    def __str__(self) -> str:
+        rows = ["{:<20} {:>12} {:>10} {:>12} {:>10}".format(*COLUMNS)]
+        form = "{:<20} {:>12.4g} {:>10.2g} {:>12.4g} {:>10.3g}"
+        rows += [form.format(name, *row.values()) for name, row in self._by_mean()]
+        return "\n".join(rows)
+
     def _by_mean(self) -> list[tuple[str, dict[str, float]]]:
         return sorted(self.summary().items(), key=lambda item: item[1]["mean"])
-
-    def __str__(self) -> str:
-        rows = [f"{'policy':<20} {'mean regret':>12} {'± s.e.':>10} {'median':>12} {'IQR':>10}"]
-        for name, row in self._by_mean():
-            rows.append(
-                f"{name:<20} {row['mean']:>12.4g} {row['standard_error']:>10.2g} "
-                f"{row['median']:>12.4g} {row['iqr']:>10.3g}"
-            )
-        return "\n".join(rows)
 
 
 def _same_numbers(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
@@ -235,7 +278,7 @@ def _same_numbers(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> b
 
 
 def _ratio(excess: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Excess / base; infinite where the base is zero, or zero if both are."""
+    """Excess / base; infinite if the base is zero, or zero if both are."""
     with np.errstate(divide="ignore", invalid="ignore"):
         share = excess / base
     return np.where((base == 0) & (excess == 0), 0.0, share)
@@ -247,12 +290,7 @@ def _summary(regret: np.ndarray) -> dict[str, float]:
     if independent.size > 1:
         error = float(independent.std(ddof=1) / np.sqrt(independent.size))
     middle, spread = median_and_iqr(regret)
-    return {
-        "mean": float(regret.mean()),
-        "standard_error": error,
-        "median": middle,
-        "iqr": spread,
-    }
+    return {"mean": float(regret.mean()), "standard_error": error, "median": middle, "iqr": spread}
 
 
 def median_and_iqr(values: np.ndarray) -> tuple[float, float]:
@@ -262,7 +300,13 @@ def median_and_iqr(values: np.ndarray) -> tuple[float, float]:
         return float(middle), float(np.subtract(high, low))
 
 
-def quartiles(values: np.ndarray) -> list[float]:
+def quartiles(values: np.ndarray) -> tuple[float, float, float]:
     """The three quartiles; infinite values count."""
     method: Any = "linear" if np.isfinite(values).all() else "inverted_cdf"
-    return list(np.quantile(values, [0.25, 0.5, 0.75], method=method).tolist())
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], method=method).tolist()
+    return low, middle, high
+
+
+def policy_styles(labels: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Color and marker of each policy, the same in every figure; the Oracle is black."""
+    return figures.styles(labels, policies.available(), black=(ORACLE,))

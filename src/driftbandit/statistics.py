@@ -1,14 +1,9 @@
-"""Paired comparisons: how sure a difference between two policies is.
+"""Paired comparisons of policies, with bootstrap intervals.
 
-Policies of one simulation meet the same states and the same noise, so they are compared run by
-run. Runs of one system are alike; what is independent are the systems. Every interval is
-therefore a percentile bootstrap that draws whole systems, with all their runs, and only where
-there is one system alone draws runs.
-
-A bootstrap resample is kept as counts: how often each system is in it. Sorting all values once
-then gives the median of every resample, without copying a value.
-
-The rounds of one history depend on each other: there, blocks of rounds are drawn.
+Policies of one simulation see the same states and the same noise, so they are compared run by run.
+Runs of one system are alike; systems are independent. Every interval is therefore a percentile
+bootstrap that draws whole systems with all their runs, or runs if there is only one system. The
+rounds of one history depend on each other: there, blocks of rounds are drawn.
 """
 
 from __future__ import annotations
@@ -27,6 +22,7 @@ __all__ = [
     "block_interval",
     "block_length",
     "block_means",
+    "ends_of",
     "median_interval",
     "paired",
     "several_systems",
@@ -34,61 +30,50 @@ __all__ = [
 ]
 
 BLOCK = 200_000
-"""Counts looked at together: few enough to stay in a core's cache."""
+"""Counts processed together: few enough to stay in a core's cache."""
 
 Statistic = Callable[[np.ndarray], np.ndarray]
-"""Counts of resamples × units to one number per resample."""
+"""From how often each unit is in each resample (resamples × units) to one number per resample."""
 
 
 class Paired(NamedTuple):
     """One policy against another, run by run; less is better, as with regret."""
 
     median_difference: float
-    """Median over all runs of first − second."""
+    """Median over all runs of first − second, and its interval."""
     low: float
-    """Interval of that median."""
     high: float
     win_rate: float
-    """Share of runs in which first < second; ties count half."""
+    """Share of runs in which first < second, and its interval; ties count half."""
     win_low: float
-    """Interval of the win rate."""
     win_high: float
     mean_difference: float
-    """Mean over all runs of first − second."""
+    """Mean over all runs of first − second, and its interval."""
     mean_low: float
-    """Interval of that mean."""
     mean_high: float
     runs: int
     """In all systems together."""
     independent: int
-    """Systems, or the runs of one system: what the bootstrap draws."""
+    """What the bootstrap draws: systems, or the runs of one system."""
     confidence: float
     """Of all intervals."""
 
     @property
     def verdict(self) -> str:
-        """What the median's interval says: "worse", "better", "no difference seen", or too few."""
-        return self._said(self.low, self.high)
+        """From the median: "worse", "better", "no difference seen" or "too few to tell"."""
+        return self._verdict(self.low, self.high)
 
     @property
     def mean_verdict(self) -> str:
-        """The same of the mean's interval."""
-        return self._said(self.mean_low, self.mean_high)
+        """The same from the mean."""
+        return self._verdict(self.mean_low, self.mean_high)
 
-    def _said(self, low: float, high: float) -> str:
-        """Where an interval lies.
-
-        Where there is no difference, n independent medians still all lie on one side of zero with
-        probability 2¹⁻ⁿ. Where that exceeds 1 − confidence, no data could decide: at 95 % it takes
-        six.
-        """
+    def _verdict(self, low: float, high: float) -> str:
+        # Without any difference, n independent medians are all on one side of zero with
+        # probability 2¹⁻ⁿ. If that exceeds 1 − confidence, no data can decide: 95 % takes six.
         if 2.0 ** (1 - self.independent) > 1 - self.confidence:
             return "too few to tell"
-        if low > 0:
-            return "worse"
-        if high < 0:
-            return "better"
-        return "no difference seen"
+        return "worse" if low > 0 else "better" if high < 0 else "no difference seen"
 
 
 def paired(
@@ -99,39 +84,34 @@ def paired(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Paired:
-    """Compare two policies run by run: median and mean of first − second, and the win rate.
+    """Compare two policies run by run, as in Table II (P21): median, mean and win rate.
 
-    Equal values are a tie and differ by zero, infinite ones too, where ∞ − ∞ has no value. An
-    infinite difference counts like any other: it leaves a median finite unless such runs reach
-    the middle, and makes the mean infinite, or NaN if both signs occur. NaN itself is refused.
-
-    Fewer than about ten systems give intervals that are too narrow, and a win rate of 0 or 1 has
-    one of no width, as with every bootstrap. Time grows as values × resamples.
+    Equal values differ by zero, even infinite ones. An infinite difference counts like any other:
+    it makes the mean infinite, or NaN if both signs occur. NaN itself is refused. As with every
+    bootstrap, fewer than about ten systems give intervals that are too narrow, and a win rate of 0
+    or 1 has an interval of no width. Time grows as values × resamples.
 
     Args:
         first: (runs,) or (systems, runs), the regret of one policy.
         second: the same runs of the other.
         confidence: of the intervals, between 0 and 1.
-        resamples: how often the bootstrap draws.
+        resamples: the number of bootstrap resamples.
         seed: whole number ≥ 0; the same seed gives the same intervals.
 
     Returns:
-        `Paired`; with one run alone its intervals are NaN.
+        `Paired`; with a single run its intervals are NaN.
 
     Example:
         >>> rng = np.random.default_rng(1)
-        >>> luck = rng.normal(size=100)  # shared by both, so it drops out
+        >>> luck = rng.normal(size=100)  # shared by both, so it cancels
         >>> result = paired(luck + 0.1, luck + 0.05 * rng.normal(size=100))
         >>> f"{result.median_difference:.2f} [{result.low:.2f}, {result.high:.2f}]", result.verdict
         ('0.10 [0.09, 0.11]', 'worse')
-
-    The pairing is that of Table II's runs (P21).
     """
     first, second = _checked(first, "first"), _checked(second, "second")
     if first.shape != second.shape:
-        raise errors.InvalidInput(
-            "second", f"has shape {second.shape}, first has {first.shape}", "give the same runs"
-        )
+        problem = f"has shape {second.shape}, first has {first.shape}"
+        raise errors.InvalidInput("second", problem, "give the same runs")
     difference = np.zeros_like(first)
     np.subtract(first, second, out=difference, where=first != second)
     drawn = units(difference)
@@ -144,22 +124,18 @@ def paired(
 def median_interval(
     values: Any, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> tuple[float, float]:
-    """Bootstrap interval of the median over all runs, drawing systems where there are several.
+    """Bootstrap interval of the median over all runs; draws systems if there are several.
 
     Args:
         values: (runs,) or (systems, runs); infinite ones count, NaN is refused.
-        confidence: of the interval, between 0 and 1.
-        resamples: how often the bootstrap draws.
-        seed: whole number ≥ 0; the same seed gives the same interval.
+        confidence, resamples, seed: as in `paired`.
 
     Returns:
-        Its lower and upper end; NaN with one run alone.
+        The lower and upper end; NaN with a single run.
 
     Example:
         >>> median_interval([1, 2, 3, 4, 5, 6, 7, 8, 9])
         (2.0, 8.0)
-
-    Table II shows such medians, without intervals (P21).
     """
     drawn = units(_checked(values, "values"))
     _, low, high = _bootstrap((_median(drawn),), drawn.shape, confidence, resamples, seed)[0]
@@ -172,7 +148,7 @@ def several_systems(values: np.ndarray) -> bool:
 
 
 def units(values: np.ndarray) -> np.ndarray:
-    """What is independent along the first axis: systems × runs, or the runs of one system × 1."""
+    """Independent units along the first axis: systems × runs, or the runs of one system × 1."""
     return values if several_systems(values) else values.reshape(-1, 1)
 
 
@@ -209,12 +185,16 @@ def _bootstrap(
         return np.hstack([value, np.full((len(value), 2), np.nan)])
     blocks = _counts(shape, resamples, seed)
     drawn = np.hstack([[statistic(counts) for statistic in statistics] for counts in blocks])
-    drawn.sort(axis=1)
-    # Ends are drawn values: between two of them, infinities could not be interpolated.
-    outside = int(resamples * (1 - confidence) / 2)
-    ends = drawn[:, [outside, resamples - 1 - outside]]
-    ends[np.isnan(drawn[:, -1])] = np.nan
+    ends = np.array([ends_of(row, confidence) for row in drawn])
+    ends[np.isnan(drawn).any(axis=1)] = np.nan
     return np.hstack([value, ends])
+
+
+def ends_of(drawn: np.ndarray, confidence: float) -> tuple[float, float]:
+    """The percentile interval of drawn values; its ends are drawn values, since ∞ may be one."""
+    drawn = np.sort(drawn)
+    outside = int(len(drawn) * (1 - confidence) / 2)
+    return float(drawn[outside]), float(drawn[-1 - outside])
 
 
 def _counts(shape: tuple[int, ...], resamples: int, seed: int) -> Iterator[np.ndarray]:
@@ -231,10 +211,10 @@ def _counts(shape: tuple[int, ...], resamples: int, seed: int) -> Iterator[np.nd
 
 
 def _median(values: np.ndarray) -> Statistic:
-    """The median over all runs of a resample: the values in the middle of the running count.
+    """The median over all runs of a resample, from one sort of all values.
 
-    By Hoeffding's inequality a running count strays further than ``alike`` √(14 n) from its place
-    in the data once in 10¹² resamples, so only places that near the middle are looked at.
+    By Hoeffding's inequality a running count strays more than ``alike`` √(14 n) from its place in
+    the data once in 10¹² resamples, so only places that near the middle are searched.
     """
     independent, alike = values.shape
     order = np.argsort(values, axis=None)
@@ -271,12 +251,13 @@ def _mean(values: np.ndarray) -> Statistic:
 
 
 class Interval(NamedTuple):
-    """The mean of a series, its interval, and how many rounds were drawn together."""
+    """The mean of a series and its interval."""
 
     mean: float
     low: float
     high: float
     block: int
+    """How many neighbors were drawn together."""
 
 
 def block_length(values: Any) -> int:
@@ -287,7 +268,7 @@ def block_length(values: Any) -> int:
     R is the autocovariance, λ a flat-top window, M twice the lag from which on R is noise.
 
     Args:
-        values: n numbers in the order of time.
+        values: n numbers in order of time.
 
     Returns:
         1 for a series without memory, at most min(3 √n, n/3).
@@ -307,7 +288,7 @@ def block_length(values: Any) -> int:
     spectrum = np.abs(np.fft.rfft(apart, size)) ** 2
     R = np.fft.irfft(spectrum, size)[: lags + 1] / n
     loud = np.abs(R[1:]) >= 2 * math.sqrt(math.log10(n) / n) * R[0]
-    # The first lag that is followed by ``quiet`` small ones; else the last that is not small.
+    # The first lag followed by ``quiet`` small ones; else the last one that is not small.
     runs = np.convolve(loud, np.ones(quiet), "valid") if len(loud) >= quiet else np.ones(1)
     last = int(np.argmin(runs)) if not runs.all() else int(np.flatnonzero(loud)[-1]) + 1
     M = min(2 * max(last, 1), lags)
@@ -322,10 +303,10 @@ def block_length(values: Any) -> int:
 
 
 def block_means(values: Any, block: int, *, resamples: int = 2000, seed: int = 0) -> np.ndarray:
-    """Means of resamples made of blocks of neighbors, the last joined to the first.
+    """Means of resamples made of blocks of neighbors; the last value's neighbor is the first.
 
     Args:
-        values: n numbers in the order of time, or n × c, whose columns stay together.
+        values: n numbers in order of time, or n × c, whose columns stay together.
         block: how many neighbors are drawn together; 1: the ordinary bootstrap.
         resamples, seed: as in `paired`.
 
@@ -338,7 +319,7 @@ def block_means(values: Any, block: int, *, resamples: int = 2000, seed: int = 0
     resamples = errors.whole_number(resamples, "resamples", low=1)
     rng = np.random.default_rng(errors.whole_number(seed, "seed", low=0))
     blocks = -(-n // block)
-    rest = n - (blocks - 1) * block  # the last block is cut: n values in all
+    rest = n - (blocks - 1) * block  # the last block is cut, so that n values are drawn
     sums = np.vstack([np.zeros(series.shape[1]), np.cumsum(np.vstack([series] * 2), axis=0)])
     whole, cut = (sums[length : length + n] - sums[:n] for length in (block, rest))
     means = np.empty((resamples, series.shape[1]))
@@ -360,16 +341,16 @@ def block_interval(
 ) -> Interval:
     """Interval of the mean of a series whose neighbors depend on each other.
 
-    A circular block bootstrap (Politis and Romano 1992). A series with a long memory still gets
-    too short an interval: 500 rounds of AR(1) with φ = 0.5 are covered in 93 % for 95 %.
+    A circular block bootstrap (Politis and Romano 1992). With a long memory the interval is too
+    short: for 500 rounds of AR(1) with φ = 0.5, 95 % intervals cover the mean in 93 %.
 
     Args:
-        values: n numbers in the order of time.
+        values: n numbers in order of time.
         block: how many neighbors are drawn together; None: `block_length`.
         confidence, resamples, seed: as in `paired`.
 
     Returns:
-        `Interval`; with one round alone its ends are NaN.
+        `Interval`; with a single round its ends are NaN.
 
     Example:
         >>> found = block_interval(np.random.default_rng(2).normal(size=400))
@@ -382,13 +363,6 @@ def block_interval(
     means = block_means(series, block, resamples=resamples, seed=seed)[:, 0]
     ends = ends_of(means, confidence) if len(series) > 1 else (math.nan, math.nan)
     return Interval(float(series.mean()), *ends, int(block))
-
-
-def ends_of(drawn: np.ndarray, confidence: float) -> tuple[float, float]:
-    """The percentile interval of drawn values."""
-    drawn = np.sort(drawn)
-    outside = int(len(drawn) * (1 - confidence) / 2)
-    return float(drawn[outside]), float(drawn[-1 - outside])
 
 
 def _series(values: Any) -> np.ndarray:

@@ -2,9 +2,8 @@
 
     env = gymnasium.make("driftbandit/LGDSBandit-v0", model=model, arms=arms)
 
-Importing this module registers the name. The player sees the past alone; the state is simulated in
-float64, and every step draws the same numbers whatever is played, so that players who start from
-the same seed meet the same states and the same noise.
+Importing this module registers the name. Every step draws the same random numbers whatever is
+played, so players that start from the same seed see the same states and the same noise.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ with errors.needing(__name__):
 __all__ = ["ID", "LGDSBandit"]
 
 ID = "driftbandit/LGDSBandit-v0"
-"""What `gymnasium.make` knows the environment by."""
+"""The name for `gymnasium.make`."""
 
 HIGHEST = float(np.finfo(np.float32).max)
-"""Largest reward an observation shows; a bound of infinity would make `check_env` warn."""
+"""Largest reward in an observation; `check_env` warns about infinite bounds."""
 
 
 class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
-    """Play arm a, get X = ⟨a, z⟩ + η, and let the state move: z⁺ = Γz + ξ.
+    """Play arm a, get X = ⟨a, z⟩ + η, then the state moves: z⁺ = Γz + ξ.
 
     An action is the index of an arm. An observation is k + 2 numbers: the last arm, one-hot; the
-    last reward; the share of the rounds that is played. All are zero before the first round.
+    last reward; the share of the rounds already played. All are zero before the first round.
     An episode never terminates; it is truncated after ``rounds``. Each step's ``info`` holds
 
     - ``mean``: ⟨a, z⟩, the reward without its noise;
@@ -43,7 +42,7 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
 
     Args:
         model: a `System`, or the model that drives the rewards.
-        arms: k × d, beside a model; an action is a row of it.
+        arms: k × d, if ``model`` is not a `System`; an action is the index of a row.
         rounds: steps of an episode.
         render_mode: "ansi" makes `render` return one line of text; None renders nothing.
 
@@ -66,34 +65,40 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
     ) -> None:
         system = checked_system(model, arms)
         self.model, self.arms, self.names = system.model, system.arms, system.names
-        model = self.model
         self.rounds = errors.whole_number(rounds, "rounds", low=1)
         self.render_mode = render_mode
         if render_mode is not None:
             errors.closest(render_mode, "render_mode", self.metadata["render_modes"])
-        self._start = kalman.prior(model)
+        self._start = kalman.prior(self.model)
         self._start_root = factor(self._start.cov)
-        self._process_root = factor(model.process_cov)
-        _check_range(model, self.rounds)
+        self._process_root = factor(self.model.process_cov)
+        self._check_range()
         k = len(self.arms)
         self.action_space = gymnasium.spaces.Discrete(k)
         self.observation_space = gymnasium.spaces.Box(
             np.array([0.0] * k + [-HIGHEST, 0.0], np.float32),
             np.array([1.0] * k + [HIGHEST, 1.0], np.float32),
         )
-        self.state = np.zeros(model.n_states)
-        """z, which no player sees."""
+        self.state = np.zeros(self.model.n_states)
+        """z, hidden from the player."""
         self.total_regret = 0.0
-        self._round = self.rounds  # nothing to play before `reset`
+        self._round = self.rounds  # `reset` comes first
         self._line = "not started"
+
+    def _check_range(self) -> None:
+        model, rounds = self.model, self.rounds
+        if not model.is_stable and not np.abs(model.settled_moment(rounds)).max() < errors.LARGEST:
+            grown = f"exceeds what float64 can hold (spectral radius {model.spectral_radius:g})"
+            problem = f"is {rounds}, after which the state {grown}"
+            raise errors.InvalidInput("rounds", problem, "play fewer rounds")
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Start an episode: z is drawn as the model starts, N(0, Σ0) or from the stationary law.
+        """Start an episode: z is drawn from N(0, Σ0) or from the stationary distribution.
 
         Args:
-            seed: of the episode's random numbers, and of the episodes that follow.
+            seed: of the random numbers of this episode and the following ones.
             options: ``{"state": z}`` starts from that state instead.
 
         Returns:
@@ -120,8 +125,8 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
             Observation, reward X, False (never terminated), whether this was the last round, info.
         """
         if self._round >= self.rounds:
-            raise gymnasium.error.ResetNeeded("no episode is under way: call reset() before step()")
-        if isinstance(action, np.ndarray) and action.ndim == 0:  # as Stable-Baselines3 gives it
+            raise gymnasium.error.ResetNeeded("no episode is running: call reset() before step()")
+        if isinstance(action, np.ndarray) and action.ndim == 0:  # as in Stable-Baselines3
             action = action[()]
         arm = errors.whole_number(action, "action", low=0, high=len(self.arms) - 1)
         means = self.arms @ self.state
@@ -145,26 +150,15 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
         return self._observation(arm, reward), reward, False, self._round == self.rounds, info
 
     def render(self) -> str | None:
-        """The last round in one line, where ``render_mode`` is "ansi"."""
+        """The last round in one line, if ``render_mode`` is "ansi"."""
         return self._line if self.render_mode == "ansi" else None
 
     def _observation(self, arm: int | None, reward: float) -> np.ndarray:
         seen = np.zeros(len(self.arms) + 2, np.float32)
         if arm is not None:
             seen[arm] = 1
-        seen[-2] = np.clip(reward, -HIGHEST, HIGHEST)
-        seen[-1] = self._round / self.rounds
+        seen[-2:] = np.clip(reward, -HIGHEST, HIGHEST), self._round / self.rounds
         return seen
-
-
-def _check_range(model: LGDS, rounds: int) -> None:
-    if not model.is_stable and not np.abs(model.settled_moment(rounds)).max() < errors.LARGEST:
-        raise errors.InvalidInput(
-            "rounds",
-            f"is {rounds}, by when the state (spectral radius {model.spectral_radius:g}) exceeds "
-            "what float64 can hold",
-            "play fewer rounds",
-        )
 
 
 if ID not in gymnasium.registry:

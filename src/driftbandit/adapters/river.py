@@ -1,10 +1,10 @@
-"""The Kalman policies for river's bandits (P12): argmax ⟨a, ẑ⟩ + u(a | P) among what is offered.
+"""The Kalman policies for river's bandits (P12): argmax ⟨a, ẑ⟩ + u(a | P) of the offered arms.
 
     policy = KalmanPolicy(model, {"red": [1.0, 0.0], "blue": [0.0, 1.0]})
     arm_id = policy.pull(["red", "blue"])
     policy.update(arm_id, reward)
 
-Time passes with every `update`, one round each, and with `advance`.
+Every `update` advances one round; `advance` lets rounds pass without a reward.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ __all__ = ["KalmanPolicy"]
 
 
 class KalmanPolicy(bandit.base.Policy):
-    """Pulls argmax ⟨a, ẑ⟩ + u(a | P) among the offered arms and filters the reward (P12).
+    """Pulls argmax ⟨a, ẑ⟩ + u(a | P) of the offered arms and filters the reward (P12).
 
-    `ranking` and the printed table are river's own: arms by ``reward_obj``, their mean reward
-    unless you say otherwise. What an arm would pay now is in `predictions`.
+    `ranking` and the printed table are river's own: arms by ``reward_obj``, by default their mean
+    reward. `predictions` says what each arm is expected to pay now.
 
     Args:
         model: the system that drives the rewards.
-        arms: feature vector, d numbers, of every arm id; a k × d array has the ids 0 … k−1.
+        arms: the feature vector, d numbers, of every arm id; a k × d array has the ids 0 … k−1.
         policy: "idea", "kode", "kalman_ucb(width=2)", a Kalman `Policy` of your own, or its bonus
-            function ``bonus(cov, model, arms) -> (k,)``, which is given the offered arms.
-        reward_obj: river's statistic of each arm's rewards; it does not change what is pulled.
-        burn_in: how often each arm is pulled first, in river's way.
+            function ``bonus(cov, model, arms) -> (k,)``, which gets the offered arms.
+        reward_obj: river's statistic of each arm's rewards; it does not affect the choice.
+        burn_in: how often river pulls each arm first.
 
     Example:
         >>> model = LGDS([[0.9, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], reward_std=0.1)
@@ -74,7 +74,7 @@ class KalmanPolicy(bandit.base.Policy):
             raise errors.InvalidInput(
                 "policy",
                 f"is {rule.name!r}, which is not of the form ⟨a, ẑ⟩ + u(a | P)",
-                "give idea, kode, kalman_ucb or a bonus function; river has policies without model",
+                "give idea, kode, kalman_ucb or a bonus function",
             )
         self._problem = Problem(model, features, constants)
         self._offered: tuple[tuple[bandit.base.ArmID, ...], Problem] = (ids, self._problem)
@@ -83,17 +83,17 @@ class KalmanPolicy(bandit.base.Policy):
 
     @property
     def predictions(self) -> dict[bandit.base.ArmID, float]:
-        """⟨a, ẑ⟩ of every arm: what it is expected to pay now."""
+        """⟨a, ẑ⟩ of every arm: its expected reward now."""
         means = self._problem.arms @ self.belief.mean
         return {arm_id: float(means[row]) for arm_id, row in self._place.items()}
 
     def update(self, arm_id: bandit.base.ArmID, *reward_args: Any, **reward_kwargs: Any) -> None:
-        """Learn what an arm paid, and move on to the next round.
+        """Learn an arm's reward and advance one round.
 
         Args:
             arm_id: the arm that was played; any of ``arms``, pulled or not.
             *reward_args: the reward, one number.
-            **reward_kwargs: what else ``reward_obj`` takes.
+            **reward_kwargs: further arguments of ``reward_obj``.
         """
         row = self._row(arm_id)
         if len(reward_args) != 1:
@@ -106,14 +106,14 @@ class KalmanPolicy(bandit.base.Policy):
         self.belief = self._rule.update(self.belief, self._problem, row, reward)
 
     def advance(self, rounds: int = 1) -> None:
-        """Let rounds pass in which nothing was seen: ẑ ↦ Γẑ, P ↦ ΓPΓᵀ + Q, by repeated squaring."""
+        """Let rounds pass without a reward: ẑ ↦ Γẑ, P ↦ ΓPΓᵀ + Q, by repeated squaring."""
         rounds = errors.whole_number(rounds, "rounds", low=0)
         if rounds == 0:
             return
         belief = kalman.advance(self.belief, self.model, rounds)
         if not (np.isfinite(belief.mean).all() and np.isfinite(belief.cov).all()):
-            problem = f"is {rounds:.6g}, by when the state has outgrown the largest number"
-            raise errors.InvalidInput("rounds", problem, "let fewer pass")
+            problem = f"is {rounds:.6g}, after which the state exceeds what float64 can hold"
+            raise errors.InvalidInput("rounds", problem, "give fewer rounds")
         self.belief = belief
 
     def _pull(self, arm_ids: Any) -> bandit.base.ArmID:
@@ -131,22 +131,21 @@ class KalmanPolicy(bandit.base.Policy):
         except (KeyError, TypeError):
             known = ", ".join(map(repr, list(self._place)[:10]))
             more = ", …" if len(self._place) > 10 else ""
-            raise errors.InvalidInput(
-                "arm_id", f"is {arm_id!r}, which is not among the arms", f"valid: {known}{more}"
-            ) from None
+            problem = f"is {arm_id!r}, which is not one of the arms"
+            raise errors.InvalidInput("arm_id", problem, f"valid: {known}{more}") from None
 
     def __repr__(self) -> str:
-        """The table that river makes of the arms, which needs at least one update."""
+        """River's table of the arms, which needs at least one update."""
         if self._rewards:
             return str(super().__repr__())  # type: ignore[no-untyped-call]
         return f"KalmanPolicy({self._rule.label}, {len(self._place)} arms, no rewards yet)"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the made policy out, whose functions do not pickle: its name is stored."""
+        """Leave out the policy object, whose functions cannot be pickled; its name is stored."""
         return {name: value for name, value in self.__dict__.items() if name != "_rule"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make it again."""
+        """Make the policy object again."""
         self.__dict__.update(state)
         self._rule = _rule(self.policy)
 

@@ -1,21 +1,34 @@
-"""What is computed about a system before anything is played: arms, floor, metric."""
+"""What advice is computed from: the system, its arms, its lower bound, φ, a short simulation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from driftbandit import errors, steady_state, theory
-from driftbandit.advice.parts import POLICIES, Arm, Floor, Metric, System
+from driftbandit import errors, policies, statistics, steady_state, theory
+from driftbandit.actions import FINITE
+from driftbandit.arrays import Array
 from driftbandit.model import LGDS, RANK_TOLERANCE, factor
-from driftbandit.policies import idea, kalman_ucb, kode
+from driftbandit.policies import REGISTRY, Policy, idea, kalman_ucb, optimistic
+from driftbandit.report import storable
+from driftbandit.result import Result
+from driftbandit.statistics import Paired
 from driftbandit.system import Name
 
-__all__ = ["arm_facts", "floor", "metric", "system_facts"]
-
-BONUSES = {"idea": idea.bonus, "kode": kode.bonus, "kalman_ucb": kalman_ucb.bonus}
+BONUSES = {name: entry.bonus for name, entry in REGISTRY.items() if entry.bonus is not None}
+"""The paper's policies, for which the metric φ is known."""
+RANDOM = "random"
+PLAYED = tuple(
+    name
+    for name, entry in REGISTRY.items()
+    if entry.filters and entry.default and not entry.policy.full_information
+)
+"""What plays by default: every policy that knows the model and is fast."""
 DRAWS = 1 << 14
 """Draws of the state that `Arm.best_share` comes from."""
 BLOCK = 1 << 22
@@ -23,18 +36,179 @@ BLOCK = 1 << 22
 LONGEST = 1e7
 """Work of the metric, about 2.5 seconds of one core."""
 ACCURACY = 0.03
-"""Of a floor over a stretch of rounds, as a share of it: each round has its own covariances."""
-
+"""Of a lower bound over the first rounds, as a share of it: each has its own covariances."""
 SETTLED = 0.01
 """What may be left of the start after a fifth of the run, for the run to count as settled."""
 MOST_ROUNDS = 2000
-"""Of such a stretch."""
+"""Of a lower bound over the first rounds."""
+BUDGET = 1.9e7
+"""Work of one policy: 256 runs × 500 rounds of 10 arms in 10 states, a fifth of a second."""
+FEWEST_RUNS, MOST_RUNS = 32, 1024
+GROWTH = 1e6
+"""An unstable state is followed until it has grown by this much."""
+WEIGHTS: dict[str, dict[str, Any]] = {
+    "idea": {"informed": 1.0, "width": 0.0},
+    "kode": {"informed": 0.0, "width": 0.0},
+    "kalman_ucb": {"informed": 0.0, "width": 1.0},
+}
 
 
-def system_facts(model: LGDS, arms: np.ndarray) -> System:
+@dataclass(frozen=True)
+class SystemFacts:
+    """The system at a glance (P1, P3)."""
+
+    n_states: int
+    n_arms: int
+    reward_std: float
+    spectral_radius: float
+    """ρ(Γ), known constants left out."""
+    stable: bool
+    noise_reaches_all: bool
+    """(Γ, Q^½) is controllable."""
+    starts_stationary: bool
+    """False: the state starts from ``initial_cov``, or from a mean that it does not keep."""
+    constants: int = 0
+    """How many of the states are known constants, which arms read with offsets of their own."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What one arm pays and shows of the state (P3, P14)."""
+
+    name: Name
+    """Its row number if it has no name."""
+    detectable: bool
+    """Every mode that does not die out shows in its rewards."""
+    error_trace: float | None
+    """tr P_a, the error that is left if it is played forever; None: it grows, or was not found."""
+    removed_share: float | None
+    """1 − tr P_a / tr Z, the share of the state's variance that playing it removes."""
+    gramian_condition: float | None
+    """Condition number of O after d rounds of it; None: O is singular."""
+    gramian_rank: int
+    """Rank of O; d minus the known constants: it shows every direction that moves."""
+    reward_spread: float | None
+    """√(aᵀZa), the standard deviation of ⟨a, z⟩ once the state has settled."""
+    best_share: float | None
+    """How often it is the best arm, from draws of the state."""
+    same_as: Name | None
+    """The first arm that is equal to it, by name."""
+    mean_reward: float | None = 0.0
+    """⟨a, E z⟩ once the state has settled: its offset; None: the state never settles."""
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """The lower bound on regret per round (P11)."""
+
+    value: float | None
+    error: float | None
+    """Half-width of a 99 % interval."""
+    rounds: int | None
+    """Over how many first rounds; None: once the state has settled."""
+    reason: str
+    """Why there is no value."""
+
+    @property
+    def when(self) -> str:
+        """Which rounds it is of."""
+        settled = self.rounds is None
+        return "once the state has settled" if settled else f"over the first {self.rounds} rounds"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The interval of φ for each policy (P17), and which of IDEA and Kalman-UCB it favors."""
+
+    printed: dict[str, tuple[float, float]] | None
+    squared: dict[str, tuple[float, float]] | None
+    winner: str | None
+    """Smaller upper end as printed, the paper's rule; None: a tie, or no intervals."""
+    squared_winner: str | None
+    reason: str
+    """Why there are no intervals."""
+
+
+@dataclass(frozen=True)
+class PolicyRegret:
+    """One policy's mean regret per round, and its 95 % interval."""
+
+    policy: str
+    regret: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much more regret per round ``policy`` has than ``baseline``, and the 95 % interval."""
+
+    policy: str
+    baseline: str
+    mean: float
+    low: float
+    high: float
+    verdict: str
+    """A verdict of `statistics.Paired`, of the mean."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A short paired simulation."""
+
+    runs: int
+    rounds: int
+    seed: int
+    policies: tuple[PolicyRegret, ...]
+    """From the lowest mean regret up; random choice comes last."""
+    differences: tuple[Difference, ...]
+    """Every other one against the lowest, in the same order."""
+    rivals: Difference | None
+    """Kalman-UCB against IDEA, which the metric ranks; None: not both were played."""
+
+    @property
+    def best(self) -> PolicyRegret:
+        """The policy with the lowest mean regret."""
+        return self.policies[0]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to play, in sentences."""
+
+    choice: str | None
+    """A policy's name; None: nothing to decide."""
+    headline: str
+    reasons: tuple[str, ...]
+    agreement: str | None
+    """Metric and simulation about IDEA and Kalman-UCB: "agree", "disagree" or "cannot tell"."""
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """All facts and the recommendation; ``simulation`` is None where there is nothing to decide."""
+
+    system: SystemFacts
+    arms: tuple[Arm, ...]
+    lower_bound: LowerBound
+    metric: Metric
+    simulation: Simulation | None
+    recommendation: Recommendation
+
+    def to_document(self) -> dict[str, Any]:
+        """All of it as JSON can hold it: None for what is infinite or not a number."""
+        return dict(storable(dataclasses.asdict(self)))
+
+    def __str__(self) -> str:
+        said = self.recommendation
+        return "\n".join([said.headline, *said.reasons, *(f"Note: {w}" for w in said.warnings)])
+
+
+def system_facts(model: LGDS, arms: np.ndarray) -> SystemFacts:
     """Size, stability, noise and start."""
     settled = model.initial_cov is None and model.is_stable
-    return System(
+    return SystemFacts(
         n_states=model.n_states,
         n_arms=len(arms),
         reward_std=float(model.reward_std),
@@ -47,14 +221,7 @@ def system_facts(model: LGDS, arms: np.ndarray) -> System:
 
 
 def arm_facts(model: LGDS, arms: np.ndarray, names: Sequence[Name], rounds: int) -> tuple[Arm, ...]:
-    """What every arm pays and teaches.
-
-    Args:
-        model: Γ, Q, σ.
-        arms: k × d.
-        names: what the arms are called.
-        rounds: by when an unstable state is looked at, to see which arms are best.
-    """
+    """What every arm pays and shows; of an unstable state, which is best after ``rounds``."""
     seen = steady_state.detectable(model, arms)
     traces = _error_traces(model, arms, seen)
     spreads: list[float | None] = [None] * len(arms)
@@ -67,8 +234,7 @@ def arm_facts(model: LGDS, arms: np.ndarray, names: Sequence[Name], rounds: int)
         spreads = np.sqrt(np.maximum(np.vecdot(arms @ Z, arms), 0)).tolist()
     conditions, ranks = _gramians(model, arms)
     first, group = _groups(arms)
-    means = arms @ model.state_mean(rounds)
-    shares = _best_shares(means, model.settled_cov(rounds), arms)
+    shares = _best_shares(arms @ model.state_mean(rounds), model.settled_cov(rounds), arms)
     return tuple(
         Arm(
             name=names[i],
@@ -89,14 +255,14 @@ def arm_facts(model: LGDS, arms: np.ndarray, names: Sequence[Name], rounds: int)
 def _error_traces(model: LGDS, arms: np.ndarray, seen: np.ndarray) -> list[float | None]:
     """The traces of P_a, None where P_a does not exist or was not found."""
     traces: list[float | None] = [None] * len(arms)
-    if not seen.any():
-        return traces
     numbers = np.flatnonzero(seen).tolist()
+    if not numbers:
+        return traces
     try:
         found = np.trace(steady_state.prediction_covs(model, arms[seen]), axis1=1, axis2=2)
         for i, trace in zip(numbers, found.tolist(), strict=True):
             traces[i] = trace
-    except errors.NotDetectable:  # one that is hard must not hide the others
+    except errors.NotDetectable:  # a hard one must not hide the others
         for i in numbers:
             try:
                 traces[i] = float(np.trace(steady_state.prediction_cov(model, arms[i])))
@@ -122,7 +288,7 @@ def _gramians(model: LGDS, arms: np.ndarray) -> tuple[list[float | None], list[i
             for power in range(d):
                 M[:, power] = rows
                 rows = rows @ transition
-        M[~np.isfinite(M).all(axis=(1, 2))] = 0  # beyond any number
+        M[~np.isfinite(M).all(axis=(1, 2))] = 0  # overflowed
         for values in np.linalg.svd(M, compute_uv=False):
             ranks.append(int((values > RANK_TOLERANCE * values[0]).sum()))
             full = 0 < ranks[-1] == moving
@@ -152,21 +318,19 @@ def _best_shares(means: np.ndarray, cov: np.ndarray, arms: np.ndarray) -> list[A
     return (wins / DRAWS).tolist()
 
 
-def floor(model: LGDS, arms: np.ndarray, rounds: int) -> Floor:
+def lower_bound(model: LGDS, arms: np.ndarray, rounds: int) -> LowerBound:
     """The lower bound on regret per round: of a settled state, or of the first ``rounds``."""
     fast = model.spectral_radius ** (rounds / 5) < SETTLED
     settled = fast and model.initial_cov is None
     if not settled and rounds > MOST_ROUNDS:
         reason = f"it takes too long for {rounds} rounds; db.theory.finite_lower_bound computes it"
-        return Floor(None, None, None, reason)
+        return LowerBound(None, None, None, reason)
+    options = {} if settled else {"rounds": rounds, "accuracy": ACCURACY}
     try:
-        if settled:
-            bound = theory.finite_lower_bound(model, arms)
-        else:
-            bound = theory.finite_lower_bound(model, arms, rounds=rounds, accuracy=ACCURACY)
+        bound = theory.finite_lower_bound(model, arms, **options)
     except errors.NotDetectable as error:
-        return Floor(None, None, None, f"it was not found ({error})")
-    return Floor(bound.value, bound.error, None if settled else rounds, "")
+        return LowerBound(None, None, None, f"it was not found ({error})")
+    return LowerBound(bound.value, bound.error, None if settled else rounds, "")
 
 
 def metric(model: LGDS, arms: np.ndarray) -> Metric:
@@ -178,8 +342,8 @@ def metric(model: LGDS, arms: np.ndarray) -> Metric:
         found = theory.metric_intervals([(model, arms)], BONUSES)
     except errors.NotDetectable as error:
         return Metric(None, None, None, None, f"a steady state was not found ({error})")
-    printed = {name: _ends(found[name].printed) for name in POLICIES}
-    squared = {name: _ends(found[name].squared) for name in POLICIES}
+    printed = {name: _ends(found[name].printed) for name in BONUSES}
+    squared = {name: _ends(found[name].squared) for name in BONUSES}
     return Metric(printed, squared, _lower(printed), _lower(squared), "")
 
 
@@ -193,10 +357,8 @@ def _no_metric(model: LGDS, arms: np.ndarray) -> str:
     k, m = len(arms), min(len(arms) - 1, model.n_states)
     # k²(k − 1) singular value decompositions of 2m × 2m matrices, measured.
     if k**3 * (8 + m**2) > LONGEST:
-        return (
-            f"it takes too long for {k} arms in {model.n_states} states; "
-            "db.theory.metric_interval computes it"
-        )
+        size = f"{k} arms in {model.n_states} states"
+        return f"it takes too long for {size}; db.theory.metric_interval computes it"
     return ""
 
 
@@ -206,7 +368,128 @@ def _ends(interval: np.ndarray) -> tuple[float, float]:
 
 
 def _lower(intervals: dict[str, tuple[float, float]]) -> str | None:
-    idea_high, ucb_high = intervals["idea"][1], intervals["kalman_ucb"][1]
-    if idea_high == ucb_high:
-        return None
-    return "idea" if idea_high < ucb_high else "kalman_ucb"
+    (_, first), (_, second) = intervals["idea"], intervals["kalman_ucb"]
+    return None if first == second else "idea" if first < second else "kalman_ucb"
+
+
+# The simulation.
+
+
+def sizes(n_states: int, n_arms: int, spectral_radius: float) -> tuple[int, int]:
+    """How many runs and rounds to play, from the size alone: the same on every machine.
+
+    A round takes about as long as d (d + k/3) + 15 steps (measured from d = 2 to 100). If
+    ρ(Γ) > 1, rounds end when the state has grown a millionfold.
+
+    Example:
+        >>> sizes(10, 10, 0.9), sizes(2, 3, 0.9), sizes(100, 50, 0.9), sizes(2, 3, 2.0)
+        ((256, 500), (1024, 500), (32, 200), (1024, 19))
+    """
+    plays = BUDGET / (n_states * (n_states + n_arms / 3) + 15)
+    rounds = 500 if plays >= 500 * 2 * FEWEST_RUNS else 200
+    if spectral_radius > 1:
+        rounds = min(rounds, max(10, int(math.log(GROWTH) / math.log(spectral_radius))))
+    runs = int(min(max(plays / rounds, FEWEST_RUNS), MOST_RUNS))
+    return runs - runs % FEWEST_RUNS, rounds
+
+
+def players(names: Iterable[str] | None, n_arms: int) -> dict[str, Policy]:
+    """The policies to play, by label, without random choice, which always plays.
+
+    By default `PLAYED`, without those that cannot play so many arms.
+    """
+    if isinstance(names, str):
+        names = [names]
+    made = [policies.make(name) for name in (PLAYED if names is None else names)]
+    if names is None:
+        made = [policy for policy in made if (policy.actions.max_arms or n_arms) >= n_arms]
+    found: dict[str, Policy] = {}
+    for policy in made:
+        policy.check_plays(FINITE, n_arms)
+        if policy.full_information:
+            problem = f"{policy.name} sees the rewards of all arms"
+            raise errors.InvalidInput("policies", problem, "leave it out")
+        known = policy.name in policies.available()
+        usual = known and policy.parameters == policies.make(policy.name).parameters
+        label = policy.name if usual else policy.label
+        if label in found:
+            raise errors.InvalidInput("policies", f"{label!r} is named twice", "name each once")
+        if label != RANDOM:
+            found[label] = policy
+    if not found:
+        raise errors.InvalidInput("policies", "names no policy to advise", "name at least one")
+    return found
+
+
+def play(
+    model: LGDS,
+    arms: np.ndarray,
+    chosen: Mapping[str, Policy],
+    runs: int,
+    rounds: int,
+    seed: int,
+    progress: Callable[[float], None] | None = None,
+) -> Simulation:
+    """Play policies and random choice on the same states and noise, as `simulate` does by name.
+
+    Always on the CPU, so that a near tie falls the same way on every machine.
+    """
+    from driftbandit.simulation import Options, simulate  # loads JAX
+
+    shared: list[str | Policy] = [
+        optimistic(name, _bonus, **WEIGHTS[name])
+        if name in WEIGHTS
+        else dataclasses.replace(policy, name=name)
+        for name, policy in chosen.items()
+    ]
+    result = simulate(
+        model,
+        arms,
+        [*shared, RANDOM],
+        rounds=rounds,
+        runs=runs,
+        seed=seed,
+        device="cpu",
+        options=Options(checkpoints=1),
+        progress=progress,
+    )
+    return summarized(result)
+
+
+def _bonus(cov: Array, model: LGDS, arms: Array, informed: float, width: float) -> Array:
+    """IDEA's bonus, Kalman-UCB's, or none, by their weights: one program in place of three.
+
+    Zero times a bonus adds exactly zero, and compiling takes most of the time.
+    """
+    return informed * idea.bonus(cov, model, arms) + kalman_ucb.bonus(cov, model, arms, width)
+
+
+def summarized(result: Result) -> Simulation:
+    """Means, differences and their 95 % intervals, per round; runs are independent."""
+    rounds, seed = result.rounds, result.seed
+    means = {name: float(regret.mean()) for name, regret in result.regret.items()}
+    rivals = [name for name in means if name != RANDOM]
+    order = [*sorted(rivals, key=lambda name: means[name]), RANDOM]
+    played = []
+    for name in order:
+        own = statistics.paired(result.regret[name], np.zeros_like(result.regret[name]), seed=seed)
+        ends = own.mean_low / rounds, own.mean_high / rounds
+        played.append(PolicyRegret(name, means[name] / rounds, *ends))
+    found = result.compare(order[0], seed=seed)
+    ranked = None
+    if {"idea", "kalman_ucb"} <= set(rivals):
+        row = result.compare("idea", seed=seed)["kalman_ucb"]
+        ranked = _difference("kalman_ucb", "idea", row, rounds)
+    return Simulation(
+        runs=len(result.regret[order[0]]),
+        rounds=rounds,
+        seed=seed,
+        policies=tuple(played),
+        differences=tuple(_difference(name, order[0], found[name], rounds) for name in order[1:]),
+        rivals=ranked,
+    )
+
+
+def _difference(policy: str, baseline: str, row: Paired, rounds: int) -> Difference:
+    ends = (row.mean_difference / rounds, row.mean_low / rounds, row.mean_high / rounds)
+    return Difference(policy, baseline, *ends, row.mean_verdict)

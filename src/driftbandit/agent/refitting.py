@@ -98,7 +98,7 @@ def learned(
         seed: of those.
     """
     from driftbandit.identify import fitting
-    from driftbandit.io import log  # JAX, and pyarrow
+    from driftbandit.io import logs  # JAX, and pyarrow
 
     if options.offsets:  # they belong to arms by number
         rows, numbers = arms, np.array([entry.arm for entry in entries])
@@ -107,10 +107,10 @@ def learned(
         rows, numbers = np.unique(played, axis=0, return_inverse=True)
     rounds = np.array([entry.round for entry in entries], np.int64)
     rewards = np.array([entry.reward for entry in entries])
-    sequence = log.Sequence(rounds - rounds[0], numbers.astype(np.int64), rewards)
+    sequence = logs.Sequence(rounds - rounds[0], numbers.astype(np.int64), rewards)
     names = tuple(str(i) for i in range(len(rows)))
     found = fitting.fit(
-        log.Log((sequence,), names),
+        logs.Log((sequence,), names),
         rows,
         structure=options.structure,
         stable=options.stable,

@@ -8,13 +8,10 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the program; from its first moment on, Ctrl-C ends it with one line and code 130.
-
-    A missing extra ends it with one line and code 1.
-    """
-    program = sys._getframe(1).f_globals.get("__name__") == "__main__"  # not a test, say
+    """Run the program. Ctrl-C ends it with one line and code 130, a missing extra with code 1."""
+    program = sys._getframe(1).f_globals.get("__name__") == "__main__"  # not called by a test
     with interrupt.handled(last=program):
-        from driftbandit import errors  # takes a while: Ctrl-C may come before it is over
+        from driftbandit import errors  # slow: Ctrl-C may come meanwhile
 
         try:
             with errors.needing("the command line"):

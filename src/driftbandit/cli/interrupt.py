@@ -1,12 +1,12 @@
-"""Ctrl-C: one line that says what was kept, exit code 130, whatever the program is doing.
+"""Ctrl-C: one line that says what was kept, and exit code 130, at any moment.
 
-`KeyboardInterrupt` is no way to stop a program that runs JAX. Python raises it in whatever Python
-code runs next. That may be a callback of JAX's garbage collection, where it is lost, and if it
-does end the program, the interpreter shuts down under JAX's threads and crashes. So the main
-thread is never interrupted. A thread of its own waits for the signal, removes what is
-half-written, says what was kept and ends the process at once.
+`KeyboardInterrupt` does not work for a program that runs JAX. Python raises it in whatever Python
+code runs next. That may be a callback of JAX's garbage collection, where it is lost; and if it
+ends the program, the interpreter shuts down under JAX's threads and crashes. So the main thread
+is never interrupted: another thread waits for the signal, removes half-written files, says what
+was kept and ends the process.
 
-This module imports nothing but the standard library: it is at work before NumPy is loaded.
+This module imports only the standard library, because it starts before NumPy is loaded.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["EXIT_CODE", "at_exit", "handled", "keeps", "output"]
-
 EXIT_CODE = 130
 PATIENCE = 10.0
-"""Seconds that leaving may take, until the process ends all the same."""
+"""Seconds for cleaning up, after which the process ends anyway."""
 NOTHING = "No work had begun."
 
 _cleanups: list[Callable[[], object]] = []
@@ -35,29 +33,29 @@ _arrived = threading.Event()
 
 
 def keeps(sentences: str) -> None:
-    """Say what is kept if the command is interrupted from now on, and how to go on."""
+    """Set the line for an interruption from now on: what is kept, and how to continue."""
     global _kept
     _kept = sentences
 
 
 def output(path: Path | None) -> None:
-    """Name a file that the command will write: the line then says whether it was written."""
+    """Name a file that the command will write; the line says so if it was written."""
     if path is not None:
         _outputs[path] = _file_number(path)
 
 
 def at_exit(cleanup: Callable[[], object]) -> None:
-    """Call ``cleanup`` when the command is interrupted, from another thread."""
+    """Call ``cleanup``, from another thread, when the command is interrupted."""
     _cleanups.append(cleanup)
 
 
 @contextlib.contextmanager
 def handled(*, last: bool = False) -> Iterator[None]:
-    """Answer Ctrl-C within this block; a process that ignores it goes on ignoring it.
+    """Handle Ctrl-C within this block; a process that ignores Ctrl-C keeps ignoring it.
 
     Args:
-        last: nothing but the end of the process follows. Ctrl-C is then ignored after the block:
-            all is done, and an exception would only disturb the interpreter's shutdown.
+        last: whether the process ends after the block. Ctrl-C is then ignored, because an
+            exception would only disturb the interpreter's shutdown.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -66,14 +64,14 @@ def handled(*, last: bool = False) -> Iterator[None]:
     _reset()
     reader, writer = socket.socketpair()
     writer.setblocking(False)
-    before = signal.signal(signal.SIGINT, lambda *_: None)  # or no byte would be written
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # without a handler no byte is written
     old = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     watcher = threading.Thread(target=_watch, args=(reader,), name="Ctrl-C", daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        if _arrived.is_set():  # this thread was quick, but the process is already leaving
+        if _arrived.is_set():  # the process is already ending
             watcher.join()
         signal.set_wakeup_fd(old)
         signal.signal(signal.SIGINT, signal.SIG_IGN if last else before)
@@ -90,7 +88,7 @@ def _reset() -> None:
 
 
 def _watch(reader: socket.socket) -> None:
-    """Wait for the signal; a second one, or ten seconds, ends the process without more ado."""
+    """Wait for the signal; a second one, or ten seconds, ends the process at once."""
     if not _signaled(reader):
         return
     _arrived.set()
@@ -102,7 +100,7 @@ def _watch(reader: socket.socket) -> None:
 
 
 def _signaled(reader: socket.socket) -> bool:
-    """Whether Ctrl-C came, rather than the end of the command. Other signals write bytes too."""
+    """Whether Ctrl-C came before the command ended. Other signals write bytes too."""
     while numbers := reader.recv(64):
         if signal.SIGINT in numbers:
             return True
@@ -126,7 +124,7 @@ def _leave() -> None:
 
 
 def _stop_writing() -> None:
-    files: Any = sys.modules.get("driftbandit.io.atomic")  # not loaded: no file was begun
+    files: Any = sys.modules.get("driftbandit.io.atomic")  # not loaded: no file was started
     if files is not None and hasattr(files, "abandon"):
         files.abandon()
 
@@ -147,7 +145,7 @@ def _line() -> str:
 
 
 def _file_number(path: Path) -> int | None:
-    """Which file goes by this name: another one after it was written anew."""
+    """The file's inode, which changes when the file is written again."""
     try:
         return path.stat().st_ino
     except OSError:

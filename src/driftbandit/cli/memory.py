@@ -1,4 +1,4 @@
-"""Whether a study fits into memory, asked before any of it is taken."""
+"""Whether a study fits into memory, checked before it starts."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import os
 from driftbandit import errors
 from driftbandit.machine import cores
 
-__all__ = ["available", "check", "needed"]
-
 CHECKPOINTS = 40
 
 
 def needed(
     *, systems: int, n_states: int, n_arms: int, runs: int, policies: int, curves: bool = True
 ) -> float:
-    """About how many bytes a study takes: its systems, its results and what is in play.
+    """Estimate the bytes that a study takes: its systems, its results and its running programs.
 
-    A system is Γ, Q and the arms, once as drawn, once stacked for the engine with their factors,
-    and once for every policy that computes constants of that size.
+    A system is Γ, Q and the arms: once as drawn, once stacked with its factors for the engine, and
+    once for every policy that computes constants of that size.
 
     Example:
         >>> needed(systems=20, n_states=10, n_arms=10, runs=4, policies=17) < 2e7 * cores()
@@ -29,15 +27,15 @@ def needed(
     system = 6 * d * d + 4 * k * d
     kept = systems * (2 * system + policies * (d * d + k * d))
     results = float(systems) * runs * policies * (CHECKPOINTS if curves else 1)
-    lanes, block = 64, 256e6 / 8  # as `simulation.jobs` has them on a CPU
-    own = min(lanes * 3 * (d * d + k), block / 8) + 2 * 3 * d * d  # two lanes are the least
+    lanes, block = 64, 256e6 / 8  # as in `simulation.jobs` on a CPU
+    own = min(lanes * 3 * (d * d + k), block / 8) + 2 * 3 * d * d  # at least two lanes
     own_and_shared = min(lanes * system, block) + 2 * system + policies * own
-    playing = 3 * cores() * own_and_shared  # compiled programs have copies of their own
+    playing = 3 * cores() * own_and_shared  # compiled programs make copies
     return 8 * (kept + results + playing)
 
 
 def available() -> float | None:
-    """Bytes that this process can still take; None: the system does not say."""
+    """Bytes of free memory; None if the system does not say."""
     with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo") as lines:
         for line in lines:
             if line.startswith("MemAvailable:"):
@@ -48,12 +46,12 @@ def available() -> float | None:
 
 
 def check(arguments: str, asked: str, size: float) -> None:
-    """Refuse what does not fit.
+    """Refuse a study that does not fit.
 
     Args:
-        arguments: the options that say how much, as "--states, --arms".
+        arguments: the options that set its size, as "--states, --arms".
         asked: their values in words.
-        size: bytes, as `needed` says.
+        size: bytes, from `needed`.
     """
     room = available()
     if room is not None and size > room:
@@ -62,7 +60,7 @@ def check(arguments: str, asked: str, size: float) -> None:
 
 
 def _shown(size: float) -> str:
-    """A size in the unit that suits it.
+    """A size in bytes, in a readable unit.
 
     Example:
         >>> _shown(3e6), _shown(2.5e11), _shown(3e18)

@@ -1,10 +1,11 @@
-"""Progress of long commands, on stderr: bars in a terminal, else a plain line now and then."""
+"""Progress of long commands on stderr: bars in a terminal, otherwise plain lines."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rich.console import Console
 from rich.progress import (
@@ -21,38 +22,46 @@ from rich.text import Text
 
 from driftbandit.cli import interrupt
 
-__all__ = ["bars", "compiling", "reporter"]
-
 FIRST, EVERY = 2.0, 10.0
 """Seconds until the first plain line, and between lines."""
+MEASURABLE = 0.2
+"""Seconds after which a speed is shown."""
 NARROW = 90
-"""Below this many columns bars are short."""
+"""Terminals with fewer columns get short bars."""
 
 
-def bars() -> Progress:
-    """Bars with share, speed and time left, or plain lines where stderr is no terminal.
+@contextlib.contextmanager
+def bars(*, transient: bool = False) -> Iterator[Progress]:
+    """Bars with share, speed and time left, or plain lines if stderr is not a terminal.
 
-    Tasks need a field: ``bars().add_task(name, total=1.0, start=False, rate="")``.
+    Tasks need a field ``rate``: ``bars.add_task(name, total=1.0, start=False, rate="")``.
+
+    Args:
+        transient: whether the bars disappear at the end; they always do on wrong input, so that
+            the message stands alone.
     """
     console = Console(stderr=True)
     made = _Bars(console) if console.is_terminal else _Lines(console)
     interrupt.at_exit(made.vanish)
-    return made
+    made.live.transient = transient
+    with made:
+        try:
+            yield made
+        except ValueError:
+            made.live.transient = True
+            raise
 
 
 class _TimeLeft(ProgressColumn):
     max_refresh = 0.5
 
     def render(self, task: Task) -> Text:
-        return Text("" if task.finished or task.total is None else f"{_left(task)} left")
-
-
-def _left(task: Task) -> str:
-    return _clock(task.time_remaining)
+        over = task.finished or task.total is None
+        return Text("" if over else f"{_clock(task.time_remaining)} left")
 
 
 def _clock(seconds: float | None) -> str:
-    """Minutes and seconds.
+    """Seconds as minutes and seconds.
 
     Example:
         >>> _clock(8.2), _clock(3725), _clock(None)
@@ -79,13 +88,13 @@ class _Bars(Progress):
         )
 
     def vanish(self) -> None:
-        """Leave the screen as it was."""
+        """Remove the bars from the screen."""
         self.live.transient = True
         self.stop()
 
 
 class _Lines(Progress):
-    """No bars, but a line about every unfinished task, after two seconds and every ten."""
+    """A line for every unfinished task, after two seconds and then every ten."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console=console, disable=True)
@@ -108,7 +117,7 @@ class _Lines(Progress):
                 print(line, file=sys.stderr, flush=True)
 
     def lines(self) -> list[str]:
-        """One for each task that has begun and is not finished."""
+        """One line for each task that has started and is not finished."""
         found = []
         for task in self.tasks:
             if not task.started or task.finished or not task.visible:
@@ -120,9 +129,33 @@ class _Lines(Progress):
                 parts.append(task.fields["rate"])
             parts.append(f"{_clock(task.elapsed)} so far")
             if task.total is not None and task.time_remaining is not None:
-                parts.append(f"{_left(task)} left")
+                parts.append(f"{_clock(task.time_remaining)} left")
             found.append(", ".join(parts))
         return found
+
+
+def stages(bars: Progress, compiled: str) -> Callable[..., None]:
+    """Return what `fit`, `replay` and `advise` call: one bar per stage, with its speed.
+
+    Args:
+        bars: from `bars`.
+        compiled: the stage that begins by compiling.
+    """
+    tasks: dict[str, TaskID] = {}
+
+    def moved(stage: str, share: float, rounds: int = 0) -> None:
+        if stage not in tasks:
+            tasks[stage] = bars.add_task(stage, total=1.0, rate="")
+        elapsed = bars.tasks[tasks[stage]].elapsed or 0.0
+        text = "compiling" if stage == compiled and share == 0 else ""
+        iterations = getattr(share, "iterations", 0)
+        if elapsed > MEASURABLE and iterations:
+            text = f"{iterations / elapsed:.3g} iterations/s"
+        elif elapsed > MEASURABLE and rounds and stage != compiled:
+            text = f"{share * rounds / elapsed:,.0f} rounds/s"
+        bars.update(tasks[stage], completed=share, rate=text)
+
+    return moved
 
 
 def compiling(progress: Progress, programs: int | None = None) -> Callable[[], None]:
@@ -142,16 +175,19 @@ def reporter(
 ) -> Callable[[float], None]:
     """Return what `simulate` calls with the share done: it moves the bar and shows rounds/s."""
     compiled = compiling(progress, programs)
-    started = False
 
     def report(share: float) -> None:
-        nonlocal started
-        if not started:
+        if not progress.tasks[task].started:
             compiled()
             progress.start_task(task)
-            started = True
-        elapsed = progress.tasks[task].elapsed or 0.0
-        rate = f"{share * total_rounds / elapsed / 1e6:.2f} M rounds/s" if elapsed > 0.2 else ""
-        progress.update(task, completed=share, rate=rate)
+        rounds = share * total_rounds
+        progress.update(task, completed=share, rate=speed(rounds, progress.tasks[task].elapsed))
 
     return report
+
+
+def speed(rounds: float, elapsed: float | None) -> str:
+    """Millions of rounds per second, once that can be measured."""
+    if elapsed is None or elapsed <= MEASURABLE:
+        return ""
+    return f"{rounds / elapsed / 1e6:.2f} M rounds/s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,19 +12,14 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
-from rich.table import Table
 from rich.text import Text
 
 from driftbandit import errors, families
-from driftbandit.cli import interrupt, layout, memory, progress
-from driftbandit.cli.simulate import split_policies
+from driftbandit.cli import interrupt, memory, options, progress
 
-if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help has no need of
-    from driftbandit import paper, report
-    from driftbandit.study import Specification
-    from driftbandit.study.engines import Engine
-
-__all__ = ["EXAMPLES", "command"]
+if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help does not need
+    from driftbandit import paper
+    from driftbandit.studies import Engine, Specification
 
 EXAMPLES = """
 **Examples**
@@ -37,61 +32,59 @@ EXAMPLES = """
 """
 
 ALL = "all"
-RESUMING = "Resuming: {:.0f} % of this study is stored already. --no-resume plays all of it again."
+RESUMING = "Resuming: {:.0f} % of this study is already stored. --no-resume plays it all again."
 
 
 def command(
     target: Annotated[
         str,
         typer.Argument(
-            help="table2, figure1, figure2, figure3, all of these (all), or the leaderboard, "
-            "which is not the paper's."
+            help="table2, figure1, figure2, figure3 or all, from the paper; or leaderboard, which "
+            "is not in the paper."
         ),
     ],
     systems: Annotated[
         int | None,
         typer.Option(
-            help="Random systems per family.", show_default="the paper's 1000; leaderboard: 200"
+            help="Random systems per family.", show_default="1000, as the paper; leaderboard: 200"
         ),
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(help="Runs per system.", show_default="the paper's 10; leaderboard: 5"),
+        typer.Option(help="Runs per system.", show_default="10, as the paper; leaderboard: 5"),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="Rounds per run.", show_default="the paper's 1000")
+        int | None, typer.Option(help="Rounds per run.", show_default="1000, as the paper")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small size for a first look.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for data, pictures and report.")] = Path(
         "reproduced"
     ),
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    seed: options.Seed = 0,
     reading: Annotated[
         str,
         typer.Option(
-            help="How to read what the paper leaves open: plain, closest, unit, or changes as in "
-            "'arms=unit, noise=one'; docs/paper.md lists them."
+            help="How to interpret what the paper leaves open: plain, closest, unit, or single "
+            "choices as in 'arms=unit, noise=one'; docs/paper.md lists them."
         ),
     ] = "plain",
     family: Annotated[
         str, typer.Option("--families", help="Comma-separated families, or all.")
     ] = ALL,
     resume: Annotated[
-        bool,
-        typer.Option(help="Resume: keep the parts of this study that the folder holds already."),
+        bool, typer.Option(help="Keep the parts of this study that the folder already holds.")
     ] = True,
     engine: Annotated[
-        str, typer.Option(help="Who plays: local (this process) or ray (a cluster).")
+        str, typer.Option(help="Where to compute: local (this machine) or ray (a cluster).")
     ] = "local",
     address: Annotated[
         str | None, typer.Option(help="Address of a running Ray cluster, or auto.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Chunks at once, local engine.", show_default="one per core")
+        int | None,
+        typer.Option(help="Parallel workers of the local engine.", show_default="one per core"),
     ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="cpu or gpu; default: what JAX prefers.")
-    ] = None,
+    device: options.Device = None,
     congruent: Annotated[
         bool, typer.Option("--congruent", help="Figure 3: T⁻¹QT⁻ᵀ, not the projected T⁻¹QT.")
     ] = False,
@@ -99,62 +92,63 @@ def command(
         str,
         typer.Option(
             help="Leaderboard: comma-separated settings such as base, k100, noise10; "
-            "docs/leaderboard.md lists them.",
+            "the page on the leaderboard in docs lists them.",
             show_default="all; with --quick those of at most 100 arms",
         ),
     ] = "",
     policies: Annotated[
         str,
         typer.Option(
-            help="Leaderboard: comma-separated policies to hold against IDEA.", show_default="all"
+            help="Leaderboard: comma-separated policies to compare with IDEA.", show_default="all"
         ),
     ] = "",
-    float32: Annotated[bool, typer.Option("--float32", help="Single precision.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the data as JSON.")] = False,
+    float32: options.Float32 = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Reproduce the paper: its Table II and its three figures. Or play the leaderboard.
+    """Reproduce the paper's Table II and its three figures, or play the leaderboard.
 
-    The leaderboard holds every policy against IDEA, on the paper's systems and on changed ones;
-    it writes a page of Markdown, too.
+    The leaderboard compares every policy with IDEA, on the paper's systems and on variations of
+    them. It also writes a Markdown page.
 
-    Each writes its numbers (JSON), a picture (PNG and SVG) and a section of one report.html that
-    needs nothing else to be read.
+    Each target writes its numbers (JSON), a picture (PNG and SVG) and a section of report.html, a
+    single file that opens in any browser.
 
     You can stop this command at any time, with Ctrl-C too, and run it again to resume: finished
-    parts are stored in the folder as they come. A finished study answers in seconds.
+    parts are stored in the folder as they come. A finished study is shown again within seconds.
     """
     shown = errors.printable(str(out))
     interrupt.keeps(f"Finished parts are kept in {shown}. Run the same command again to resume.")
     from driftbandit import leaderboard, paper
-    from driftbandit.study import readings
+    from driftbandit.paper import readings
+    from driftbandit.report import Table, terminal
 
     targets = {**paper.TARGETS, leaderboard.TARGET.name: leaderboard.TARGET}
-    chosen = (
-        list(paper.TARGETS)
-        if target == ALL
-        else [errors.closest(target, "target", [*targets, ALL])]
-    )
+    chosen = list(paper.TARGETS)
+    if target != ALL:
+        chosen = [errors.closest(target, "target", [*targets, ALL])]
     for option, text in {"--settings": settings, "--policies": policies}.items():
         if text and target != leaderboard.TARGET.name:
             raise errors.InvalidInput(option, f"was given with {target}", "leave it out")
-    played = _names(settings, "--settings", [setting.name for setting in leaderboard.SETTINGS])
+    played = leaderboard.QUICK if quick else ()
+    if settings:
+        played = _ordered(settings, "--settings", [one.name for one in leaderboard.SETTINGS])
     given = {"systems": systems, "runs": runs, "rounds": rounds}
-    options = {
+    asked = {
         name: paper.Options(
             _size(targets[name], quick, given),
             seed,
-            readings.named(reading),
-            _families(family),
-            "float32" if float32 else "float64",
-            _platform(device, engine),
-            congruent,
-            played or (leaderboard.QUICK if quick else ()),
-            tuple(split_policies(policies)) if policies else (),
+            families=_ordered(family, "--families", list(families.FAMILIES)),
+            dtype="float32" if float32 else "float64",
+            platform=_platform(device, engine),
+            settings=played,
+            policies=tuple(options.split_policies(policies)),
+            reading=readings.named(reading),
+            congruent=congruent,
         )
         for name in chosen
     }
     player = _engine(engine, address, workers)
-    specifications = {name: targets[name].specification(options[name]) for name in chosen}
+    specifications = {name: targets[name].specification(asked[name]) for name in chosen}
     for specification in specifications.values():
         _check_memory(specification)
     console = Console(stderr=as_json)
@@ -162,21 +156,13 @@ def command(
     for name, specification in specifications.items():
         begin = time.perf_counter()
         with progress.bars() as bars:
-            try:
-                made[name] = paper.reproduce(
-                    targets[name],
-                    options[name],
-                    out,
-                    player,
-                    resume=resume,
-                    progress=_family_bars(bars, specification),
-                )
-            except ValueError:
-                bars.live.transient = True  # leave the message alone on the screen
-                raise
+            moved = _family_bars(bars, specification)
+            made[name] = paper.reproduce(
+                targets[name], asked[name], out, player, resume=resume, progress=moved
+            )
         if not as_json:
-            for table in _tables(made[name].section, console.width):
-                console.print(table)
+            tables = [block for block in made[name].blocks if isinstance(block, Table)]
+            terminal.show(tables, console)
             _say(console, made[name], time.perf_counter() - begin)
     page = paper.write_report(targets, out, made)
     if as_json:
@@ -185,7 +171,7 @@ def command(
 
 
 def _check_memory(specification: Specification) -> None:
-    """Chunks are small, whatever the study; what grows with it is what is read back of them."""
+    """Chunks are small; only the results that are read back grow with the study."""
     systems, runs = specification.systems, specification.runs
     columns = sum(len(specification.players(cell)) + 2 for cell in specification.cells)
     size = 3 * 8.0 * systems * runs * columns
@@ -200,19 +186,10 @@ def _size(target: paper.Target, quick: bool, given: dict[str, int | None]) -> pa
     return (target.quick if quick else target.full)._replace(**wanted)
 
 
-def _families(text: str) -> tuple[str, ...]:
-    if text == ALL:
-        return tuple(families.FAMILIES)
-    return _names(text, "--families", list(families.FAMILIES)) or _families(ALL)
-
-
-def _names(text: str, option: str, valid: list[str]) -> tuple[str, ...]:
-    """Which of ``valid`` a comma-separated text names, in their order."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    found = {errors.closest(name, option, valid) for name in names}
-    if text and not found:
-        raise errors.InvalidInput(option, f"{text!r} names none", "name one, or all")
-    return tuple(name for name in valid if name in found)
+def _ordered(text: str, option: str, valid: list[str]) -> tuple[str, ...]:
+    """The names in a comma-separated text, in the order of ``valid``."""
+    names = options.several(text, option, valid)
+    return tuple(name for name in valid if name in names)
 
 
 def _platform(device: str | None, engine: str) -> str:
@@ -226,79 +203,52 @@ def _platform(device: str | None, engine: str) -> str:
 
 
 def _engine(name: str, address: str | None, workers: int | None) -> Engine:
-    from driftbandit import study
+    from driftbandit import studies
 
-    if errors.closest(name, "--engine", study.ENGINES) == "ray":
+    if errors.closest(name, "--engine", studies.ENGINES) == "ray":
         if workers is not None:
             raise errors.InvalidInput("--workers", "was given with --engine ray", "leave it out")
-        return study.on_ray(address)
+        return studies.on_ray(address)
     if address is not None:
-        raise errors.InvalidInput("--address", "was given without a cluster", "add --engine ray")
-    return study.local(workers)
+        raise errors.InvalidInput("--address", "was given without --engine ray", "add that too")
+    return studies.local(workers)
 
 
 def _family_bars(
     bars: Progress, specification: Specification
 ) -> Callable[[str, float, float], None]:
-    """One bar per family, over all of its cells."""
+    """Return what `reproduce` calls: one bar per family, over all of its cells."""
     family = {cell.label: cell.family for cell in specification.cells}
     members: dict[str, dict[str, tuple[float, float]]] = {name: {} for name in family.values()}
     tasks = {name: bars.add_task(name, total=1.0, start=False, rate="") for name in members}
     cells = len(family) // len(members)
     plays = sum(len(specification.players(cell)) for cell in specification.cells) / len(members)
     rounds = plays * specification.systems * specification.runs * specification.rounds
-    compiled: Callable[[], None] | None = progress.compiling(bars)
-    stored: dict[str, float] | None = {}
+    compiled = progress.compiling(bars)
+    stored: dict[str, float] = {}
 
     def moved(label: str, share: float, before: float) -> None:
-        nonlocal compiled, stored
-        name = family[label]
-        if stored is not None:  # the first call for each cell: nothing is played yet
-            stored[label] = before
-            if len(stored) == len(family):
-                there = sum(stored.values()) / len(stored)
-                if 0 < there < 1:
-                    bars.console.print(Text(RESUMING.format(100 * there), "dim"))
-                if there == 1 and compiled is not None:
-                    compiled()
-                stored = None
-        elif compiled is not None:
+        if label in stored:
             compiled()
-            compiled = None
+        else:  # the first call for each cell: nothing is played yet
+            stored[label] = before
+            there = sum(stored.values()) / len(family)
+            if there == 1:
+                compiled()
+            elif there > 0 and len(stored) == len(family):
+                bars.console.print(Text(RESUMING.format(100 * there), "dim"))
+        name = family[label]
         members[name][label] = (share, before)
-        done = sum(now for now, _ in members[name].values()) / cells
-        news = done - sum(then for _, then in members[name].values()) / cells
+        done, old = (sum(part) / cells for part in zip(*members[name].values(), strict=True))
         task = bars.tasks[tasks[name]]
-        if news > 0 and not task.started:
+        if done > old and not task.started:
             bars.start_task(task.id)
-        elapsed = task.elapsed or 0.0
-        rate = "stored" if news == 0 and done == 1 else ""
-        if specification.measure == "regret" and news > 0 and elapsed > 0.2:
-            rate = f"{news * rounds / elapsed / 1e6:.2f} M rounds/s"
+        rate = "stored" if done == old == 1 else ""
+        if specification.measure == "regret" and done > old:
+            rate = progress.speed((done - old) * rounds, task.elapsed)
         bars.update(task.id, completed=done, rate=rate)
 
     return moved
-
-
-def _tables(section: report.Section, width: int) -> Iterator[Text | Table]:
-    """The section's tables, for a terminal."""
-    from driftbandit import report
-
-    for block in section.blocks:
-        if not isinstance(block, report.Table):
-            continue
-        rows = [layout.Row([_text(cell) for cell in row]) for row in block.rows]
-        yield from layout.tables(block.caption, block.columns, rows, width)
-
-
-def _text(cell: report.Cell | str | float) -> Text:
-    if isinstance(cell, str | float):
-        return Text(str(cell))
-    style = {"good": "bold green", "bad": "yellow", "dim": "dim"}.get(cell.tone, "")
-    text = Text(cell.text, style)
-    if cell.note:
-        text.append("\n" + cell.note, "dim")
-    return text
 
 
 def _say(console: Console, made: paper.Reproduced, seconds: float) -> None:

@@ -1,6 +1,6 @@
 """Learning a model from logs of decisions.
 
-`read_log` and `read_arms` read files, `fit` learns the model, `one_step` says how well it predicts.
+`read_log` and `read_arms` read files, `fit` learns a model, `one_step` shows how well it predicts.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from driftbandit import errors
-from driftbandit.io.log import Arms, Log, Sequence
-from driftbandit.io.readers import as_log, read_arms, read_log
+from driftbandit.io.logs import Arms, Log, Sequence, as_log, read_arms, read_log
 
 if TYPE_CHECKING:
     from driftbandit.identify.fitting import Fit, fit
     from driftbandit.identify.prediction import OneStep, one_step
+    from driftbandit.identify.restarts import Share
     from driftbandit.identify.selection import Selection
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "OneStep",
     "Selection",
     "Sequence",
+    "Share",
     "as_log",
     "fit",
     "one_step",
@@ -37,8 +38,9 @@ LATER = {
     "OneStep": "prediction",
     "one_step": "prediction",
     "Selection": "selection",
+    "Share": "restarts",
 }
-"""What loads JAX, and where it is."""
+"""Names whose modules load JAX."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,68 +1,52 @@
-"""Expectation maximization for a system that is read through known, changing arms.
+"""Expectation maximization (EM) for a linear Gaussian system read through known, changing arms.
 
-    z(t+1) = Γ z(t) + ξ,   x = o_a + ⟨c_a, z(t)⟩ + η     for every play of arm a in round t
+The E-step smooths all sequences (`smoothing`). The M-step has closed forms; a structure of Γ is
+estimated block by block (Meng and Rubin 1993), and the likelihood still never falls.
 
-The E-step filters forward and smooths backward (Durbin and Koopman, Time Series Analysis by State
-Space Methods, 4.4 to 4.7): it divides by innovation variances alone, so that singular covariances
-need no care. Rewards of one round are folded in one by one; rounds without any are predicted only,
-long stretches of them at once (`waits`). All sequences are smoothed at once. The M-step has closed
-forms; where a structure is asked for, it climbs in blocks (Meng and Rubin 1993), and the
-likelihood still never falls.
+EM is slow where the noise is small compared to the state. So after two of its steps, θ → θ₁ → θ₂,
+the path is extrapolated (SQUAREM, Varadhan and Roland 2008): with r = θ₁ − θ and v = θ₂ − θ₁ − r,
+
+    θ′ = θ + 2 s r + s² v,   s = ‖r‖ / ‖v‖,
+
+in unbounded coordinates: roots of the covariances and the logarithm of σ². An extrapolation is kept
+only if it is more likely than θ₂.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
 
 from driftbandit.arrays import Array
-from driftbandit.identify import waits
-from driftbandit.identify.quantities import Data, Parameters, Sums, times
-from driftbandit.identify.smoothing import UNROLLED, smoothed
-
-__all__ = [
-    "STRUCTURES",
-    "UNROLLED",
-    "Data",
-    "Options",
-    "Parameters",
-    "Prior",
-    "Sums",
-    "e_step",
-    "least_var",
-    "m_step",
-    "objective",
-    "times",
-]
+from driftbandit.identify.data import Data, Parameters
+from driftbandit.identify.smoothing import Sums, bits_of, smoothed
 
 Structure = Literal["free", "diagonal", "scalar"]
 STRUCTURES: tuple[Structure, ...] = ("free", "diagonal", "scalar")
-MEMORIES = 5.0
-"""For how many memories −1/log ρ(Γ) of the state an unseen stretch counts at most."""
-LEAST = 1e-12
-"""Least reward variance, as a share of the rewards' own: below it nothing is left to explain."""
+MEMORIES = 5.0  # A gap counts for at most this many memories −1/log ρ(Γ) of the state
+LEAST = 1e-12  # least reward variance, as a share of the rewards' own
+LONGEST = 1e4  # most EM steps that an extrapolation stands for
 
 
 class Prior(NamedTuple):
-    """Rounds imagined beside the log's, of a state with covariance S that forgets at once.
+    """Pseudo-rounds of a state with covariance S and no memory, added to the log's.
 
-    They enter the likelihood with what they are expected to add to it, up to a constant:
+    They add to the log-likelihood, up to a constant, their expected contribution
 
         −½ λ (log det Q + tr Q⁻¹ (S + Γ S Γᵀ))
 
-    Γ is drawn towards zero and Q towards S where a log tells little; a long one overrules them.
+    which shrinks Γ towards zero and Q towards S; a long log outweighs them.
     """
 
-    rounds: float
-    """λ, how many."""
-    cov: Array
-    """S, d × d."""
+    rounds: float  # λ, how many
+    cov: Array  # S, d × d
 
     def added(self, sums: Sums) -> Sums:
-        """The sums with those of the imagined rounds."""
+        """The sums with those of the pseudo-rounds."""
         whole = self.rounds * self.cov
         return sums._replace(
             transitions=sums.transitions + self.rounds,
@@ -81,53 +65,33 @@ class Prior(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What may be estimated, and in which form."""
+    """What is estimated, and in which form."""
 
-    structure: Structure = "free"
-    """Of Γ; a diagonal or scalar Γ comes with a diagonal Q."""
-    stable: bool = False
-    """Keep ρ(Γ) below 1."""
-    reads: bool = False
-    """Estimate the read-outs."""
-    offsets: bool = False
-    """Estimate the offsets."""
-    prior: Prior | None = None
-    """Rounds imagined beside the log's; None: the log alone."""
+    structure: Structure = "free"  # of Γ; a diagonal or scalar Γ comes with a diagonal Q
+    stable: bool = False  # keep ρ(Γ) below 1
+    reads: bool = False  # estimate the read-outs
+    offsets: bool = False  # estimate the offsets
+    prior: Prior | None = None  # Pseudo-rounds; None: the log alone
 
 
 def e_step(parameters: Parameters, data: Data, whole: bool = False) -> Sums:
-    """Smooth every sequence with the parameters as they are, and add up what matters.
+    """Smooth every sequence with the given parameters, and sum up what the M-step needs.
 
-    A stretch of unseen rounds that is longer than the state's memory tells nothing in most of
-    them; counted in full, they would hold every step of EM back. They count for `MEMORIES` of
-    it: the likelihood's slopes, and so where EM comes to rest, stay the same.
-
-    Args:
-        parameters: the current ones.
-        data: S sequences.
-        whole: count every unseen round in full, so that the likelihood cannot fall.
-
-    Returns:
-        `Sums`; ``log_likelihood`` is that of the given parameters.
+    Most rounds of a gap much longer than the state's memory carry no information; counted in full
+    they would slow EM down. A gap counts for `MEMORIES` of it: the slopes of the likelihood, and so
+    the point where EM converges, stay the same. ``whole`` counts gaps in full, so that the
+    likelihood cannot fall.
     """
-    bits = None if data.waits is None else waits.bits_of(data.waits)
     arrays = (data.arms, data.rewards, data.seen, data.lengths, data.gaps)
     with jax.enable_x64(True):
-        found, moved = smoothed(parameters, arrays, bits)
-    sums = Sums(*(np.asarray(part) for part in found))
-    return _with_moves(sums, parameters, data, [np.asarray(part) for part in moved], whole)
-
-
-def _with_moves(
-    sums: Sums, parameters: Parameters, data: Data, moved: list[np.ndarray], whole: bool
-) -> Sums:
-    """The sums over transitions, from those of every length of unseen stretches."""
-    squares, slopes, noises, count = moved
-    lengths = np.ones(1) if data.waits is None else np.asarray(data.waits, float)
+        found, moved = smoothed(parameters, arrays, bits_of(data))
+    sums = Sums(*map(np.asarray, found))
+    squares, slopes, noises, count = map(np.asarray, moved)
+    lengths = np.ones(1) if data.gap_lengths is None else np.asarray(data.gap_lengths, float)
     rounds = count * lengths
     weights = np.ones_like(lengths)
     if not whole and len(lengths) > 1:
-        radius = float(np.abs(np.linalg.eigvals(parameters.transition)).max())
+        radius = _radius(parameters.transition)
         memory = MEMORIES / -math.log(radius) if 0 < radius < 1 else math.inf * (radius >= 1)
         weights = np.minimum(1.0, np.maximum(memory, 1.0) / lengths)
     transition, Q = parameters.transition, parameters.process_cov
@@ -140,27 +104,28 @@ def _with_moves(
     return sums._replace(transitions=np.asarray(total), before=before, after=after, across=across)
 
 
+def _radius(matrix: np.ndarray) -> float:
+    return float(np.abs(np.linalg.eigvals(matrix)).max())
+
+
 def objective(parameters: Parameters, sums: Sums, options: Options) -> float:
-    """What every iteration raises: the log-likelihood, with the prior's part where there is one."""
+    """What every iteration raises: the log-likelihood, plus the prior's part if there is one."""
     prior = 0.0 if options.prior is None else options.prior.log_density(parameters)
     return float(sums.log_likelihood) + prior
 
 
-def least_var(sums: Sums) -> float:
-    """The floor of σ²."""
+def _least_var(sums: Sums) -> float:
+    """The lower limit of σ²."""
     return LEAST * float(sums.squares.sum()) / max(float(sums.plays.sum()), 1.0)
 
 
 def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
-    """The parameters under which the smoothed states are likeliest; likelier than before at least.
+    """The parameters under which the smoothed states are most likely, or at least more likely.
 
         Γ = S₁₀ S₀₀⁻¹,   Q = (S₁₁ − Γ S₁₀ᵀ − S₁₀ Γᵀ + Γ S₀₀ Γᵀ) / N
         σ² = mean of (x − o − ⟨c, ẑ⟩)² + cᵀ V c over all rewards
 
-    Args:
-        parameters: the current ones; what is not estimated is kept.
-        sums: of the E-step with them.
-        options: what to estimate.
+    ``parameters`` are those of the E-step; what is not estimated is kept.
     """
     if options.prior is not None:
         sums = options.prior.added(sums)
@@ -178,7 +143,8 @@ def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
             - 2 * np.vecdot(sums.products - offsets[:, None] * sums.means, reads)
             + np.einsum("ki,kij,kj->k", reads, sums.moments, reads)
         )
-        reward_var = np.asarray(max(float(fitted.sum()) / float(sums.plays.sum()), least_var(sums)))
+        mean = float(fitted.sum()) / float(sums.plays.sum())
+        reward_var = np.asarray(max(mean, _least_var(sums)))
     initial_mean = sums.start_means.mean(axis=0)
     apart = sums.start_means - initial_mean
     initial_cov = (sums.start_covs + apart.T @ apart) / len(apart)
@@ -188,12 +154,12 @@ def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
 
 
 def _transition(parameters: Parameters, sums: Sums, options: Options) -> np.ndarray:
-    """Γ of the wanted structure, on the way from the current one to the best if need be."""
+    """Γ of the wanted structure; if need be, a point on the way from the current to the best."""
     if sums.transitions == 0:
         return parameters.transition
     if options.structure == "free":
         best = sums.across @ np.linalg.pinv(sums.before, hermitian=True)
-    else:  # Q is diagonal: each state's own regression, or all of them weighed together
+    else:  # Q is diagonal: a regression for each state, or one weighted regression for all
         numerators, denominators = np.diag(sums.across), np.diag(sums.before)
         if options.structure == "diagonal":
             best = np.diag(numerators / np.where(denominators > 0, denominators, 1.0))
@@ -206,10 +172,10 @@ def _transition(parameters: Parameters, sums: Sums, options: Options) -> np.ndar
     if options.stable:
         # The expected likelihood is concave in Γ: any part of the way is uphill.
         share, current = 1.0, parameters.transition
-        while np.abs(np.linalg.eigvals(best)).max() >= 1 and share > 1e-6:
+        while _radius(best) >= 1 and share > 1e-6:
             share /= 2
             best = current + (best - current) / 2
-        if np.abs(np.linalg.eigvals(best)).max() >= 1:
+        if _radius(best) >= 1:
             best = current
     return np.asarray(best)
 
@@ -220,20 +186,19 @@ def _process_cov(transition: np.ndarray, sums: Sums, options: Options) -> np.nda
     Q = 0.5 * (Q + Q.T)
     if options.structure != "free":
         return np.asarray(np.diag(np.maximum(np.diag(Q), 0)))
-    values, vectors = np.linalg.eigh(Q)  # below zero by rounding alone
+    values, vectors = np.linalg.eigh(Q)  # negative by rounding alone
     return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)
 
 
 def _reads(parameters: Parameters, sums: Sums, options: Options) -> tuple[np.ndarray, np.ndarray]:
-    """Each arm's regression of its rewards on the smoothed state; arms never played keep theirs."""
+    """Each arm's regression of its rewards on the smoothed state; unplayed arms keep theirs."""
     reads, offsets = parameters.reads.copy(), parameters.offsets.copy()
     for arm in np.flatnonzero(sums.plays) if options.reads or options.offsets else []:
         plays, mean = sums.plays[arm], sums.means[arm]
         if options.reads and options.offsets:
             moment = np.block([[sums.moments[arm], mean[:, None]], [mean[None, :], plays]])
-            found = (
-                np.linalg.pinv(moment, hermitian=True) @ np.r_[sums.products[arm], sums.paid[arm]]
-            )
+            product = np.r_[sums.products[arm], sums.paid[arm]]
+            found = np.linalg.pinv(moment, hermitian=True) @ product
             reads[arm], offsets[arm] = found[:-1], found[-1]
         elif options.reads:
             rest = sums.products[arm] - offsets[arm] * mean
@@ -241,3 +206,103 @@ def _reads(parameters: Parameters, sums: Sums, options: Options) -> tuple[np.nda
         else:
             offsets[arm] = (sums.paid[arm] - reads[arm] @ mean) / plays
     return reads, offsets
+
+
+# The iteration
+
+Run = tuple[Parameters, list[float], bool]
+"""The parameters, the objective along the way, and whether EM converged."""
+
+
+def run(
+    parameters: Parameters,
+    data: Data,
+    options: Options,
+    iterations: int,
+    tolerance: float,
+    report: Callable[[float], None],
+) -> Run:
+    """Run EM until two steps and an extrapolation gain less than the tolerance per reward.
+
+    The data is smoothed ``iterations`` times at most; ``report`` is called with the share done.
+    """
+    least = tolerance * float(data.seen.sum())
+    sums = e_step(parameters, data)
+    path = [objective(parameters, sums, options)]
+    done = 1
+    while done + 2 <= iterations:
+        begin = path[-1]
+        first, sums_first, height = _step(parameters, sums, data, options, begin)
+        second, sums, higher = _step(first, sums_first, data, options, height)
+        path += [height, higher]
+        done += 2
+        jump = _extrapolated(parameters, first, second, options, _least_var(sums))
+        parameters = second
+        if jump is not None and done < iterations:
+            sums_jump = e_step(jump, data)
+            done += 1
+            if (higher := objective(jump, sums_jump, options)) > path[-1]:
+                parameters, sums = jump, sums_jump
+                path.append(higher)
+        report(min(done / iterations, 1.0))
+        if path[-1] - begin <= least:
+            return parameters, path, True
+    return parameters, path, False
+
+
+def _step(
+    parameters: Parameters, sums: Sums, data: Data, options: Options, height: float
+) -> tuple[Parameters, Sums, float]:
+    """One step of EM, its sums and objective; with gaps in full if that falls without."""
+    for whole in (False, True):
+        after = m_step(parameters, sums, options)
+        found = e_step(after, data)
+        higher = objective(after, found, options)
+        if data.gap_lengths is None or higher >= height:
+            break
+        if not whole:
+            sums = e_step(parameters, data, whole=True)
+    return after, found, higher
+
+
+def _extrapolated(
+    start: Parameters, first: Parameters, second: Parameters, options: Options, least: float
+) -> Parameters | None:
+    """The extrapolation θ′; None if the path stands still or θ′ is not allowed."""
+    flat = [
+        np.concatenate([np.ravel(part) for part in _unbounded(parameters)])
+        for parameters in (start, first, second)
+    ]
+    r = flat[1] - flat[0]
+    v = flat[2] - flat[1] - r
+    bend, length = float(np.linalg.norm(v)), float(np.linalg.norm(r))
+    if not 0 < bend < np.inf or length <= bend:
+        return None
+    s = min(length / bend, LONGEST)
+    there = flat[0] + 2 * s * r + s**2 * v
+    ends = np.cumsum([np.size(part) for part in start])
+    parts = np.split(there, ends[:-1])
+    free = Parameters(*(x.reshape(np.shape(like)) for x, like in zip(parts, start, strict=True)))
+    with np.errstate(over="ignore"):
+        found = free._replace(
+            process_cov=free.process_cov @ free.process_cov.T,
+            initial_cov=free.initial_cov @ free.initial_cov.T,
+            reward_var=np.maximum(np.exp(free.reward_var), least),
+        )
+    if not all(np.isfinite(part).all() for part in found):
+        return None
+    return None if options.stable and _radius(found.transition) >= 1 else found
+
+
+def _unbounded(parameters: Parameters) -> Parameters:
+    return parameters._replace(
+        process_cov=_root(parameters.process_cov),
+        initial_cov=_root(parameters.initial_cov),
+        reward_var=np.log(parameters.reward_var),
+    )
+
+
+def _root(cov: np.ndarray) -> np.ndarray:
+    """The symmetric root, which changes smoothly with its square."""
+    values, vectors = np.linalg.eigh(cov)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)

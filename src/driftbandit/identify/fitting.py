@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify import assembly, doubts, em, learning, prediction
-from driftbandit.identify.coordinates import measured
-from driftbandit.identify.grid import data_of
-from driftbandit.identify.progress import Meter, Share
-from driftbandit.identify.selection import Candidate, Selection
-from driftbandit.identify.units import Units
-from driftbandit.io.log import Log
-from driftbandit.io.readers import log_and_features
-from driftbandit.model import LGDS
+from driftbandit.identify import assembly, em, independent_arms, prediction
+from driftbandit.identify.data import Data, Parameters, Units, data_of, times
+from driftbandit.identify.restarts import Progress, Share, Task, best_run
+from driftbandit.identify.selection import Candidate, Selection, choose
+from driftbandit.io.logs import Log, log_and_features
+from driftbandit.model import LGDS, factor
 from driftbandit.system import Name, System
 
-__all__ = ["Fit", "data_of", "fit"]
+__all__ = ["Fit", "fit"]
 
 LARGEST_REWARD = 1e30
-"""The largest reward, and one over the least it may be: fourth powers must still be numbers."""
+"""Largest reward, and one over the smallest: their fourth powers must not overflow."""
+UNSEEN = 1e-6
+"""A direction that shows this much less in the rewards than the best one is not identified."""
+NOTHING = "The model predicts rewards no better than each arm's mean."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,29 +32,29 @@ class Fit:
     """A model learned from a log.
 
     With offsets the model's last state is a constant 1, which each arm reads with its own offset.
-    Where `fit` chose the model, a state for each arm stands before it: by how much the offset may
-    differ from what the log says, so that an agent that starts from the model goes on learning it.
+    If `fit` chose the model, one state per arm precedes it: the error of the arm's offset, so that
+    an agent that starts from the model keeps learning the offsets.
     """
 
     model: LGDS
     arms: np.ndarray
-    """k × d of the model: what drifts, what is not known of offsets, the offsets."""
+    """k × d of the model: read-outs of what drifts, of the offsets' errors, and the offsets."""
     names: tuple[Name, ...]
-    """What the log calls the arms."""
+    """The arms' names in the log."""
     log_likelihoods: np.ndarray
-    """Of the log along the climb from the best start, with the prior's part; it never falls."""
+    """Log-likelihood plus log-prior along the best EM run; it never falls."""
     log_likelihood: float
     """Of the log alone, at the end."""
     converged: bool
     """Whether the last gain was below the tolerance."""
-    parameters: em.Parameters
-    """What drifts: d states and what arms read of them, which may be none; and the offsets."""
+    parameters: Parameters
+    """Of the d states that drift, if any, and the offsets."""
     warnings: tuple[str, ...]
-    """What the log cannot tell, and how it was read."""
+    """How the log was read, and what it cannot tell."""
     kind: Candidate
-    """What was learned: chosen, or asked for."""
+    """The kind of model, chosen or given."""
     selection: Selection | None = None
-    """How it was chosen; None: it was asked for, or the log is too short to choose."""
+    """How it was chosen; None: it was given, or the log is too short to choose."""
 
     @property
     def n_states(self) -> int:
@@ -62,12 +63,12 @@ class Fit:
 
     @property
     def spectral_radius(self) -> float:
-        """ρ(Γ) of the states that drift; zero where none does."""
+        """ρ(Γ) of the states that drift; zero if none does."""
         values = np.linalg.eigvals(self.parameters.transition)
         return float(np.abs(values).max(initial=0.0))
 
     def summary(self) -> str:
-        """What was found and what was close, in plain words."""
+        """The model in one sentence, and which others came close."""
         said = self.kind.sentence
         if self.selection is not None:
             close = [one.label for one in self.selection.close]
@@ -76,7 +77,7 @@ class Fit:
 
     @property
     def system(self) -> System:
-        """Model, arms and names: what `simulate`, `advise` and `save_model` take."""
+        """Model, arms and names, as `simulate`, `advise` and `save_model` take them."""
         return System(self.model, self.arms, self.names)
 
 
@@ -100,33 +101,30 @@ def fit(
 ) -> Fit:
     """Learn what drifts, how noisy rewards are and the arms' offsets from a log.
 
-    Where neither features, states nor a structure are given, the model is chosen by how well it
-    predicts rewards that it was not learned from (`selection`): no drift; each arm drifts by
-    itself (`own`); arms share 1, 2, 3, 5, … states. All others are learned by expectation
-    maximization (`em`).
+    Without features, a number of states or a structure, the model is chosen by how well it predicts
+    held-out rewards (`selection`): no drift; each arm drifts on its own (`independent_arms`); arms
+    share 1, 2, 3, 5, … states, learned by expectation maximization (`em`).
 
     Args:
         log: a path (CSV or Parquet), a table, a mapping of columns, or a `Log`.
-        arms: k × d features of arms that the log numbers: row i is of arm i, or, if the numbers
-            are others and there are k, of the i-th by size; or `Arms`, as `read_arms` gives. None:
-            what the arms read is estimated too, or, with as many states as arms, each arm has a
-            state of its own.
-        n_states: d; None: the number of features, or without arms what predicts best.
+        arms: k × d features of arms that the log numbers: row i belongs to arm i or, if the k arms
+            have other numbers, to the i-th by size; or `Arms`, as `read_arms` gives. None:
+            read-outs are estimated too or, with as many states as arms, each arm has a state of
+            its own.
+        n_states: d; None: the number of features or, without arms, what predicts best.
         structure: of Γ: "free"; "diagonal" or "scalar", which come with a diagonal Q; None: what
-            predicts best, or "free" where features or states are given.
+            predicts best, or "free" if features or states are given.
         stable: keep ρ(Γ) below 1.
-        offsets: whether arms pay an offset of their own, as real rewards do.
-        starts: how many starts to climb from; the likeliest end is kept.
-        iterations: how often the log is smoothed in each climb, at most; below 3 the start is
-            what is found.
-        tolerance: stop when two steps and a jump gain less than this per reward.
-        prior: how many rounds of a state that forgets at once are imagined beside the log's, so
-            that a free Γ does not follow the noise of a short log (`em.Prior`); None: d² / 5;
-            0: plain maximum likelihood. Simple structures take none.
-        seed: of the starts.
-        start: a model to climb from in place of the first start, as an earlier fit gave it.
-        columns: what the log calls its columns, as {"round": "day"}; see `read_log`.
-        step: how long a round is, if the log has times, as "15 minutes"; see `read_log`.
+        offsets: whether each arm pays an offset of its own, as real rewards do.
+        starts: EM restarts; the most likely fit is kept.
+        iterations: of each EM run, at most; with fewer than 3 the starting point is returned.
+        tolerance: EM stops when two steps and an extrapolation gain less than this per reward.
+        prior: its strength in pseudo-rounds, which keep a free Γ from fitting the noise of a short
+            log (`em.Prior`); None: d² / 5; 0: maximum likelihood. Other structures take none.
+        seed: of the restarts.
+        start: a model from an earlier fit, from which the first EM run starts.
+        columns: the log's own column names, as {"round": "day"}; see `read_log`.
+        step: the length of a round if the log has times, as "15 minutes"; see `read_log`.
         progress: called with the share of the work done, 0 to 1, a `Share`.
 
     Returns:
@@ -145,70 +143,66 @@ def fit(
     iterations = errors.whole_number(iterations, "iterations", low=1)
     tolerance = errors.number(tolerance, "tolerance", low=0)
     rng = np.random.default_rng(errors.whole_number(seed, "seed", low=0))
-    if prior is not None:
-        prior = errors.number(prior, "prior", low=0)
+    prior = None if prior is None else errors.number(prior, "prior", low=0)
     read, features, n_states = _read(log, arms, n_states, columns, step)
     raw, k = data_of(read, n_states or 1), len(read.names)
     if start is not None and features is None and (n_states or 1) < k:
-        remedy = "give arms, or leave it out"
-        raise errors.InvalidInput("start", "does not say what arms read", remedy)
+        raise errors.InvalidInput("start", "has no read-outs", "give arms, or leave it out")
     _check_size(raw.rewards)
     units = Units.of(raw, k, bool(offsets))
     data = units.standard(raw)
     if not data.rewards.any():
-        iterations = 1  # there is nothing to climb
-    automatic = n_states is None and structure is None
+        iterations = 1  # there is nothing to learn
     options = em.Options(structure or "free", bool(stable), False, bool(offsets))
-    task = learning.Task(data, k, features, options, prior, rng, (iterations, tolerance), units)
-    meter, choice = Meter(progress), None
+    task = Task(data, k, features, options, prior, rng, (iterations, tolerance), units)
+    work, choice = Progress(progress), None
     kind = Candidate(options.structure, n_states or 1)
-    open_choice = n_states is None and (structure is None or k > 1)
-    if open_choice:
-        choice = learning.choose(task, structure, meter, starts * iterations)
-        kind = Candidate("alike", k) if structure is None else kind
-        kind = choice.chosen if choice else kind
-    if kind.kind in em.STRUCTURES:
-        found = learning.climbs(
+    automatic = n_states is None and structure is None
+    undecided = n_states is None and (structure is None or k > 1)
+    if undecided:
+        choice = choose(task, structure, work, starts * iterations)
+        default = Candidate("alike", k) if structure is None else kind
+        kind = choice.chosen if choice else default
+    doubt = None
+    if kind.own:
+        run, end, doubt = independent_arms.fitted(task, kind.own, work)
+        parameters, ahead = units.raw(run[0]), end
+        begin = parameters.initial_mean, parameters.initial_cov
+    else:
+        run = best_run(
             task,
-            kind,
-            task.limits,
-            lambda number: meter.climb((1 - meter.share) / (starts - number), iterations),
+            kind.n_states,
+            lambda number: work.part((1 - work.share) / (starts - number), iterations),
             starts,
             None if start is None else units.model(start),
         )
-        parameters, likelihoods, converged = found
+        parameters, seen = run[0], data.seen > 0
         options = options._replace(reads=features is None and kind.n_states < k)
-        end = float(em.e_step(parameters, data).log_likelihood)
-        several = data.seen.shape[2] > 1  # plays in a round, which tell of each other
-        ahead = prediction.log_density(parameters, data) if several else end
-        doubt = None
+        ahead = end = float(em.e_step(parameters, data).log_likelihood)
+        if data.seen.shape[2] > 1:  # plays of one round must not predict each other
+            ahead = float(prediction.log_densities(parameters, data)[seen].sum())
         if automatic and offsets:
             doubt = assembly.offset_cov(parameters, data, units.offset_var())
         parameters = units.raw(parameters)
-        if features is None and kind.n_states < k:  # read-outs are estimated, in whatever basis
-            parameters = measured(parameters, options.structure)
-        begin = assembly.start_law(parameters, len(data.lengths))
-    else:
-        parameters, likelihoods, converged, end, doubt = learning.by_itself(task, kind, meter)
-        ahead = end
-        parameters = units.raw(parameters)
-        begin = parameters.initial_mean, parameters.initial_cov
+        if options.reads:
+            parameters = assembly.measured(parameters, options.structure)
+        begin = assembly.start_distribution(parameters, len(data.lengths))
+    _, path, converged = run
     doubt = None if doubt is None else doubt * units.scale**2
-    model, rows = assembly.assembled(
-        parameters, begin, options.offsets, doubt, float(em.times(data).max()) + 1
-    )
-    guessed = open_choice and choice is None
-    said = doubts.said(parameters, raw, read, converged, kind, guessed, ahead, options)
+    span = float(times(data).max()) + 1
+    model, rows = assembly.assembled(parameters, begin, options.offsets, doubt, span)
+    guessed = undecided and choice is None
+    warnings = warnings_of(parameters, raw, read, converged, kind, guessed, ahead, options)
     shift = -float(data.seen.sum()) * float(np.log(units.scale))
     return Fit(
         model,
         rows,
         read.names,
-        np.array(likelihoods) + shift,
+        np.array(path) + shift,
         end + shift,
         converged,
         parameters,
-        tuple(said),
+        tuple(warnings),
         kind,
         choice,
     )
@@ -222,7 +216,7 @@ def _name(structure: Any) -> em.Structure:
 def _read(
     log: Any, arms: Any, n_states: int | None, columns: Any, step: Any
 ) -> tuple[Log, np.ndarray | None, int | None]:
-    """The log, the arms' features if they are given, and the number of states if it is."""
+    """The log, and the arms' features and the number of states if they are given."""
     read, features = log_and_features(log, arms, columns, step)
     if features is None:
         if n_states is not None:
@@ -237,9 +231,78 @@ def _read(
 
 
 def _check_size(rewards: np.ndarray) -> None:
-    """Refuse rewards beyond what can be reckoned with."""
+    """Refuse rewards whose powers would overflow."""
     largest = float(np.abs(rewards).max())
     if largest > 0 and not 1 / LARGEST_REWARD <= largest <= LARGEST_REWARD:
         ends = f"{1 / LARGEST_REWARD:g} to {LARGEST_REWARD:g}"
         remedy = f"measure them in other units: sizes from {ends} are read"
         raise errors.InvalidInput("log", f"has rewards up to {largest:g}", remedy)
+
+
+def warnings_of(
+    parameters: Parameters,
+    data: Data,
+    log: Log,
+    converged: bool,
+    kind: Candidate,
+    guessed: bool,
+    ahead: float,
+    options: em.Options,
+) -> list[str]:
+    """How the log was read, and what it cannot tell.
+
+    ``guessed``: the log was too short to choose the kind of model; ``ahead``: log-density of the
+    standardized rewards, each given the rounds before its own.
+    """
+    found = list(log.notes)
+    shared = not kind.own
+    if guessed and not shared:
+        found.append("Too few rewards to compare models: each arm is assumed to drift on its own.")
+    elif guessed:
+        found.append("Too few rewards to choose the number of states: there is one.")
+    if not data.rewards.any():
+        found.append(
+            "All rewards are zero: the model is EM's starting point, not learned from the log."
+        )
+    elif not converged and shared:
+        found.append("The likelihood was still rising: give more iterations.")
+    elif kind.kind == "constant":
+        found.append(f"{NOTHING} No drift shows in this log.")
+    elif shared and options.offsets and not guessed:
+        rewards = float(data.seen.sum())
+        without = -0.5 * rewards * (math.log(2 * math.pi) + 1)
+        if ahead - without < _freedom(parameters, options):
+            found.append(f"{NOTHING} Fewer states or a simpler structure may.")
+    played = np.bincount(data.arms[data.seen > 0], minlength=len(log.names)) > 0
+    if not played.all():
+        silent = [str(log.names[i]) for i in np.flatnonzero(~played)[:5]]
+        found.append(f"No reward was seen of {(~played).sum()} arms: {', '.join(silent)}.")
+    hidden = _hidden_directions(parameters, played) if shared else 0
+    if hidden:
+        found.append(
+            f"The rewards hardly show {hidden} of {len(parameters.transition)} directions of the "
+            "state: there the model is EM's starting point, not learned from the log."
+        )
+    return found
+
+
+def _freedom(parameters: Parameters, options: em.Options) -> int:
+    """Number of free parameters of the drift: their expected gain by chance (Akaike 1974)."""
+    k, d = parameters.reads.shape
+    moves = {"free": d * d + d * (d + 1) // 2, "diagonal": 2 * d, "scalar": 1 + d}
+    return moves[options.structure] + (k * d if options.reads else 0)
+
+
+def _hidden_directions(parameters: Parameters, played: np.ndarray) -> int:
+    """How many directions of the state hardly show in the rewards of the played arms.
+
+    By the observability Gramian of d rounds that play all of them, in units of the state's spread.
+    """
+    d = len(parameters.transition)
+    rows, blocks = parameters.reads[played], []
+    for _ in range(d):
+        blocks.append(rows)
+        rows = rows @ parameters.transition
+    root = factor(parameters.process_cov + parameters.initial_cov)
+    values = np.linalg.svd(np.vstack(blocks) @ root, compute_uv=False)
+    return int((values**2 < UNSEEN * values[0] ** 2).sum()) + max(0, d - len(values))

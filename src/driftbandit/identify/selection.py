@@ -1,13 +1,11 @@
-"""Which model: the one that best predicts rewards it was not learned from.
+"""Choice of the model: the one that best predicts rewards it was not learned from.
 
     score = mean of log p(x | the rounds before; learned without x)
 
-Several sequences take turns in being left out. Of few, the rewards are dealt at random into five
-parts, which take turns: so a model is learned from most of the log, and most rewards are scored,
-where learning from beginnings and predicting ends would leave half of a log for either. Both ways
-the scored rewards are predicted one round ahead, with all rewards of the rounds before at hand: a
-decision is made before its round shows anything, and what moves arms together within one round is
-no drift.
+This is five-fold cross-validation: over sequences if there are enough, else over rewards dealt at
+random, so that each model is learned from most of the log and most rewards are scored. The scored
+rewards are predicted one round ahead, from all rewards of the rounds before: a decision is made
+before its round shows anything, and what moves arms together within one round is not drift.
 """
 
 from __future__ import annotations
@@ -18,42 +16,46 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit.identify import em
+from driftbandit.identify import assembly, independent_arms, prediction
+from driftbandit.identify.data import LARGEST_GRID, Data, Parameters
+from driftbandit.identify.restarts import Progress, Task, best_run
 
-__all__ = ["Candidate", "Selection", "Split", "candidates", "chosen", "select", "sizes", "splits"]
-
-MOST_STATES = 20
+SIZES = (1, 2, 3, 5, 8, 13, 20)  # of shared states; and one state per arm
 FOLDS = 5
-"""Into how many parts the sequences are dealt, where they are as many or more; else the rewards."""
 SLACK = 1e-3
-"""A gain per reward that is not worth a state: climbs that stop early differ by as much."""
-LEAST_SIZES = 3
-"""Numbers of shared states that are tried in any case: one more may be what two were short of."""
-LEAST = 10
-"""Fewest rewards to learn from, and fewest to score, in every split."""
+"""A gain per reward that is not worth a state: early stopping of EM makes such differences."""
+LEAST_SIZES = 3  # this many numbers of shared states are always tried
+LEAST = 10  # fewest rewards to learn from, and fewest to score, in every split
+MOST_ITERATIONS, LEAST_TOLERANCE = 60, 1e-4
+"""Of EM during the choice: its runs are many, and are only compared."""
 
 
 class Candidate(NamedTuple):
     """A kind of model and its size."""
 
     kind: str
-    """"constant", "alike" or "apart", see `own.KINDS`; or the structure of Γ, where arms share
-    states: "free", "diagonal" or "scalar"."""
+    """"constant", "alike" or "apart", see `independent_arms.KINDS`; or, if arms share states, the
+    structure of Γ: "free", "diagonal" or "scalar"."""
     n_states: int
-    """That drift."""
+    """Number of states that drift."""
+
+    @property
+    def own(self) -> independent_arms.Kind | None:
+        """How arms drift if they are independent; None: they share states."""
+        return next((kind for kind in independent_arms.KINDS if kind == self.kind), None)
 
     @property
     def label(self) -> str:
-        """In a few words.
+        """A short name.
 
         Example:
             >>> Candidate("alike", 8).label, Candidate("free", 1).label
-            ('each arm by itself, all alike', 'one shared factor')
+            ('each arm on its own, all alike', 'one shared factor')
         """
         own = {
             "constant": "no drift",
-            "alike": "each arm by itself, all alike",
-            "apart": "each arm by itself",
+            "alike": "each arm on its own, all alike",
+            "apart": "each arm on its own",
         }
         if self.kind in own:
             return own[self.kind]
@@ -63,38 +65,38 @@ class Candidate(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What it says of the arms, as a sentence.
+        """What the model says about the arms.
 
         Example:
             >>> Candidate("apart", 8).sentence
-            'Each arm drifts by itself (8 states).'
+            'Each arm drifts on its own (8 states).'
         """
         count = f"{self.n_states} states" if self.n_states != 1 else "1 state"
         if self.kind == "constant":
-            return "No drift: each arm pays around a constant of its own."
+            return "No drift: each arm has a constant mean."
         if self.kind == "alike" and self.n_states == 1:
             return "The arm drifts (1 state)."
         if self.kind == "alike":
-            return f"Each arm drifts by itself, all equally far and fast ({count})."
+            return f"Each arm drifts on its own, all with the same size and speed ({count})."
         if self.kind == "apart":
-            return f"Each arm drifts by itself ({count})."
+            return f"Each arm drifts on its own ({count})."
         if self.n_states == 1:
             return "All arms share one drifting factor (1 state)."
         if self.kind == "free":
             return f"The arms share {count} that drift together."
-        return f"The arms read {count} that drift each by itself."
+        return f"The arms read {count} that drift independently."
 
 
 class Selection(NamedTuple):
-    """The model that was chosen, and what speaks for it."""
+    """The chosen model, and the scores of all candidates."""
 
     chosen: Candidate
     candidates: tuple[Candidate, ...]
-    """All that were tried, simpler ones first."""
+    """All that were tried, simple models first."""
     scores: tuple[float, ...]
-    """Of each: log-likelihood per reward, one step ahead, of rewards it was not learned from."""
+    """Of each: log-likelihood per held-out reward, one step ahead."""
     errors: tuple[float, ...]
-    """Standard error of each score's distance from the highest one, which has none."""
+    """Standard error of each score's difference from the highest one."""
 
     @property
     def n_states(self) -> int:
@@ -103,7 +105,7 @@ class Selection(NamedTuple):
 
     @property
     def close(self) -> tuple[Candidate, ...]:
-        """Those whose score is within a standard error of the highest, or 0.001; not the chosen."""
+        """Other models whose score is within one standard error of the highest, or 0.001."""
         near = _near(np.array(self.scores), np.array(self.errors))
         return tuple(
             one
@@ -113,11 +115,10 @@ class Selection(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A part of a log to learn from, and a part to predict. Both have the shape of the log."""
+    """The log, and the part of it to learn from, in the same shape; the rest is scored."""
 
-    whole: em.Data
-    """What is learned from, and what is scored."""
-    learned: em.Data
+    whole: Data
+    learned: Data
 
     @property
     def scored(self) -> float:
@@ -125,30 +126,17 @@ class Split(NamedTuple):
         return float(self.whole.seen.sum() - self.learned.seen.sum())
 
 
-def sizes(n_arms: int) -> tuple[int, ...]:
-    """Numbers of shared states worth a try: 1, 2, 3, 5, 8, 13, 20, and one for each arm.
-
-    Example:
-        >>> sizes(1), sizes(6), sizes(100)
-        ((1,), (1, 2, 3, 5, 6), (1, 2, 3, 5, 8, 13, 20))
-    """
-    found = {d for d in (1, 2, 3, 5, 8, 13, MOST_STATES) if d <= n_arms}
-    return tuple(sorted(found | {n_arms} if n_arms <= MOST_STATES else found))
-
-
 def candidates(n_arms: int, structure: str | None, offsets: bool) -> tuple[Candidate, ...]:
-    """What is tried, simpler models first.
-
-    Args:
-        n_arms: k.
-        structure: of Γ, if it is given: then its sizes alone.
-        offsets: whether arms have any; without, arms that do not drift pay nothing.
+    """The models to try, simple ones first; with a given structure only its sizes.
 
     Example:
         >>> [one.label for one in candidates(2, None, True)][:3]
-        ['no drift', 'each arm by itself, all alike', 'one shared factor']
+        ['no drift', 'each arm on its own, all alike', 'one shared factor']
+        >>> [[one.n_states for one in candidates(k, "free", True)] for k in (1, 6, 100)]
+        [[1], [1, 2, 3, 5, 6], [1, 2, 3, 5, 8, 13, 20]]
     """
-    shared = [Candidate(structure or "free", d) for d in sizes(n_arms)]
+    sizes = {d for d in SIZES if d <= n_arms} | ({n_arms} if n_arms <= SIZES[-1] else set())
+    shared = [Candidate(structure or "free", d) for d in sorted(sizes)]
     if structure is not None:
         return tuple(shared)
     still = [Candidate("constant", 0)] if offsets else []
@@ -158,12 +146,10 @@ def candidates(n_arms: int, structure: str | None, offsets: bool) -> tuple[Candi
     return (*still, Candidate("alike", n_arms), first, Candidate("apart", n_arms), *rest)
 
 
-def splits(data: em.Data) -> list[Split]:
-    """The ways to learn from one part of a log and predict another; none if it is too short.
+def splits(data: Data) -> list[Split]:
+    """The splits of cross-validation; none if the log is too short.
 
-    Args:
-        data: S sequences. With S ≥ 5 of like size each is predicted from others; else each
-            reward by a model that was learned from four fifths of the others.
+    Five sequences or more, none of which dominates, are dealt into five parts; else rewards are.
     """
     counts = data.seen.sum(axis=(1, 2))
     dealt = len(counts) >= FOLDS and FOLDS * counts.max() <= 2 * counts.sum()
@@ -172,21 +158,23 @@ def splits(data: em.Data) -> list[Split]:
     return found if enough else []
 
 
-def _folds(data: em.Data, counts: np.ndarray) -> Iterator[Split]:
-    """Sequences dealt into parts of like size, the longest first."""
+def _folds(data: Data, counts: np.ndarray) -> Iterator[Split]:
+    """Sequences dealt into parts of similar size, the longest first."""
     parts, sizes = np.zeros(len(counts), int), np.zeros(FOLDS)
     for sequence in np.argsort(-counts, kind="stable"):
         parts[sequence] = sizes.argmin()
         sizes[parts[sequence]] += counts[sequence]
     for part in range(FOLDS):
-        yield Split(data, _until(data, np.where(parts == part, 0, data.lengths)))
+        kept = parts != part
+        learned = data._replace(seen=data.seen * kept[:, None, None], lengths=data.lengths * kept)
+        yield Split(data, learned)
 
 
-def _rewards(data: em.Data) -> Iterator[Split]:
-    """Rewards dealt at random, the same way every time, into parts of like size.
+def _rewards(data: Data) -> Iterator[Split]:
+    """Rewards dealt at random, the same way every time, into parts of similar size.
 
-    The first fifth of each sequence is learned from and never scored: there arms are new, and a
-    model that doubts their offsets is at a disadvantage against one that knows them from later.
+    The first fifth of each sequence is learned from and never scored: there arms are new, which
+    would favor models that take offsets, learned from later rewards, for known.
     """
     so_far = data.seen.sum(axis=2).cumsum(axis=1)
     late = so_far > np.ceil(so_far[:, -1:] / FOLDS)
@@ -197,51 +185,36 @@ def _rewards(data: em.Data) -> Iterator[Split]:
         yield Split(data, data._replace(seen=data.seen * (parts != part)))
 
 
-def _until(data: em.Data, ends: np.ndarray) -> em.Data:
-    """The rounds before ``ends``; the shape stays, so that nothing is compiled anew."""
-    ends = np.minimum(ends, data.lengths)
-    before = np.arange(data.seen.shape[1]) < ends[:, None]
-    return data._replace(seen=data.seen * before[:, :, None], lengths=ends)
-
-
 def select(
     parts: list[Split],
     tried: Iterable[Candidate],
     predict: Callable[[Split, Candidate], np.ndarray],
 ) -> Selection:
-    """Choose the model.
+    """Score the candidates and choose one.
 
-    Larger models with shared states are not tried once one predicts clearly worse than the best,
-    and twice what it gained on the size before would not make up for it.
-
-    Args:
-        parts: by `splits`, at least one.
-        tried: candidates, simpler ones first.
-        predict: gives log-densities of all rewards of a split, S × n × m, by a model that was
-            learned from its learned part.
-
-    Returns:
-        `Selection`, as `chosen` makes it.
+    More shared states are not tried once a model is clearly worse than the best, and twice its
+    gain over the size before would not make up for it. ``predict`` gives log-densities of all
+    rewards of a split, S × n × m, by a model learned from its learned part.
     """
     masks = [(part.whole.seen > 0) & ~(part.learned.seen > 0) for part in parts]
     done: list[Candidate] = []
     gains: list[np.ndarray] = []
     shared = 0
     for candidate in tried:
-        if candidate.kind in em.STRUCTURES and shared >= LEAST_SIZES and _lost(done, gains):
+        if not candidate.own and shared >= LEAST_SIZES and _lost(done, gains):
             continue
         logs = [predict(part, candidate)[mask] for part, mask in zip(parts, masks, strict=True)]
         gain = np.concatenate(logs)
         gains.append(np.where(np.isfinite(gain), gain, -math.inf))
         done.append(candidate)
-        shared += candidate.kind in em.STRUCTURES
+        shared += not candidate.own
     return chosen(done, np.array(gains))
 
 
 def _lost(done: list[Candidate], gains: list[np.ndarray]) -> bool:
-    """Whether models with shared states will hardly be the best any more."""
+    """Whether models with more shared states are unlikely to be the best."""
     found = chosen(done, np.array(gains))
-    before, last = [i for i, one in enumerate(done) if one.kind in em.STRUCTURES][-2:]
+    before, last = [i for i, one in enumerate(done) if not one.own][-2:]
     hope = 2 * max(found.scores[last] - found.scores[before], 0.0)
     return found.scores[last] + hope < max(found.scores) - found.errors[last]
 
@@ -249,12 +222,8 @@ def _lost(done: list[Candidate], gains: list[np.ndarray]) -> bool:
 def chosen(tried: Iterable[Candidate], gains: np.ndarray) -> Selection:
     """The simplest model whose score is within one standard error of the highest, or 0.001.
 
-    The error is that of the difference from the highest score, reward by reward: what all
-    candidates find hard cancels.
-
-    Args:
-        tried: c candidates, simpler ones first.
-        gains: c × n, log-densities of the scored rewards.
+    The error is that of the difference from the highest score, paired by reward. ``gains`` are the
+    log-densities of n scored rewards by c candidates, simple ones first, c × n.
 
     Example:
         >>> gains = np.array([[-2.0, -2.2], [-1.01, -1.22], [-1.0, -1.23]])
@@ -263,7 +232,7 @@ def chosen(tried: Iterable[Candidate], gains: np.ndarray) -> Selection:
     """
     tried, n = tuple(tried), gains.shape[1]
     scores = gains.mean(axis=1)
-    with np.errstate(invalid="ignore"):  # what cannot be scored is infinitely bad
+    with np.errstate(invalid="ignore"):  # a score may be −∞
         apart = gains - gains[scores.argmax()]
         spread = apart.std(axis=1) * math.sqrt(n / max(n - 1, 1))
     errors = np.where(np.isfinite(scores), spread / math.sqrt(n), math.inf)
@@ -273,3 +242,61 @@ def chosen(tried: Iterable[Candidate], gains: np.ndarray) -> Selection:
 
 def _near(scores: np.ndarray, errors: np.ndarray) -> np.ndarray:
     return np.isfinite(scores) & (scores >= scores.max() - np.maximum(errors, SLACK))
+
+
+def choose(task: Task, structure: str | None, progress: Progress, later: int) -> Selection | None:
+    """The model that predicts best; None if the log is too short to say.
+
+    ``later``: EM iterations that follow once the model is chosen, for the progress.
+    """
+    parts = splits(task.data)
+    if not parts:
+        return None
+    most = min(task.limits[0], MOST_ITERATIONS)
+    task = task._replace(limits=(most, max(task.limits[1], LEAST_TOLERANCE)))
+    tried = [
+        one
+        for one in candidates(task.n_arms, structure, task.options.offsets)
+        if one.own or task.data.seen.size * one.n_states**2 <= LARGEST_GRID
+    ]
+    costs = {one: independent_arms.WORK if one.own else most * (2 + one.n_states) for one in tried}
+    work = len(parts) * sum(costs.values()) + later * (2 + tried[-1].n_states)
+    near: dict[int, independent_arms.Learned] = {}
+    unit = math.log(task.units.scale)  # densities are those of raw rewards
+
+    def predict(part: Split, candidate: Candidate) -> np.ndarray:
+        share = costs[candidate] / work
+        if candidate.own:
+            report = progress.part(share, independent_arms.WORK)
+            logs, near[id(part)] = independent_arms.split_densities(
+                task, candidate.own, part.learned, part.whole, near.get(id(part))
+            )
+            report(1.0)
+            return logs - unit
+        report = progress.part(share, most)
+        learned = task._replace(data=part.learned)
+        parameters, _, _ = best_run(learned, candidate.n_states, lambda _: report)
+        sequences = int(np.count_nonzero(part.learned.lengths))
+        mean, cov = assembly.start_distribution(parameters, sequences)
+        parameters = parameters._replace(initial_mean=mean, initial_cov=cov)
+        parameters, doubt = with_new_arms(parameters, learned)
+        return prediction.log_densities(parameters, part.whole, doubt) - unit
+
+    return select(parts, tried, predict)
+
+
+def with_new_arms(parameters: Parameters, learned: Task) -> tuple[Parameters, np.ndarray]:
+    """The others' mean as offset of arms without rewards to learn from, and offsets' variances, k.
+
+    Rewards are centered at the arms' means in the whole log: zero would reveal scored rewards.
+    """
+    new = np.bincount(learned.data.arms[learned.data.seen > 0], minlength=learned.n_arms) == 0
+    if not learned.options.offsets or not new.any():
+        return parameters, np.zeros(learned.n_arms)
+    shifts, _ = learned.units.between()
+    others = float((parameters.offsets + shifts)[~new].mean())
+    parameters = parameters._replace(
+        offsets=np.where(new, others - shifts, parameters.offsets),
+        reads=np.where(new[:, None], 0.0, parameters.reads),
+    )
+    return parameters, np.where(new, learned.units.offset_var(), 0.0)

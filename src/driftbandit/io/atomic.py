@@ -1,31 +1,39 @@
-"""Files that are seen whole or not at all."""
+"""Files that are complete or absent: bytes, and archives of arrays."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import io
+import json
 import os
 import secrets
 import stat
 import threading
+import zipfile
 from pathlib import Path
+from typing import Any
 
-__all__ = ["abandon", "write_whole"]
+import numpy as np
+
+from driftbandit import errors
+
+FORMAT = 1  # of archives
 
 _unfinished: set[Path] = set()
 _naming = threading.Lock()
 
 
 def abandon() -> None:
-    """Let no further file appear, and remove what is half-written: the process ends now."""
-    _naming.acquire()  # for good: whoever begins or finishes a file waits until the end
+    """Remove half-written files and let no new one appear: the process is about to end."""
+    _naming.acquire()  # never released: threads that begin or finish a file wait until the end
     for temporary in tuple(_unfinished):
         with contextlib.suppress(OSError):
             temporary.unlink()
 
 
 def _check_plain(path: Path) -> None:
-    """Refuse a device, a pipe or a folder, which a file would take the place of."""
+    """Refuse to replace a device, a pipe or a folder."""
     with contextlib.suppress(FileNotFoundError):
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -35,12 +43,12 @@ def _check_plain(path: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is seen with all of its content, or not at all.
+    """Write a file so that readers see all of its content or none.
 
-    The content goes to a file beside it, to the disk, and then by one rename to its name: whoever
-    is killed at any moment leaves the old file or the new one, and perhaps a ``.NAME.…~`` that
-    nobody reads. A file that was there keeps its permissions. Where the name is a symbolic link,
-    the file it points to is written, and the link stays. A device, a pipe or a folder is refused.
+    The content goes to a temporary file in the same folder, to the disk, and then by one rename to
+    its name. A process killed at any moment leaves the old file or the new one, and perhaps a
+    ``.NAME.…~`` that nobody reads. An existing file keeps its permissions; a symbolic link stays,
+    and the file it points to is written. Devices, pipes and folders are refused.
     """
     asked, path = path, Path(os.path.realpath(path))
     temporary = path.parent / f".{path.name[:60]}.{secrets.token_hex(6)}~"
@@ -61,13 +69,47 @@ def write_whole(path: Path, content: bytes) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-    except OSError as error:  # of the file that was asked for
+    except OSError as error:  # name the file that was asked for
         raise type(error)(error.errno, error.strerror or str(error), str(asked)) from None
     finally:
         _unfinished.discard(temporary)
-    with contextlib.suppress(OSError):  # the name too; where folders cannot be synced, so be it
+    with contextlib.suppress(OSError):  # some systems cannot sync folders
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def write_arrays(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write arrays and a JSON header as one .npz file, whole; each part has a checksum."""
+    header = {f"driftbandit_{kind}": FORMAT} | header
+    sink = io.BytesIO()
+    np.savez(sink, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+    write_whole(path, sink.getvalue())
+
+
+def read_arrays(path: Path, kind: str, remedy: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The header and arrays that `write_arrays` wrote with this kind; pickles are refused."""
+    name = errors.printable(str(path))
+    try:
+        content = io.BytesIO(path.read_bytes())
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror or error})"
+        raise errors.InvalidInput(name, problem, remedy) from None
+    try:
+        with zipfile.ZipFile(content) as archive:
+            packed = any(part.compress_type for part in archive.infolist())
+        if not packed:
+            with np.load(content, allow_pickle=False) as parts:
+                arrays = {key: parts[key] for key in parts.files}
+            header = json.loads(arrays.pop("header").tobytes())
+            version = header.pop(f"driftbandit_{kind}")
+    except Exception:  # NumPy, zip and JSON each have errors of their own for damaged input
+        raise errors.InvalidInput(name, f"is not a whole {kind} file", remedy) from None
+    if packed:  # a small file could unpack to any size
+        raise errors.InvalidInput(name, "is packed, which driftbandit never does", remedy)
+    if version != FORMAT:
+        problem = f"has format {version!r}"
+        raise errors.InvalidInput(name, problem, f"this version reads format {FORMAT}")
+    return header, arrays

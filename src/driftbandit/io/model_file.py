@@ -1,10 +1,10 @@
-"""Model files: a system and its arms as JSON or TOML.
+"""Model files: a system, its arms and their names as JSON or TOML.
 
     {"transition": [[…]], "process_cov": [[…]], "reward_std": x, "initial_cov": [[…]],
      "initial_mean": […], "arms": [[…]], "names": ["…"]}
 
-``initial_cov`` may be absent: the state then starts stationary; ``initial_mean`` too: then at zero.
-``names``: what the arms are called, texts or whole numbers; absent: the row numbers 0 … k − 1.
+Without ``initial_cov`` the state starts stationary, without ``initial_mean`` at zero. ``names`` are
+texts or whole numbers; without them arms are called 0 … k − 1.
 """
 
 from __future__ import annotations
@@ -26,34 +26,28 @@ __all__ = ["from_document", "load_model", "save_model", "to_bytes", "to_document
 
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
 OPTIONAL = ("initial_cov", "initial_mean", "names")
-MATRICES = ("transition", "process_cov", "initial_cov", "arms")
 LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}
-"""Bytes; a larger file is refused unread. TOML takes ten times as long to read."""
+"""Bytes; larger files are refused. TOML takes ten times as long to read."""
 
 
 def to_document(
     model: LGDS | System, arms: Any = None, names: Iterable[Any] | None = None
 ) -> dict[str, Any]:
-    """The JSON object of a model file.
-
-    Args:
-        model: a `System`; or Γ, Q, σ, Σ0.
-        arms: k × d, beside a model.
-        names: what the arms are called, beside a model; None: no names are written.
-    """
+    """The JSON object of a model file, of a `System` or of a model, arms and perhaps names."""
     if isinstance(model, System):
         arms, names, model = model.arms, model.names, model.model
-    document: dict[str, Any] = {
-        "transition": model.transition.tolist(),
-        "process_cov": model.process_cov.tolist(),
-        "reward_std": float(model.reward_std),
+    document = {
+        "transition": model.transition,
+        "process_cov": model.process_cov,
+        "reward_std": model.reward_std,
+        "initial_cov": model.initial_cov,
+        "initial_mean": model.initial_mean,
+        "arms": arms,
     }
-    if model.initial_cov is not None:
-        document["initial_cov"] = model.initial_cov.tolist()
-    if model.initial_mean is not None:
-        document["initial_mean"] = model.initial_mean.tolist()
-    document["arms"] = np.asarray(arms).tolist()
-    return document if names is None else document | {"names": list(names)}
+    found = {
+        key: np.asarray(value).tolist() for key, value in document.items() if value is not None
+    }
+    return found if names is None else found | {"names": list(names)}
 
 
 def from_document(document: Any) -> System:
@@ -76,15 +70,13 @@ def from_document(document: Any) -> System:
     if missing:
         raise _wrong(f"lacks {', '.join(missing)}", f"give {', '.join(REQUIRED)}")
     try:
-        numbers = document | {
-            key: _matrix(document[key], key)
-            for key in MATRICES
-            if key in REQUIRED or document.get(key) is not None
-        }
+        numbers = dict(document)
+        for field in ("transition", "process_cov", "initial_cov", "arms"):
+            if field in REQUIRED or document.get(field) is not None:
+                numbers[field] = _matrix(document[field], field)
         if document.get("initial_mean") is not None:
             numbers["initial_mean"] = _vector(document["initial_mean"], "initial_mean")
-        arms = numbers.pop("arms")
-        names: Any = numbers.pop("names", None)
+        arms, names = numbers.pop("arms"), numbers.pop("names", None)
         if names is not None and not isinstance(names, list):
             remedy = "give a list, one text or whole number for each arm"
             raise errors.InvalidInput("names", f"is {_shown(names)}", remedy)
@@ -132,11 +124,11 @@ def load_model(path: str | Path) -> System:
 
 
 def save_model(system: System, path: str | Path) -> None:
-    """Write a model file, JSON, which `load_model` reads back: seen whole or not at all.
+    """Write a model file, JSON, which `load_model` reads back; it is written whole or not at all.
 
     Args:
         system: model, arms and the arms' names.
-        path: of the file; it ends in .json.
+        path: of the file; it must end in .json.
 
     Example:
         >>> save_model(System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0]], ["left"]), "model.toml")
@@ -162,7 +154,7 @@ def to_bytes(system: System) -> bytes:
     document = to_document(system)
     try:
         return json.dumps(document, ensure_ascii=False).encode() + b"\n"
-    except UnicodeEncodeError:  # a name with half of a character: JSON has an escape for it
+    except UnicodeEncodeError:  # half of a character, for which JSON has an escape
         return json.dumps(document).encode() + b"\n"
 
 
@@ -170,13 +162,12 @@ def _bytes(path: str | Path, name: str, format_: str) -> bytes:
     most = LARGEST[format_]
     try:
         size = Path(path).stat().st_size
-        with open(path, "rb") as file:  # a folder is refused here, by the system
+        with open(path, "rb") as file:
             data = b"" if size > most else file.read(most + 1)  # a device has no size
-    except (OSError, TypeError, ValueError) as error:  # the last: a name with a zero byte
+    except (OSError, TypeError, ValueError) as error:  # ValueError: a name with a zero byte
         reason = getattr(error, "strerror", None) or error
-        raise _wrong(
-            f"cannot read {name} ({reason})", "give the path of a JSON or TOML file"
-        ) from None
+        problem = f"cannot read {name} ({reason})"
+        raise _wrong(problem, "give the path of a JSON or TOML file") from None
     size = max(size, len(data))
     if size > most:
         raise _wrong(f"{name} has {size:,} bytes or more", f"{most:,} is the most that is read")
@@ -184,7 +175,7 @@ def _bytes(path: str | Path, name: str, format_: str) -> bytes:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; Python's own reader would keep the last of two fields silently."""
+    """A JSON object; Python's own reader would silently keep the last of two equal fields."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
@@ -194,7 +185,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _matrix(value: Any, field: str) -> list[list[float]]:
-    """A list of equally long lists of numbers; what is none is named with its place."""
+    """A list of equally long lists of numbers."""
     remedy = "give a list of rows, each a list of numbers"
     if not isinstance(value, list):
         raise errors.InvalidInput(field, f"is {_shown(value)}", remedy)
@@ -204,20 +195,16 @@ def _matrix(value: Any, field: str) -> list[list[float]]:
         if len(row) != len(value[0]):
             problem = f"row {i} has {len(row)} entries, row 0 has {len(value[0])}"
             raise errors.InvalidInput(field, problem, "make all rows equally long")
-        if not set(map(type, row)) <= {int, float}:  # not isinstance: true is no number
-            j = next(j for j, entry in enumerate(row) if type(entry) not in (int, float))
-            problem = f"entry [{i}, {j}] is {_shown(row[j])}"
-            raise errors.InvalidInput(field, problem, "every entry must be a finite number")
-    return [[_float(entry) for entry in row] for row in value]
+    return [_vector(row, field, f"{i}, ") for i, row in enumerate(value)]
 
 
-def _vector(value: Any, field: str) -> list[float]:
+def _vector(value: Any, field: str, place: str = "") -> list[float]:
     """A list of numbers."""
     if not isinstance(value, list):
         raise errors.InvalidInput(field, f"is {_shown(value)}", "give a list of numbers")
-    for i, entry in enumerate(value):
-        if type(entry) not in (int, float):
-            problem = f"entry [{i}] is {_shown(entry)}"
+    for j, entry in enumerate(value):
+        if type(entry) not in (int, float):  # not isinstance: true is not a number
+            problem = f"entry [{place}{j}] is {_shown(entry)}"
             raise errors.InvalidInput(field, problem, "every entry must be a finite number")
     return [_float(entry) for entry in value]
 

@@ -1,8 +1,9 @@
-"""Tables of users: CSV and Parquet files, and columns in memory.
+"""Users' tables: CSV and Parquet files, and columns in memory.
 
-A table comes as blocks of rows, each row with its place in the file, so that memory stays bounded
-and what is wrong is named where it stands. A block that ends early is checked before the fault
-that ended it is raised: the first bad line is the one that is named.
+A table is read in blocks of rows, each row with its line number, so that memory stays bounded and
+errors name the line. The rows before a broken line are handed out before its error is raised, so
+that the first bad line is the one that is named. CSV is read without pyarrow, which the plain
+install leaves out; Arrow reads Parquet and data frames.
 """
 
 from __future__ import annotations
@@ -26,50 +27,48 @@ from driftbandit import errors
 from driftbandit.io import parsing
 from driftbandit.io.parsing import Values
 
-__all__ = [
-    "Block",
-    "Table",
-    "in_memory",
-    "opened",
-    "too_long",
-]
-
 MOST_ROWS = 10**8
 MOST_BYTES = 4 * 2**30
-"""A larger file is refused unread, a packed one as soon as that much has come out of it."""
-LONGEST_LINE = 2**22
-"""Characters; a file without line ends must not fill the memory."""
+"""Larger files are refused; gzipped ones as soon as they turn out to be larger."""
+LONGEST_LINE = 2**22  # Characters; a file without line ends must not fill the memory
 BLOCK_CELLS = 2**18
 CSV_BLOCK_CELLS = 2**13
-"""Cells of one block; short lists of text are three times as fast as long ones."""
+"""Values in one block; short lists of text are three times as fast as long ones."""
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
+PATH_REMEDY = "give the path of a CSV or Parquet file"
+TOO_LONG = f"{MOST_BYTES:,} bytes and {MOST_ROWS:,} rows are the most; split it"
+CSV_FAULTS = (csv.Error, OSError, EOFError, zlib.error)
 
 
 class Block(NamedTuple):
-    """Some rows of a table: its columns in order, and the number of the line or row of each."""
+    """Some rows of a table: its columns in order, and the line or row number of each row."""
 
     columns: list[Values]
     numbers: Sequence[int]
 
 
 class Table(NamedTuple):
-    """What a table is called, its columns' names, what its rows are counted in, and its rows."""
+    """A table's name, its columns' names, what its rows are counted in, and its rows."""
 
     name: str
     columns: list[str]
     unit: str
     read: Callable[[Sequence[int]], Iterator[Block]]
-    """Gives the blocks of the columns with these numbers; what is not asked for is not looked at,
-    and may hold anything. Once."""
+    """Yields the blocks of the columns with these numbers; other columns may hold anything."""
 
     @property
     def blocks(self) -> Iterator[Block]:
-        """All columns."""
+        """The blocks of all columns."""
         return self.read(range(len(self.columns)))
 
     def place(self, number: int) -> str:
-        """Where a row stands, as errors say it."""
+        """Where a row is, as errors say it."""
         return f"{self.name} {self.unit} {number}"
+
+
+def too_long(name: str) -> errors.InvalidInput:
+    """The error for a table with too many rows or values."""
+    return errors.InvalidInput(name, "is too long", TOO_LONG)
 
 
 # Files
@@ -77,69 +76,54 @@ class Table(NamedTuple):
 
 @contextlib.contextmanager
 def opened(path: Any, what: str) -> Iterator[Table]:
-    """Open a CSV or Parquet file, by the ending of its name.
-
-    Args:
-        path: the file; .csv, .csv.gz or .parquet.
-        what: what the file is, for errors: "log" or "arms".
-    """
+    """Open a CSV or Parquet file, by the ending of its name; errors call it ``what``."""
     try:
         path = os.fspath(path)
-        name = errors.printable(path if isinstance(path, str) else os.fsdecode(path))
     except TypeError:
         raise errors.InvalidInput(
-            what, f"{parsing.shown(path)} is not a path", _PATH_REMEDY
+            what, f"{parsing.shown(path)} is not a path", PATH_REMEDY
         ) from None
-    name = name or "''"
+    name = errors.printable(os.fsdecode(path)) or "''"
     try:
         status = os.stat(path)
-    except (OSError, ValueError) as error:  # the last: a name with a zero byte
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
         raise _unreadable(name, error) from None
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a plain file"
-        raise errors.InvalidInput(name, f"is {kind}", _PATH_REMEDY)
+        raise errors.InvalidInput(name, f"is {kind}", PATH_REMEDY)
     ending = next((end for end in SUFFIXES if os.fsdecode(path).lower().endswith(end)), None)
     if ending is None:
-        remedy = f"name it {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, as what it is"
-        raise errors.InvalidInput(name, "has a name that does not tell its kind", remedy)
+        remedy = f"name it {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+        raise errors.InvalidInput(name, "has an unknown file ending", remedy)
     if status.st_size > MOST_BYTES:
-        raise errors.InvalidInput(name, f"has {status.st_size:,} bytes", _TOO_LONG)
+        raise errors.InvalidInput(name, f"has {status.st_size:,} bytes", TOO_LONG)
     with contextlib.ExitStack() as stack:
         try:
-            file: IO[bytes] = stack.enter_context(open(path, "rb"))
+            file: Any = stack.enter_context(open(path, "rb"))
         except OSError as error:
             raise _unreadable(name, error) from None
         if ending == ".parquet":
             yield _parquet(file, name)
         else:
-            packed = ending == ".csv.gz"
-            unpacked: Any = stack.enter_context(gzip.open(file)) if packed else file
-            # the BOM is taken off; bytes that are no UTF-8 are kept, and named where they stand
-            text = io.TextIOWrapper(unpacked, "utf-8-sig", errors="surrogateescape", newline="")
+            if ending == ".csv.gz":
+                file = stack.enter_context(gzip.open(file))
+            # utf-8-sig drops the BOM; bytes that are not UTF-8 are kept for the error
+            text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
             yield _csv(stack.enter_context(text), name)
-
-
-_PATH_REMEDY = "give the path of a CSV or Parquet file"
-_TOO_LONG = f"{MOST_BYTES:,} bytes and {MOST_ROWS:,} rows are the most; split it"
 
 
 def _unreadable(name: str, error: Exception) -> errors.InvalidInput:
     reason = " ".join(str(getattr(error, "strerror", None) or error).split())
     reason = errors.printable(reason if len(reason) <= 120 else reason[:117] + "...")
-    return errors.InvalidInput(name, f"cannot be read ({reason})", _PATH_REMEDY)
-
-
-def too_long(name: str) -> errors.InvalidInput:
-    """The error of a table with more rows, cells or bytes than are read."""
-    return errors.InvalidInput(name, "is too long", _TOO_LONG)
+    return errors.InvalidInput(name, f"cannot be read ({reason})", PATH_REMEDY)
 
 
 def _csv(text: IO[str], name: str) -> Table:
     reader = csv.reader(_lines(text), strict=True)
     try:
         header = next((record for record in reader if record), None)
-    except _FAULTS as error:
-        raise _csv_fault(name, f"{name} line 1", error) from None
+    except CSV_FAULTS as error:
+        raise _csv_fault(name, 1, error) from None
     if header is None:
         raise errors.InvalidInput(name, "is empty", "begin with a line of column names")
     if any(map(parsing.UNDECODED.search, header)):
@@ -151,12 +135,11 @@ def _csv(text: IO[str], name: str) -> Table:
     return Table(name, header, "line", functools.partial(_csv_blocks, reader, name, len(header)))
 
 
-_FAULTS = (csv.Error, OSError, EOFError, zlib.error)
-
-
-def _csv_fault(name: str, place: str, error: Exception) -> errors.InvalidInput:
+def _csv_fault(name: str, line: int, error: Exception) -> errors.InvalidInput:
     if isinstance(error, csv.Error):
-        return errors.InvalidInput(place, f"is not CSV ({error})", "check its quotes")
+        return errors.InvalidInput(
+            f"{name} line {line}", f"is not CSV ({error})", "check its quotes"
+        )
     return _unreadable(name, error)
 
 
@@ -173,10 +156,10 @@ def _lines(text: IO[str]) -> Iterator[str]:
 
 def _csv_blocks(reader: Any, name: str, width: int, places: Sequence[int]) -> Iterator[Block]:
     most, start = max(1, CSV_BLOCK_CELLS // width), reader.line_num + 1
-    while True:
+    fault, ended = None, False
+    while not ended:
         rows: list[list[str]] = []
         lines: list[int] = []
-        fault = None
         try:
             for record in reader:
                 if len(record) == width:
@@ -191,15 +174,14 @@ def _csv_blocks(reader: Any, name: str, width: int, places: Sequence[int]) -> It
                 start = reader.line_num + 1
                 if len(rows) == most:
                     break
-        except _FAULTS as error:
-            fault = _csv_fault(name, f"{name} line {start}", error)
+        except CSV_FAULTS as error:
+            fault = _csv_fault(name, start, error)
+        ended = len(rows) < most
         if rows:
             columns = list(zip(*rows, strict=True))
             yield Block([list(columns[place]) for place in places], lines)
         if fault is not None:
             raise fault
-        if len(rows) < most:
-            return
 
 
 def _parquet(file: IO[bytes], name: str) -> Table:
@@ -214,18 +196,21 @@ def _parquet(file: IO[bytes], name: str) -> Table:
     except faults as error:
         raise _unreadable(name, error) from None
     if rows > MOST_ROWS:
-        raise errors.InvalidInput(name, f"has {rows:,} rows", _TOO_LONG)
+        raise errors.InvalidInput(name, f"has {rows:,} rows", TOO_LONG)
 
     def batches(places: Sequence[int]) -> Iterator[Any]:
-        size = max(1, BLOCK_CELLS // max(1, len(places)))
         wanted = [columns[place] for place in places]
         try:
-            for batch in parquet.iter_batches(size, columns=wanted):
+            for batch in parquet.iter_batches(_rows_of_block(places), columns=wanted):
                 yield batch.select(wanted)
         except faults as error:
             raise _unreadable(name, error) from None
 
     return Table(name, columns, "row", lambda places: _arrow_blocks(batches(places)))
+
+
+def _rows_of_block(places: Sequence[int]) -> int:
+    return max(1, BLOCK_CELLS // max(1, len(places)))
 
 
 def _arrow_blocks(batches: Iterator[Any]) -> Iterator[Block]:
@@ -244,14 +229,13 @@ def _from_arrow(array: Any) -> Values:
         array = array.dictionary_decode()
     if pa.types.is_decimal(array.type):
         array = array.cast(pa.float64())
-    if pa.types.is_floating(array.type) or (
-        pa.types.is_integer(array.type) and not array.null_count
-    ):
+    kind = array.type
+    if pa.types.is_floating(kind) or (pa.types.is_integer(kind) and not array.null_count):
         return np.asarray(array.to_numpy(zero_copy_only=False))
-    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
-        return list(array.cast(pa.timestamp("us", array.type.tz), safe=False).to_pylist())
-    if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
-        return _moments(np.asarray(array.to_numpy(zero_copy_only=False)))
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return list(array.cast(pa.timestamp("us", kind.tz), safe=False).to_pylist())
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return _microseconds_at_least(np.asarray(array.to_numpy(zero_copy_only=False)))
     try:
         return list(array.to_pylist())
     except UnicodeDecodeError:
@@ -266,7 +250,7 @@ def in_memory(data: Any, name: str) -> Table | None:
     """The table of a mapping of columns, an Arrow table or a data frame; None if it is none."""
     if isinstance(data, Mapping):
         return _mapping(list(data), data.__getitem__, name)
-    if hasattr(data, "__arrow_c_stream__"):  # pyarrow's, polars' and pandas' tables have it
+    if hasattr(data, "__arrow_c_stream__"):  # tables of pyarrow, polars and pandas
         table = _arrow_table(data, name)
         if table is not None:
             return table
@@ -278,17 +262,16 @@ def in_memory(data: Any, name: str) -> Table | None:
 def _arrow_table(data: Any, name: str) -> Table | None:
     try:
         import pyarrow as pa
-    except ImportError:  # then by columns
+    except ImportError:
         return None
     try:
         table = pa.table(data)
-    except (pa.ArrowException, TypeError, ValueError):  # one column alone; columns of all kinds
+    except (pa.ArrowException, TypeError, ValueError):  # a single column; columns of mixed types
         return None
 
     def read(places: Sequence[int]) -> Iterator[Block]:
-        size = max(1, BLOCK_CELLS // max(1, len(places)))
         chosen = table.select(list(places))
-        return _arrow_blocks(iter(chosen.to_batches(max_chunksize=size)))
+        return _arrow_blocks(iter(chosen.to_batches(max_chunksize=_rows_of_block(places))))
 
     return Table(name, list(table.column_names), "row", read)
 
@@ -297,32 +280,30 @@ def _mapping(names: list[Any], get: Callable[[Any], Any], name: str) -> Table:
     def read(places: Sequence[int]) -> Iterator[Block]:
         columns = {names[place]: _column(get(names[place]), name, names[place]) for place in places}
         lengths = {column: len(values) for column, values in columns.items()}
-        for (one, first), (other, second) in itertools.pairwise(lengths.items()):
-            if first != second:
-                lengths_ = f"has {second} rows, {parsing.shown(one)} has {first}"
-                problem = f"column {parsing.shown(other)} {lengths_}"
+        for (one, n), (other, m) in itertools.pairwise(lengths.items()):
+            if n != m:
+                problem = (
+                    f"column {parsing.shown(other)} has {m} rows, {parsing.shown(one)} has {n}"
+                )
                 raise errors.InvalidInput(name, problem, "make all columns equally long")
-        rows = max(lengths.values(), default=0)
-        most = max(1, BLOCK_CELLS // max(1, len(columns)))
-        return (
-            Block(
-                [values[start : start + most] for values in columns.values()],
-                range(start + 1, min(start + most, rows) + 1),
+        rows, most = max(lengths.values(), default=0), _rows_of_block(places)
+        for start in range(0, rows, most):
+            end = min(start + most, rows)
+            yield Block(
+                [values[start:end] for values in columns.values()], range(start + 1, end + 1)
             )
-            for start in range(0, rows, most)
-        )
 
     return Table(name, names, "row", read)
 
 
 def _column(values: Any, name: str, column: Any) -> Values:
-    if hasattr(values, "to_pylist"):  # Arrow arrays, in one piece or several
+    if hasattr(values, "to_pylist"):  # arrow arrays, in one piece or several
         values = values.to_pylist()
     elif not isinstance(values, np.ndarray) and hasattr(values, "__array__"):  # a pandas Series
         values = np.asarray(values)
     if isinstance(values, np.ndarray) and values.ndim == 1:
         if values.dtype.kind == "M":
-            return _moments(values)
+            return _microseconds_at_least(values)
         plain = values.dtype.kind in "iuf" and not np.ma.isMaskedArray(values)
         return values if plain else list(values.tolist())
     if isinstance(values, np.ndarray | str | bytes) or not isinstance(values, Sequence):
@@ -331,7 +312,7 @@ def _column(values: Any, name: str, column: Any) -> Values:
     return list(values)
 
 
-def _moments(times: np.ndarray) -> np.ndarray:
-    """Times of microseconds or longer units: Python has no shorter ones, and makes them numbers."""
+def _microseconds_at_least(times: np.ndarray) -> np.ndarray:
+    """Times in microseconds or longer units: `tolist` makes numbers of shorter ones."""
     fine = np.datetime_data(times.dtype)[0] in ("ns", "ps", "fs", "as")
     return times.astype("M8[us]") if fine else times

@@ -1,10 +1,8 @@
-"""Every policy on the paper's systems and on changed ones: who wins, and how sure that is."""
+"""Every policy on the paper's systems and on changed ones: which wins, and how certain that is."""
 
-from driftbandit.leaderboard.page import page, section, summary
-from driftbandit.leaderboard.picture import figure
-from driftbandit.leaderboard.ranking import document
-from driftbandit.leaderboard.settings import QUICK, SETTINGS, SITS_OUT, specification
-from driftbandit.paper.target import Size, Target
+from driftbandit.leaderboard import report
+from driftbandit.leaderboard.ranking import QUICK, SETTINGS, SITS_OUT, document, specification
+from driftbandit.studies import Size, Target
 
 __all__ = ["QUICK", "SETTINGS", "SITS_OUT", "TARGET"]
 
@@ -15,9 +13,8 @@ TARGET = Target(
     quick=Size(12, 2, 100),
     specification=specification,
     document=document,
-    figure=figure,
-    section=section,
-    summary=summary,
-    page=page,
+    blocks=report.blocks,
+    summary=report.summary,
+    page=report.page,
     published=False,
 )

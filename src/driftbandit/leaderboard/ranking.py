@@ -1,41 +1,133 @@
-"""Who wins: every policy's regret against IDEA's, system by system.
+"""What the leaderboard plays, and how it ranks: every policy's regret against IDEA's.
 
 A system's runs are averaged first. Two figures then compare a policy with the base:
 
     geometric    exp(mean over systems of log(R / R_base))     every system counts alike
-    ratio        Σ R / Σ R_base                                what is lost in all
+    ratio        Σ R / Σ R_base                                the total loss
 
-The second is one system's in a family with heavy tails, so the first one ranks. Systems are what
-is independent: intervals are percentile bootstraps that draw systems, the same ones for all
-policies. The settings of a family share their systems, so pooled figures draw them together.
+With heavy tails one system dominates the second, so the first one ranks. Systems are independent:
+intervals are percentile bootstraps that draw systems, the same ones for all policies. The settings
+of a family share their systems, so pooled figures draw them together.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
 
+from driftbandit import errors
 from driftbandit.families import FAMILIES
-from driftbandit.leaderboard.settings import BASE, CEILING, SITS_OUT, Setting, setting_of
-from driftbandit.policies import available, make
+from driftbandit.policies import REGISTRY, available, make
+from driftbandit.report import verdicts
 from driftbandit.result import ORACLE
 from driftbandit.statistics import ends_of
-from driftbandit.study import Outcome, Specification
+from driftbandit.studies import Cell, Options, Outcome, Specification
 
-__all__ = ["Estimate", "document", "log_ratios", "ratio_of_sums"]
+__all__ = ["Estimate", "Setting", "document", "log_ratios", "ratio_of_sums", "specification"]
 
+BASE = "idea"
+"""The paper's best policy, with which all others are compared."""
+CEILING = "random"
+"""Knows nothing."""
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 FLOOR = 1e-3
-"""Regrets below this share of random play's count as that share: none has no logarithm."""
+"""Regrets below this share of random play's count as that share: zero has no logarithm."""
 FEWEST = 6
 """Systems that could all lie on one side by chance less often than once in twenty."""
+FEW_ARMS = 100
+"""Settings with more arms are left out of a first look, and slow policies leave them out."""
 
-Key = tuple[str, str]
-"""Of a cell: family and setting."""
+
+class Setting(NamedTuple):
+    """One way to change the paper's systems, or what the learners know of them."""
+
+    name: str
+    heading: str
+    """Of a column."""
+    meaning: str
+    changes: Mapping[str, Any]
+    """Fields of a study's `Cell`."""
+
+
+def _wrong(target: str, symbol: str) -> Setting:
+    return Setting(
+        f"wrong_{target}",
+        f"{symbol} wrong",
+        f"learners see {symbol} through T = I + νΞ, ‖Ξ‖ = ν = 1 (P24); the Oracle knows the truth",
+        {"perturbed": target, "strength": 1.0},
+    )
+
+
+SETTINGS = (
+    Setting("base", "base", "the paper's: d = k = 10, ρ(Γ) = 0.9, σ as drawn, the true model", {}),
+    Setting("rho0.99", "ρ 0.99", "ρ(Γ) = 0.99: a state with a longer memory", {"radius": 0.99}),
+    Setting("k100", "k 100", "100 arms", {"n_arms": 100}),
+    Setting("k1000", "k 1000", "1000 arms", {"n_arms": 1000}),
+    Setting("d2", "d 2", "2 states", {"n_states": 2}),
+    Setting("d30", "d 30", "30 states", {"n_states": 30}),
+    Setting("noise0.1", "σ × 0.1", "a tenth of the noise", {"noise_scale": 0.1}),
+    Setting("noise10", "σ × 10", "ten times the noise", {"noise_scale": 10.0}),
+    _wrong("transition", "Γ"),
+    _wrong("arms", "arms"),
+    _wrong("process_cov", "Q"),
+)
+"""In the order of tables."""
+LARGE = tuple(s.name for s in SETTINGS if s.changes.get("n_arms", 0) > FEW_ARMS)
+QUICK = tuple(setting.name for setting in SETTINGS if setting.name not in LARGE)
+"""Those of a first look."""
+
+
+class Absence(NamedTuple):
+    """In which settings a policy does not play, and why."""
+
+    settings: tuple[str, ...]
+    reason: str
+
+
+def _too_slow(policy: str) -> str:
+    """Why a policy does not play large settings; empty if it does."""
+    if REGISTRY[policy].max_arms is not None:
+        return "it considers every pair of arms, which takes a day or more per family"
+    return "" if REGISTRY[policy].default else "it is the slowest policy: four hours per family"
+
+
+SITS_OUT = {name: Absence(LARGE, reason) for name in available() if (reason := _too_slow(name))}
+
+
+def specification(options: Options) -> Specification:
+    """One study of all settings: families × settings, every registered policy.
+
+    ``options.settings`` and ``options.policies`` restrict it; `BASE`, `CEILING` and the Kalman
+    Oracle always play. A policy that sits a setting out does so with all parameters.
+    """
+    for name in options.settings:
+        errors.closest(name, "settings", [setting.name for setting in SETTINGS])
+    players = tuple(dict.fromkeys([BASE, *(options.policies or available()), CEILING, ORACLE]))
+    absences = {player: SITS_OUT.get(make(player).name, Absence((), "")) for player in players}
+    cells = []
+    for family in options.families:
+        for setting in SETTINGS:
+            if not options.settings or setting.name in options.settings:
+                absent = tuple(p for p in players if setting.name in absences[p].settings)
+                cells.append(options.cell(family, absent=absent, **setting.changes))
+    return options.specification(players, cells)
+
+
+def setting_of(cell: Cell) -> Setting:
+    """The setting that a cell of the leaderboard's study belongs to."""
+    changeable = {name for setting in SETTINGS for name in setting.changes}
+    fields = [field for field in dataclasses.fields(cell) if field.name in changeable]
+    changes = {f.name: v for f in fields if (v := getattr(cell, f.name)) != f.default}
+    for setting in SETTINGS:
+        if changes == setting.changes:
+            return setting
+    problem = f"{cell.label} belongs to no setting"
+    raise errors.InvalidInput("cell", problem, "use a cell of the leaderboard's study")
 
 
 class Estimate(NamedTuple):
@@ -45,10 +137,13 @@ class Estimate(NamedTuple):
     low: float
     high: float
 
-    @property
-    def verdict(self) -> str:
-        """On which side of the base the interval lies."""
-        return "better" if self.high < 1 else "worse" if self.low > 1 else "no difference seen"
+    def rounded(self) -> list[float]:
+        """To six digits, which halves the file."""
+        return [_rounded(value) for value in self]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")
 
 
 def log_ratios(mine: np.ndarray, base: np.ndarray, ceiling: np.ndarray) -> np.ndarray:
@@ -65,8 +160,7 @@ def log_ratios(mine: np.ndarray, base: np.ndarray, ceiling: np.ndarray) -> np.nd
         array([2.   , 1.   , 0.002])
     """
     floor = _floor(mine, base, ceiling)
-    # Where nobody has any regret, all are equal.
-    floor = np.where(floor > 0, floor, 1.0)
+    floor = np.where(floor > 0, floor, 1.0)  # if no policy has any regret, all are equal
     return np.asarray(np.log(np.maximum(mine, floor) / np.maximum(base, floor)))
 
 
@@ -75,7 +169,7 @@ def _floor(mine: np.ndarray, base: np.ndarray, ceiling: np.ndarray) -> np.ndarra
 
 
 def ratio_of_sums(mine: np.ndarray, base: np.ndarray, counts: np.ndarray) -> Estimate:
-    """Σ R / Σ R_base, drawn as often as ``counts`` (resamples × systems) says."""
+    """Σ R / Σ R_base; ``counts`` (resamples × systems) says how often each system is drawn."""
     tops, bottoms = (np.append(counts @ values, values.sum()) for values in (mine, base))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where((tops == 0) & (bottoms == 0), 1.0, tops / bottoms)
@@ -87,7 +181,11 @@ def _ends(drawn: np.ndarray, systems: int) -> tuple[float, float]:
     return ends_of(drawn, CONFIDENCE) if systems > 1 else (np.nan, np.nan)
 
 
-class _Board:
+Key = tuple[str, str]
+"""Of a cell: family and setting."""
+
+
+class Board:
     """Log ratios of every cell, and the draws of systems."""
 
     def __init__(self, means: Mapping[Key, Mapping[str, np.ndarray]], seed: int) -> None:
@@ -121,127 +219,100 @@ class _Board:
         return Estimate(*(float(np.exp(x)) for x in (np.mean(means), *ends)))
 
     def verdict(self, estimate: Estimate) -> str:
-        """What an interval says, where there are enough systems."""
-        return "too few to tell" if self.systems < FEWEST else estimate.verdict
+        """On which side of 1 an interval lies, if there are enough systems."""
+        if self.systems < FEWEST:
+            return verdicts.TOO_FEW
+        if estimate.high < 1:
+            return verdicts.BETTER
+        return verdicts.WORSE if estimate.low > 1 else verdicts.NO_DIFFERENCE
+
+    def cell(self, key: Key) -> list[dict[str, Any]]:
+        """Every policy of one cell against the base, and its rank among the competitors."""
+        means = self.means[key]
+        rivals = [policy for policy in means if policy != ORACLE]
+        places = rankdata([self.logs[key][policy].mean() for policy in rivals])
+        rank = dict(zip(rivals, places.tolist(), strict=True))
+        best = min(rank, key=lambda policy: rank[policy])
+        rows = []
+        for policy, values in means.items():
+            geometric = self.geometric(policy, [key])
+            ratio = ratio_of_sums(values, means[BASE], self.counts[key[0]])
+            floor = _floor(values, means[BASE], means[CEILING])
+            behind = self.verdict(self.geometric(policy, [key], against=best))
+            rows.append(
+                {
+                    "family": key[0],
+                    "setting": key[1],
+                    "policy": policy,
+                    "regret": _rounded(values.mean()),
+                    "geometric": geometric.rounded(),
+                    "ratio": ratio.rounded(),
+                    "verdict": "" if policy == BASE else self.verdict(geometric),
+                    "floored": int((np.minimum(values, means[BASE]) < floor).sum()),
+                    "rank": rank.get(policy),
+                    "lowest": policy == best,
+                    "level": policy in rank and behind != verdicts.WORSE,
+                }
+            )
+        return rows
+
+    def overall(self, policy: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """One policy over all cells it plays, given their rows."""
+        mine = [row for row in rows if row["policy"] == policy]
+        ranks = [row["rank"] for row in mine if row["rank"] is not None]
+        return {
+            "policy": policy,
+            "geometric": self.geometric(policy, self.logs).rounded(),
+            "rank": _rounded(np.mean(ranks)) if ranks else None,
+            "cells": len(mine),
+            "better": sum(row["verdict"] == verdicts.BETTER for row in mine),
+            "worse": sum(row["verdict"] == verdicts.WORSE for row in mine),
+            "lowest": sum(row["lowest"] for row in mine),
+            "level": sum(row["level"] for row in mine),
+        }
+
+    def pooled(self, policies: list[str], place: int) -> list[dict[str, Any]]:
+        """Every policy over the cells of each family (place 0) or setting (place 1)."""
+        kind = ("family", "setting")[place]
+        rows = []
+        for group in dict.fromkeys(key[place] for key in self.logs):
+            keys = [key for key in self.logs if key[place] == group]
+            for policy in policies:
+                if any(policy in self.logs[key] for key in keys):
+                    found = self.geometric(policy, keys).rounded()
+                    rows.append({kind: group, "policy": policy, "geometric": found})
+        return rows
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
-    """Rows by cell and policy, and what they make together: by setting, by family, overall."""
-    specification = outcome.specification
-    results = outcome.results()
-    settings: dict[str, Setting] = {}
-    means: dict[Key, dict[str, np.ndarray]] = {}
-    for cell in specification.cells:
-        setting = setting_of(cell)
-        settings[setting.name] = setting
-        regret = results[cell.label].regret
-        means[cell.family, setting.name] = {
-            policy: values.mean(axis=1) for policy, values in regret.items()
+    """Rows by cell and policy, and their averages: by setting, by family, overall."""
+    study, results = outcome.specification, outcome.results()
+    settings = {cell.label: setting_of(cell) for cell in study.cells}
+    means = {
+        (cell.family, settings[cell.label].name): {
+            policy: values.mean(axis=1) for policy, values in results[cell.label].regret.items()
         }
-    board = _Board(means, specification.seed)
-    sitting = {make(label).name for cell in specification.cells for label in cell.absent}
-    rows = [row for key in means for row in _cell_rows(board, key)]
-    families = list(dict.fromkeys(family for family, _ in means))
+        for cell in study.cells
+    }
+    board = Board(means, study.seed)
+    rows = [row for key in means for row in board.cell(key)]
     policies = list(dict.fromkeys(policy for found in means.values() for policy in found))
+    absent = {make(label).name for cell in study.cells for label in cell.absent}
     return {
         "base": BASE,
-        "policies": _named(specification),
-        "setups": {name: [s.heading, s.meaning] for name, s in settings.items()},
+        # What --policies named, with parameters; none if all play.
+        "policies": [] if set(study.policies) == set(available()) else list(study.policies),
+        "setups": {s.name: [s.heading, s.meaning] for s in settings.values()},
         "sits_out": {
             policy: [list(absence.settings), absence.reason]
             for policy, absence in SITS_OUT.items()
-            if policy in sitting
+            if policy in absent
         },
-        "overall": _overall(board, rows, policies),
-        "by_setting": _pooled(
-            board, policies, "setting", {s: [(f, s) for f in families] for s in settings}
+        "overall": sorted(
+            (board.overall(policy, rows) for policy in policies),
+            key=lambda row: row["geometric"][0],
         ),
-        "by_family": _pooled(
-            board, policies, "family", {f: [(f, s) for s in settings] for f in families}
-        ),
+        "by_setting": board.pooled(policies, 1),
+        "by_family": board.pooled(policies, 0),
         "rows": rows,
     }
-
-
-def _named(specification: Specification) -> list[str]:
-    """What --policies said, parameters included; nothing if it was all."""
-    given = list(specification.policies)
-    return [] if set(available()) == set(given) else given
-
-
-def _cell_rows(board: _Board, key: Key) -> list[dict[str, Any]]:
-    """Every policy of one cell against the base, and its place among the competitors."""
-    means = board.means[key]
-    rivals = [policy for policy in means if policy != ORACLE]
-    places = rankdata([board.logs[key][policy].mean() for policy in rivals])
-    rank = dict(zip(rivals, places.tolist(), strict=True))
-    best = min(rank, key=lambda policy: rank[policy])
-    rows = []
-    for policy, values in means.items():
-        geometric = board.geometric(policy, [key])
-        ratio = ratio_of_sums(values, means[BASE], board.counts[key[0]])
-        floor = _floor(values, means[BASE], means[CEILING])
-        behind = board.verdict(board.geometric(policy, [key], against=best))
-        rows.append(
-            {
-                "family": key[0],
-                "setting": key[1],
-                "policy": policy,
-                "regret": _short(values.mean()),
-                "geometric": _shorts(geometric),
-                "ratio": _shorts(ratio),
-                "verdict": "" if policy == BASE else board.verdict(geometric),
-                "floored": int((np.minimum(values, means[BASE]) < floor).sum()),
-                "rank": rank.get(policy),
-                "lowest": policy == best,
-                "level": policy in rank and behind != "worse",
-            }
-        )
-    return rows
-
-
-def _overall(
-    board: _Board, rows: list[dict[str, Any]], policies: list[str]
-) -> list[dict[str, Any]]:
-    """Every policy over all cells it plays, the best first."""
-    found = []
-    for policy in policies:
-        mine = [row for row in rows if row["policy"] == policy]
-        ranks = [row["rank"] for row in mine if row["rank"] is not None]
-        found.append(
-            {
-                "policy": policy,
-                "geometric": _shorts(board.geometric(policy, board.logs)),
-                "rank": _short(np.mean(ranks)) if ranks else None,
-                "cells": len(mine),
-                "better": sum(row["verdict"] == "better" for row in mine),
-                "worse": sum(row["verdict"] == "worse" for row in mine),
-                "lowest": sum(row["lowest"] for row in mine),
-                "level": sum(row["level"] for row in mine),
-            }
-        )
-    return sorted(found, key=lambda row: row["geometric"][0])
-
-
-def _pooled(
-    board: _Board, policies: list[str], kind: str, groups: Mapping[str, list[Key]]
-) -> list[dict[str, Any]]:
-    return [
-        {
-            kind: group,
-            "policy": policy,
-            "geometric": _shorts(board.geometric(policy, keys)),
-        }
-        for group, keys in groups.items()
-        for policy in policies
-        if any(policy in board.logs[key] for key in keys)
-    ]
-
-
-def _short(value: float) -> float:
-    """Six digits are more than anybody reads, and halve the file."""
-    return float(f"{value:.6g}")
-
-
-def _shorts(estimate: Estimate) -> list[float]:
-    return [_short(value) for value in estimate]

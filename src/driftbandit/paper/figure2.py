@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from driftbandit import plots
-from driftbandit.paper.figure1 import as_published, place
-from driftbandit.paper.target import Options, Size, Summary, Target
-from driftbandit.report import Cell, Paragraph, Picture, Points, Section, Table
-from driftbandit.study import Outcome, Specification
+from driftbandit.paper.figure1 import as_published, diagonal, place, scatter
+from driftbandit.paper.readings import Options
+from driftbandit.report import Block, Cell, Figure, Heading, Points, Table, Text, figures
+from driftbandit.studies import Outcome, Size, Specification, Summary
 
-__all__ = ["TARGET"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
-FORMS = {"printed": "φ as printed, with ‖μ‖", "squared": "squared 2-Wasserstein, with ‖μ‖²"}
-NEAR = 1.2
+POLICIES = ("idea", "kalman_ucb")
+FORMS = ("printed", "squared")
+"""φ as printed, with ‖μ‖, and the squared 2-Wasserstein distance, with ‖μ‖²."""
 ENDS = {"low": "lower end", "high": "upper end"}
+NEAR = 1.2
+
+Document = Mapping[str, Any]
 
 
 def specification(options: Options) -> Specification:
-    """The metric of every system; nothing is played."""
-    return options.metric(("idea", "kalman_ucb"))
+    """The metric of every system, in float64 on the CPU; nothing is played."""
+    plain = dataclasses.replace(
+        options, size=Size(options.size.systems, 1, 1), dtype="float64", platform="cpu"
+    )
+    return dataclasses.replace(plain.specification(POLICIES), measure="metric")
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
@@ -34,65 +41,39 @@ def document(outcome: Outcome) -> dict[str, Any]:
         shares = {}
         for form in FORMS:
             for end in ENDS:
-                idea, ucb = (columns[f"{p}.{form}.{end}"] for p in ("idea", "kalman_ucb"))
+                idea, ucb = (columns[f"{policy}.{form}.{end}"] for policy in POLICIES)
                 shares[f"{form}.{end}"] = float(np.mean(idea < ucb))
         found[family] = {"intervals": values, "idea_lower": shares}
     return {"families": found}
 
 
-def figure(document: Mapping[str, Any]) -> Figure:
+def figure(document: Document) -> Drawing:
     """Printed above, squared below; one column per family; log axes, the diagonal dashed."""
     families = document["families"]
-    count = len(families)
-    drawing = Figure(figsize=(1.5 * count + 0.4, 3.9), layout="constrained")
-    axes = drawing.subplots(2, count, squeeze=False)
-    for row, form in zip(axes, FORMS, strict=True):
-        for axis, (family, found) in zip(row, families.items(), strict=True):
-            intervals = found["intervals"]
-            ends = []
-            for end, color, marker in (
-                ("low", plots.COLORS[1], "^"),
-                ("high", plots.COLORS[0], "o"),
-            ):
-                names = (f"{policy}.{form}.{end}" for policy in ("idea", "kalman_ucb"))
-                x, y = (np.array(intervals[name], float) for name in names)
-                shown = (x > 0) & (y > 0)
-                axis.scatter(
-                    x[shown],
-                    y[shown],
-                    s=6,
-                    lw=0,
-                    alpha=0.5,
-                    color=color,
-                    marker=marker,
-                    label=ENDS[end],
-                    rasterized=True,
-                )
-                ends += [x[shown].min(), x[shown].max(), y[shown].min(), y[shown].max()]
-            axis.plot([min(ends), max(ends)], [min(ends), max(ends)], "k--", lw=1)
-            axis.set(xscale="log", yscale="log")
+    drawing, axes = figures.grid(2 * len(families), len(families), 1.5 * len(families) + 0.4, 1.95)
+    panels = iter(axes)
+    for form in FORMS:
+        for family, found in families.items():
+            axis, ends = next(panels), []
+            for end, color, marker in zip(ENDS, figures.COLORS[1::-1], "^o", strict=True):
+                x, y = (found["intervals"][f"{policy}.{form}.{end}"] for policy in POLICIES)
+                look = {"s": 6, "color": color, "marker": marker, "label": ENDS[end]}
+                ends += scatter(axis, x, y, **look)[1]
+            if ends:
+                diagonal(axis, [min(ends), max(ends)], lw=1, color="black")
             axis.tick_params(labelsize=7)
-            for one in (axis.xaxis, axis.yaxis):
-                plots.log_ticks(one, min(ends), max(ends))
-            if form == "printed":
+            if form == FORMS[0]:
                 axis.set_title(family, fontsize=9)
-        row[0].set_ylabel(form, fontsize=9)
+    for axis, form in zip(axes[:: len(families)], FORMS, strict=True):
+        axis.set_ylabel(form, fontsize=9)
     drawing.supxlabel("φ of IDEA (reward units, squared)", fontsize=9)
     drawing.supylabel("φ of Kalman-UCB (reward units, squared)", fontsize=9)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    drawing.legend(
-        handles,
-        labels,
-        loc="outside upper center",
-        ncols=2,
-        fontsize=8,
-        frameon=False,
-        markerscale=2,
-    )
+    look = {"ncols": 2, "fontsize": 8, "frameon": False, "markerscale": 2}
+    drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", **look)
     return drawing
 
 
-def _places(document: Mapping[str, Any]) -> list[str]:
+def _places(document: Document) -> list[tuple[str, bool | None]]:
     found = {family: values["intervals"] for family, values in document["families"].items()}
     return [
         place(family, ends["idea.printed.high"], ends["kalman_ucb.printed.high"], NEAR)
@@ -100,62 +81,41 @@ def _places(document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def summary(document: Mapping[str, Any]) -> Summary:
+def summary(document: Document) -> Summary:
     """In how many families the upper ends lie where the paper has them."""
     return as_published(_places(document), "upper end of φ lies")
 
 
-def section(document: Mapping[str, Any], svg: str) -> Section:
-    """The scatter, and how often each end is smaller for IDEA."""
+def blocks(document: Document) -> list[Block]:
+    """The scatter plots, and how often each end is smaller for IDEA."""
     rows = [
-        [
-            family,
-            *(
-                Cell(f"{100 * share:.0f} %", share)
-                for share in (found["idea_lower"][f"{f}.{e}"] for f in FORMS for e in ENDS)
-            ),
-        ]
+        [family, *(Cell(f"{100 * v:.0f} %", v) for v in found["idea_lower"].values())]
         for family, found in document["families"].items()
     ]
-    return Section(
-        "figure2",
-        "Figure 2: the metric φ of both policies",
-        [
-            Paragraph(
-                "φ(i, j | P) measures how far a policy's view of the arms is from the Oracle's; "
-                "the interval spans all pairs of arms and all steady covariances. Above the dashed "
-                "line Kalman-UCB's is larger, which predicts that IDEA does better. The paper "
-                "prints ‖μ‖ where the squared 2-Wasserstein distance has ‖μ‖²: both are drawn."
-            ),
-            Picture(
-                "Intervals of φ: lower ends (triangles) and upper ends (dots).",
-                "Scatter plots of the lower and upper ends of the metric, printed and squared form",
-                svg,
-            ),
-            Paragraph(
-                "The paper has the upper ends on the diagonal for Gaussian, Cauchy and Uniform, "
-                "and above it for Bernoulli and Exponential. Kalman-UCB's upper end as printed, in "
-                f"multiples of IDEA's, in the median system (below {NEAR:g} counts as on it):"
-            ),
-            Points(_places(document)),
-            Table(
-                "Share of systems in which IDEA's end lies below Kalman-UCB's: lower and "
-                "upper end of φ as printed and squared.",
-                ["family", *(f"{form} {end}" for form in FORMS for end in ENDS)],
-                rows,
-            ),
-        ],
-    )
-
-
-TARGET = Target(
-    "figure2",
-    "Figure 2",
-    full=Size(1000, 1, 1),
-    quick=Size(40, 1, 1),
-    specification=specification,
-    document=document,
-    figure=figure,
-    section=section,
-    summary=summary,
-)
+    return [
+        Heading("Figure 2: the metric φ of both policies", "figure2"),
+        Text(
+            "φ(i, j | P) measures how far a policy's view of the arms is from the Oracle's; the "
+            "interval spans all pairs of arms and all steady-state covariances. Above the dashed "
+            "line Kalman-UCB's is larger, which predicts that IDEA does better. The paper prints "
+            "‖μ‖ where the squared 2-Wasserstein distance has ‖μ‖²: both are drawn."
+        ),
+        Figure(
+            "Intervals of φ: lower ends (triangles) and upper ends (dots).",
+            "Scatter plots of the lower and upper ends of the metric, printed and squared form",
+            lambda: figure(document),
+            "figure2",
+        ),
+        Text(
+            "In the paper the upper ends are on the diagonal for Gaussian, Cauchy and Uniform, and "
+            "above it for Bernoulli and Exponential. Kalman-UCB's upper end as printed, in "
+            f"multiples of IDEA's, in the median system (below {NEAR:g} counts as on it):"
+        ),
+        Points([text for text, _ in _places(document)]),
+        Table(
+            "Share of systems in which IDEA's end is below Kalman-UCB's: lower and upper end of φ, "
+            "printed and squared.",
+            ["family", *(f"{form} {end}" for form in FORMS for end in ENDS)],
+            rows,
+        ),
+    ]

@@ -54,6 +54,7 @@ __all__ = [
     "kode",
     "make",
     "optimistic",
+    "title",
 ]
 
 
@@ -69,10 +70,8 @@ class Entry:
     """Whether it knows the model and runs a Kalman filter."""
     default: bool = True
     """Whether it plays by default."""
-    replayed: bool = False
-    """Whether `replay` plays it by default: quick, and not known without playing."""
-    slow_from: int | None = None
-    """Number of arms from which the leaderboard leaves it out: it takes hours; None: never."""
+    quick: bool = True
+    """Whether `replay`, which plays round by round, plays it by default."""
 
     @property
     def build(self) -> Callable[..., Policy]:
@@ -104,28 +103,26 @@ class Entry:
 
 
 REGISTRY: dict[str, Entry] = {
-    "lookahead": Entry("lookahead.policy", "Lookahead", filters=True, slow_from=1000),
-    "idea": Entry("idea.policy", "IDEA", filters=True, replayed=True),
-    "kode": Entry("kode.policy", "KODE", filters=True, replayed=True),
-    "kalman_ucb": Entry("kalman_ucb.policy", "Kalman-UCB", filters=True, replayed=True),
-    "rollout": Entry("rollout.policy", "Rollout", True, default=False, slow_from=1000),
-    "thompson": Entry("thompson.policy", "Thompson", filters=True),
-    "information_directed": Entry(
-        "information_directed.policy", "IDS", filters=True, slow_from=1000
+    "lookahead": Entry("lookahead.policy", "Lookahead", filters=True, quick=False),
+    "idea": Entry("idea.policy", "IDEA", filters=True),
+    "kode": Entry("kode.policy", "KODE", filters=True),
+    "kalman_ucb": Entry("kalman_ucb.policy", "Kalman-UCB", filters=True),
+    "rollout": Entry("rollout.policy", "Rollout", filters=True, default=False, quick=False),
+    "thompson": Entry("thompson.policy", "Thompson", filters=True, quick=False),
+    "information_directed": Entry("information_directed.policy", "IDS", filters=True, quick=False),
+    "kalman_oracle": Entry("kalman_oracle.policy", "Kalman Oracle", filters=True, quick=False),
+    "ucb": Entry("ucb.ucb", "UCB", filters=False),
+    "sliding_window_ucb": Entry("ucb.sliding_window_ucb", "SW-UCB", filters=False),
+    "discounted_ucb": Entry("ucb.discounted_ucb", "D-UCB", filters=False),
+    "rexp3": Entry("rexp3.policy", "Rexp3", filters=False),
+    "oful": Entry("linear.oful", "OFUL", filters=False),
+    "discounted_linucb": Entry("linear.discounted_linucb", "D-LinUCB", filters=False),
+    "sliding_window_linucb": Entry(
+        "linear.sliding_window_linucb", "SW-LinUCB", filters=False, quick=False
     ),
-    "kalman_oracle": Entry("kalman_oracle.policy", "Kalman Oracle", filters=True),
-    "ucb": Entry("ucb.ucb", "UCB", filters=False, replayed=True),
-    "sliding_window_ucb": Entry("ucb.sliding_window_ucb", "SW-UCB", filters=False, replayed=True),
-    "discounted_ucb": Entry("ucb.discounted_ucb", "D-UCB", filters=False, replayed=True),
-    "rexp3": Entry("rexp3.policy", "Rexp3", filters=False, replayed=True),
-    "oful": Entry("linear.oful", "OFUL", filters=False, replayed=True),
-    "discounted_linucb": Entry(
-        "linear.discounted_linucb", "D-LinUCB", filters=False, replayed=True
-    ),
-    "sliding_window_linucb": Entry("linear.sliding_window_linucb", "SW-LinUCB", filters=False),
-    "weighted_linucb": Entry("linear.weighted_linucb", "LB-WeightUCB", filters=False),
-    "restarted_linucb": Entry("linear.restarted_linucb", "RestartUCB", filters=False),
-    "random": Entry("random.policy", "Random", filters=False),
+    "weighted_linucb": Entry("linear.weighted_linucb", "LB-WeightUCB", filters=False, quick=False),
+    "restarted_linucb": Entry("linear.restarted_linucb", "RestartUCB", filters=False, quick=False),
+    "random": Entry("random.policy", "Random", filters=False, quick=False),
 }
 """In the order of tables, and of colors in figures."""
 
@@ -186,6 +183,17 @@ def filters(label: str) -> bool:
     """
     entry = entry_of(label)
     return entry is not None and entry.filters
+
+
+def title(label: str) -> str:
+    """A policy as the papers write it, with its parameters if it has any.
+
+    Example:
+        >>> title("idea"), title("kalman_ucb(width=2)"), title("yours")
+        ('IDEA', 'Kalman-UCB(width=2)', 'yours')
+    """
+    name, bracket, parameters = label.partition("(")
+    return TITLES.get(name, name) + bracket + parameters
 
 
 def make(policy: str | Policy, **parameters: Any) -> Policy:
@@ -267,7 +275,7 @@ def _plain(name: str) -> str:
 
 def _known(text: str) -> str:
     """The registered name of what a user wrote."""
-    titles = {_plain(title): name for name, title in TITLES.items()}
+    titles = {_plain(text): name for name, text in TITLES.items()}
     plain = _plain(text)
     if plain in REGISTRY or plain in titles:
         return titles.get(plain, plain)

@@ -1,6 +1,6 @@
 """Policies on real data: the model is learned from the first rounds, the rest is played.
 
-`replay` does it, `Table` is the data, `load` gives two public data sets.
+`replay` does both, `Table` holds the data, `load` reads one of two public data sets.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from driftbandit import errors
-from driftbandit.replays.datasets import DATASETS, load
-from driftbandit.replays.table import Table, as_table
+from driftbandit.replays.data import DATASETS, Table, as_table, load
 
 if TYPE_CHECKING:
     from driftbandit.replays.play import replay
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["DATASETS", "Replay", "Row", "Table", "as_table", "load", "replay"]
 
 _LAZY = {"Replay": "result", "Row": "result", "replay": "play"}
-"""What loads JAX, and so is imported when asked for."""
+"""These load JAX, so they are imported on first use."""
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -9,25 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit import errors
-from driftbandit import policies as registry
+from driftbandit import errors, kalman
 from driftbandit.agent import Agent
-from driftbandit.identify.fitting import Fit, fit
-from driftbandit.policies import Policy, available, make
-from driftbandit.replays import yardsticks
-from driftbandit.replays.datasets import DATASETS, load
-from driftbandit.replays.offset_units import measured
-from driftbandit.replays.result import Played, Replay
-from driftbandit.replays.table import Table, as_table
-from driftbandit.replays.yardsticks import Predictability, Yardstick
+from driftbandit.identify.fitting import fit
+from driftbandit.model import LGDS
+from driftbandit.policies import REGISTRY, Policy, make
+from driftbandit.policies import chosen as labeled
+from driftbandit.replays.data import DATASETS, Table, as_table, load
+from driftbandit.replays.result import Played, Predictability, Reference, Replay
 
 __all__ = ["POLICIES", "replay"]
 
-POLICIES = tuple(name for name, entry in registry.REGISTRY.items() if entry.replayed)
-"""Played by default; what random play earns is known without playing it."""
+POLICIES = tuple(name for name, entry in REGISTRY.items() if entry.quick)
+"""The policies that `replay` plays by default."""
 FULL = ("best_arm", "training_leader", "full_information", "per_round_best", "random")
 LOGGED = ("best_arm", "training_leader", "logging")
-"""The yardsticks of a table of all arms, and of a log."""
+"""The reference strategies of a table of all arms, and of a log."""
 REPORTED = 256
 """Rounds between two reports of progress."""
 
@@ -54,34 +52,34 @@ def replay(
 ) -> Replay:
     """Learn the model from the first part of the data, then play the rest with every policy.
 
-    Policies see the reward of the arm they choose and no other. Where the data shows all arms,
-    every choice is paid. Where it is a log of one arm per round, a choice counts only if it is the
-    logged one (Li et al. 2011); that is fair if the log chose its arms uniformly at random.
+    A policy sees only the reward of the arm it chooses. If the data shows all arms, every choice
+    is paid. If it is a log of one arm per round, a choice counts only when it is the logged arm
+    (Li et al. 2011), which is unbiased if the log chose its arms uniformly at random.
 
-    All policies know the same: the model that was learned from the training part, which gives the
-    Kalman policies their filter and the others the scale of the rewards, and what they themselves
-    saw when they played the training part (``warm``). Rewards are played less the mean of all
-    training rewards, since some policies take rewards to lie around zero, and shown as they are.
+    All policies have the same information: the model learned from the training part, which gives
+    the Kalman policies their filter and the others the scale of the rewards, and the rewards they
+    saw while playing the training part (``warm``). Policies play rewards minus the mean training
+    reward, because some assume rewards around zero; results show rewards as they are.
 
     Args:
         data: "french" or "flights", or anything `as_table` takes: a path, a log, a T × k table.
-        policies: names or `Policy` objects; None: `POLICIES`, nine quick ones; "all": every
-            policy that can be replayed.
-        features: k × d, what is known of each arm; None: what arms read is learned too.
-        train: share of the rounds with data that is the training part, the first ones.
+        policies: names or `Policy` objects; None: `POLICIES`, the quick ones; "all": every policy
+            that can be replayed.
+        features: k × d, the known features of each arm; None: they are learned.
+        train: share of the rounds with data, from the start, that form the training part.
         n_states: of the model; None: as `identify.fit` chooses.
         warm: whether policies play the training part first; False: they start in the test part.
-        runs: runs of each policy, which are averaged: with random numbers of their own, and
-            each from a later round of the training part's first half on, since the luck of the
-            first choices stays with a policy for long. Without either, one run tells all.
+        runs: runs of each policy, which are averaged. Each has its own random numbers and starts
+            in a later round of the first half of the training part, because the luck of the first
+            choices lasts long. A policy without random numbers needs one run if not ``warm``.
         seed: of the fit, the policies and the intervals.
-        baseline: whom to compare with, a policy or a yardstick; None: the best policy without a
-            Kalman filter.
+        baseline: the policy or reference strategy to compare with; None: the best policy without
+            a Kalman filter.
         structure: of Γ, as in `identify.fit`; ``starts`` and ``iterations`` as well.
-        columns: what a log calls its columns, as {"round": "day"}; see `read_log`.
-        step: how long a round is, if a log has times, as "15 minutes"; see `read_log`.
-        progress: called with "fit" or "play", the share of it that is done, and how many rounds
-            are played in all.
+        columns: the column names of a log, as {"round": "day"}; see `read_log`.
+        step: length of a round, as "15 minutes", if a log has times; see `read_log`.
+        progress: called with "fit" or "play", the share of it that is done, and the total number
+            of rounds to play.
 
     Returns:
         `Replay`; ``print`` shows its table.
@@ -98,24 +96,17 @@ def replay(
     runs = errors.whole_number(runs, "runs", low=1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)
     chosen, notes = _playable(policies, table)
-    notes[:0] = table.notes
     baseline = _baseline(baseline, chosen, table)
     lives = [
-        (label, policy, number)
+        (label, policy, number, len(table) - (number * first // (2 * runs) if warm else first))
         for label, policy in chosen.items()
         for number in range(runs if warm or policy.noise is not None else 1)
     ]
-    begins = [number * first // (2 * runs) if warm else first for number in range(runs)]
-    rounds = [len(table) - begins[number] for _, _, number in lives]
-    if table.logged:
-        notes.append(
-            "One arm per round is known: the figures are fair if the log chose its arms uniformly "
-            "at random, and not else."
-        )
+    total = sum(length for *_, length in lives)
 
     def moved(stage: str, share: float) -> None:
         if progress is not None:
-            progress(stage, share, sum(rounds))
+            progress(stage, share, total)
 
     moved("fit", 0.0)
     center = float(np.nanmean(table.rewards[:first]))
@@ -131,29 +122,54 @@ def replay(
     )
     model, rows = found.model, found.arms
     if table.features is None:
-        model, rows = measured(model, rows)
+        model, rows = scale_offsets(model, rows)
     moved("fit", 1.0)
     centered = table.rewards - center
     moved("play", 0.0)
     arms: dict[str, list[np.ndarray]] = {}
     done = 0
-    for (label, policy, number), length in zip(lives, rounds, strict=True):
+    for label, policy, number, length in lives:
         waits = table.waits[-length:]
         horizon = int(waits[1:].sum()) + 1
         agent = Agent(model, rows, policy, rounds=horizon, seed=seed + number, window=0)
-        played = np.empty(length, np.int64)
+        choices = np.empty(length, np.int64)
         for t, arm in enumerate(_choices(agent, centered[-length:], waits, table.logged)):
-            played[t] = arm
+            choices[t] = arm
             done += 1
             if done % REPORTED == 0:
-                moved("play", done / sum(rounds))
-        arms.setdefault(label, []).append(played[first - len(table) :])
+                moved("play", done / total)
+        arms.setdefault(label, []).append(choices[first - len(table) :])
     moved("play", 1.0)
-    return _result(table, first, found, arms, (centered, center), notes, warm, seed, baseline)
+
+    before, rewards = table.rewards[:first], table.rewards[first:]
+    rounds = np.flatnonzero(np.isfinite(rewards).any(axis=1))
+    rewards = rewards[rounds]
+    predicted = predictions(found.model, found.arms, centered, table.waits)[first:][rounds] + center
+    counts = np.isfinite(before).sum(axis=0)
+    means = np.where(counts > 0, np.nansum(before, axis=0) / np.maximum(counts, 1), center)
+    explained = predictability(predicted, rewards, means, table.logged)
+    return Replay(
+        title=table.title,
+        unit=table.unit,
+        names=table.names,
+        logged=table.logged,
+        train_rounds=first,
+        test_rounds=len(table) - first,
+        first_round=int(table.times[first]),
+        rounds=table.times[first:][rounds],
+        played={label: _averaged(np.array(own)[:, rounds], rewards) for label, own in arms.items()},
+        references=dict(_references(table, before, rewards, predicted)),
+        predictability=explained,
+        fit=found,
+        warm=bool(warm),
+        seed=seed,
+        compared=baseline,
+        notes=(*table.notes, *notes, *found.warnings, *_doubts(explained)),
+    )
 
 
 def _loaded(data: Any) -> Any:
-    """A data set by its name."""
+    """The data set of that name; anything else as it is."""
     if not isinstance(data, str) or os.sep in data or Path(data).suffix or Path(data).exists():
         return data
     if data not in DATASETS:
@@ -164,23 +180,24 @@ def _loaded(data: Any) -> Any:
 
 
 def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]]:
-    """The policies to play, and who is left out why."""
-    given = policies
+    """The policies to play, and notes on what is left out and what to keep in mind."""
+    given = POLICIES if policies is None else policies
     if policies == "all":
-        given = [name for name in available() if not make(name).full_information]
-    chosen = registry.chosen(POLICIES if policies is None else given)
-    notes: list[str] = []
+        given = [name for name in REGISTRY if not make(name).full_information]
+    chosen = labeled(given)
     if chosen.pop("random", None) is not None and not chosen:
-        raise errors.InvalidInput("policies", "is random alone", "name another: its row is there")
+        remedy = "name another policy; random is always in the table"
+        raise errors.InvalidInput("policies", "is random alone", remedy)
     offered = np.isfinite(table.rewards).sum(axis=1)
     part = not table.logged and bool(((offered > 0) & (offered < len(table.names))).any())
+    notes = []
     for label, policy in list(chosen.items()):
         if label in (*FULL, *LOGGED):
-            problem = f"{label!r} is the name of a yardstick"
-            raise errors.InvalidInput("policies", problem, "name the policy otherwise")
+            problem = f"{label!r} is the name of a reference strategy"
+            raise errors.InvalidInput("policies", problem, "give the policy another name")
         if policy.full_information:
             problem = f"{label} sees all rewards, which no player does"
-            remedy = "leave it out: the row full_information is there"
+            remedy = "leave it out; full_information is always in the table"
             raise errors.InvalidInput("policies", problem, remedy)
         if part and policy.scores is None and not policy.agent.reads_features:
             if policies is not None and policies != "all":
@@ -188,24 +205,29 @@ def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]
                 raise errors.InvalidInput("policies", problem, "leave it out")
             del chosen[label]
             notes.append(f"{label} is left out: it cannot choose from a part of the arms.")
+    if table.logged:
+        notes.append(
+            "Each round shows one arm: the means are unbiased only if the log chose its arms "
+            "uniformly at random."
+        )
     return chosen, notes
 
 
 def _baseline(name: Any, chosen: dict[str, Policy], table: Table) -> str | None:
-    """The label to compare with, before any work is done."""
+    """The label to compare with, checked before any work is done."""
     if name is None:
         return None
     if table.logged and name != "logging":
-        problem = f"is {name!r}, and the data is a log of one arm per round"
+        problem = f"is {name!r}, but the data is a log of one arm per round"
         raise errors.InvalidInput("baseline", problem, "compare with logging, or leave it out")
     return errors.closest(name, "baseline", [*chosen, *(LOGGED if table.logged else FULL)])
 
 
 def _choices(agent: Agent, rewards: np.ndarray, waits: np.ndarray, logged: bool) -> Iterator[int]:
-    """The arm of each row, −1 where none is on offer; the agent learns on the way."""
+    """The arm of each row, −1 where none is offered; the agent learns on the way."""
     for t, row in enumerate(rewards):
         if t and waits[t] > 1:
-            agent.advance(int(waits[t]) - 1)  # the decision before passed one round by itself
+            agent.advance(int(waits[t]) - 1)  # the previous decision already advanced one round
         offered = np.flatnonzero(np.isfinite(row))
         if not offered.size:
             agent.advance()
@@ -213,96 +235,145 @@ def _choices(agent: Agent, rewards: np.ndarray, waits: np.ndarray, logged: bool)
             continue
         decision = agent.ask(None if logged or len(offered) == len(row) else offered)
         reward = row[decision.arm]
-        if np.isfinite(reward):  # else another arm was logged, and nothing is learned
+        if np.isfinite(reward):  # otherwise another arm was logged, and nothing is learned
             agent.tell(decision, reward)
         yield decision.arm
 
 
-def _result(
-    table: Table,
-    first: int,
-    found: Fit,
-    arms: dict[str, list[np.ndarray]],
-    centered: tuple[np.ndarray, float],
-    notes: list[str],
-    warm: bool,
-    seed: int,
-    baseline: str | None,
-) -> Replay:
-    rewards = table.rewards[first:]
-    rounds = np.flatnonzero(np.isfinite(rewards).any(axis=1))
-    rewards = rewards[rounds]
-    k = len(table.names)
-    played = {}
-    for label, runs in arms.items():
-        choices = np.array(runs)[:, rounds]
-        paid = rewards[np.arange(len(rounds)), choices]  # seeds × rounds
-        seen = np.isfinite(paid)
-        shares = np.bincount(choices.ravel(), minlength=k) / choices.size
-        paid = np.where(seen, paid, 0.0)
-        with np.errstate(invalid="ignore"):  # a run without a match
-            means = paid.sum(axis=1) / seen.sum(axis=1)
-        played[label] = Played(paid.mean(axis=0), seen.mean(axis=0), means, shares)
-    predicted = (
-        yardsticks.one_step(found.model, found.arms, centered[0], table.waits)[first:] + centered[1]
-    )
-    before = table.rewards[:first]
-    counts = np.isfinite(before).sum(axis=0)
-    means = np.where(counts > 0, np.nansum(before, axis=0) / np.maximum(counts, 1), centered[1])
-    explained = yardsticks.predictability(predicted[rounds], rewards, means, table.logged)
-    rows = dict(_yardsticks(table, first, rewards, predicted[rounds]))
-    return Replay(
-        title=table.title,
-        unit=table.unit,
-        names=table.names,
-        logged=table.logged,
-        train_rounds=first,
-        test_rounds=len(table) - first,
-        first_round=int(table.times[first]),
-        rounds=table.times[first:][rounds],
-        played=played,
-        yardsticks=rows,
-        predictability=explained,
-        fit=found,
-        warm=bool(warm),
-        seed=seed,
-        compared=baseline,
-        notes=(*notes, *found.warnings, *_predicts_nothing(explained)),
-    )
+def _averaged(choices: np.ndarray, rewards: np.ndarray) -> Played:
+    """A policy's choices, runs × rounds, and what they paid."""
+    paid = rewards[np.arange(len(rewards)), choices]
+    seen = np.isfinite(paid)
+    paid = np.where(seen, paid, 0.0)
+    shares = np.bincount(choices.ravel(), minlength=rewards.shape[1]) / choices.size
+    with np.errstate(invalid="ignore"):  # a run in which no round counts
+        means = paid.sum(axis=1) / seen.sum(axis=1)
+    return Played(paid.mean(axis=0), seen.mean(axis=0), means, shares)
 
 
-def _predicts_nothing(explained: Predictability) -> Iterator[str]:
-    """What to say of a model that foresees nothing of the test part."""
+def _doubts(explained: Predictability) -> Iterator[str]:
+    """A warning if the model predicts nothing in the test part."""
     if explained.rewards <= 0:
         yield (
             f"The model predicts the test part no better than each arm's training mean: it "
-            f"explains {100 * explained.rewards:.1f} % of the rewards' variance. Its policies "
-            "cannot be expected to earn more than a fixed arm."
+            f"explains {100 * explained.rewards:.1f} % of the rewards' variance. Do not expect "
+            "its policies to earn more than a fixed arm."
         )
     elif explained.differences is not None and explained.differences <= 0:
         yield (
             f"The model does not predict which arm pays more in the test part: it explains "
-            f"{100 * explained.differences:.1f} % of the differences between arms."
+            f"{100 * explained.differences:.1f} % of the variance of differences between arms."
         )
 
 
-def _yardsticks(
-    table: Table, first: int, rewards: np.ndarray, predicted: np.ndarray
-) -> Iterator[tuple[str, Yardstick]]:
-    before = table.rewards[:first]
+def scale_offsets(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
+    """The same system with its constant state, the last one, scaled by the offsets it pays.
+
+        1 ↦ ‖o‖,   o ↦ o / ‖o‖
+
+    The constant and the offsets are learned up to a factor. Kalman policies do not depend on it,
+    but OFUL and D-LinUCB do, because their ridge is a length: without this scaling the arm with
+    the largest offset has the longest row and the widest interval, even if the offset is a loss.
+    `identify.fit` scales the moving states the same way.
+
+    Args:
+        model: Γ, Q, σ, Σ0, the mean of z(0).
+        arms: k × d, offsets in the last column.
+    """
+    size = float(np.linalg.norm(arms[:, -1])) or 1.0
+    units = np.append(np.ones(model.n_states - 1), size)
+    transition = units[:, None] * model.transition / units
+    start = units * model.start_mean()
+    scaled = LGDS(transition, model.process_cov, model.reward_std, model.initial_cov, start)
+    return scaled, arms / units
+
+
+# Reference strategies.
+
+
+def _references(
+    table: Table, before: np.ndarray, rewards: np.ndarray, predicted: np.ndarray
+) -> Iterator[tuple[str, Reference]]:
     before = before[np.isfinite(before).any(axis=1)]
-    fixed = {"best_arm": yardsticks.leader(rewards), "training_leader": yardsticks.leader(before)}
+    fixed = {"best_arm": best_arm(rewards), "training_leader": best_arm(before)}
     every = np.ones(len(rewards))
     seen = np.isfinite(rewards)
     if table.logged:
         for name, arm in fixed.items():
             earned = np.where(seen[:, arm], rewards[:, arm], 0.0)
-            yield name, Yardstick(earned, seen[:, arm].astype(float), table.names[arm])
-        yield "logging", Yardstick(np.nansum(rewards, axis=1), every)
+            yield name, Reference(earned, seen[:, arm].astype(float), table.names[arm])
+        yield "logging", Reference(np.nansum(rewards, axis=1), every)
         return
     for name, arm in fixed.items():
-        yield name, Yardstick(yardsticks.fixed(rewards, arm), every, table.names[arm])
+        yield name, Reference(fixed_arm(rewards, arm), every, table.names[arm])
     best = np.where(seen, predicted, -np.inf).argmax(axis=1)
-    yield "full_information", Yardstick(rewards[np.arange(len(rewards)), best], every)
-    yield "per_round_best", Yardstick(np.nanmax(rewards, axis=1), every)
-    yield "random", Yardstick(np.nanmean(rewards, axis=1), every)
+    yield "full_information", Reference(rewards[np.arange(len(rewards)), best], every)
+    yield "per_round_best", Reference(np.nanmax(rewards, axis=1), every)
+    yield "random", Reference(np.nanmean(rewards, axis=1), every)
+
+
+def best_arm(rewards: np.ndarray) -> int:
+    """The arm that pays most; where it is not offered, the mean of the offered arms counts."""
+    counts = np.isfinite(rewards).sum(axis=0)
+    if (np.isfinite(rewards).sum(axis=1) >= 2).any():
+        scores = np.array([fixed_arm(rewards, arm).sum() for arm in range(rewards.shape[1])])
+    else:
+        scores = np.nansum(rewards, axis=0) / np.maximum(counts, 1)
+    return int(np.argmax(np.where(counts > 0, scores, -math.inf)))
+
+
+def fixed_arm(rewards: np.ndarray, arm: int) -> np.ndarray:
+    """What one arm pays; where it is not offered, the mean of those that are."""
+    own = rewards[:, arm]
+    return np.where(np.isfinite(own), own, np.nanmean(rewards, axis=1))
+
+
+def predictions(
+    model: LGDS, arms: np.ndarray, rewards: np.ndarray, waits: np.ndarray
+) -> np.ndarray:
+    """One-step predictions of all arms, T × k, by a filter that sees every known reward.
+
+    Args:
+        model: Γ, Q, σ.
+        arms: k × d.
+        rewards: T × k, NaN where unknown.
+        waits: T, the rounds from the previous row to each row.
+    """
+    belief = kalman.prior(model)
+    predicted = np.empty_like(rewards)
+    for t, row in enumerate(rewards):
+        if t:
+            belief = kalman.advance(belief, model, int(waits[t]))
+        predicted[t] = arms @ belief.mean
+        for arm in np.flatnonzero(np.isfinite(row)):
+            belief = kalman.observe(belief, model, arms[arm], row[arm])
+    return predicted
+
+
+def predictability(
+    predicted: np.ndarray, rewards: np.ndarray, means: np.ndarray, logged: bool
+) -> Predictability:
+    """R² of the predictions, relative to the arms' training means.
+
+    Args:
+        predicted: T × k.
+        rewards: T × k, NaN where unknown.
+        means: k.
+        logged: whether each round shows one arm only.
+    """
+    seen = np.isfinite(rewards)
+    error, spread = (np.where(seen, rewards - guess, 0.0) for guess in (predicted, means))
+    if logged:
+        return Predictability(_r_squared(error, spread), None)
+    count = np.maximum(seen.sum(axis=1, keepdims=True), 1)
+    several = seen.sum(axis=1) >= 2
+    apart = [
+        np.where(seen, part - part.sum(axis=1, keepdims=True) / count, 0.0)[several]
+        for part in (error, spread)
+    ]
+    return Predictability(_r_squared(error, spread), _r_squared(*apart))
+
+
+def _r_squared(error: np.ndarray, spread: np.ndarray) -> float:
+    whole = float((spread**2).sum())
+    return 1 - float((error**2).sum()) / whole if whole > 0 else math.nan

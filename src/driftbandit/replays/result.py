@@ -1,4 +1,4 @@
-"""What a replay gives back: per-round rewards, and a table of them with paired intervals."""
+"""The result of a replay: rewards per round, and a table of them with paired intervals."""
 
 from __future__ import annotations
 
@@ -11,23 +11,48 @@ import numpy as np
 
 from driftbandit import errors, policies, statistics
 from driftbandit.identify.fitting import Fit
-from driftbandit.replays.yardsticks import Predictability, Yardstick
+from driftbandit.report import storable, verdicts
 from driftbandit.system import Name
 
-__all__ = ["Played", "Replay", "Row"]
+__all__ = ["Played", "Predictability", "Reference", "Replay", "Row"]
 
 
 class Played(NamedTuple):
     """One policy on the test part, averaged over its runs."""
 
     earned: np.ndarray
-    """Per round; with a log: where the choice was the logged arm, else zero."""
+    """Per round; with a log: zero where the choice was not the logged arm."""
     counted: np.ndarray
-    """Per round: 1, or with a log the share of runs whose choice was the logged arm."""
+    """Per round: 1; with a log: the share of runs that chose the logged arm."""
     means: np.ndarray
-    """Mean reward of each run; NaN for one without a round that counts."""
+    """Mean reward of each run; NaN if none of its rounds counts."""
     shares: np.ndarray
-    """How often each arm was chosen, k numbers that add up to 1."""
+    """How often each arm was chosen: k numbers that add up to 1."""
+
+
+class Reference(NamedTuple):
+    """A strategy that needs no learning."""
+
+    earned: np.ndarray
+    """Per round; zero where the log does not show what it would have earned."""
+    counted: np.ndarray
+    """Per round: 1 where that is known, else 0."""
+    arm: Name | None = None
+    """The arm it plays, if that is always the same one."""
+
+
+class Predictability(NamedTuple):
+    """How well a filter that sees every known reward predicts the test part, as R².
+
+    1 − Σ (X − X̂)² / Σ (X − X̄)², X̂ the prediction one round ahead, X̄ the arm's training mean:
+    1 is perfect, 0 no better than the means, and below 0 worse than them.
+    """
+
+    rewards: float
+    """R² of the rewards."""
+    differences: float | None
+    """R² of their differences from the mean over the round's arms, on which a choice depends; None
+    for logs, which do not show them."""
 
 
 class Row(NamedTuple):
@@ -35,9 +60,9 @@ class Row(NamedTuple):
 
     label: str
     kind: str
-    """ "policy" or "yardstick"."""
+    """ "policy" or "reference" (a reference strategy)."""
     arm: Name | None
-    """The arm a yardstick plays, where it is always the same; None: a policy, or it changes."""
+    """The arm that a reference strategy always plays; None for all others."""
     mean: float
     """Reward per round; with a log, per round that counts."""
     low: float
@@ -46,16 +71,16 @@ class Row(NamedTuple):
     total: float
     """Reward of all rounds; with a log, of those that count."""
     spread: float
-    """Standard deviation of the mean over the policy's runs; NaN where there is one."""
+    """Standard deviation of the mean over the policy's runs; NaN if there is only one."""
     counted: float
-    """How many rounds count: all, or with a log those in which the choice was the logged arm."""
+    """Rounds that count: all; with a log, those in which the choice was the logged arm."""
     difference: float
     """Mean minus the baseline's; NaN for the baseline itself."""
     difference_low: float
-    """Interval of that difference, round by round."""
+    """Interval of that difference, paired by rounds."""
     difference_high: float
     verdict: str
-    """What that interval says: "better", "worse", "no difference seen", or too few to tell."""
+    """From that interval: "better", "worse", "no difference seen" or "too few to tell"."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -67,20 +92,21 @@ class Replay:
     names: tuple[Name, ...]
     """Of the arms."""
     logged: bool
-    """Whether each round shows one arm alone."""
+    """Whether each round shows one arm only."""
     train_rounds: int
-    """Rounds of the training part, and of the test part; with a log, those it has a reward of."""
+    """Rounds of the training part, and of the test part; with a log, those that have a reward."""
     test_rounds: int
     first_round: int
-    """The test part's first, numbered from the data's first."""
+    """First round of the test part, counted from the start of the data."""
     rounds: np.ndarray
-    """The rounds of the test part in which an arm was on offer, numbered from the data's first."""
+    """Rounds of the test part that offered an arm, counted from the start of the data."""
     played: Mapping[str, Played]
     """By label of policy."""
-    yardsticks: Mapping[str, Yardstick]
+    references: Mapping[str, Reference]
+    """Reference strategies, by name."""
     predictability: Predictability
     fit: Fit
-    """The model, learned from the training part, of rewards less their mean."""
+    """The model of rewards minus their mean, learned from the training part."""
     warm: bool
     seed: int
     compared: str | None
@@ -88,19 +114,19 @@ class Replay:
     notes: tuple[str, ...]
 
     def mean(self, label: str) -> float:
-        """Reward per round of a policy or yardstick."""
+        """Reward per round of a policy or reference strategy."""
         return _mean(*self._pair(label))
 
     def cumulative(self, label: str, less: str | None = None) -> np.ndarray:
-        """Reward so far in every round of the test part, less that of another if one is named."""
+        """Cumulative reward over the test part, minus that of another label if one is given."""
         other = 0.0 if less is None else self._pair(less)[0]
         return np.cumsum(self._pair(label)[0] - other)
 
     @property
     def baseline(self) -> str:
-        """Whom policies are compared with: as asked for, or the best without a Kalman filter.
+        """The label that all are compared with: the one asked for, or the best without a filter.
 
-        Logs are compared with the logging policy alone: two policies meet different rounds.
+        With a log it is always the logging policy, because two policies count different rounds.
         """
         if self.logged:
             return "logging"
@@ -112,8 +138,8 @@ class Replay:
     def rows(self, *, confidence: float = 0.95) -> list[Row]:
         """The table, highest mean first.
 
-        Intervals are of circular block bootstraps of the rounds. They say how sure a mean, or a
-        paired difference, is for rounds like these; not how another history had gone.
+        Intervals come from a circular block bootstrap over rounds. They say how certain a mean, or
+        a paired difference, is for rounds like these, not how another history would have gone.
 
         Args:
             confidence: of the intervals.
@@ -122,36 +148,38 @@ class Replay:
         baseline = self.baseline
         base = self._pair(baseline)
         found = []
-        for label in (*self.played, *self.yardsticks):
-            earned, counted = self._pair(label)
-            low, high, _ = self._interval((earned, counted), None, confidence)
-            difference, ends, verdict = math.nan, (math.nan, math.nan), ""
+        for label in (*self.played, *self.references):
+            pair = self._pair(label)
+            low, high, _ = self._interval(pair, None, confidence)
+            difference = difference_low = difference_high = math.nan
+            verdict = ""
             if label != baseline:
-                difference = _mean(earned, counted) - _mean(*base)
-                *ends_, blocks = self._interval((earned, counted), base, confidence)
-                ends = (ends_[0], ends_[1])
-                verdict = _verdict(*ends, blocks, confidence)
+                difference = _mean(*pair) - _mean(*base)
+                difference_low, difference_high, blocks = self._interval(pair, base, confidence)
+                verdict = _verdict(difference_low, difference_high, blocks, confidence)
+            reference = self.references.get(label)
             found.append(
                 Row(
                     label,
-                    "policy" if label in self.played else "yardstick",
-                    None if label in self.played else self.yardsticks[label].arm,
-                    _mean(earned, counted),
+                    "policy" if reference is None else "reference",
+                    None if reference is None else reference.arm,
+                    _mean(*pair),
                     low,
                     high,
-                    float(earned.sum()),
+                    float(pair[0].sum()),
                     self._spread(label),
-                    float(counted.sum()),
+                    float(pair[1].sum()),
                     difference,
-                    *ends,
+                    difference_low,
+                    difference_high,
                     verdict,
                 )
             )
-        return sorted(found, key=lambda row: -row.mean if row.mean == row.mean else math.inf)
+        return sorted(found, key=lambda row: math.inf if math.isnan(row.mean) else -row.mean)
 
     def _pair(self, label: str) -> tuple[np.ndarray, np.ndarray]:
-        errors.closest(label, "label", [*self.played, *self.yardsticks])
-        both = self.played[label] if label in self.played else self.yardsticks[label]
+        errors.closest(label, "label", [*self.played, *self.references])
+        both = self.played[label] if label in self.played else self.references[label]
         return both.earned, both.counted
 
     def _spread(self, label: str) -> float:
@@ -165,15 +193,15 @@ class Replay:
         base: tuple[np.ndarray, np.ndarray] | None,
         confidence: float,
     ) -> tuple[float, float, float]:
-        """Ends, and how many blocks there are."""
+        """Both ends, and the number of blocks."""
         columns = [*pair, *(base or ())]
         if any(part.sum() == 0 for part in columns[1::2]) or len(pair[0]) < 2:
             return math.nan, math.nan, 1.0
-        # What a round adds to the estimate: its memory says how long blocks must be.
+        # What a round adds to the estimate: its autocorrelation sets the length of the blocks.
         share = _share(*pair) - (0.0 if base is None else _share(*base))
         block = statistics.block_length(share)
         drawn = statistics.block_means(np.stack(columns, axis=1), block, seed=self.seed)
-        with np.errstate(invalid="ignore", divide="ignore"):  # a resample without a match
+        with np.errstate(invalid="ignore", divide="ignore"):  # a resample in which no round counts
             means = drawn[:, 0::2] / drawn[:, 1::2]
         values = means[:, 0] if base is None else means[:, 0] - means[:, 1]
         values = values[np.isfinite(values)]
@@ -195,8 +223,12 @@ class Replay:
         return "\n".join(lines)
 
     def to_document(self) -> dict[str, Any]:
-        """Everything but the per-round rewards, as JSON has it."""
-        return {
+        """Everything but the rewards per round, ready for JSON."""
+        fit, selection = self.fit, None
+        if (choice := fit.selection) is not None:
+            labels = (one.label for one in choice.candidates)
+            selection = dict(zip(labels, choice.scores, strict=True))
+        document = {
             "data": self.title,
             "unit": self.unit,
             "arms": list(self.names),
@@ -207,35 +239,24 @@ class Replay:
             "warm": self.warm,
             "seed": self.seed,
             "model": {
-                "summary": self.fit.summary(),
-                "states": self.fit.n_states,
-                "spectral_radius": _plain(self.fit.spectral_radius),
-                "reward_std": float(self.fit.model.reward_std),
-                "selection": None
-                if self.fit.selection is None
-                else dict(
-                    zip(
-                        (one.label for one in self.fit.selection.candidates),
-                        map(_plain, self.fit.selection.scores),
-                        strict=True,
-                    )
-                ),
-                "converged": self.fit.converged,
+                "summary": fit.summary(),
+                "states": fit.n_states,
+                "spectral_radius": fit.spectral_radius,
+                "reward_std": float(fit.model.reward_std),
+                "selection": selection,
+                "converged": fit.converged,
             },
-            "predictability": {
-                name: _plain(value) for name, value in self.predictability._asdict().items()
-            },
+            "predictability": self.predictability._asdict(),
             "baseline": self.baseline,
-            "rows": [
-                {name: _plain(value) for name, value in row._asdict().items()}
-                for row in self.rows()
-            ],
+            "rows": [row._asdict() for row in self.rows()],
             "shares": {
                 label: dict(zip(map(str, self.names), played.shares.tolist(), strict=True))
                 for label, played in self.played.items()
             },
             "notes": list(self.notes),
         }
+        found: dict[str, Any] = storable(document)
+        return found
 
 
 def _mean(earned: np.ndarray, counted: np.ndarray) -> float:
@@ -249,12 +270,7 @@ def _share(earned: np.ndarray, counted: np.ndarray) -> np.ndarray:
 
 def _verdict(low: float, high: float, blocks: float, confidence: float) -> str:
     if math.isnan(low) or 2.0 ** (1 - blocks) > 1 - confidence:
-        return "too few to tell"
+        return verdicts.TOO_FEW
     if low > 0:
-        return "better"
-    return "worse" if high < 0 else "no difference seen"
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return verdicts.BETTER
+    return verdicts.WORSE if high < 0 else verdicts.NO_DIFFERENCE

@@ -1,0 +1,173 @@
+"""Options that several commands share, checks of what was given, and how a report is printed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+import driftbandit as db
+from driftbandit import errors, policies
+from driftbandit.cli import interrupt
+
+if TYPE_CHECKING:
+    from driftbandit.report import Report
+
+PICTURES = (".png", ".svg", ".pdf")
+POLICIES = f"""
+**Policies**: {", ".join(policies.available())}.
+"""
+
+Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+States = Annotated[
+    int | None, typer.Option(help="Hidden states d of a random system.", show_default="10")
+]
+Arms = Annotated[int | None, typer.Option(help="Arms k of a random system.", show_default="10")]
+UnitArms = Annotated[bool, typer.Option("--unit-arms", help="Scale random arms to length one.")]
+Features = Annotated[
+    Path | None,
+    typer.Option(
+        help="Features of the arms, CSV or Parquet: a column arm, and a column of numbers for each "
+        "feature. Without it, the features are estimated."
+    ),
+]
+Device = Annotated[str | None, typer.Option(help="cpu or gpu.", show_default="JAX's choice")]
+Float32 = Annotated[bool, typer.Option("--float32", help="Compute in single precision.")]
+Plot = Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+def _column(metavar: str, description: str, default: str) -> Any:
+    panel = "Columns of the log"
+    return typer.Option(
+        metavar=metavar, help=description, show_default=default, rich_help_panel=panel
+    )
+
+
+RoundColumn = Annotated[
+    str | None, _column("NAME", "Rounds: whole numbers, or dates and times.", "round")
+]
+ArmColumn = Annotated[str | None, _column("NAME", "Arms, in the --arms file too.", "arm")]
+RewardColumn = Annotated[str | None, _column("NAME", "Rewards.", "reward")]
+SequenceColumn = Annotated[
+    str | None, _column("NAME", "The independent run a row belongs to.", "sequence, if present")
+]
+RoundStep = Annotated[
+    str | None,
+    _column(
+        "STEP",
+        "Length of a round, if rounds are dates or times: hour, 15 minutes, week, …",
+        "a day, or the step that fits all times",
+    ),
+]
+
+
+def columns(**given: str | None) -> dict[str, str] | None:
+    """The ``columns`` argument of the library; None if no option was given.
+
+    Example:
+        >>> columns(round="day", arm=None), columns(round=None)
+        ({'round': 'day'}, None)
+    """
+    return {key: name for key, name in given.items() if name is not None} or None
+
+
+def several(text: str, option: str, valid: Iterable[str]) -> list[str]:
+    """The names in a comma-separated text, in any case; "all" is every valid one.
+
+    Example:
+        >>> several("Cauchy, gaussian", "--family", ["cauchy", "gaussian", "uniform"])
+        ['cauchy', 'gaussian']
+    """
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    if names == ["all"]:
+        return list(valid)
+    if not names:
+        raise errors.InvalidInput(option, f"{text!r} names none", "name one, or all")
+    for place, name in enumerate(names):
+        errors.closest(name, option, valid)
+        if name in names[:place]:
+            raise errors.InvalidInput(option, f"names {name} twice", "name it once")
+    return names
+
+
+def split_policies(text: str) -> list[str]:
+    """Split at commas outside parentheses.
+
+    Example:
+        >>> split_policies("idea, oful(delta=0.1, ridge=2)")
+        ['idea', 'oful(delta=0.1, ridge=2)']
+    """
+    parts = [part.strip() for part in re.split(r",(?![^()]*\))", text)]
+    return [part for part in parts if part]
+
+
+def exclude(other: str, given: Iterable[str]) -> None:
+    """Refuse options that cannot be combined with ``other``."""
+    for key in given:
+        option = "--" + key.replace("_", "-")
+        raise errors.InvalidInput(option, f"was given together with {other}", "give only one")
+
+
+def check_file(option: str, path: Path | None, *endings: str) -> None:
+    """Refuse, before any work, a file that cannot be written or has another ending."""
+    if path is None:
+        return
+    name, folder = errors.printable(str(path)), errors.printable(str(path.parent))
+    if path.suffix.lower() not in endings:
+        wanted = ", ".join(endings[:-1]) + " or " * (len(endings) > 1) + endings[-1]
+        raise errors.InvalidInput(option, f"is {name}", f"end it in {wanted}")
+    if ".html" in endings:
+        errors.require(option, "jinja2")
+    if ".html" in endings or endings == PICTURES:
+        errors.require(option, "matplotlib")
+    if not path.parent.is_dir():
+        raise errors.InvalidInput(option, f"{folder} is not a folder", "make it first")
+    if path.is_dir():
+        raise errors.InvalidInput(option, f"cannot write {name}, a folder", "name a file in it")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise errors.InvalidInput(option, f"cannot write {name}", "name a file you can write")
+    probe = path.parent / f".driftbandit.{secrets.token_hex(6)}~"
+    try:  # permissions are not enough: the disk may be read-only, or full
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        probe.unlink()
+    except OSError as error:
+        problem = f"cannot write {name} ({error.strerror})"
+        raise errors.InvalidInput(option, problem, "name a file you can write") from None
+    interrupt.output(path)
+
+
+def show(report: Report, as_json: bool, **header: Any) -> None:
+    """Print a report in the terminal, or its data as JSON after the version and ``header``."""
+    from driftbandit.report import as_json as json_text
+    from driftbandit.report import terminal
+
+    if as_json:
+        data = {"driftbandit": db.__version__} | header | dict(report.data)
+        print(json_text(dataclasses.replace(report, data=data)))
+    else:
+        terminal.show(report, Console(highlight=False))
+
+
+def saved(what: str, path: Path, as_json: bool) -> None:
+    """Say that a file was written; on stderr beside JSON."""
+    line = Text.assemble(f"{what} saved to ", (errors.printable(str(path)), "bold"))
+    Console(stderr=as_json, highlight=False).print(line, soft_wrap=True)
+
+
+def save_plot(report: Report, plot: Path | None, as_json: bool) -> None:
+    """Write the report's first figure to the file of --plot, if that was given."""
+    from driftbandit.report import Figure, figures
+
+    if plot is not None:
+        figure = next(block for block in report.blocks if isinstance(block, Figure))
+        figures.save(figure.draw(), plot)
+        saved("Plot", plot, as_json)

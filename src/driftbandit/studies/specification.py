@@ -1,0 +1,313 @@
+"""What a study computes: a small specification, split into chunks that are pure functions of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import importlib.resources
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import metadata
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors, families, policies
+from driftbandit.result import Timing
+from driftbandit.theory import metric_intervals
+
+__all__ = ["MEASURES", "Cell", "Chunk", "Columns", "Specification", "compute"]
+
+MEASURES = ("regret", "metric")
+"""Regret of every policy in every run (P21), or intervals of the metric φ of every system (P17)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One kind of random systems. A subclass may also change what the learners assume."""
+
+    family: str
+    n_states: int | None = None
+    """d; None: the specification's."""
+    n_arms: int | None = None
+    """k; None: the specification's."""
+    radius: float = families.SPECTRAL_RADIUS
+    """ρ(Γ)."""
+    noise_scale: float = 1.0
+    """Factor on the drawn σ."""
+    absent: tuple[str, ...] = ()
+    """Policies of the study that do not play here."""
+
+    SOURCES: ClassVar[tuple[str, ...]] = ()
+    """Source files of the package that a subclass draws its systems with."""
+
+    def __post_init__(self) -> None:
+        errors.closest(self.family, "family", families.FAMILIES)
+        checked: dict[str, Any] = {
+            "radius": errors.number(self.radius, "radius", low=0, high=1, strict=True),
+            "noise_scale": errors.number(self.noise_scale, "noise_scale", low=0),
+            "absent": tuple(self.absent),
+        }
+        for name in ("n_states", "n_arms"):
+            if (value := getattr(self, name)) is not None:
+                checked[name] = errors.whole_number(value, name, low=1, high=2**31)
+        set_fields(self, checked)
+
+    @property
+    def label(self) -> str:
+        """A short name, also used in file names: "gaussian", "gaussian.k-100"."""
+        changes = {
+            f"d-{self.n_states}": self.n_states is not None,
+            f"k-{self.n_arms}": self.n_arms is not None,
+            f"radius-{self.radius:g}": self.radius != families.SPECTRAL_RADIUS,
+            f"noise-{self.noise_scale:g}": self.noise_scale != 1,
+        }
+        return ".".join([self.family, *(text for text, changed in changes.items() if changed)])
+
+    def check_shape(self, n_states: int, n_arms: int) -> None:
+        """Raise `InvalidInput` if the cell cannot have systems of this shape."""
+
+    def systems(
+        self, numbers: range, n_states: int, n_arms: int, seed: int
+    ) -> tuple[Sequence[Any], list[Any] | None]:
+        """The true systems with these numbers, and what learners assume (None: the truth)."""
+        systems = families.sample(
+            self.family,
+            len(numbers),
+            n_states,
+            n_arms,
+            seed,
+            first=numbers.start,
+            radius=self.radius,
+            noise_scale=self.noise_scale,
+        )
+        return systems, None
+
+    def simulation_options(self) -> dict[str, Any]:
+        """Further arguments of `simulate`."""
+        return {}
+
+
+def set_fields(frozen: Any, values: Mapping[str, Any]) -> None:
+    """Store the checked values, so that equal specifications have the same identity."""
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)
+
+
+class Chunk(NamedTuple):
+    """All runs of some systems of one cell: the unit of work and of storage."""
+
+    cell: Cell
+    first: int
+    """Number of the first system."""
+    systems: int
+
+    @property
+    def name(self) -> str:
+        """Unique within its study."""
+        return f"{self.cell.label}-{self.first:06d}"
+
+    @property
+    def numbers(self) -> range:
+        """Numbers of its systems."""
+        return range(self.first, self.first + self.systems)
+
+
+@dataclasses.dataclass(frozen=True)
+class Specification:
+    """Everything that the numbers of a study depend on.
+
+    Example:
+        >>> specification = Specification((Cell("gaussian"),), ("idea", "random"), systems=120)
+        >>> [chunk.name for chunk in specification.chunks()]
+        ['gaussian-000000', 'gaussian-000050', 'gaussian-000100']
+    """
+
+    cells: tuple[Cell, ...]
+    policies: tuple[str, ...]
+    systems: int = 1000
+    """Per cell."""
+    runs: int = 10
+    """Per system."""
+    rounds: int = 1000
+    seed: int = 0
+    n_states: int = 10
+    """Of cells that do not set their own."""
+    n_arms: int = 10
+    """Of cells that do not set their own."""
+    measure: str = "regret"
+    dtype: str = "float64"
+    platform: str = "cpu"
+    """"cpu" or "gpu": they round differently."""
+    chunk: int = 50
+    """Systems per chunk."""
+
+    def __post_init__(self) -> None:
+        checked: dict[str, Any] = {"cells": tuple(self.cells), "policies": tuple(self.policies)}
+        for name in ("systems", "runs", "rounds", "n_states", "n_arms", "chunk"):
+            checked[name] = errors.whole_number(getattr(self, name), name, low=1, high=2**31)
+        checked["seed"] = errors.whole_number(self.seed, "seed", low=0, high=2**63 - 1)
+        set_fields(self, checked)
+        errors.closest(self.measure, "measure", MEASURES)
+        errors.closest(self.dtype, "dtype", ("float64", "float32"))
+        errors.closest(self.platform, "platform", ("cpu", "gpu"))
+        self._check_policies()
+        if not all(isinstance(cell, Cell) for cell in self.cells):
+            raise errors.InvalidInput("cells", f"are {self.cells!r:.60}", "give Cell objects")
+        labels = [cell.label for cell in self.cells]
+        if not labels or len(set(labels)) < len(labels):
+            raise errors.InvalidInput("cells", f"are {labels}", "give at least one, each once")
+        for cell in self.cells:
+            cell.check_shape(*self.shape(cell))
+            for name in cell.absent:
+                errors.closest(name, "absent", self.policies)
+            if not self.players(cell):
+                problem = f"leaves nobody to play {cell.label}"
+                raise errors.InvalidInput("absent", problem, "keep one policy")
+
+    def _check_policies(self) -> None:
+        if not self.policies:
+            raise errors.InvalidInput("policies", "is empty", "name at least one policy")
+        policy: Any
+        for policy in self.policies:
+            if not isinstance(policy, str):
+                problem = f"has one of type {type(policy).__name__}, which cannot be stored"
+                raise errors.InvalidInput("policies", problem, "register it and give its name")
+            policies.make(policy)
+            if self.measure == "metric" and not hasattr(getattr(policies, policy, None), "bonus"):
+                raise errors.InvalidInput(
+                    "policies", f"{policy!r} has no bonus to measure", "name idea or kalman_ucb"
+                )
+        if len(set(self.policies)) < len(self.policies):
+            raise errors.InvalidInput("policies", f"are {self.policies}", "name each once")
+
+    def shape(self, cell: Cell) -> tuple[int, int]:
+        """States and arms of a cell's systems."""
+        return cell.n_states or self.n_states, cell.n_arms or self.n_arms
+
+    def players(self, cell: Cell) -> tuple[str, ...]:
+        """The policies that play a cell."""
+        return tuple(policy for policy in self.policies if policy not in cell.absent)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every chunk, in order."""
+        for cell in self.cells:
+            for first in range(0, self.systems, self.chunk):
+                yield Chunk(cell, first, min(self.chunk, self.systems - first))
+
+    def systems_of(self, chunk: Chunk) -> tuple[Sequence[Any], list[Any] | None]:
+        """A chunk's true systems, and what learners assume (None: the truth)."""
+        return chunk.cell.systems(chunk.numbers, *self.shape(chunk.cell), self.seed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The stored form, which JSON can hold."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(
+        cls, stored: Mapping[str, Any], cell: Callable[..., Cell] = Cell
+    ) -> Specification:
+        """The specification that `as_dict` stored; ``cell`` is the class of its cells."""
+        return cls(**{**stored, "cells": tuple(cell(**fields) for fields in stored["cells"])})
+
+    @property
+    def identity(self) -> str:
+        """Sixteen hex digits; a change of the specification or of the code changes them."""
+        code = code_fingerprint(tuple(sorted({s for cell in self.cells for s in cell.SOURCES})))
+        text = json.dumps({"study": self.as_dict(), "code": code}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+Columns = dict[str, np.ndarray]
+"""Columns of equal length by name; ``system`` and ``run`` number the rows."""
+
+
+def compute(
+    specification: Specification, chunk: Chunk, progress: Callable[[float], None] | None = None
+) -> tuple[Columns, Timing]:
+    """The columns of a chunk, a pure function of (specification, chunk), and the time they took.
+
+    Regret has one row per run. The metric has one row per system, with both ends of every policy's
+    interval of φ, printed and squared. Uses one core: an engine computes several chunks at once.
+    """
+    begin = time.perf_counter()
+    cell, players = chunk.cell, specification.players(chunk.cell)
+    systems, assumed = specification.systems_of(chunk)
+    runs = specification.runs if specification.measure == "regret" else 1
+    columns = {
+        "system": np.repeat(chunk.numbers, runs),
+        "run": np.tile(np.arange(runs), chunk.systems),
+    }
+    if specification.measure == "metric":
+        bonuses = {name: getattr(policies, name).bonus for name in players}
+        intervals = metric_intervals(assumed or systems, bonuses, progress, workers=1)
+        for name, found in intervals.items():
+            for form in ("printed", "squared"):
+                for end, values in zip(("low", "high"), getattr(found, form).T, strict=True):
+                    columns[f"{name}.{form}.{end}"] = values
+        return columns, Timing(0.0, 0.0, time.perf_counter() - begin, "cpu")
+
+    from driftbandit.simulation import Options, simulate  # loads JAX
+
+    result = simulate(
+        systems,
+        policies=players,
+        rounds=specification.rounds,
+        runs=runs,
+        seed=specification.seed,
+        assumed=assumed,
+        device=specification.platform,
+        dtype=specification.dtype,
+        options=Options(
+            stream=cell.family,  # all cells of a family see the same noise, so they are paired
+            first_system=chunk.first,
+            checkpoints=1,
+            workers=1,
+            **cell.simulation_options(),
+        ),
+        progress=progress,
+    )
+    return columns | {p: regret.ravel() for p, regret in result.regret.items()}, result.timing
+
+
+PLAYED_BY = (
+    "actions",
+    "arrays.py",
+    "errors.py",  # its checks make covariances symmetric
+    "families.py",
+    "kalman.py",
+    "model.py",
+    "riccati.py",
+    "steady_state.py",
+    "gaussian",
+    "policies",
+    "simulation",
+    "studies/specification.py",
+    "theory/checks.py",
+    "theory/metric.py",
+)
+"""Sources that the numbers come from: results of different code are never mixed."""
+
+
+@functools.cache
+def code_fingerprint(more: tuple[str, ...] = ()) -> str:
+    """Sixteen hex digits; a change of the code or libraries behind the numbers changes them.
+
+    Args:
+        more: source files besides `PLAYED_BY`.
+
+    Computed once: a process runs what it has loaded, not what is edited later.
+    """
+    root = importlib.resources.files("driftbandit")
+    digest = hashlib.sha256()
+    for package in ("jax", "jaxlib", "numpy", "scipy"):
+        digest.update(f"{package} {metadata.version(package)}\n".encode())
+    for place in (*PLAYED_BY, *more):
+        found = root.joinpath(place)
+        files = [found] if found.is_file() else sorted(found.iterdir(), key=lambda f: f.name)
+        for file in files:
+            if file.name.endswith(".py"):
+                digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]

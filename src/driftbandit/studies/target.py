@@ -1,0 +1,192 @@
+"""A target is a table, figure or ranking: a study, the numbers drawn from it, and report blocks.
+
+`reproduce` writes its files, and stores the study so that nothing is computed twice:
+
+    OUT/table2.json  OUT/table2.png  OUT/table2.svg     and a Markdown page if the target has one
+    OUT/studies/…
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from driftbandit import errors
+from driftbandit.families import FAMILIES
+from driftbandit.io.atomic import write_whole
+from driftbandit.report import Block, Figure, Report, Tone, figures, markdown, storable
+from driftbandit.studies.engines import Engine, Outcome, Progress, run
+from driftbandit.studies.specification import Cell, Specification
+
+__all__ = ["Options", "Reproduced", "Size", "Summary", "Target", "data_file", "reproduce"]
+
+
+class Size(NamedTuple):
+    """The size of a study."""
+
+    systems: int
+    """Per family."""
+    runs: int
+    """Per system."""
+    rounds: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a target is computed for; a subclass may draw other systems."""
+
+    size: Size
+    seed: int = 0
+    families: tuple[str, ...] = dataclasses.field(default_factory=lambda: tuple(FAMILIES))
+    dtype: str = "float64"
+    platform: str = "cpu"
+    settings: tuple[str, ...] = ()
+    """Which settings, if the target has several; empty: all of them."""
+    policies: tuple[str, ...] = ()
+    """Which policies, if the target lets you choose; empty: all that are registered."""
+
+    def cell(self, family: str, **changes: Any) -> Cell:
+        """A cell of the study."""
+        return Cell(family, **changes)
+
+    def described(self) -> dict[str, Any]:
+        """The settings that the target's data file records besides the specification's."""
+        return {"families": self.families}
+
+    def specification(self, policies: tuple[str, ...], cells: Sequence[Cell] = ()) -> Specification:
+        """A study of this size; by default one cell per family."""
+        systems, runs, rounds = self.size
+        return Specification(
+            tuple(cells) or tuple(map(self.cell, self.families)),
+            policies,
+            systems,
+            runs,
+            rounds,
+            self.seed,
+            dtype=self.dtype,
+            platform=self.platform,
+            # A GPU wants a whole family at once; cores want to share it.
+            chunk=systems if self.platform == "gpu" else 50,
+        )
+
+
+class Summary(NamedTuple):
+    """What a target found, for the top of the report."""
+
+    verdict: str
+    """A few words: "reproduced: 35 of 35"."""
+    sentence: str
+    tone: Tone = ""
+
+    @classmethod
+    def counted(cls, met: int, of: int, what: str) -> Summary:
+        """How many of the published numbers or pictures were reproduced.
+
+        Example:
+            >>> Summary.counted(0, 6, "growth rates").verdict
+            'did not reproduce: 0 of 6'
+        """
+        if of == 0:
+            return cls("not published", "The paper has nothing to compare this with.")
+        word = "reproduced" if met == of else "partly reproduced" if met else "did not reproduce"
+        return cls(
+            f"{word}: {met} of {of}", f"{met} of {of} {what}.", "good" if met == of else "bad"
+        )
+
+
+class Target(NamedTuple):
+    """A table, figure or ranking."""
+
+    name: str
+    title: str
+    full: Size
+    quick: Size
+    """A size for a first look."""
+    specification: Callable[[Any], Specification]
+    """From `Options`."""
+    document: Callable[[Outcome], dict[str, Any]]
+    """All numbers that the blocks show, in a form that JSON can hold."""
+    blocks: Callable[[Mapping[str, Any]], list[Block]]
+    """From the document: a heading with the target's name as id, one figure, and more."""
+    summary: Callable[[Mapping[str, Any]], Summary]
+    page: Callable[[Mapping[str, Any]], Report] | None = None
+    """From the document: a page of Markdown."""
+    published: bool = True
+    """Whether it is in the paper."""
+
+    def drawn(self, document: Mapping[str, Any]) -> list[Block]:
+        """The blocks; every figure is drawn once, however many files show it."""
+        return [
+            dataclasses.replace(block, draw=functools.cache(block.draw))
+            if isinstance(block, Figure)
+            else block
+            for block in self.blocks(document)
+        ]
+
+
+class Reproduced(NamedTuple):
+    """A target that was computed and written."""
+
+    target: Target
+    document: Mapping[str, Any]
+    blocks: list[Block]
+    files: tuple[Path, ...]
+    outcome: Outcome
+
+
+def data_file(out: Path, name: str) -> Path:
+    """Where the numbers of a target are written."""
+    return Path(out) / f"{name}.json"
+
+
+def reproduce(
+    target: Target,
+    options: Options,
+    out: Path,
+    engine: Engine | None = None,
+    *,
+    resume: bool = True,
+    progress: Progress | None = None,
+) -> Reproduced:
+    """Compute a target and write its files; chunks that ``out`` holds are not computed again.
+
+    Args:
+        target: such as one of `paper.TARGETS`.
+        options: size, seed, families, precision, platform.
+        out: folder for all files.
+        engine: where chunks are computed; by default this process.
+        resume: False computes everything again.
+        progress: called with the finished share of each cell of the study.
+    """
+    errors.require("reproduce", "matplotlib", "jinja2")  # before hours of work
+    out, name = Path(out), target.name
+    specification = target.specification(options)
+    outcome = run(specification, out / "studies", engine, resume=resume, progress=progress)
+    kept = ("systems", "runs", "rounds", "seed", "measure", "dtype", "platform")
+    settings = {key: getattr(specification, key) for key in kept} | options.described()
+    document = storable(
+        {
+            "target": name,
+            "settings": settings | {"study": specification.identity},
+            "versions": outcome.versions,
+            **target.document(outcome),
+        }
+    )
+    blocks = target.drawn(document)
+    [figure] = [block.draw() for block in blocks if isinstance(block, Figure)]
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    content = {
+        data_file(out, name): text.encode(),
+        out / f"{name}.svg": figures.content(figure, "svg"),
+        out / f"{name}.png": figures.content(figure, "png"),
+    }
+    if target.page is not None:
+        page = markdown.text(target.page(document), {name: f"{name}.png"})
+        content[out / f"{name}.md"] = page.encode()
+    for path, data in content.items():
+        write_whole(path, data)
+    return Reproduced(target, document, blocks, tuple(content), outcome)
