@@ -657,7 +657,8 @@ def test_the_command_prints_the_table(printed, folder):
 def test_the_command_equals_the_library(printed, folder):
     document = json.loads((folder / "table2.json").read_text())
     assert document["settings"]["seed"] == 0
-    size = {"rounds": 20, "runs": 2, "stream": "gaussian", "checkpoints": 1}
+    options = Options(stream="gaussian", checkpoints=1)
+    size = {"rounds": 20, "runs": 2, "options": options}
     systems = db.families.sample("gaussian", 4)
     result = db.simulate(systems, policies=table2.POLICIES, **size)
     for row in document["rows"]:
@@ -679,7 +680,8 @@ def test_json_on_stdout_alone_and_a_reading_from_changes(printed, folder):
     assert len(studies) == 2
     assert studies <= {path.name for path in (folder / "studies").iterdir()}
     unit = db.families.sample("gaussian", 4, unit_arms=True)
-    size = {"rounds": 20, "runs": 2, "stream": "gaussian", "checkpoints": 1}
+    options = Options(stream="gaussian", checkpoints=1)
+    size = {"rounds": 20, "runs": 2, "options": options}
     by_hand = db.simulate(unit, policies=table2.POLICIES, **size)
     for row in document["table2"]["rows"]:
         expected = np.median(excess(by_hand, row["policy"]))
