@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import driftbandit as db
+from driftbandit.simulation import Options
 
 RESULTS = Path(__file__).parent / "results" / "agreement.json"
 TOLERANCE = 1e-9
@@ -45,8 +46,11 @@ def play(setting: str, systems: int, path: Path) -> None:
         if setting == "half of the systems":
             drawn = drawn[: systems // 2]
         for policy in db.policies.available():
-            options = {"runs": runs, "checkpoints": 8, "stream": family, "device": device}
-            result = db.simulate(drawn, None, [policy], rounds_of(policy), **options)
+            options = Options(checkpoints=8, stream=family)
+            rounds = rounds_of(policy)
+            result = db.simulate(
+                drawn, None, [policy], rounds, runs, device=device, options=options
+            )
             curves[f"{family}/{policy}"] = result.curves[policy]
     np.savez(path, **curves)
 

@@ -81,8 +81,8 @@ def compared(policies: list[Any], first: int, systems: int, device: str | None) 
     rows = []
     for family in db.families.FAMILIES:
         drawn = list(db.families.sample(family, systems=systems, first=first))
-        options = {"stream": family, "first_system": first, "checkpoints": 1, "device": device}
-        play = functools.partial(db.simulate, **SIZE, **options)
+        options = Options(stream=family, first_system=first, checkpoints=1)
+        play = functools.partial(db.simulate, **SIZE, device=device, options=options)
         yardsticks = [play(drawn, None, [n]).regret[n].mean(axis=1) for n in ("idea", "random")]
         for policy in policies:
             label = policy if isinstance(policy, str) else policy.name
