@@ -22,6 +22,7 @@ import numpy as np
 import driftbandit as db
 from driftbandit.identify import Log, Sequence, fit
 from driftbandit.model import factor
+from driftbandit.simulation import Options
 
 KINDS = {  # sequences, rounds, prior
     "20 x 500": (20, 500, None),
@@ -47,7 +48,8 @@ def random_play(model, arms, sequences, rounds, rng):
 
 
 def mean_regret(system, seed, assumed=None):
-    options = {"policies": ["idea"], "rounds": ROUNDS, "runs": RUNS, "seed": seed, "workers": 1}
+    options = {"policies": ["idea"], "rounds": ROUNDS, "runs": RUNS, "seed": seed}
+    options["options"] = Options(workers=1)
     result = db.simulate([system], assumed=None if assumed is None else [assumed], **options)
     return float(result.regret["idea"].mean())
 
