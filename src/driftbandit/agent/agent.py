@@ -3,34 +3,49 @@
     decision = agent.ask()
     agent.tell(decision, reward)        # now, later, in any order, or never
 
-The policies are the very ones `simulate` plays; no compile, no JAX, tens of microseconds. Time
-moves with asking, never with telling: so what an agent knows does not depend on the order in which
-rewards arrive. Threads may share an agent: a lock makes each of its methods atomic.
+The policies are the same ones that `simulate` runs; no compilation, no JAX, tens of microseconds.
+Only asking moves time, so what an agent knows does not depend on the order in which rewards
+arrive. Threads may share an agent: a lock makes each of its methods atomic.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.agent import changes, history, learning, refitting, scoring, stored, unit_vectors
-from driftbandit.agent.arm_names import ArmNames
-from driftbandit.agent.choosing import Choice, Chosen, by_columns
-from driftbandit.agent.core import LAST_ROUND, Core, unpacked
-from driftbandit.agent.decision import Decision, Score, Told
-from driftbandit.agent.refitting import Refit
+from driftbandit.agent import changes, refitting, stored, unit_vectors
+from driftbandit.agent.arms import ArmNames, Offer, check_can_choose_from_part, offered
+from driftbandit.agent.choosing import (
+    Chosen,
+    Decision,
+    Score,
+    by_columns,
+    choose,
+    choose_several,
+    score_table,
+    screen_of,
+)
+from driftbandit.agent.history import LAST_ROUND, History, Told
+from driftbandit.agent.refitting import Refit, RefitTask
+from driftbandit.agent.screening import Screen
+from driftbandit.io.atomic import write_whole
 from driftbandit.model import LGDS, checked_arms
-from driftbandit.policies import Policy, make
+from driftbandit.policies import Policy, Problem, make
 from driftbandit.sphere import offer as sphere
 from driftbandit.system import Name, System
 
 __all__ = ["Agent"]
 
+SETTINGS = ("rounds", "seed", "window", "memory", "screen")
+"""Arguments of an agent that never change and are stored as they are."""
 
-class Agent(Core):
+
+class Agent:
     """Decides round by round and learns from rewards, whenever they come.
 
     Args:
@@ -76,12 +91,12 @@ class Agent(Core):
         screen: bool = True,
         memory: int = 1000,
     ) -> None:
-        model, arms, names = unpacked(model, arms, names)
+        model, arms, names = _unpacked(model, arms, names)
         self.policy = make(policy)
         self.rounds = errors.whole_number(rounds, "rounds", low=1)
         self.seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
         self.window = errors.whole_number(window, "window", low=0)
-        memory = errors.whole_number(memory, "memory", low=0, high=refitting.MOST)
+        self.memory = errors.whole_number(memory, "memory", low=0, high=LAST_ROUND)
         if refit is not None and not isinstance(refit, Refit):
             raise errors.InvalidInput("refit", f"is {refit!r}", "give a Refit, or None")
         if not isinstance(screen, bool):
@@ -95,7 +110,7 @@ class Agent(Core):
                 problem = "were given, and the arms are the sphere"
                 raise errors.InvalidInput("names", problem, "leave them out")
             arms = sphere.coordinates(model)
-        knows = model is not None
+        has_model = model is not None
         if model is None:
             refit = refit or Refit()
             model = refitting.random_walk(arms, refit.scale)
@@ -103,54 +118,82 @@ class Agent(Core):
             errors.require("refit", "jax")
         if refit is not None and self.policy.full_information:
             problem = f"cannot be learned by {self.policy.name}, which sees all rewards"
-            name = "refit" if knows else "model"
+            name = "refit" if has_model else "model"
             raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
+        self.refit_options = refit
         arms = by_columns(checked_arms(arms, model))
         self.policy.check_count(len(arms))
-        self._names = ArmNames(names, len(arms))
-        self.refit_options = refit
-        self.memory = memory
-        self._start(model, arms, knows)
+        self._history = History(
+            self.policy,
+            model,
+            arms,
+            ArmNames(names, len(arms)),
+            horizon=self.rounds,
+            window=self.window,
+            memory=refit.memory if refit else self.memory,
+            until_refit=refit.after if refit else None,
+            offsets=refit is not None and refit.offsets,
+            has_model=has_model,
+            on_sphere=self.on_sphere,
+        )
+        self._lock = self._history.lock
+        self._saving = threading.Lock()  # so that files are replaced in the order of their states
+        self._screen: Screen | None = None
 
     @property
     def model(self) -> LGDS:
-        """The system as the agent believes it to be."""
-        return self.problem.model
+        """The model that the agent assumes."""
+        return self._history.problem.model
+
+    @property
+    def problem(self) -> Problem:
+        """The model, the arms as it reads them, and the policy's constants."""
+        return self._history.problem
+
+    @property
+    def features(self) -> np.ndarray:
+        """The arms as they were given; a model learned with offsets adds a column."""
+        return self._history.features
 
     @property
     def names(self) -> tuple[Name, ...]:
-        """What the arms are called, in the order of rows."""
-        return tuple(self._names.all)
+        """The names of the arms, in the order of rows."""
+        return tuple(self._history.names.all)
+
+    @property
+    def round(self) -> int:
+        """The round that the next `ask` is for."""
+        return self._history.round
 
     @property
     def state(self) -> Any:
-        """The policy's state as the next `ask` finds it: for Kalman policies the belief."""
+        """The policy's state in the next round: for Kalman policies the belief."""
         with self._lock:
-            return self._ledger.at(self.round)
+            return self._history.ledger.at(self._history.round)
+
+    @property
+    def refit_failure(self) -> str | None:
+        """Why the last scheduled refit failed and left the model as it was; None: it did not."""
+        return self._history.refit_failure
 
     def __repr__(self) -> str:
         with self._lock:
-            arms = "the sphere" if self.on_sphere else f"{len(self._names)} arms"
-            waiting = sum(entry.reward is None for entry in self._ledger)
+            arms = "the sphere" if self.on_sphere else f"{len(self._history.names)} arms"
+            waiting = sum(entry.reward is None for entry in self._history.ledger)
             return f"Agent({self.policy.label}, {arms}, round {self.round}, {waiting} open)"
 
     def ask(self, arms: Any = None, *, round: int | None = None) -> Decision:
-        """Choose an arm for the next round, or for a round of your own.
+        """Choose an arm for the next round, or for the round you name.
 
         Args:
-            arms: which arms are on offer: names of the agent's own; or others by their features,
-                rows of d numbers or a mapping from names to them; None: all of the agent's own,
-                and on the sphere there is nothing else to give.
+            arms: which arms are on offer: names of the agent's own; or other arms by their
+                features, rows of d numbers or a mapping from names to them. None: all of the
+                agent's own; the only choice on the sphere.
             round: when; None: one round after the last. The same round again is another decision
                 in it (see `ask_many`); a later one lets time pass.
         """
         with self._lock:
-            now, offer, state, chosen = self._asked(arms, round, self._choose)
-            if self.on_sphere:
-                vector, figures = chosen
-                return self._decide(now, state, 0, vector, vector, figures)
-            name, row = self._called(offer, chosen)
-            return self._decide(now, state, chosen.arm, name, row, chosen.figures)
+            return self._ask(arms, round, self._choose_one)[0]
 
     def ask_many(
         self, count: int, arms: Any = None, *, round: int | None = None, distinct: bool = True
@@ -166,7 +209,7 @@ class Agent(Core):
             count: how many.
             arms: as for `ask`.
             round: as for `ask`.
-            distinct: no arm twice.
+            distinct: choose no arm twice.
 
         Example:
             >>> from driftbandit import LGDS, Agent
@@ -177,28 +220,98 @@ class Agent(Core):
         count = errors.whole_number(count, "count", low=1)
         if not isinstance(distinct, bool):
             raise errors.InvalidInput("distinct", f"is {distinct!r}", "give True or False")
+
+        def noise(number: int, n_arms: int) -> Any:
+            return self._noise(n_arms, self._history.decided + number)
+
+        def choose_many(history: History, offer: Offer, state: Any) -> list[Chosen]:
+            given = (self.policy, history.problem, state, offer, count, distinct)
+            return choose_several(*given, noise)
+
         with self._lock:
-            if self.on_sphere:
-                problem = "is for a list of arms, and the agent plays on the sphere"
-                raise errors.InvalidInput("ask_many", problem, "ask for one decision at a time")
-            scoring.check_several(self.policy, self._offer(arms), count, distinct)
+            self._check_has_list("ask_many")
+            n_arms = len(self._offer(self._history, arms).distinct())
+            if distinct and count > n_arms:
+                problem = f"is {count}, and {n_arms} different arms are on offer"
+                remedy = f"give at most {n_arms}, or distinct=False"
+                raise errors.InvalidInput("count", problem, remedy)
+            check_can_choose_from_part(self.policy, "policy", "ask for one decision at a time")
+            return self._ask(arms, round, choose_many)
 
-            def noise(number: int, n_arms: int) -> Any:
-                return self._noise(n_arms, self._decided + number)
+    def _ask(
+        self,
+        arms: Any,
+        round: int | None,
+        choose: Callable[[History, Offer, Any], list[Chosen]],
+    ) -> list[Decision]:
+        """Choose, note the decisions and let time pass; an error changes nothing."""
+        history = self._history
+        now, offer = history.checked_round(round), self._offer(history, arms)
+        state = history.state_at(now)
+        if self._waits_for_refit():  # on a copy: if the choice fails, there was no refit
+            changed = history.copy()
+            if self._settle(changed, now):  # a new model may read its arms differently
+                offer, state = self._offer(changed, arms), changed.state_at(now)
+            found = choose(changed, offer, state)
+            history.adopt(changed)
+        else:
+            found = choose(history, offer, state)
+            history.begin(now)
+            self._settle(history, now)
+        return [history.decide(now, state, offer, chosen) for chosen in found]
 
-            def several(offer: Choice, state: Any) -> list[Chosen]:
-                given = (self.policy, self.problem, state, offer, count, distinct)
-                return scoring.several(*given, noise)
+    def _offer(self, history: History, arms: Any) -> Offer:
+        if arms is not None and self.on_sphere:
+            problem = f"is {errors.printable(repr(arms)[:60])}, and the agent plays on the sphere"
+            raise errors.InvalidInput("arms", problem, "ask without arms")
+        return offered(arms, history.names, self.policy, history.problem, history.offsets)
 
-            now, offer, state, found = self._asked(arms, round, several)
-            decisions = []
-            for chosen in found:
-                name, row = self._called(offer, chosen)
-                decisions.append(self._decide(now, state, chosen.arm, name, row, chosen.figures))
-            return decisions
+    def _choose_one(self, history: History, offer: Offer, state: Any) -> list[Chosen]:
+        noise = self._noise(len(offer.arms))
+        if self.on_sphere:
+            return [unit_vectors.choose(self.policy, history.problem, state, noise)]
+        screen = None
+        if self.screen and offer.arms is history.problem.arms:
+            if self._screen is None or self._screen.arms is not offer.arms:
+                self._screen = screen_of(self.policy, offer.arms)
+            screen = self._screen
+        return [choose(self.policy, history.problem, state, offer, noise, screen)]
+
+    def _noise(self, n_arms: int, number: int | None = None) -> Any:
+        """The random numbers of a decision; they do not depend on earlier draws."""
+        number = self._history.decided if number is None else number
+        noise = unit_vectors.noise_of(self.policy) if self.on_sphere else self.policy.noise
+        if noise is None:
+            return None
+        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, 0, 0, number]))
+        shape = noise.shape(self.model.n_states, n_arms)
+        return np.asarray(
+            rng.random(shape) if noise.law == "uniform" else rng.standard_normal(shape)
+        )
+
+    def _waits_for_refit(self) -> bool:
+        """Whether a refit may be due that `ask` has to wait for."""
+        refit, history = self.refit_options, self._history
+        if refit is None or refit.background:
+            return False
+        return history.until_refit <= len(history.ledger)  # type: ignore[operator]
+
+    def _settle(self, history: History, now: int) -> bool:
+        """Settle what has left the window, and refit if that is due; return whether it is done."""
+        history.settle(now)
+        refit, until = self.refit_options, history.until_refit
+        is_due = until is not None and until <= 0
+        if refit is None or not is_due or history.refit_task is not None or len(history.log) < 2:
+            return False
+        return RefitTask(history, refit, self.seed).run_scheduled()
+
+    def _check_has_list(self, method: str) -> None:
+        if self.on_sphere:
+            problem = "needs a list of arms, and the agent plays on the sphere"
+            raise errors.InvalidInput(method, problem, "ask for one decision at a time")
 
     def scores(self, arms: Any = None) -> list[Score]:
-        """What the policy thinks of every arm in the next round, in the order of arms.
+        """The policy's score of every arm in the next round, in the order of arms.
 
         Args:
             arms: as for `ask`; None: all.
@@ -210,19 +323,12 @@ class Agent(Core):
             Score(arm='a', mean=0.0, bonus=0.42..., uncertainty=1.0)
         """
         with self._lock:
-            if self.on_sphere:
-                problem = "are of a list of arms, and the agent plays on the sphere"
-                raise errors.InvalidInput("scores", problem, "ask for a decision")
-            offer = self._offer(arms)
-            if offer.new:
-                names = list(range(len(offer.arms)) if offer.labels is None else offer.labels)
-            else:
-                rows = range(len(offer.arms)) if offer.places is None else offer.places.tolist()
-                names = [self._names[row] for row in rows]
-            return scoring.table(self.policy, self.problem, self.state, offer, names)
+            self._check_has_list("scores")
+            offer = self._offer(self._history, arms)
+            return score_table(self.policy, self.problem, self.state, offer)
 
     def tell(self, decision: Decision | int, reward: Any) -> Told:
-        """Learn what a decision paid; the order does not matter.
+        """Learn the reward of a decision; the order of rewards does not matter.
 
         Args:
             decision: what `ask` returned, or its id.
@@ -230,26 +336,25 @@ class Agent(Core):
                 rewards of all k arms. None: not known, which is how every decision starts.
 
         Returns:
-            "learned"; or, where nothing changes, "missing": there is no reward yet; "duplicate":
+            "learned"; or, if nothing changes, "missing": there is no reward yet; "duplicate":
             the same was told before; "too late": the decision's round has left the window.
         """
         with self._lock:
-            entry = self._entry(decision)
-            if reward is not None:
-                reward = self._checked_reward(reward)
+            entry = self._history.open_entry(decision)
+            reward = self._history.checked_reward(reward)
             if entry is None:
                 return "too late"
             if entry.reward is None:
                 if reward is None:
                     return "missing"
-                self._ledger.learn(entry, reward)
+                self._history.ledger.learn(entry, reward)
                 return "learned"
             if reward is None or not np.array_equal(reward, entry.reward):
                 new, old = (" ".join(repr(one).split()) for one in (reward, entry.reward))
                 raise errors.InvalidInput(
                     "reward",
                     f"is {new}, but decision {entry.id} was told {old}",
-                    "a decision has one reward; what was told first is kept",
+                    "a decision has one reward; the first is kept",
                 )
             return "duplicate"
 
@@ -259,8 +364,8 @@ class Agent(Core):
         """Learn from a play that the agent did not choose, as if it had.
 
         Args:
-            arm: the arm's name.
-            reward: what it paid; None: not known, so that only time passes.
+            arm: the arm's name; on the sphere, the unit vector.
+            reward: its reward; None: not known, so that only time passes.
             round: when; None: the next round, as for `ask`. It may be in the past, even before
                 the agent's first round.
             features: d numbers, if the arm is not one of the agent's own.
@@ -270,8 +375,11 @@ class Agent(Core):
             longer keeps all rewards since then (see ``memory``).
         """
         with self._lock:
-            entry = self._play(self.round if round is None else round, arm, reward, features)
-            return next(iter(history.tell(self, [entry])))
+            round = self.round if round is None else round
+            entry = self._history.play(round, arm, reward, features)
+            told = self._history.tell_plays([entry])
+            self._settle(self._history, self._history.now)
+            return next(iter(told))
 
     def tell_log(self, log: Any) -> dict[Told, int]:
         """Learn from a log of plays that the agent did not choose; a bad log changes nothing.
@@ -293,53 +401,57 @@ class Agent(Core):
             0
         """
         with self._lock:
-            return history.tell_log(self, log)
+            told = self._history.tell_log(log)
+            if told:
+                self._settle(self._history, self._history.now)
+            return told
 
     def advance(self, rounds: int = 1) -> None:
         """Let rounds pass in which nothing is decided."""
         if errors.whole_number(rounds, "rounds", low=0, high=LAST_ROUND) == 0:
             return
         with self._lock:
-            now = self._checked_round(self.round + rounds)
-            self._check_reach(now)
-            self._now = self.round = now
-            self._settle(now)
+            now = self._history.checked_round(self.round + rounds)
+            self._history.advance(now)
+            self._settle(self._history, now)
 
     def add_arm(self, name: Name, features: Any = None) -> None:
         """Offer one more arm from now on.
 
-        Args:
-            name: a name that no other arm has.
-            features: d numbers; None: they are not known. The arm then gets a level of its own,
-                which drifts, and lies as far off, as the other arms' do (`changes.with_level`).
-
         A Kalman policy keeps its belief. Any other policy computes its state again from the rewards
         that the agent keeps (see ``memory``).
+
+        Args:
+            name: a name that no other arm has.
+            features: d numbers; None: they are not known. The arm then gets a reward level of its
+                own that drifts and varies as the other arms' do (`changes.with_level`).
         """
         with self._lock:
-            changes.add_arm(self, name, features)
+            changes.add_arm(self._history, name, features)
 
     def remove_arm(self, name: Name) -> None:
         """Stop offering an arm. Its open decisions can still be told.
 
-        A Kalman policy keeps its belief. Any other policy computes its state again from the rewards
-        that the agent keeps (see ``memory``).
+        The policy's state is kept or computed again as in `add_arm`.
         """
         with self._lock:
-            changes.remove_arm(self, name)
+            changes.remove_arm(self._history, name)
 
     def replace_model(self, model: LGDS | System) -> None:
         """Switch to another model and filter the kept rewards again under it.
 
         The agent keeps the rewards inside its window, and the newest ``memory`` older ones. A refit
-        under way is dropped; the next follows after its usual pause.
+        in progress is dropped; the next follows after its usual pause.
 
         Args:
             model: an `LGDS` that fits the arms' features; or a `System` that has an arm for each of
                 the agent's names.
         """
         with self._lock:
-            changes.replace_model(self, model)
+            changes.replace_model(self._history, model)
+            if self.refit_options is not None:  # one that was due would replace the model at once
+                pause = self.refit_options.pause(len(self._history.log))
+                self._history.until_refit = pause
 
     def refit(self) -> None:
         """Learn the model from the agent's own log: the rewards older than the window.
@@ -349,27 +461,28 @@ class Agent(Core):
         `refit_failure` says why.
         """
         with self._lock:
-            if self.refit_options is None or len(self._log) < 2:
-                few = f"has {len(self._log)} settled rewards"
+            settled = len(self._history.log)
+            if self.refit_options is None or settled < 2:
                 remedy = "make the agent with refit=Refit(), and play on"
-                raise errors.InvalidInput("log", few, remedy)
-            task = learning.start(self)
-        learning.run(self, task)
+                raise errors.InvalidInput("log", f"has {settled} settled rewards", remedy)
+            task = RefitTask(self._history, self.refit_options, self.seed)
+        task.run()
 
     def wait_for_refit(self, timeout: float | None = None) -> bool:
-        """Wait until no refit is under way, and return whether that is so.
+        """Wait until no refit is in progress, and return whether that is so.
 
         Args:
             timeout: the most seconds to wait; None: as long as it takes.
         """
         with self._lock:
-            task = self._learning
+            task = self._history.refit_task
         return task is None or task.done.wait(timeout)
 
     def to_json(self) -> str:
-        """The whole agent as JSON text; `from_json` goes on where this one stands, bit for bit."""
+        """The whole agent as JSON text; `from_json` continues from it, bit for bit."""
+        settings = {name: getattr(self, name) for name in SETTINGS}
         with self._lock:
-            return stored.written(self)
+            return stored.text_of(self._history, settings, self.refit_options)
 
     @classmethod
     def from_json(cls, text: str, policy: str | Policy | None = None) -> Self:
@@ -377,19 +490,48 @@ class Agent(Core):
 
         Args:
             text: what `to_json` returned.
-            policy: the `Policy` itself, where it is one of your own.
+            policy: the `Policy` itself, if it is one of your own.
         """
-        return stored.read(cls, text, policy)
+        return cls._read(text, policy, "text")
 
     def save(self, path: str | Path) -> None:
-        """Write the whole agent to a file, which is seen complete or not at all."""
-        stored.save(self, path)
+        """Write the whole agent to a file; readers see the old file or the new one, whole."""
+        target = stored.checked_path(path)
+        with self._saving:
+            write_whole(target, self.to_json().encode())
 
     @classmethod
     def load(cls, path: str | Path, policy: str | Policy | None = None) -> Self:
         """Bring back an agent from `save`; a damaged file, or a newer version's, is refused."""
-        return stored.read(cls, stored.text_of(path), policy, str(path))
+        return cls._read(stored.file_text(path), policy, str(path))
+
+    @classmethod
+    def _read(cls, text: str, policy: str | Policy | None, source: str) -> Self:
+        with stored.reading(source):
+            document = stored.document(text)
+            agent = cls(**stored.arguments(document, policy))
+            stored.restore(agent._history, document)
+        return agent
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy an agent as the text that `to_json` writes."""
-        return stored.revived, (type(self), self.to_json(), self.policy)
+        return _revived, (type(self), self.to_json(), self.policy)
+
+
+def _revived(cls: type[Agent], text: str, policy: Policy) -> Agent:
+    return cls.from_json(text, policy)
+
+
+def _unpacked(model: Any, arms: Any, names: Any) -> tuple[LGDS | None, Any, Any]:
+    """The model, arms and names from an agent's arguments; a `System` is all three."""
+    if isinstance(model, System):
+        if arms is not None or names is not None:
+            which = "names" if arms is None else "arms"
+            problem = "were given together with a System, which has its own"
+            raise errors.InvalidInput(which, problem, "write Agent(system, policy=…)")
+        return model.model, model.arms, model.names
+    if model is not None:
+        changes.check_model(model)
+    if arms is None:
+        raise errors.InvalidInput("arms", "is missing", "give a k × d array, or a System")
+    return model, arms, names

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.agent.choosing import Chosen
 from driftbandit.kalman import Belief
 from driftbandit.policies import Noise, Policy, Problem
 from driftbandit.sphere import offer
@@ -16,8 +17,6 @@ __all__ = ["check", "checked", "choose", "noise_of"]
 
 LONGEST = 1e-6
 """By how much a vector's length may miss one."""
-
-Figures = tuple[float | None, float | None, float | None]
 
 
 def check(policy: Policy, model: Any, refit: Any) -> None:
@@ -44,7 +43,7 @@ def checked(vector: Any, n_states: int) -> np.ndarray:
     return row
 
 
-def choose(policy: Policy, problem: Problem, state: Any, noise: Any) -> tuple[np.ndarray, Figures]:
+def choose(policy: Policy, problem: Problem, state: Any, noise: Any) -> Chosen:
     """The vector to play, which cannot be written to, with expected reward and uncertainty."""
     assert policy.on_sphere is not None
     vector = np.array(policy.on_sphere(state, problem, noise), np.float64)
@@ -53,6 +52,6 @@ def choose(policy: Policy, problem: Problem, state: Any, noise: Any) -> tuple[np
         raise errors.InvalidInput(name, f"is {' '.join(repr(vector).split())}", remedy)
     vector.setflags(write=False)
     if not isinstance(state, Belief):
-        return vector, (None, None, None)
+        return Chosen(vector, None, None, None)
     uncertainty = math.sqrt(max(float(vector @ state.cov @ vector), 0.0))
-    return vector, (float(vector @ state.mean), None, uncertainty)
+    return Chosen(vector, float(vector @ state.mean), None, uncertainty)
