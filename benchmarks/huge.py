@@ -82,11 +82,11 @@ def one_decision(arms: int, states: int, repeats: int) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name in POLICIES:
         agent = db.Agent(model, rows, name)
-        columns = agent.problem.arms
+        columns = np.asfortranarray(rows)
 
         def ask(screen: bool, agent: db.Agent = agent) -> int:
             agent.screen = screen
-            return agent.ask(round=agent._now).arm
+            return agent.ask(round=max(agent.round - 1, 0)).arm
 
         for when, rounds in {"first round": 0, "steady": 50}.items():
             world = World(model)

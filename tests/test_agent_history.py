@@ -426,7 +426,7 @@ def test_row_numbers_stay_names_when_an_arm_goes():
     assert agent.names == (0, 2, 3)
     decision = agent.ask(arms=[3])
     assert decision.arm == 3
-    np.testing.assert_array_equal(agent.problem.arms[2], ARMS[3])
+    np.testing.assert_array_equal(agent._history.problem.arms[2], ARMS[3])
     agent.add_arm(1, ARMS[1])
     assert agent.names == (0, 2, 3, 1)
     assert agent.ask(arms=[1]).arm == 1
@@ -565,7 +565,7 @@ def test_a_system_keeps_the_features_beside_which_offsets_are_learned(monkeypatc
     agent.replace_model(System(offset, [[0.0, 1.0, 7.0], [1.0, 0.0, 5.0]], ["b", "a"]))
     assert agent.names == ("b", "a")
     agent = Agent.from_json(agent.to_json())
-    np.testing.assert_array_equal(agent.features, [[0.0, 1.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(agent._history.features, [[0.0, 1.0], [1.0, 0.0]])
     assert agent.scores()[0].mean > 2.0
     agent.refit()
     np.testing.assert_array_equal(seen, [[[0.0, 1.0], [1.0, 0.0]]])

@@ -11,6 +11,7 @@ arrive. Threads may share an agent: a lock makes each of its methods atomic.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +20,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent import changes, refitting, stored, unit_vectors
-from driftbandit.agent.arms import ArmNames, Offer, check_can_choose_from_part, offered
+from driftbandit.agent.arms import ArmNames, Offer, offered
 from driftbandit.agent.choosing import (
     Chosen,
     Decision,
@@ -35,7 +36,7 @@ from driftbandit.agent.refitting import Refit, RefitTask
 from driftbandit.agent.screening import Screen
 from driftbandit.io.atomic import write_whole
 from driftbandit.model import LGDS, checked_arms
-from driftbandit.policies import Policy, Problem, make
+from driftbandit.policies import Policy, make
 from driftbandit.sphere import offer as sphere
 from driftbandit.system import Name, System
 
@@ -130,7 +131,7 @@ class Agent:
             ArmNames(names, len(arms)),
             horizon=self.rounds,
             window=self.window,
-            memory=refit.memory if refit else self.memory,
+            log=deque(maxlen=refit.memory if refit else self.memory),
             until_refit=refit.after if refit else None,
             offsets=refit is not None and refit.offsets,
             has_model=has_model,
@@ -144,16 +145,6 @@ class Agent:
     def model(self) -> LGDS:
         """The model that the agent assumes."""
         return self._history.problem.model
-
-    @property
-    def problem(self) -> Problem:
-        """The model, the arms as it reads them, and the policy's constants."""
-        return self._history.problem
-
-    @property
-    def features(self) -> np.ndarray:
-        """The arms as they were given; a model learned with offsets adds a column."""
-        return self._history.features
 
     @property
     def names(self) -> tuple[Name, ...]:
@@ -221,21 +212,12 @@ class Agent:
         if not isinstance(distinct, bool):
             raise errors.InvalidInput("distinct", f"is {distinct!r}", "give True or False")
 
-        def noise(number: int, n_arms: int) -> Any:
-            return self._noise(n_arms, self._history.decided + number)
-
         def choose_many(history: History, offer: Offer, state: Any) -> list[Chosen]:
-            given = (self.policy, history.problem, state, offer, count, distinct)
-            return choose_several(*given, noise)
+            given = (self.policy, history.problem, state, offer, count, distinct, self._noise)
+            return choose_several(*given)
 
         with self._lock:
             self._check_has_list("ask_many")
-            n_arms = len(self._offer(self._history, arms).distinct())
-            if distinct and count > n_arms:
-                problem = f"is {count}, and {n_arms} different arms are on offer"
-                remedy = f"give at most {n_arms}, or distinct=False"
-                raise errors.InvalidInput("count", problem, remedy)
-            check_can_choose_from_part(self.policy, "policy", "ask for one decision at a time")
             return self._ask(arms, round, choose_many)
 
     def _ask(
@@ -248,7 +230,9 @@ class Agent:
         history = self._history
         now, offer = history.checked_round(round), self._offer(history, arms)
         state = history.state_at(now)
-        if self._waits_for_refit():  # on a copy: if the choice fails, there was no refit
+        refit, until = self.refit_options, history.until_refit
+        if refit and until is not None and not refit.background and until <= len(history.ledger):
+            # A refit may be due first. It is made on a copy: if the choice fails, nothing changes.
             changed = history.copy()
             if self._settle(changed, now):  # a new model may read its arms differently
                 offer, state = self._offer(changed, arms), changed.state_at(now)
@@ -277,31 +261,22 @@ class Agent:
             screen = self._screen
         return [choose(self.policy, history.problem, state, offer, noise, screen)]
 
-    def _noise(self, n_arms: int, number: int | None = None) -> Any:
-        """The random numbers of a decision; they do not depend on earlier draws."""
-        number = self._history.decided if number is None else number
+    def _noise(self, n_arms: int, ahead: int = 0) -> Any:
+        """The random numbers of the next decision, or of a later one; no earlier draw matters."""
         noise = unit_vectors.noise_of(self.policy) if self.on_sphere else self.policy.noise
         if noise is None:
             return None
-        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, 0, 0, number]))
-        shape = noise.shape(self.model.n_states, n_arms)
-        return np.asarray(
-            rng.random(shape) if noise.law == "uniform" else rng.standard_normal(shape)
-        )
-
-    def _waits_for_refit(self) -> bool:
-        """Whether a refit may be due that `ask` has to wait for."""
-        refit, history = self.refit_options, self._history
-        if refit is None or refit.background:
-            return False
-        return history.until_refit <= len(history.ledger)  # type: ignore[operator]
+        counter = [0, 0, 0, self._history.decided + ahead]
+        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=counter))
+        draw = rng.random if noise.law == "uniform" else rng.standard_normal
+        return np.asarray(draw(noise.shape(self.model.n_states, n_arms)))
 
     def _settle(self, history: History, now: int) -> bool:
         """Settle what has left the window, and refit if that is due; return whether it is done."""
         history.settle(now)
         refit, until = self.refit_options, history.until_refit
-        is_due = until is not None and until <= 0
-        if refit is None or not is_due or history.refit_task is not None or len(history.log) < 2:
+        is_due = until is not None and until <= 0 and len(history.log) >= 2
+        if refit is None or not is_due or history.refit_task is not None:
             return False
         return RefitTask(history, refit, self.seed).run_scheduled()
 
@@ -325,7 +300,7 @@ class Agent:
         with self._lock:
             self._check_has_list("scores")
             offer = self._offer(self._history, arms)
-            return score_table(self.policy, self.problem, self.state, offer)
+            return score_table(self.policy, self._history.problem, self.state, offer)
 
     def tell(self, decision: Decision | int, reward: Any) -> Told:
         """Learn the reward of a decision; the order of rewards does not matter.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.agent.arms import Offer
+from driftbandit.agent.arms import Offer, check_can_choose_from_part
 from driftbandit.agent.ledger import Entry, observed
 from driftbandit.agent.screening import Screen
 from driftbandit.kalman import Belief
@@ -211,20 +211,18 @@ def choose_several(
     P ← P − K aᵀP. So the next choice gets no bonus for what earlier ones will already teach. A
     policy without expected rewards (`random`) simply chooses again.
 
-    Args:
-        policy: which is to choose.
-        problem: the policy's model and arms.
-        state: the present state; the assumed rewards are not kept.
-        offer: the arms to choose from.
-        count: how many to choose.
-        distinct: choose no arm twice.
-        noise: returns the random numbers of the i-th choice among so many arms.
+    ``noise(k, i)`` draws the random numbers of the i-th choice, among k arms.
     """
+    check_can_choose_from_part(policy, "policy", "ask for one decision at a time")
     left = offer.distinct()
+    if distinct and count > len(left):
+        wrong = f"is {count}, and {len(left)} different arms are on offer"
+        remedy = f"give at most {len(left)}, or distinct=False"
+        raise errors.InvalidInput("count", wrong, remedy)
     found = []
     for number in range(count):
         part = offer if len(left) == len(offer.arms) else offer.part(left)
-        chosen = choose(policy, problem, state, part, noise(number, len(left)))
+        chosen = choose(policy, problem, state, part, noise(len(left), number))
         place = int(left[chosen.place])
         found.append(chosen._replace(place=place))
         if distinct:

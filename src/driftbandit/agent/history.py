@@ -7,6 +7,7 @@ can fail half-way is made on a `History.copy`, which is adopted at the end: all 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import sys
 import threading
 from collections import Counter, deque
@@ -35,68 +36,54 @@ COLUMNS = ("round", "arm", "reward")
 REMEDY = "give columns round, arm and reward, or rows of these three"
 
 
+@dataclasses.dataclass(eq=False)
 class History:
-    """Everything about an agent that changes. Callers hold ``lock``.
+    """Everything about an agent that changes. Callers hold ``lock``."""
 
-    Args:
-        policy: whose state is kept.
-        model: the model to begin with.
-        arms: k × d.
-        names: of the arms.
-        horizon: the number of rounds that the policy is tuned to.
-        window: how many rounds late a reward may come.
-        memory: how many settled rewards the log keeps.
-        until_refit: settled rewards until the first refit; None: the agent never refits.
-        offsets: whether refits learn an offset for each arm, so that new arms cannot be played.
-        has_model: whether ``model`` was given or learned; False: it is only a start.
-        on_sphere: whether every unit vector is an arm.
-    """
+    policy: Policy
+    model: dataclasses.InitVar[LGDS]
+    features: np.ndarray
+    """The arms as they were given; a model learned with offsets adds a column."""
+    names: ArmNames
+    horizon: int
+    """The number of rounds that the policy is tuned to."""
+    window: int
+    """How many rounds late a reward may come."""
+    log: deque[Entry]
+    """The newest settled plays with their rewards."""
+    until_refit: int | None
+    """Settled rewards until the next refit; None: the agent never refits."""
+    offsets: bool
+    """Whether refits learn an offset for each arm, so that new arms cannot be played."""
+    has_model: bool
+    """Whether the model was given or learned, and is not just a start."""
+    on_sphere: bool
+    problem: Problem = dataclasses.field(init=False)
+    ledger: Ledger = dataclasses.field(init=False)
+    removed: tuple[Name, ...] = ()
+    """Names of removed arms; a new model may have them, but they are not offered."""
+    complete: bool = True
+    """Whether the log holds everything that was ever settled."""
+    round: int = 0
+    """The round of the next `ask`."""
+    now: int = 0
+    """The earliest round that can still be asked for."""
+    base: int = 0
+    """The round of the prior."""
+    decided: int = 0
+    """How many decisions were made."""
+    refit_failure: str | None = None
+    refit_task: Any = None
+    """The refit in progress."""
+    since_refit: list[Entry] = dataclasses.field(default_factory=list)
+    """Plays settled during the refit in progress that are not in its state yet."""
+    settled_since_refit: int = 0
+    """How many plays were settled during the refit in progress."""
+    lock: Any = dataclasses.field(default_factory=threading.RLock)
 
-    def __init__(
-        self,
-        policy: Policy,
-        model: LGDS,
-        arms: np.ndarray,
-        names: ArmNames,
-        *,
-        horizon: int,
-        window: int,
-        memory: int,
-        until_refit: int | None,
-        offsets: bool,
-        has_model: bool,
-        on_sphere: bool,
-    ) -> None:
-        self.lock = threading.RLock()
-        self.policy, self.horizon, self.window, self.offsets = policy, horizon, window, offsets
-        self.names, self.on_sphere = names, on_sphere
-        self.removed: tuple[Name, ...] = ()
-        """Names of removed arms; a new model may have them, but they are not offered."""
-        self.features = arms
-        """The arms as they were given; a model learned with offsets adds a column."""
-        self.has_model = has_model
-        self.problem, state = self.prepared(model, arms)
-        self.ledger = Ledger(policy, self.problem, state, round=0)
-        self.log: deque[Entry] = deque(maxlen=memory)
-        """Settled plays with their rewards."""
-        self.complete = True
-        """Whether the log holds everything that was ever settled."""
-        self.round = 0
-        """The round of the next `ask`."""
-        self.now = 0
-        """The earliest round that can still be asked for."""
-        self.base = 0
-        """The round of the prior."""
-        self.decided = 0
-        """How many decisions were made."""
-        self.until_refit = until_refit
-        self.refit_failure: str | None = None
-        self.refit_task: Any = None
-        """The refit in progress."""
-        self.since_refit: list[Entry] = []
-        """What was settled during the refit in progress and is not in its state yet."""
-        self.settled_since_refit = 0
-        """How many plays were settled during the refit in progress."""
+    def __post_init__(self, model: LGDS) -> None:
+        self.problem, state = self.prepared(model, self.features)
+        self.ledger = Ledger(self.policy, self.problem, state, round=0)
 
     def copy(self) -> History:
         """An independent copy."""
@@ -335,12 +322,7 @@ def whole_round(round: Any) -> int:
 
 
 def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
-    """(round, arm, reward) of every play; a round of None is the next one.
-
-    Args:
-        log: a mapping or table of columns ``arm``, ``reward`` and perhaps ``round``; rows of
-            (round, arm, reward), or mappings of these names; or a `Log` of one sequence, or a
-            `Sequence`.
+    """(round, arm, reward) of every play, from any form that `Agent.tell_log` takes.
 
     Example:
         >>> rows_of({"arm": ["left", "right"], "reward": [0.5, None]})

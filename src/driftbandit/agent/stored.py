@@ -34,19 +34,18 @@ FORMAT = 3
 """Version of the stored format."""
 READ = (2, FORMAT)
 """Versions that can be read."""
+FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+"""What damaged numbers can cause; all of it is refused as `InvalidInput`."""
 REMEDY = "give what Agent.to_json or Agent.save wrote"
 
 
 def text_of(history: History, settings: Mapping[str, Any], refit: Refit | None) -> str:
-    """The whole agent as text; a state that could not be read back is refused.
-
-    Args:
-        history: the agent's.
-        settings: the agent's arguments that never change: rounds, seed, window, memory, screen.
-        refit: the agent's.
-    """
+    """The whole agent as text; ``settings`` are its arguments that never change."""
     ledger, problem = history.ledger, history.problem
     ledger.refresh()  # drops late rewards that the policy cannot take
+    if not _size(ledger.state) <= errors.LARGEST:
+        wrong = "has outgrown the largest number and could not be read back"
+        raise errors.InvalidInput("state", wrong, "replace the model; no file was changed")
     inside = {
         "policy": history.policy.name,
         "parameters": dict(history.policy.parameters),
@@ -60,7 +59,7 @@ def text_of(history: History, settings: Mapping[str, Any], refit: Refit | None) 
         "now": history.now,
         "base": history.base,
         "decided": history.decided,
-        "settled": {"round": ledger.round, "state": _as_json(_checked_size(ledger.state))},
+        "settled": {"round": ledger.round, "state": _as_json(ledger.state)},
         "open": [_entry_as_json(entry) for entry in ledger],
         "refit": None if refit is None else dataclasses.asdict(refit),
         "log": [_entry_as_json(entry) for entry in history.log],
@@ -82,33 +81,24 @@ def checksum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _checked_size(state: Any) -> Any:
-    """The state, if its numbers can be read again."""
-    for leaf in _leaves(state):
-        if leaf.size and not np.abs(leaf).max() <= errors.LARGEST:
-            problem = "has outgrown the largest number and could not be read back"
-            raise errors.InvalidInput("state", problem, "replace the model; no file was changed")
-    return state
-
-
-def _leaves(state: Any) -> list[np.ndarray]:
+def _size(state: Any) -> float:
+    """The largest number in a state, which may be nested; NaN if one of them is."""
     if hasattr(state, "_fields"):
-        return [leaf for value in state for leaf in _leaves(value)]
-    return [] if state is None else [np.asarray(state)]
+        return float(np.max([_size(value) for value in state], initial=0.0))
+    return 0.0 if state is None else float(np.abs(state).max(initial=0))
 
 
 def _as_json(state: Any) -> Any:
     """A state, which may be nested, as dictionaries and lists."""
-    if state is None:
-        return None
+    if state is None or isinstance(state, float):
+        return state
     if hasattr(state, "_asdict"):
         return {name: _as_json(value) for name, value in state._asdict().items()}
     return np.asarray(state).tolist()
 
 
 def _entry_as_json(entry: Entry) -> list[Any]:
-    reward = entry.reward if isinstance(entry.reward, float) else _as_json(entry.reward)
-    fields = [entry.id, entry.round, entry.arm, _as_json(entry.row), reward]
+    fields = [entry.id, entry.round, entry.arm, _as_json(entry.row), _as_json(entry.reward)]
     return [*fields, True] if entry.removed else fields
 
 
@@ -139,20 +129,10 @@ def reading(source: str) -> Iterator[None]:
             yield
     except errors.InvalidInput as error:
         raise error.of(errors.printable(source)) from None
-    except KeyError as error:
-        wrong = f"lacks {error}"
-    except (
-        ArithmeticError,
-        AttributeError,
-        IndexError,
-        MemoryError,
-        TypeError,
-        ValueError,
-    ) as error:
-        wrong = f"cannot be read: {errors.printable(str(error)[:200])}"
-    else:
-        return
-    raise errors.InvalidInput("text", wrong, REMEDY).of(errors.printable(source))
+    except FAULTS as error:
+        missing = f"lacks {error}" if isinstance(error, KeyError) else ""
+        wrong = missing or f"cannot be read: {errors.printable(str(error)[:200])}"
+        raise errors.InvalidInput("text", wrong, REMEDY).of(errors.printable(source)) from None
 
 
 def document(text: str) -> Mapping[str, Any]:
@@ -271,7 +251,7 @@ def _check_order(history: History, open_: list[Entry], log: list[Entry]) -> None
 def _check_works(history: History) -> None:
     """Refuse a state that is not finite at the agent's round, or that cannot take a reward."""
     state = history.ledger.at(history.now)
-    if not all(np.isfinite(leaf).all() for leaf in _leaves(state)):
+    if not np.isfinite(_size(state)):
         raise errors.InvalidInput("state", "is not finite in the agent's round", REMEDY)
     policy, problem = history.policy, history.problem
     reward: Any = np.zeros(len(problem.arms)) if policy.full_information else 0.0
