@@ -28,6 +28,7 @@ from driftbandit.agent.choosing import (
     by_columns,
     choose,
     choose_several,
+    choose_vector,
     score_table,
     screen_of,
 )
@@ -242,7 +243,7 @@ class Agent:
             found = choose(history, offer, state)
             history.begin(now)
             self._settle(history, now)
-        return [history.decide(now, state, offer, chosen) for chosen in found]
+        return [history.decide(now, state, chosen) for chosen in found]
 
     def _offer(self, history: History, arms: Any) -> Offer:
         if arms is not None and self.on_sphere:
@@ -253,7 +254,7 @@ class Agent:
     def _choose_one(self, history: History, offer: Offer, state: Any) -> list[Chosen]:
         noise = self._noise(len(offer.arms))
         if self.on_sphere:
-            return [unit_vectors.choose(self.policy, history.problem, state, noise)]
+            return [choose_vector(self.policy, history.problem, state, noise)]
         screen = None
         if self.screen and offer.arms is history.problem.arms:
             if self._screen is None or self._screen.arms is not offer.arms:

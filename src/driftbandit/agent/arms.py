@@ -106,14 +106,6 @@ class Offer(NamedTuple):
     new: bool = False
     """Whether they are not the agent's own."""
 
-    def row(self, place: int) -> int:
-        """The row of an arm on offer among the agent's own; of a new arm, its place."""
-        return place if self.rows is None else int(self.rows[place])
-
-    def name(self, place: int) -> Name:
-        """The name of an arm on offer."""
-        return self.names[self.row(place)]
-
     def distinct(self) -> np.ndarray:
         """Places of the arms on offer; an arm that was named twice is counted once."""
         if self.rows is None:
@@ -122,8 +114,10 @@ class Offer(NamedTuple):
 
     def part(self, places: np.ndarray) -> Offer:
         """Some of the arms on offer, by their places."""
+        if self.new:
+            return Offer(self.arms[places], [self.names[place] for place in places], new=True)
         rows = places if self.rows is None else self.rows[places]
-        return self._replace(arms=self.arms[places], rows=None if self.new else rows)
+        return Offer(self.arms[places], self.names, rows)
 
 
 def offered(arms: Any, names: ArmNames, policy: Policy, problem: Problem, fixed: bool) -> Offer:

@@ -87,10 +87,16 @@ class Score(_AsJSON, _Score):
 
 
 class Chosen(NamedTuple):
-    """The arm to play, by its place in the offer, and the numbers behind the choice."""
+    """The arm to play, and the numbers behind the choice."""
 
-    place: Any
-    """Row in the offer; on the sphere, the vector itself."""
+    place: int
+    """Its place in the offer."""
+    arm: Any
+    """As in `Entry`."""
+    row: np.ndarray | None
+    """As in `Entry`."""
+    name: Any
+    """As in `Decision.arm`."""
     mean: float | None
     bonus: float | None
     uncertainty: float | None
@@ -126,16 +132,34 @@ def choose(
         place = int(policy.choose(state, problem._replace(arms=offer.arms), noise))
         last = len(offer.arms) - 1
         errors.whole_number(place, f"arm of policy {policy.name!r}", low=0, high=last)
+    row = offer.arms[place]
     if isinstance(state, Belief):
-        row = offer.arms[place]
         mean = float(row @ state.mean) if mean is None else mean
         uncertainty = math.sqrt(max(float(row @ state.cov @ row), 0.0))
+    arm = place if offer.rows is None else int(offer.rows[place])
     if mean is not None and (math.isnan(mean) or (bonus is not None and math.isnan(bonus))):
-        arm = offer.row(place)
         wrong = f"gives arm {arm} the expected reward {mean} and the bonus {bonus}"
         remedy = "check the model: a state has outgrown the largest number, or a bonus is wrong"
         raise errors.InvalidInput(f"policy {policy.name!r}", wrong, remedy)
-    return Chosen(place, mean, bonus, uncertainty)
+    name = offer.names[arm]
+    if offer.new:
+        return Chosen(place, name, row, name, mean, bonus, uncertainty)
+    return Chosen(place, arm, None, name, mean, bonus, uncertainty)
+
+
+def choose_vector(policy: Policy, problem: Problem, state: Any, noise: Any) -> Chosen:
+    """Choose any unit vector."""
+    assert policy.on_sphere is not None
+    vector = np.array(policy.on_sphere(state, problem, noise), np.float64)
+    if vector.shape != (problem.model.n_states,) or not abs(vector @ vector - 1) <= 2e-6:
+        name, remedy = f"arm of policy {policy.name!r}", "give d numbers of length one"
+        raise errors.InvalidInput(name, f"is {' '.join(repr(vector).split())}", remedy)
+    vector.setflags(write=False)
+    mean = uncertainty = None
+    if isinstance(state, Belief):
+        mean = float(vector @ state.mean)
+        uncertainty = math.sqrt(max(float(vector @ state.cov @ vector), 0.0))
+    return Chosen(0, 0, vector, vector, mean, None, uncertainty)
 
 
 def _highest(
@@ -187,13 +211,13 @@ def score_table(policy: Policy, problem: Problem, state: Any, offer: Offer) -> l
         means = offer.arms @ state.mean if means is None else means
         variances = np.vecdot(offer.arms @ state.cov, offer.arms)
         uncertainties = np.sqrt(np.maximum(variances, 0.0))
-    count = len(offer.arms)
+    rows = range(len(offer.arms)) if offer.rows is None else offer.rows.tolist()
     columns = [
-        [None] * count if values is None else np.asarray(values).tolist()
+        [None] * len(rows) if values is None else np.asarray(values).tolist()
         for values in (means, bonuses, uncertainties)
     ]
-    names = map(offer.name, range(count))
-    return [Score(*row) for row in zip(names, *columns, strict=True)]
+    names = (offer.names[row] for row in rows)
+    return [Score(*score) for score in zip(names, *columns, strict=True)]
 
 
 def choose_several(
@@ -223,12 +247,10 @@ def choose_several(
     for number in range(count):
         part = offer if len(left) == len(offer.arms) else offer.part(left)
         chosen = choose(policy, problem, state, part, noise(len(left), number))
-        place = int(left[chosen.place])
-        found.append(chosen._replace(place=place))
+        found.append(chosen)
         if distinct:
             left = np.delete(left, chosen.place)
         if chosen.mean is not None and math.isfinite(chosen.mean):
-            row = offer.arms[place] if offer.new else None
-            entry = Entry(None, 0, offer.row(place), row, chosen.mean)
+            entry = Entry(None, 0, chosen.arm, chosen.row, chosen.mean)
             state = observed(policy, problem, state, entry)
     return found

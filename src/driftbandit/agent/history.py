@@ -18,7 +18,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent import unit_vectors
-from driftbandit.agent.arms import ArmNames, Offer, new_arms
+from driftbandit.agent.arms import ArmNames, new_arms
 from driftbandit.agent.choosing import Chosen, Decision
 from driftbandit.agent.ledger import Entry, Ledger, replayed
 from driftbandit.kalman import Belief
@@ -144,20 +144,12 @@ class History:
 
     # Decisions.
 
-    def decide(self, now: int, state: Any, offer: Offer, chosen: Chosen) -> Decision:
+    def decide(self, now: int, state: Any, chosen: Chosen) -> Decision:
         """Note a decision that was made in ``state``."""
-        place, row = chosen.place, None
-        arm: Any = 0
-        if self.on_sphere:
-            name = row = place
-        else:
-            name, arm = offer.name(place), offer.row(place)
-            if offer.new:
-                arm, row = name, offer.arms[place]
         id_ = self.decided
-        self.ledger.add(Entry(id_, now, arm, row), state)
+        self.ledger.add(Entry(id_, now, chosen.arm, chosen.row), state)
         self.decided, self.now, self.round = id_ + 1, now, now + 1
-        return Decision(id_, name, now, chosen.mean, chosen.bonus, chosen.uncertainty)
+        return Decision(id_, chosen.name, now, chosen.mean, chosen.bonus, chosen.uncertainty)
 
     def open_entry(self, decision: Decision | int) -> Entry | None:
         """The ledger's entry for a decision; None: it is settled."""

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.agent.choosing import Chosen
-from driftbandit.kalman import Belief
-from driftbandit.policies import Noise, Policy, Problem
+from driftbandit.policies import Noise, Policy
 from driftbandit.sphere import offer
 
-__all__ = ["check", "checked", "choose", "noise_of"]
+__all__ = ["check", "checked", "noise_of"]
 
 LONGEST = 1e-6
 """By how much a vector's length may miss one."""
@@ -41,17 +39,3 @@ def checked(vector: Any, n_states: int) -> np.ndarray:
         raise errors.InvalidInput("arm", problem, "give a vector of length one")
     row.setflags(write=False)
     return row
-
-
-def choose(policy: Policy, problem: Problem, state: Any, noise: Any) -> Chosen:
-    """The vector to play, which cannot be written to, with expected reward and uncertainty."""
-    assert policy.on_sphere is not None
-    vector = np.array(policy.on_sphere(state, problem, noise), np.float64)
-    if vector.shape != (problem.model.n_states,) or not abs(vector @ vector - 1) <= 2 * LONGEST:
-        name, remedy = f"arm of policy {policy.name!r}", "give d numbers of length one"
-        raise errors.InvalidInput(name, f"is {' '.join(repr(vector).split())}", remedy)
-    vector.setflags(write=False)
-    if not isinstance(state, Belief):
-        return Chosen(vector, None, None, None)
-    uncertainty = math.sqrt(max(float(vector @ state.cov @ vector), 0.0))
-    return Chosen(vector, float(vector @ state.mean), None, uncertainty)
