@@ -1009,33 +1009,23 @@ def joint_smoothing(p, plays):
 # Every unit vector an arm (P2, P7, P13, P15), in two dimensions by a fine grid over angles.
 
 
-def sphere_score(policy, mean, cov, transition, reward_std, arm, weights=(1.0,)):
-    """<a, m> + u(a): u = 0, sqrt(a'Pa), |GPa| / sqrt(a'Pa + s2), or what the next rounds gain."""
+def sphere_score(policy, mean, cov, transition, reward_std, arm):
+    """<a, m> + u(a): u = 0, sqrt(a'Pa), or |GPa| / sqrt(a'Pa + s2)."""
     if policy == "kode":
         return arm @ mean
     if policy == "kalman_ucb":
         return arm @ mean + math.sqrt(arm @ cov @ arm)
     variance = arm @ cov @ arm + reward_std**2
     move = transition @ cov @ arm / math.sqrt(variance) if variance > 0 else np.zeros(len(mean))
-    if policy == "idea":
-        return arm @ mean + math.sqrt(move @ move)
-    total = arm @ mean
-    omega = np.linspace(-9, 9, 4001)
-    density = np.exp(-(omega**2) / 2) / math.sqrt(2 * math.pi) * (omega[1] - omega[0])
-    for weight in weights:
-        mean = transition @ mean
-        lengths = np.sqrt(((mean[:, None] + move[:, None] * omega) ** 2).sum(axis=0))
-        total += weight * (lengths @ density - math.sqrt(mean @ mean))
-        move = transition @ move
-    return total
+    return arm @ mean + math.sqrt(move @ move)
 
 
-def sphere_best(policy, mean, cov, transition, reward_std, weights=(1.0,), points=2000):
+def sphere_best(policy, mean, cov, transition, reward_std, points=2000):
     """The best of all unit vectors in the plane: every angle of a grid, the best one refined."""
 
     def score(angle):
         arm = np.array([math.cos(angle), math.sin(angle)])
-        return sphere_score(policy, mean, cov, transition, reward_std, arm, weights)
+        return sphere_score(policy, mean, cov, transition, reward_std, arm)
 
     step = 2 * math.pi / points
     best = max((i * step for i in range(points)), key=score)

@@ -4,8 +4,6 @@ import numpy as np
 
 import driftbandit as db
 from driftbandit.kalman import Belief
-from driftbandit.sphere import objectives
-from driftbandit.sphere.frame import framed
 
 KINDS = (
     "plain",
@@ -52,11 +50,7 @@ def case(kind, d, rng):
     return Belief(mean, cov), db.LGDS(transition, np.eye(d), noise, np.eye(d))
 
 
-def scores_of(name, belief, model, weights=None):
+def scores_of(name, belief, model):
     """The policy's own score of every row."""
-    if name == "lookahead":
-        frame = framed(belief, model)
-        ahead = objectives.lookahead(frame, belief, model, weights)
-        return lambda rows: frame.unit * ahead.scores(rows @ frame.vectors)
     bonus = getattr(db.policies, name).bonus
     return lambda rows: rows @ belief.mean + bonus(belief.cov, model, rows)

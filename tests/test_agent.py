@@ -143,7 +143,7 @@ def test_asking_is_deciding(name):
     quiet.advance(5)
     for value, expected in zip(agent.state, quiet.state, strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
-    if agent.policy.advance is None:
+    if agent.policy.agent.advance is None:
         assert_same(agent.state, before)
 
 
@@ -297,9 +297,7 @@ class AtOnce(random.Random):
 def scripted(name, arms):
     """The policy, but for its choices: these are given."""
     script = iter(arms)
-    return dataclasses.replace(
-        make(name), scores=None, choose=lambda state, problem, noise: next(script)
-    )
+    return dataclasses.replace(make(name), choose=lambda state, problem, noise: next(script))
 
 
 @settings(deadline=None, derandomize=True, max_examples=25)

@@ -262,9 +262,13 @@ def test_a_policy_that_fails_on_a_log_has_learned_nothing():
     def picky(belief, problem, arm, reward):
         if reward > 5:
             raise RuntimeError("too much")
-        return plain.observe(belief, problem, arm, reward)
+        return plain.agent.observe(belief, problem, arm, reward)
 
-    agent = Agent(SYSTEM, policy=dataclasses.replace(plain, name="picky", observe=picky), window=3)
+    agent = Agent(
+        SYSTEM,
+        policy=dataclasses.replace(plain, name="picky", agent=plain.agent._replace(observe=picky)),
+        window=3,
+    )
     asked(agent, *history(10))
     before, state = agent.to_json(), agent.state
     with pytest.raises(RuntimeError, match="too much"):
@@ -437,7 +441,10 @@ REFUSED = [
     (lambda: Agent(SYSTEM).add_arm(None, [1.0, 0, 0]), "names: entry .4. is None"),
     (lambda: Agent(SYSTEM).add_arm("new", [1.0, 0]), r"features: has shape \(2,\)"),
     (lambda: Agent(SYSTEM).add_arm("new", [0.0, 0, 0]), "features: row 0 is the zero vector"),
-    (lambda: Agent(MODEL, "sphere").add_arm("new"), "arm: cannot be added: the agent plays on"),
+    (
+        lambda: Agent(MODEL, "sphere").add_arm("new"),
+        "arm: cannot be added: it needs a list of arms, and",
+    ),
     (lambda: Agent(SYSTEM, policy="kalman_oracle").add_arm("new"), "sees the rewards of all arms"),
     (
         lambda: Agent(SYSTEM, refit=Refit(offsets=True)).add_arm("new"),

@@ -129,7 +129,7 @@ def lived(policy, **options):
             agent.tell(decision, [0.1, 0.2, 0.3] if everything else 0.3 * t)
     if not everything:
         agent.tell_play("b", 0.5, round=7)
-    if agent.policy.reads_features and not everything and "refit" not in options:
+    if agent.policy.agent.reads_features and not everything and "refit" not in options:
         agent.tell(agent.ask(arms={"guest": [1.0, 0.5]}), 0.2)
     return agent
 
@@ -179,7 +179,7 @@ def put(inside, path, value, gone):
 def used(text):
     """An agent from the text does all that agents do, or something is refused in one line."""
     agent = Agent.from_json(text)
-    agent.scores() if not agent.on_sphere else None
+    agent.scores() if agent.actions.listed else None
     decision = agent.ask()
     agent.tell(decision, [0.1] * 3 if agent.policy.full_information else 0.1)
     agent.ask()

@@ -107,7 +107,7 @@ WRONG = [
     (lambda: save_model("fit", "x.json"), "system: has type str; give a System, such as fit.sys"),
     (lambda: Agent(MODEL, ARMS, names=["a", "b"]), "names: are 2 for 4 arms"),
     (lambda: Agent(MODEL, ARMS, names=["a", "b", "a", "c"]), "names: hold 'a' twice"),
-    (lambda: Agent(MODEL, "sphere", names=["a"]), "names: were given, and the arms"),
+    (lambda: Agent(MODEL, "sphere", names=["a"]), "names: were given, and the agent"),
     (lambda: Agent(SYSTEM).ask(arms=["up"]), "arms: 'up' is no arm's name; valid: 'left'"),
     (lambda: Agent(SYSTEM).ask(arms=[0]), "arms: 0 is no arm's name"),
     (lambda: Agent(SYSTEM).ask(arms=[True]), "arms: is .True.; give names"),

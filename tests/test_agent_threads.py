@@ -216,9 +216,9 @@ def test_a_log_that_fails_while_a_model_is_learned(teacher):
     def picky(belief, problem, arm, reward):
         if reward > 5:
             raise RuntimeError("too much")
-        return plain.observe(belief, problem, arm, reward)
+        return plain.agent.observe(belief, problem, arm, reward)
 
-    own = dataclasses.replace(plain, name="picky", observe=picky)
+    own = dataclasses.replace(plain, name="picky", agent=plain.agent._replace(observe=picky))
     agent = Agent(MODEL, ARMS, own, window=5, refit=Refit(after=20))
     rounds_of(agent, 26)
     assert teacher.begun.wait(30)

@@ -46,9 +46,13 @@ def test_a_policy_that_fails_has_learned_nothing():
     def picky(belief, problem, arm, reward):
         if reward > 5:
             raise RuntimeError("too much")
-        return plain.observe(belief, problem, arm, reward)
+        return plain.agent.observe(belief, problem, arm, reward)
 
-    agent = Agent(MODEL, ARMS, dataclasses.replace(plain, name="picky", observe=picky))
+    agent = Agent(
+        MODEL,
+        ARMS,
+        dataclasses.replace(plain, name="picky", agent=plain.agent._replace(observe=picky)),
+    )
     decision = agent.ask()
     state = agent.state
     for _ in range(2):
@@ -68,9 +72,13 @@ def test_a_late_reward_that_the_policy_rejects_is_not_kept():
             raise RuntimeError("too much")
         if belief.mean[0] > 2 and reward < 0:
             raise RuntimeError("too far")
-        return plain.observe(belief, problem, arm, reward)
+        return plain.agent.observe(belief, problem, arm, reward)
 
-    agent = Agent(MODEL, ARMS, dataclasses.replace(plain, name="picky", observe=picky))
+    agent = Agent(
+        MODEL,
+        ARMS,
+        dataclasses.replace(plain, name="picky", agent=plain.agent._replace(observe=picky)),
+    )
     first, second, third = (agent.ask(arms=[0]) for _ in range(3))
     agent.tell(third, 1.0)
     state = agent.state
@@ -93,9 +101,13 @@ def test_many_late_rewards_are_computed_once():
 
     def counted(belief, problem, arm, reward):
         folds.append(reward)
-        return plain.observe(belief, problem, arm, reward)
+        return plain.agent.observe(belief, problem, arm, reward)
 
-    agent = Agent(MODEL, ARMS, dataclasses.replace(plain, name="counted", observe=counted))
+    agent = Agent(
+        MODEL,
+        ARMS,
+        dataclasses.replace(plain, name="counted", agent=plain.agent._replace(observe=counted)),
+    )
     decisions = [agent.ask() for _ in range(50)]
     for decision in decisions:
         agent.tell(decision, 0.5)
@@ -112,7 +124,12 @@ def failing(plain="idea"):
             raise RuntimeError(troubles.pop())
         return plain.scores(belief, problem)
 
-    own = dataclasses.replace(plain, name="failing", scores=scores, outline=None)
+    own = dataclasses.replace(
+        plain,
+        name="failing",
+        choose=policies.highest(scores),
+        actions=policies.ActionAbilities(),
+    )
     return own, troubles
 
 

@@ -136,7 +136,9 @@ def test_doubts_cover_all_rounding(name, seed, states, narrow, sizes, spread, ce
     arms = rng.standard_normal((200, states)) * 10 ** -rng.uniform(0, spread, (200, 1)) * unit
     policy, problem = make(name), Problem(model, arms, {})
     screen = screening.Screen(arms)
-    scaled = screen.usable and screening._scaled(*policy.outline(belief, problem), screen.unit)
+    scaled = screen.usable and screening._scaled(
+        *policy.actions.length_ratio(belief, problem), screen.unit
+    )
     if not scaled:
         return  # refused: all arms are scored
     rough = np.empty(len(arms), np.float32)
@@ -249,7 +251,7 @@ def test_the_screen_follows_the_model():
     assert agents[0]._screen.arms is agents[0]._history.problem.arms
 
 
-def test_policies_without_an_outline_score_all_arms():
+def test_policies_without_a_length_ratio_score_all_arms():
     mine = optimistic("mine", db.policies.kalman_ucb.bonus)
     agent = db.Agent(system(), drawn("gaussian"), mine)
     play([agent, db.Agent(system(), drawn("gaussian"), mine, screen=False)], 10)

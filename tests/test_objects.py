@@ -122,9 +122,8 @@ def test_own_policies_travel_by_their_functions():
     named = optimistic("idea", bonus)  # only the name is the registry's
     assert named != make("idea")
     assert pickle.loads(pickle.dumps(named)) == named
-    assert optimistic("idea", idea.bonus, on_sphere=idea.on_sphere, outline=idea.outline) == make(
-        "idea"
-    )
+    whole = {"on_sphere": idea.on_sphere, "length_ratio": idea.length_ratio}
+    assert optimistic("idea", idea.bonus, **whole) == make("idea")
     with pytest.raises((AttributeError, pickle.PicklingError)):
         pickle.dumps(optimistic("mine", lambda cov, model, arms: arms[:, 0]))
 

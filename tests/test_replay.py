@@ -197,7 +197,8 @@ def test_rewards_add_up_by_an_independent_loop():
             for t in range(begin, 80):
                 offered = np.isfinite(rewards[t])
                 if not offered.any():
-                    state = state if policy.advance is None else policy.advance(state, problem, 1)
+                    advance = policy.agent.advance
+                    state = state if advance is None else advance(state, problem, 1)
                     continue
                 scores = sum(policy.scores(state, problem))
                 arm = int(np.argmax(np.where(offered, scores, -np.inf)))

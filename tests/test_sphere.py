@@ -15,25 +15,20 @@ from typer.testing import CliRunner
 
 import driftbandit as db
 import naive
-from driftbandit import sphere
+from driftbandit.actions import FINITE, SPHERE, action_set, sphere
+from driftbandit.actions.idea_objective import framed, idea
 from driftbandit.cli.app import app
-from driftbandit.gaussian import lengths, normal
 from driftbandit.kalman import Belief
 from driftbandit.policies import Problem
 from driftbandit.simulation import draws
 from driftbandit.simulation.checks import checked_policies
-from driftbandit.sphere import objectives
-from driftbandit.sphere.frame import framed
 from engine_paths import states_and_rewards
 from sphere_cases import KINDS, case, scores_of
 
-SOLVED = ("kode", "kalman_ucb", "idea", "lookahead")
-WEIGHTS = np.array([1.0, 0.7])
+SOLVED = ("kode", "kalman_ucb", "idea")
 
 
 def solved(name, belief, model):
-    if name == "lookahead":
-        return sphere.lookahead(belief, model, WEIGHTS)
     return sphere.best(belief, model, name)
 
 
@@ -45,7 +40,7 @@ def test_nothing_random_or_polished_scores_more(name):
         for d in (1, 2, 5):
             belief, model = case(kind, d, rng)
             found = solved(name, belief, model)
-            score = scores_of(name, belief, model, WEIGHTS)
+            score = scores_of(name, belief, model)
             tried = rng.standard_normal((1000, d))
             values = score(tried / np.linalg.norm(tried, axis=1, keepdims=True))
             climb = scipy.optimize.minimize(
@@ -87,11 +82,11 @@ def test_the_plane_s_best_vector_is_the_textbook_s(name):
     rng = np.random.default_rng(3)
     for kind in ("plain", "no noise", "not normal", "hard"):
         belief, model = case(kind, 2, rng)
-        numbers = (*belief, model.transition, float(model.reward_std), WEIGHTS)
+        numbers = (*belief, model.transition, float(model.reward_std))
         arm = naive.sphere_best(name, *numbers, points=300)
-        highest = naive.sphere_score(name, *numbers[:-1], arm, WEIGHTS)
+        highest = naive.sphere_score(name, *numbers, arm)
         found = solved(name, belief, model)
-        ours = naive.sphere_score(name, *numbers[:-1], found.arm, WEIGHTS)
+        ours = naive.sphere_score(name, *numbers, found.arm)
         assert ours == pytest.approx(highest, rel=1e-8), kind
         assert found.value == pytest.approx(ours, rel=1e-6), kind
 
@@ -108,32 +103,6 @@ def test_scores_are_the_policies_own():
             assert float(expected[0] + bonuses[0]) == pytest.approx(found.value, rel=1e-9)
 
 
-def test_one_round_ahead_is_theorem_1():
-    """P7: with one weight the value is the two-step value less the length of the prediction."""
-    rng = np.random.default_rng(5)
-    for kind in ("plain", "zero mean", "not normal"):
-        belief, model = case(kind, 3, rng)
-        found = sphere.lookahead(belief, model, [1.0])
-        two = db.theory.sphere_two_step_value(belief, model, found.arm[None, :])[0]
-        ahead = np.linalg.norm(model.transition @ belief.mean)
-        assert found.value == pytest.approx(two - ahead, rel=1e-8)
-
-
-@given(
-    logs=st.tuples(st.floats(-9, 9), st.floats(-9, 9)),
-    cosine=st.one_of(st.just(1.0), st.floats(-1, 1)),
-)
-def test_expected_length_has_ten_digits(logs, cosine):
-    A, C = (np.array([10.0**log]) for log in logs)
-    B = np.sqrt(A * C) * cosine
-    ours = lengths.expected_length(A, B, C)
-    exact = normal.expected_length(
-        np.stack([A * cosine**2, A * (1 - cosine**2)], axis=-1), np.stack([C, 0 * C], axis=-1)
-    )
-    assert ours[0] == pytest.approx(exact[0], rel=1e-10)
-    assert lengths.expected_length(A, B, C, coarse=True)[0] == pytest.approx(exact[0], rel=2e-5)
-
-
 def test_slopes_are_the_scores_derivatives():
     """By differences; the Hessian is the one between tangents, which takes b to zero."""
     rng = np.random.default_rng(6)
@@ -141,19 +110,16 @@ def test_slopes_are_the_scores_derivatives():
     frame = framed(belief, model)
     rows, step = rng.standard_normal((3, 4)), 1e-4
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    for objective in (
-        objectives.idea(frame),
-        objectives.lookahead(frame, belief, model, WEIGHTS),
-    ):
-        gradient, hessian = objective.slopes(rows)
-        assert (hessian @ rows[:, :, None])[:, :, 0] == pytest.approx(0 * rows, abs=1e-12)
-        cross = rows[:, :, None] * gradient[:, None, :]
-        hessian = hessian - cross - cross.mT
-        for i, way in enumerate(step * np.eye(4)):
-            scores = [objective.scores(rows + s * way) - s * way @ frame.mean for s in (1, -1)]
-            slopes = [objective.slopes(rows + s * way)[0] for s in (1, -1)]
-            assert gradient[:, i] == pytest.approx((scores[0] - scores[1]) / (2 * step), abs=1e-6)
-            assert hessian[:, i] == pytest.approx((slopes[0] - slopes[1]) / (2 * step), abs=1e-6)
+    objective = idea(frame)
+    gradient, hessian = objective.slopes(rows)
+    assert (hessian @ rows[:, :, None])[:, :, 0] == pytest.approx(0 * rows, abs=1e-12)
+    cross = rows[:, :, None] * gradient[:, None, :]
+    hessian = hessian - cross - cross.mT
+    for i, way in enumerate(step * np.eye(4)):
+        scores = [objective.scores(rows + s * way) - s * way @ frame.mean for s in (1, -1)]
+        slopes = [objective.slopes(rows + s * way)[0] for s in (1, -1)]
+        assert gradient[:, i] == pytest.approx((scores[0] - scores[1]) / (2 * step), abs=1e-6)
+        assert hessian[:, i] == pytest.approx((slopes[0] - slopes[1]) / (2 * step), abs=1e-6)
 
 
 @settings(max_examples=15, deadline=None)
@@ -181,11 +147,11 @@ def test_turned_and_scaled_problems_have_the_same_value(seed, log):
 def test_jax_plays_the_same_vector(name):
     rng = np.random.default_rng(7)
     policy = db.policies.make(name)
-    play = jax.jit(policy.on_sphere)
+    play = jax.jit(policy.actions.on_sphere)
     for kind in ("plain", "singular", "hard", "zero mean"):
         belief, model = case(kind, 3, rng)
         problem = Problem(model, np.eye(3), dict(policy.parameters))
-        plain = policy.on_sphere(belief, problem, None)
+        plain = policy.actions.on_sphere(belief, problem, None)
         with jax.enable_x64(True):
             compiled = play(*jax.tree.map(jnp.asarray, (belief, problem)), None)
         score = scores_of(name, belief, model)
@@ -198,15 +164,14 @@ def test_systems_along_the_axes():
     """Newton's systems have exact zeros in them where nothing is known about the mean."""
     model = db.LGDS(np.diag([0.9, 0.5, 0.9]), np.eye(3), 0.5)
     belief = Belief(np.zeros(3), np.diag([1.0, 2.0, 0.0]))
-    ahead = sphere.lookahead_arm(belief, model, np.ones(2))
     with jax.enable_x64(False):
         single = jax.jit(sphere.idea_arm)(*jax.tree.map(jnp.asarray, (belief, model)))
     assert single.dtype == np.float32
-    for arm in (sphere.idea_arm(belief, model), ahead, single):
+    for arm in (sphere.idea_arm(belief, model), single):
         assert np.abs(arm) == pytest.approx([1, 0, 0], abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["idea", "kode", "kalman_ucb", "lookahead"])
+@pytest.mark.parametrize("name", SOLVED)
 def test_a_known_state_is_followed(name):
     """P = 0: nothing to learn, and ẑ in length one is best."""
     agent = db.Agent(
@@ -232,9 +197,6 @@ def test_numbers_too_small_to_be_squared(mean, variances, transition, reward_std
     belief = Belief(np.array(mean), np.diag(variances))
     model = db.LGDS(transition, np.eye(len(mean)), reward_std, np.eye(len(mean)))
     with np.errstate(all="ignore"):
-        for steps in (1, 3):
-            arm = sphere.lookahead_arm(belief, model, np.ones(steps))
-            assert arm @ arm == pytest.approx(1)
         assert np.linalg.norm(sphere.idea_arm(belief, model)) == pytest.approx(1)
 
 
@@ -291,9 +253,10 @@ def test_nobody_beats_theorem_2_and_the_oracle_meets_it(plane, played):
 
 
 def test_policies_that_can_are_all_that_play():
-    chosen = checked_policies(None, sphere=True)
+    chosen = checked_policies(None, SPHERE)
     assert set(PLAYED) <= set(chosen)
-    assert all(policy.on_sphere for policy in chosen.values())
+    assert all(policy.actions.on_sphere for policy in chosen.values())
+    assert set(chosen) == {name for name, e in db.policies.REGISTRY.items() if e.sphere}
     assert "ucb" not in chosen
 
 
@@ -340,7 +303,7 @@ def test_agents_play_unit_vectors(name, plane, tmp_path):
     if name == "kalman_oracle":
         assert (late.ask().arm == again.arm).all()
     back.tell(decisions[-1].id, rewards[-1])
-    with pytest.raises(db.InvalidInput, match="another vector"):
+    with pytest.raises(db.InvalidInput, match=r"decision: 11 is arm .* in round 11, not Decision"):
         back.tell(decisions[-1]._replace(arm=-decisions[-1].arm), rewards[-1])
 
 
@@ -350,7 +313,7 @@ def test_agents_fold_vectors_as_the_filter_does(plane):
     for reward in (0.5, -1.0, 2.0):
         decision = agent.ask()
         assert decision.arm == pytest.approx(
-            sphere.best(belief, plane, "kalman_ucb(width=2)").arm, abs=1e-12
+            sphere.best(belief, plane, "kalman_ucb", width=2).arm, abs=1e-12
         )
         assert decision.mean == pytest.approx(decision.arm @ belief.mean)
         assert decision.uncertainty**2 == pytest.approx(decision.arm @ belief.cov @ decision.arm)
@@ -368,8 +331,28 @@ def test_agents_stored_before_there_was_a_sphere_are_read(plane):
     text = json.dumps(whole["agent"])
     whole["checksum"] = hashlib.sha256(text.encode()).hexdigest()
     back = db.Agent.from_json(json.dumps(whole))
-    assert not back.on_sphere
+    assert back.actions == FINITE
     assert back.ask() == agent.ask()
+
+
+def test_both_action_sets_answer_the_same_questions(plane):
+    """What the engine asks: rows, means, the best mean, which noise, and what update sees."""
+    values, problem = np.array([3.0, 4.0]), Problem(plane, np.eye(2), {})
+    assert (action_set(np.eye(2)), action_set("sphere")) == (FINITE, SPHERE)
+    assert (FINITE.describe(2), SPHERE.describe(2)) == ("2 arms", "the sphere")
+    assert FINITE.mean(values, 0) == 3
+    assert FINITE.best_mean(values) == 4
+    assert FINITE.best(values) == (4, 1)
+    assert FINITE.played(problem, 1) == (problem, 1)
+    vector = np.array([0.6, 0.8])
+    assert SPHERE.mean(values, vector) == SPHERE.best_mean(values) == 5
+    assert SPHERE.best(values) == (5, 1)
+    folded, row = SPHERE.played(problem, vector)
+    assert (folded.arms[row] == vector).all()
+    np.testing.assert_array_equal(SPHERE.rows("sphere", plane), np.eye(2))
+    able = ("idea", "kode", "kalman_ucb", "thompson", "kalman_oracle", "random")
+    assert db.policies.default(SPHERE) == able
+    assert "lookahead" not in db.policies.default(FINITE, 3000)
 
 
 def _wrong(message, call, *arguments, **options):
@@ -379,19 +362,19 @@ def _wrong(message, call, *arguments, **options):
 
 def test_what_the_sphere_refuses(plane):
     _wrong("arms: is 'ball'; give a k × d array, or \"sphere\"", db.simulate, plane, "ball")
-    _wrong("ucb chooses from a list.*give one of.*idea", db.simulate, plane, "sphere", ["ucb"])
+    _wrong("ucb chooses from a list.*such as idea", db.simulate, plane, "sphere", ["ucb"])
     _wrong("regret: is 'hindsight'", db.simulate, plane, "sphere", regret="hindsight")
     mixed = [(plane, "sphere"), (plane, np.eye(2))]
     _wrong("arms: are a list in some", db.simulate, mixed)
     _wrong("assumed.*has a list", db.simulate, mixed[:1], assumed=mixed[1:])
     _wrong("oful chooses from a list", db.Agent, plane, "sphere", "oful")
-    _wrong("model: is None, and the arms are the sphere", db.Agent, None, "sphere")
+    _wrong("model: is None, and the agent plays on the sphere", db.Agent, None, "sphere")
     _wrong("refit: is Refit", db.Agent, plane, "sphere", refit=db.Refit())
     _wrong("model: has type int", db.Agent, 3, "sphere")
     agent = db.Agent(plane, "sphere")
     _wrong("arms: is .* plays on the sphere; ask without arms", agent.ask, arms=[0])
     _wrong("policy: unknown name 'ucb'", sphere.best, db.kalman.prior(plane), plane, "ucb")
-    _wrong("weights: hold -1", sphere.lookahead, db.kalman.prior(plane), plane, [1, -1])
+    _wrong("width: is -1", sphere.best, db.kalman.prior(plane), plane, "kalman_ucb", -1)
     short = db.policies.optimistic("short", db.policies.idea.bonus, on_sphere=lambda *_: np.ones(2))
     _wrong("arm of policy 'short'", db.Agent(plane, "sphere", short).ask)
 

@@ -412,7 +412,7 @@ def test_P9_the_oracle_prepares_many_systems_as_it_prepares_one():
     oracle = policies.make("kalman_oracle")
     systems = mixed_systems(4, 5)
     for (model, arms), (constants, state) in zip(
-        systems, oracle.prepare_all(systems, 100), strict=True
+        systems, oracle.batch.prepare_all(systems, 100), strict=True
     ):
         alone, start = oracle.prepare(model, arms, 100)
         np.testing.assert_array_equal(constants["gain"], alone["gain"])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from driftbandit import (
+        actions,
         families,
         identify,
         kalman,
@@ -73,6 +74,7 @@ __all__ = [
     "Refit",
     "Result",
     "System",
+    "actions",
     "advise",
     "families",
     "fit",

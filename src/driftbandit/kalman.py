@@ -36,6 +36,7 @@ __all__ = [
     "predictions",
     "prior",
     "riccati_step",
+    "rounded_up",
     "smooth",
     "spread",
     "step",
@@ -67,7 +68,8 @@ def _upwards(n_states: int, dtype: Any) -> np.ndarray:
     return np.ones((n_states, n_states), dtype) + raise_ * np.eye(n_states, dtype=dtype)
 
 
-def _rounded_up(cov: Array) -> Array:
+def rounded_up(cov: Array) -> Array:
+    """P with a diagonal a few roundings larger, so that updates keep it positive semidefinite."""
     return cov * _upwards(cov.shape[0], cov.dtype)
 
 
@@ -88,7 +90,7 @@ def spread(cov: Array, model: LGDS, arms: Array) -> Spread:
     A variance of zero means that the reward is known beforehand and teaches nothing; given as
     infinity, it makes the gain zero without a branch and without NaN.
     """
-    cov = _rounded_up(cov)
+    cov = rounded_up(cov)
     cross = times(arms, cov)
     noise = model.reward_std**2
     return Spread(cov, cross, or_infinite(dots(arms, cross) + noise, noise))
@@ -107,7 +109,7 @@ def moves(cov: Array, model: LGDS, arms: Array) -> Array:
 
 def _observed_cov(seen: Spread) -> Array:
     weight = seen.cross / namespace(seen.cov).sqrt(seen.variance)
-    return _rounded_up(seen.cov) - weight[:, None] * weight
+    return rounded_up(seen.cov) - weight[:, None] * weight
 
 
 def _predicted_cov(cov: Array, model: LGDS) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors, policies, statistics
+from driftbandit.actions import FINITE
 from driftbandit.advice.parts import PLAYED, Difference, Played, Simulation
 from driftbandit.arrays import Array
 from driftbandit.model import LGDS
@@ -69,10 +70,10 @@ def players(names: Iterable[str] | None, n_arms: int) -> dict[str, Policy]:
         names = [names]
     made = [policies.make(name) for name in (PLAYED if names is None else names)]
     if names is None:
-        made = [policy for policy in made if (policy.max_arms or n_arms) >= n_arms]
+        made = [policy for policy in made if (policy.actions.max_arms or n_arms) >= n_arms]
     found: dict[str, Policy] = {}
     for policy in made:
-        policy.check_count(n_arms)
+        policy.check_plays(FINITE, n_arms)
         if policy.full_information:
             raise errors.InvalidInput(
                 "policies", f"{policy.name} sees the rewards of all arms", "leave it out"

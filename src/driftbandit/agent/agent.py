@@ -19,7 +19,8 @@ from typing import Any, Self
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.agent import changes, refitting, stored, unit_vectors
+from driftbandit.actions import action_set
+from driftbandit.agent import changes, refitting, stored
 from driftbandit.agent.arms import ArmNames, Offer, offered
 from driftbandit.agent.choosing import (
     Chosen,
@@ -36,9 +37,8 @@ from driftbandit.agent.history import LAST_ROUND, History, Told
 from driftbandit.agent.refitting import Refit, RefitTask
 from driftbandit.agent.screening import Screen
 from driftbandit.io.atomic import write_whole
-from driftbandit.model import LGDS, checked_arms
+from driftbandit.model import LGDS
 from driftbandit.policies import Policy, make
-from driftbandit.sphere import offer as sphere
 from driftbandit.system import Name, System
 
 __all__ = ["Agent"]
@@ -104,15 +104,14 @@ class Agent:
         if not isinstance(screen, bool):
             raise errors.InvalidInput("screen", f"is {screen!r}", "give True or False")
         self.screen = screen
-        self.on_sphere = sphere.is_sphere(arms)
-        """Whether every unit vector is an arm."""
-        if self.on_sphere:
-            unit_vectors.check(self.policy, model, refit)
-            if names is not None:
-                problem = "were given, and the arms are the sphere"
-                raise errors.InvalidInput("names", problem, "leave them out")
-            arms = sphere.coordinates(model)
+        self.actions = action_set(arms)
+        """What can be played: a list of arms, or the sphere."""
+        if names is not None:
+            self.actions.check_listed("names", "were given", "leave them out")
         has_model = model is not None
+        if refit is not None or model is None:
+            wrong = ("model", "is None") if model is None else ("refit", f"is {refit!r}")
+            self.actions.check_listed(*wrong, "give a model and no refit")
         if model is None:
             refit = refit or Refit()
             model = refitting.random_walk(arms, refit.scale)
@@ -123,8 +122,8 @@ class Agent:
             name = "refit" if has_model else "model"
             raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
         self.refit_options = refit
-        arms = by_columns(checked_arms(arms, model))
-        self.policy.check_count(len(arms))
+        arms = by_columns(self.actions.rows(arms, model))
+        self.policy.check_plays(self.actions, len(arms))
         self._history = History(
             self.policy,
             model,
@@ -136,7 +135,7 @@ class Agent:
             until_refit=refit.after if refit else None,
             offsets=refit is not None and refit.offsets,
             has_model=has_model,
-            on_sphere=self.on_sphere,
+            actions=self.actions,
         )
         self._lock = self._history.lock
         self._saving = threading.Lock()  # so that files are replaced in the order of their states
@@ -170,7 +169,7 @@ class Agent:
 
     def __repr__(self) -> str:
         with self._lock:
-            arms = "the sphere" if self.on_sphere else f"{len(self._history.names)} arms"
+            arms = self.actions.describe(len(self._history.names))
             waiting = sum(entry.reward is None for entry in self._history.ledger)
             return f"Agent({self.policy.label}, {arms}, round {self.round}, {waiting} open)"
 
@@ -218,7 +217,8 @@ class Agent:
             return choose_several(*given)
 
         with self._lock:
-            self._check_has_list("ask_many")
+            remedy = "ask for one decision at a time"
+            self.actions.check_listed("ask_many", "needs a list of arms", remedy)
             return self._ask(arms, round, choose_many)
 
     def _ask(
@@ -246,14 +246,15 @@ class Agent:
         return [history.decide(now, state, chosen) for chosen in found]
 
     def _offer(self, history: History, arms: Any) -> Offer:
-        if arms is not None and self.on_sphere:
-            problem = f"is {errors.printable(repr(arms)[:60])}, and the agent plays on the sphere"
-            raise errors.InvalidInput("arms", problem, "ask without arms")
+        if arms is None:
+            return Offer(history.problem.arms, history.names)
+        shown = f"is {errors.printable(repr(arms)[:60])}"
+        self.actions.check_listed("arms", shown, "ask without arms")
         return offered(arms, history.names, self.policy, history.problem, history.offsets)
 
     def _choose_one(self, history: History, offer: Offer, state: Any) -> list[Chosen]:
         noise = self._noise(len(offer.arms))
-        if self.on_sphere:
+        if not self.actions.listed:
             return [choose_vector(self.policy, history.problem, state, noise)]
         screen = None
         if self.screen and offer.arms is history.problem.arms:
@@ -264,7 +265,7 @@ class Agent:
 
     def _noise(self, n_arms: int, ahead: int = 0) -> Any:
         """The random numbers of the next decision, or of a later one; no earlier draw matters."""
-        noise = unit_vectors.noise_of(self.policy) if self.on_sphere else self.policy.noise
+        noise = self.actions.noise(self.policy)
         if noise is None:
             return None
         counter = [0, 0, 0, self._history.decided + ahead]
@@ -281,11 +282,6 @@ class Agent:
             return False
         return RefitTask(history, refit, self.seed).run_scheduled()
 
-    def _check_has_list(self, method: str) -> None:
-        if self.on_sphere:
-            problem = "needs a list of arms, and the agent plays on the sphere"
-            raise errors.InvalidInput(method, problem, "ask for one decision at a time")
-
     def scores(self, arms: Any = None) -> list[Score]:
         """The policy's score of every arm in the next round, in the order of arms.
 
@@ -299,7 +295,7 @@ class Agent:
             Score(arm='a', mean=0.0, bonus=0.42..., uncertainty=1.0)
         """
         with self._lock:
-            self._check_has_list("scores")
+            self.actions.check_listed("scores", "needs a list of arms", "ask for a decision")
             offer = self._offer(self._history, arms)
             return score_table(self.policy, self._history.problem, self.state, offer)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.actions import FINITE
 from driftbandit.model import checked_arms
 from driftbandit.policies import Policy, Problem
 from driftbandit.system import Name, checked_names
@@ -165,7 +166,7 @@ def offered(arms: Any, names: ArmNames, policy: Policy, problem: Problem, fixed:
 
 def check_can_choose_from_part(policy: Policy, argument: str, remedy: str) -> None:
     """Refuse a policy that always chooses among all of its arms."""
-    if policy.full_information or not (policy.scores or policy.reads_features):
+    if policy.full_information or not (policy.scores or policy.agent.reads_features):
         problem = f"{policy.name} always chooses among all of its arms"
         raise errors.InvalidInput(argument, problem, remedy)
 
@@ -174,10 +175,10 @@ def new_arms(
     arms: Any, policy: Policy, problem: Problem, fixed: bool, argument: str = "arms"
 ) -> np.ndarray:
     """Features of arms that are not the agent's own, if the policy can play such arms."""
-    if not policy.reads_features:
+    if not policy.agent.reads_features:
         wrong = f"are new, and {policy.name} keeps a score for each of its own arms"
         raise errors.InvalidInput(argument, wrong, "choose a policy that reads features")
-    policy.check_count(len(arms))
+    policy.check_plays(FINITE, len(arms))
     if fixed:
         wrong = "are new, and their offsets beside the features are unknown"
         raise errors.InvalidInput(argument, wrong, "refit without offsets")

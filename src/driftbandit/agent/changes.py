@@ -16,9 +16,9 @@ from driftbandit.agent.history import History
 from driftbandit.agent.ledger import Entry, replayed
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
-from driftbandit.sphere import offer as sphere
 from driftbandit.system import Name, System
 
+REMEDY = "make a new agent"
 LASTING = 100.0
 """Time constant of a new arm's long-run reward, in horizons; finite, to keep the model stable."""
 LONGEST = 1e9
@@ -95,7 +95,7 @@ def add_arm(history: History, name: Name, features: Any) -> None:
     """See `Agent.add_arm`. The caller holds the lock."""
     _check_list_can_change(history, "added")
     names = ArmNames([*history.names.all, name], len(history.names) + 1)
-    history.policy.check_count(len(names))
+    history.policy.check_plays(history.actions, len(names))
     model, arms = history.problem.model, history.problem.arms
     removed = tuple(gone for gone in history.removed if str(gone) != str(name))
     if features is not None:
@@ -122,7 +122,7 @@ def remove_arm(history: History, name: Name) -> None:
     """See `Agent.remove_arm`. The caller holds the lock."""
     _check_list_can_change(history, "removed")
     gone = history.names.row(name)
-    if not history.policy.reads_features:
+    if not history.policy.agent.reads_features:
         problem = f"cannot be removed: {history.policy.name} keeps a score for each of its arms"
         raise errors.InvalidInput("arm", problem, "leave it out of ask(arms=[…])")
     if len(history.names) == 1:
@@ -149,12 +149,9 @@ def replace_model(history: History, model: LGDS | System) -> None:
         _replace_system(history, model)
         return
     check_model(model)
-    names = history.names
-    if history.on_sphere:
-        arms = sphere.coordinates(model)
+    arms, names = history.actions.rows(history.features, model), history.names
+    if len(arms) != len(names):  # the sphere's coordinate vectors
         names = ArmNames(None, len(arms))
-    else:
-        arms = checked_arms(history.features, model)
     _check_size_of_played(history, model, lambda entry: entry.row is not None)
     _rebuild(history, model, arms, names, keep_belief=None)
 
@@ -169,9 +166,7 @@ def check_model(model: Any) -> None:
 def _replace_system(history: History, system: System) -> None:
     """Go on with the system's arms, matched by name, except for those that were removed."""
     every = ArmNames(system.names, len(system.arms))
-    if history.on_sphere:
-        problem = "has arms, and the agent plays on the sphere"
-        raise errors.InvalidInput("system", problem, "give its model alone")
+    history.actions.check_listed("system", "has arms", "give its model alone")
     lost = [name for name in history.names.all if name not in every]
     others = len(every) > len(history.names) and history.offsets
     if history.policy.full_information:
@@ -183,7 +178,7 @@ def _replace_system(history: History, system: System) -> None:
     if history.removed:
         left = [row for row, name in enumerate(every.all) if name not in history.removed]
         names, arms = ArmNames([every[row] for row in left], len(left)), arms[left]
-    history.policy.check_count(len(names))
+    history.policy.check_plays(history.actions, len(names))
 
     def is_foreign(entry: Entry) -> bool:
         return entry.row is not None and not (entry.removed and entry.arm in every)
@@ -235,16 +230,15 @@ def _reordered_features(history: History, system: System, rows: np.ndarray) -> n
 
 
 def _check_list_can_change(history: History, what: str) -> None:
+    history.actions.check_listed("arm", f"cannot be {what}: it needs a list of arms", REMEDY)
     reason = None
-    if history.on_sphere:
-        reason = "the agent plays on the sphere"
-    elif history.policy.full_information:
+    if history.policy.full_information:
         reason = f"{history.policy.name} sees the rewards of all arms"
     elif history.offsets:
         reason = "the agent learns an offset for each arm"
     if reason is not None:
         problem = f"cannot be {what}: {reason}"
-        raise errors.InvalidInput("arm", problem, "make a new agent")
+        raise errors.InvalidInput("arm", problem, REMEDY)
 
 
 def _unchanged(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.actions import SPHERE
 from driftbandit.agent.arms import Offer, check_can_choose_from_part
 from driftbandit.agent.ledger import Entry, observed
 from driftbandit.agent.screening import Screen
@@ -113,7 +114,8 @@ def by_columns(arms: np.ndarray) -> np.ndarray:
 
 def screen_of(policy: Policy, arms: np.ndarray) -> Screen | None:
     """A screen of the arms, if the policy can be screened and there are enough of them."""
-    return Screen(arms) if policy.outline is not None and len(arms) >= SCREENED else None
+    can_screen = policy.actions.length_ratio is not None and len(arms) >= SCREENED
+    return Screen(arms) if can_screen else None
 
 
 def choose(
@@ -149,12 +151,9 @@ def choose(
 
 def choose_vector(policy: Policy, problem: Problem, state: Any, noise: Any) -> Chosen:
     """Choose any unit vector."""
-    assert policy.on_sphere is not None
-    vector = np.array(policy.on_sphere(state, problem, noise), np.float64)
-    if vector.shape != (problem.model.n_states,) or not abs(vector @ vector - 1) <= 2e-6:
-        name, remedy = f"arm of policy {policy.name!r}", "give d numbers of length one"
-        raise errors.InvalidInput(name, f"is {' '.join(repr(vector).split())}", remedy)
-    vector.setflags(write=False)
+    vector = SPHERE.choose(policy)(state, problem, noise)
+    argument = f"arm of policy {policy.name!r}"
+    vector = SPHERE.checked_vector(vector, problem.model.n_states, argument)
     mean = uncertainty = None
     if isinstance(state, Belief):
         mean = float(vector @ state.mean)
@@ -171,7 +170,7 @@ def _highest(
     if offer.arms is not problem.arms:
         problem = problem._replace(arms=offer.arms)
     assert policy.scores is not None
-    if len(offer.arms) <= BLOCK or policy.compares:
+    if len(offer.arms) <= BLOCK or policy.actions.compares:
         return _first(*policy.scores(state, problem))
     blocks = None if screen is None else screen.blocks(policy, problem, state, BLOCK)
     begins = range(0, len(offer.arms), BLOCK) if blocks is None else blocks
@@ -190,7 +189,7 @@ def _first(expected: np.ndarray, bonuses: np.ndarray) -> tuple[int, float, float
 
 def _scores_own_arms(policy: Policy, offer: Offer) -> bool:
     """Whether all of the agent's arms are scored, even if only a part is on offer."""
-    return not policy.reads_features or (policy.compares and offer.rows is not None)
+    return not policy.agent.reads_features or (policy.actions.compares and offer.rows is not None)
 
 
 def _scores(policy: Policy, problem: Problem, state: Any, offer: Offer) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.agent import unit_vectors
+from driftbandit.actions import SPHERE, ActionSet
 from driftbandit.agent.arms import ArmNames, new_arms
 from driftbandit.agent.choosing import Chosen, Decision
 from driftbandit.agent.ledger import Entry, Ledger, replayed
@@ -57,7 +57,7 @@ class History:
     """Whether refits learn an offset for each arm, so that new arms cannot be played."""
     has_model: bool
     """Whether the model was given or learned, and is not just a start."""
-    on_sphere: bool
+    actions: ActionSet
     problem: Problem = dataclasses.field(init=False)
     ledger: Ledger = dataclasses.field(init=False)
     removed: tuple[Name, ...] = ()
@@ -165,16 +165,14 @@ class History:
         entry = self.ledger.find(id_)
         if entry is None or not isinstance(decision, Decision):
             return entry
-        name = self.names[entry.arm] if entry.row is None else entry.arm
-        same_arm = decision.arm == name
-        if self.on_sphere:
-            same_arm = np.array_equal(decision.arm, entry.row)  # type: ignore[arg-type]
-        if not (decision.round == entry.round and same_arm):
-            shown = " ".join(repr(decision).split())
-            problem = f"{id_} is arm {name} in round {entry.round}, not {shown}"
-            if self.on_sphere:
-                problem = f"{id_} is another vector or round than {shown}"
-            raise errors.InvalidInput("decision", problem, remedy)
+        name: Any = self.names[entry.arm] if entry.row is None else entry.arm
+        if self.actions.listed:
+            same_arm = decision.arm == name
+        else:
+            same_arm, name = np.array_equal(decision.arm, entry.row), entry.row  # type: ignore[arg-type]
+        if not (same_arm and decision.round == entry.round):
+            problem = f"{id_} is arm {name} in round {entry.round}, not {decision!r}"
+            raise errors.InvalidInput("decision", " ".join(problem.split()), remedy)
         return entry
 
     def settle(self, now: int) -> None:
@@ -212,11 +210,10 @@ class History:
     ) -> Entry:
         """A play that the agent did not choose, checked."""
         round, row = whole_round(round), None
-        if self.on_sphere and features is not None:
-            problem = "were given, and the agent plays on the sphere"
-            raise errors.InvalidInput("features", problem, "give the vector as arm")
-        if self.on_sphere:
-            row, arm = unit_vectors.checked(arm, self.problem.model.n_states), 0
+        if features is not None:
+            self.actions.check_listed("features", "were given", "give the vector as arm")
+        if not self.actions.listed:
+            row, arm = SPHERE.checked_vector(arm, self.problem.model.n_states), 0
         elif features is not None:
             (arm,) = checked_names([arm], 1, "arm")
             row = errors.matrix(features, "features", shape=(self.problem.model.n_states,))

@@ -49,16 +49,16 @@ class Entry:
 
 def advanced(policy: Policy, problem: Problem, state: Any, rounds: int) -> Any:
     """The state after so many rounds without a reward."""
-    if rounds == 0 or policy.advance is None:
+    if rounds == 0 or policy.agent.advance is None:
         return state
-    return policy.advance(state, problem, rounds)
+    return policy.agent.advance(state, problem, rounds)
 
 
 def observed(policy: Policy, problem: Problem, state: Any, entry: Entry) -> Any:
     """The state after the entry's reward, in the same round."""
     if entry.reward is None:
         return state
-    observe = policy.observe or policy.update
+    observe = policy.agent.observe or policy.update
     if entry.row is None or policy.full_information:
         return observe(state, problem, entry.arm, entry.reward)
     return observe(state, problem._replace(arms=entry.row[None, :]), 0, entry.reward)

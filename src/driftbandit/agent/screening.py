@@ -2,9 +2,9 @@
 
     rough(a) = ⟨a, ẑ⟩ + √(Σ λ_i y_i²) / q,    |rough(a) − score(a)| ≤ doubt(a),
 
-with y = (F V)ᵀ a, Mᵀ M = V Λ Vᵀ, and q = √(Σ y_i² + σ²), or 1 if the bonus is not divided; F, M and
-σ are the policy's `Outline`. An arm whose rough + doubt is below another's rough − doubt is not the
-best. The policy itself scores the few that remain, so the decision is the same as if every arm
+with y = (F V)ᵀ a, Mᵀ M = V Λ Vᵀ, and q = √(Σ y_i² + σ²), or 1 if the bonus has no divisor; F, M and
+σ are the policy's `LengthRatio`. An arm whose rough + doubt is below another's rough − doubt is not
+the best. The policy itself scores the few that remain, so the decision is the same as if every arm
 were scored. docs/screening.md has the proof.
 """
 
@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.arrays import TIED, dots
-from driftbandit.policies import Policy, Problem
-from driftbandit.policies.outline import Outline
+from driftbandit.policies import LengthRatio, Policy, Problem
 
 EPSILON = 2.0**-24
 """Relative rounding error of single precision."""
@@ -83,10 +82,10 @@ class Screen:
 
     def remaining(self, policy: Policy, problem: Problem, state: Any) -> np.ndarray | None:
         """The arms that may have the highest score, the first of equal ones; None: any may."""
-        assert policy.outline is not None
+        assert policy.actions.length_ratio is not None
         assert policy.scores is not None
         try:
-            scaled = _scaled(*policy.outline(state, problem), self.unit)
+            scaled = _scaled(*policy.actions.length_ratio(state, problem), self.unit)
         except np.linalg.LinAlgError:  # the belief is not finite
             return None
         if scaled is None:
@@ -175,12 +174,12 @@ class _Scaled(NamedTuple):
     top: float  # the unit of scores
     of_mean: float  # doubt of ⟨a, ẑ⟩ for ‖a‖ = 1
     of_bonus: float  # doubt of the bonus for ‖a‖ = q = 1
-    of_size: float  # the same with `Outline.size` for √λ_max
+    of_size: float  # the same with `LengthRatio.size` for √λ_max
 
 
-def _scaled(mean: np.ndarray, outline: Outline, unit: float) -> _Scaled | None:
+def _scaled(mean: np.ndarray, ratio: LengthRatio, unit: float) -> _Scaled | None:
     """The score of arms in units of ``unit``; None: its doubts are not proven."""
-    factor, stretch, noise, size = outline
+    factor, stretch, noise, size = ratio
     values, turn = np.linalg.eigh(stretch.T @ stretch)
     most = math.sqrt(max(values[-1], 0.0))
     length = unit * float(np.linalg.norm(factor))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.actions import SPHERE
 from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.history import LAST_ROUND, History
 from driftbandit.agent.ledger import Entry, Ledger, observed
@@ -27,7 +28,6 @@ from driftbandit.agent.refitting import Refit
 from driftbandit.io import model_file
 from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, make
-from driftbandit.sphere.offer import SPHERE
 from driftbandit.system import checked_names
 
 FORMAT = 3
@@ -50,7 +50,7 @@ def text_of(history: History, settings: Mapping[str, Any], refit: Refit | None) 
         "policy": history.policy.name,
         "parameters": dict(history.policy.parameters),
         **settings,
-        "sphere": history.on_sphere,
+        "sphere": history.actions == SPHERE,
         "model": model_file.to_document(problem.model, problem.arms),
         "names": None if history.names.plain else list(history.names.all),
         "removed": list(history.removed),
@@ -178,7 +178,7 @@ def arguments(stored: Mapping[str, Any], policy: str | Policy | None) -> dict[st
     return {
         **given,
         "model": None if options else system.model,
-        "arms": SPHERE if _boolean(stored, "sphere") else features,
+        "arms": SPHERE.word if _boolean(stored, "sphere") else features,
         "policy": _policy(stored, policy),
         "refit": options,
         "screen": stored["screen"],
@@ -255,7 +255,7 @@ def _check_works(history: History) -> None:
         raise errors.InvalidInput("state", "is not finite in the agent's round", REMEDY)
     policy, problem = history.policy, history.problem
     reward: Any = np.zeros(len(problem.arms)) if policy.full_information else 0.0
-    row = problem.arms[0] if history.on_sphere else None
+    row = None if history.actions.listed else problem.arms[0]
     observed(policy, problem, state, Entry(None, 0, 0, row, reward))
 
 
@@ -278,7 +278,7 @@ def _entry(history: History, stored: Any) -> Entry:
         errors.whole_number(id_, "id", low=0, high=LAST_ROUND)
     errors.whole_number(round_, "round", low=-LAST_ROUND, high=LAST_ROUND)
     if row is None:
-        if history.on_sphere:
+        if not history.actions.listed:
             raise errors.InvalidInput("row", "is missing, and the arms are the sphere", REMEDY)
         errors.whole_number(arm, "arm", low=0, high=len(history.problem.arms) - 1)
     else:

@@ -18,11 +18,11 @@ from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors
+from driftbandit.actions import SPHERE
 from driftbandit.cli import interrupt, memory, progress, tables
 from driftbandit.cli.outputs import PICTURES, check_file
 from driftbandit.io.parsing import some
 from driftbandit.result import ORACLE, Result, median_and_iqr
-from driftbandit.sphere import offer
 from driftbandit.system import pair
 
 __all__ = ["EXAMPLES", "POLICIES", "command"]
@@ -152,7 +152,7 @@ def command(
     studies = _given(model, given) if model is not None else _random(seed, given)
     if sphere:
         for name, study in studies.items():
-            studies[name] = [(pair(system)[0], offer.SPHERE) for system in study]
+            studies[name] = [(pair(system)[0], SPHERE.word) for system in study]
 
     called = {  # what a model file calls its arms
         name: study[0].names for name, study in studies.items() if isinstance(study[0], db.System)
@@ -331,7 +331,7 @@ def _chosen(policies: str, sphere: bool) -> Sequence[str]:
     if policies not in ("default", "all"):
         return split_policies(policies)
     if sphere:
-        return offer.able()
+        return db.policies.default(SPHERE)
     return db.policies.default() if policies == "default" else db.policies.available()
 
 

@@ -1,92 +1,128 @@
-"""Every policy, by name: one short file each, one list of them.
+"""Every policy, by name: one registry line each.
 
 ``available()`` names them, ``make("kalman_ucb", width=2)`` or ``make("kalman_ucb(width=2)")``
 builds one, and ``driftbandit.policies.idea.bonus`` is a Kalman policy's bonus itself. Your own
-policy needs no entry here: `simulate` and `Agent` take `Policy` objects beside names.
+policy needs no entry here: `simulate` and `Agent` take `Policy` objects, too.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copyreg
+import functools
+import importlib
 import inspect
 import re
-from types import ModuleType
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from driftbandit import errors
-from driftbandit.policies import (
-    discounted_linucb,
-    discounted_ucb,
-    idea,
-    information_directed,
-    kalman_oracle,
-    kalman_ucb,
-    kode,
-    lookahead,
-    oful,
-    random,
-    restarted_linucb,
-    rexp3,
-    rollout,
-    sliding_window_linucb,
-    sliding_window_ucb,
-    thompson,
-    ucb,
-    weighted_linucb,
+from driftbandit.actions import ActionSet
+from driftbandit.policies import idea, kalman_ucb, kode
+from driftbandit.policies.base import (
+    ActionAbilities,
+    AgentAbilities,
+    BatchAbilities,
+    LengthRatio,
+    Noise,
+    Policy,
+    Problem,
+    highest,
 )
-from driftbandit.policies.base import Noise, Policy, Problem
 from driftbandit.policies.optimistic import optimistic
-from driftbandit.policies.outline import Outline
 
 __all__ = [
     "REGISTRY",
     "TITLES",
+    "ActionAbilities",
+    "AgentAbilities",
+    "BatchAbilities",
     "Entry",
+    "LengthRatio",
     "Noise",
-    "Outline",
     "Policy",
     "Problem",
     "available",
     "default",
+    "entry_of",
     "filters",
+    "highest",
+    "idea",
+    "kalman_ucb",
+    "kode",
     "make",
     "optimistic",
 ]
 
 
-class Entry(NamedTuple):
-    """What is said of a policy in one place; every other list of policies is made from these."""
+@dataclass(frozen=True)
+class Entry:
+    """What is said about a policy; every other list of policies is derived from these entries."""
 
-    module: ModuleType
-    """Its ``policy`` function builds it."""
+    function: str
+    """The function in this folder that builds it, such as "idea.policy"."""
     title: str
-    """As the papers write it."""
+    """Its name in papers."""
     filters: bool
     """Whether it knows the model and runs a Kalman filter."""
     default: bool = True
-    """Whether it plays where none are named."""
+    """Whether it plays by default."""
+    replayed: bool = False
+    """Whether `replay` plays it by default: quick, and not known without playing."""
+
+    @property
+    def build(self) -> Callable[..., Policy]:
+        """The function itself; its arguments are the tuning parameters."""
+        module, _, name = self.function.partition(".")
+        found: Callable[..., Policy]
+        found = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        return found
+
+    @functools.cached_property
+    def policy(self) -> Policy:
+        """The policy with its default parameters."""
+        return self.build()
+
+    @property
+    def sphere(self) -> bool:
+        """Whether it plays the unit sphere."""
+        return self.policy.actions.on_sphere is not None
+
+    @property
+    def max_arms(self) -> int | None:
+        """The longest list of arms it plays; None: any."""
+        return self.policy.actions.max_arms
+
+    @property
+    def bonus(self) -> Callable[..., Any] | None:
+        """u(a | P), ``bonus(cov, model, arms)``; None: the policy is not argmax ⟨a, ẑ⟩ + u."""
+        return getattr(self.policy.scores, "bonus", None)
 
 
 REGISTRY: dict[str, Entry] = {
-    "lookahead": Entry(lookahead, "Lookahead", filters=True),
-    "idea": Entry(idea, "IDEA", filters=True),
-    "kode": Entry(kode, "KODE", filters=True),
-    "kalman_ucb": Entry(kalman_ucb, "Kalman-UCB", filters=True),
-    "rollout": Entry(rollout, "Rollout", filters=True, default=False),  # slower than all others
-    "thompson": Entry(thompson, "Thompson", filters=True),
-    "information_directed": Entry(information_directed, "IDS", filters=True),
-    "kalman_oracle": Entry(kalman_oracle, "Kalman Oracle", filters=True),
-    "ucb": Entry(ucb, "UCB", filters=False),
-    "sliding_window_ucb": Entry(sliding_window_ucb, "SW-UCB", filters=False),
-    "discounted_ucb": Entry(discounted_ucb, "D-UCB", filters=False),
-    "rexp3": Entry(rexp3, "Rexp3", filters=False),
-    "oful": Entry(oful, "OFUL", filters=False),
-    "discounted_linucb": Entry(discounted_linucb, "D-LinUCB", filters=False),
-    "sliding_window_linucb": Entry(sliding_window_linucb, "SW-LinUCB", filters=False),
-    "weighted_linucb": Entry(weighted_linucb, "LB-WeightUCB", filters=False),
-    "restarted_linucb": Entry(restarted_linucb, "RestartUCB", filters=False),
-    "random": Entry(random, "Random", filters=False),
+    "lookahead": Entry("lookahead.policy", "Lookahead", filters=True),
+    "idea": Entry("idea.policy", "IDEA", filters=True, replayed=True),
+    "kode": Entry("kode.policy", "KODE", filters=True, replayed=True),
+    "kalman_ucb": Entry("kalman_ucb.policy", "Kalman-UCB", filters=True, replayed=True),
+    "rollout": Entry("rollout.policy", "Rollout", filters=True, default=False),  # the slowest
+    "thompson": Entry("thompson.policy", "Thompson", filters=True),
+    "information_directed": Entry("information_directed.policy", "IDS", filters=True),
+    "kalman_oracle": Entry("kalman_oracle.policy", "Kalman Oracle", filters=True),
+    "ucb": Entry("ucb.ucb", "UCB", filters=False, replayed=True),
+    "sliding_window_ucb": Entry("ucb.sliding_window_ucb", "SW-UCB", filters=False, replayed=True),
+    "discounted_ucb": Entry("ucb.discounted_ucb", "D-UCB", filters=False, replayed=True),
+    "rexp3": Entry("rexp3.policy", "Rexp3", filters=False, replayed=True),
+    "oful": Entry("linear.oful", "OFUL", filters=False, replayed=True),
+    "discounted_linucb": Entry(
+        "linear.discounted_linucb", "D-LinUCB", filters=False, replayed=True
+    ),
+    "sliding_window_linucb": Entry("linear.sliding_window_linucb", "SW-LinUCB", filters=False),
+    "weighted_linucb": Entry("linear.weighted_linucb", "LB-WeightUCB", filters=False),
+    "restarted_linucb": Entry("linear.restarted_linucb", "RestartUCB", filters=False),
+    "random": Entry("random.policy", "Random", filters=False),
 }
-"""In the order of tables."""
+"""In the order of tables, and of colors in figures."""
 
 TITLES = {name: entry.title for name, entry in REGISTRY.items()}
 """Policies as the papers write them."""
@@ -99,7 +135,7 @@ _SUGGESTED = {
     "greedy": "kode",
     "exp3": "rexp3",
 }
-"""Names that are used elsewhere for something that is here, and what it is called here."""
+"""Names used elsewhere, and what the policy is called here."""
 
 
 def available() -> tuple[str, ...]:
@@ -107,14 +143,33 @@ def available() -> tuple[str, ...]:
     return tuple(REGISTRY)
 
 
-def default() -> tuple[str, ...]:
-    """Names of the policies that play by default: all but rollout, the slowest by far.
+def default(actions: ActionSet | None = None, n_arms: int = 1) -> tuple[str, ...]:
+    """Names of the policies that play by default: all except rollout, by far the slowest.
+
+    Args:
+        actions: only those that can play this action set; None: all.
+        n_arms: its number of arms.
 
     Example:
         >>> set(available()) - set(default())
         {'rollout'}
     """
-    return tuple(name for name, entry in REGISTRY.items() if entry.default)
+    return tuple(
+        name
+        for name, entry in REGISTRY.items()
+        if entry.default
+        and (actions is None or actions.refusal(entry.policy, n_arms, "policy") is None)
+    )
+
+
+def entry_of(label: str) -> Entry | None:
+    """The entry of a policy's name or label, with or without parameters; None: not registered.
+
+    Example:
+        >>> entry_of("kalman_ucb(width=2)").title
+        'Kalman-UCB'
+    """
+    return REGISTRY.get(label.partition("(")[0])
 
 
 def filters(label: str) -> bool:
@@ -124,14 +179,14 @@ def filters(label: str) -> bool:
         >>> filters("kalman_ucb(width=2)"), filters("ucb"), filters("yours")
         (True, False, False)
     """
-    entry = REGISTRY.get(label.partition("(")[0])
+    entry = entry_of(label)
     return entry is not None and entry.filters
 
 
 def make(policy: str | Policy, **parameters: Any) -> Policy:
     """Build a policy from its name, from text like ``kalman_ucb(width=2)``, or pass one through.
 
-    Names are read as in `available` or as in `TITLES`, in capitals or not: ``kalman_ucb``,
+    A name may be written as in `available` or as in `TITLES`, in any case: ``kalman_ucb``,
     ``Kalman-UCB`` and ``KALMAN UCB`` are one policy.
 
     Example:
@@ -140,7 +195,9 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
     """
     if isinstance(policy, Policy):
         for key in parameters:
-            raise errors.InvalidInput(key, "was given beside a made Policy", "give a name instead")
+            raise errors.InvalidInput(
+                key, "was given together with a Policy object", "give a name instead"
+            )
         return policy
     if not isinstance(policy, str):
         raise errors.InvalidInput("policy", f"is {policy!r}", "give a name or a Policy")
@@ -159,12 +216,11 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
         if key in parameters:
             raise errors.InvalidInput("policy", f"{key!r} is twice in {policy!r}", "give it once")
         parameters[key] = _number(text, f"{name}({key}=…)")
-    build = REGISTRY[name].module.policy
+    build = REGISTRY[name].build
     valid = list(inspect.signature(build).parameters)
     for key in parameters:
         errors.closest(key, f"{name}({key}=…)", valid)
-    made: Policy = build(**parameters)
-    return made
+    return build(**parameters)
 
 
 def _plain(name: str) -> str:
@@ -185,3 +241,15 @@ def _number(text: str, argument: str) -> float | int:
         return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
     except ValueError:
         raise errors.InvalidInput(argument, f"{text!r} is not a number", "give a number") from None
+
+
+def _pickled(policy: Policy) -> tuple[Any, ...]:
+    """By name if it is the registry's; otherwise by its functions, which must have names."""
+    made = functools.partial(make, policy.name, **policy.parameters)
+    with contextlib.suppress(errors.InvalidInput):
+        if made() == policy:
+            return made, ()
+    return Policy, policy.values()
+
+
+copyreg.pickle(Policy, _pickled)

@@ -1,26 +1,21 @@
-"""What a policy is: three pure functions and the noise they ask for.
+"""What a policy is: three pure functions, and the random numbers they ask for.
 
     prepare(model, arms, rounds) -> (constants, state)   once per system, plain NumPy
     choose(state, problem, noise) -> arm index           every round
     update(state, problem, arm, reward) -> state         every round
 
-A policy that plays the highest of k scores says so instead of writing ``choose`` (`highest`):
+A policy that plays the highest of k scores writes ``highest(scores)`` for ``choose``, with
 
     scores(state, problem) -> (expected rewards, bonuses), k numbers each
 
-One that can play any unit vector, instead of one of k arms, says how:
-
-    on_sphere(state, problem, noise) -> the vector       every round
-
-``choose``, ``scores``, ``on_sphere`` and ``update`` are written for one system and one run against
-the array API (`driftbandit.arrays.namespace`), without in-place writes and without branching on
-values, so that the same lines decide one at a time under NumPy and by the million under JAX. A
-state is a NamedTuple of arrays; constants are any dictionary of numbers and arrays.
+``choose``, ``scores`` and ``update`` are written for one system and one run against the array API
+(`driftbandit.arrays.namespace`), without in-place writes and without branching on values, so the
+same lines decide one at a time under NumPy and by the million under JAX. A state is a NamedTuple of
+arrays; constants are any dictionary of numbers and arrays.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -30,11 +25,26 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.actions import ActionSet
 from driftbandit.arrays import Array, first_highest
 from driftbandit.model import LGDS
-from driftbandit.policies.outline import Outline
 
-__all__ = ["Noise", "Policy", "Problem", "Scores", "first_best", "highest"]
+__all__ = [
+    "ActionAbilities",
+    "AgentAbilities",
+    "BatchAbilities",
+    "LengthRatio",
+    "Noise",
+    "Policy",
+    "Prepared",
+    "Problem",
+    "Scores",
+    "first_best",
+    "highest",
+]
+
+Prepared = tuple[Mapping[str, Any], NamedTuple]
+"""Constants, and the state before the first round."""
 
 
 class Problem(NamedTuple):
@@ -64,7 +74,7 @@ Scores = Callable[[Any, Problem], tuple[Array, Array]]
 """``scores(state, problem) -> (expected rewards, bonuses)``, k numbers each."""
 
 
-@dataclasses.dataclass(frozen=True)  # equal for the same scores, so that it compiles once
+@dataclasses.dataclass(frozen=True)  # equal for the same scores, so it compiles once
 class highest:  # noqa: N801  (a function that can be compared and pickled)
     """``choose`` of a policy that plays the highest score, the first of equal ones."""
 
@@ -80,57 +90,93 @@ def first_best(expected: Array, bonuses: Array) -> Array:
     return first_highest(expected + bonuses, abs(expected) + abs(bonuses))
 
 
+class LengthRatio(NamedTuple):
+    """A bonus as a ratio of lengths, u(a) = ‖M Fᵀa‖ / √(‖Fᵀa‖² + σ²), or without the divisor.
+
+    Its rounding errors are known in advance. So `Agent` can look at very many arms in single
+    precision and compute the scores of only those that can be the best (`agent.screening`).
+    """
+
+    factor: np.ndarray
+    """F, d × r, with F Fᵀ = P."""
+    stretch: np.ndarray
+    """M, with r columns: Γ F for IDEA, w I for Kalman-UCB."""
+    noise: float | None
+    """σ; None: no divisor."""
+    size: float
+    """At least ‖M‖; for M = Γ F the product ‖Γ‖ ‖F‖ (Frobenius norms), which bounds the rounding
+    error of multiplying by one after the other."""
+
+
+class ActionAbilities(NamedTuple):
+    """Which arms a policy can play besides a short list."""
+
+    max_arms: int | None = None
+    """The longest list of arms; None: any."""
+    compares: bool = False
+    """Whether an arm's score depends on the other arms."""
+    length_ratio: Callable[[Any, Problem], tuple[Array, LengthRatio]] | None = None
+    """``(state, problem) -> (mean, LengthRatio)``: the scores as ⟨a, mean⟩ and a bonus, for very
+    many arms; None: every arm is scored."""
+    on_sphere: Callable[[Any, Problem, Array], Array] | None = None
+    """``(state, problem, noise) -> unit vector``, where ``problem.arms`` is the identity; None: the
+    policy needs a list of arms."""
+    sphere_noise: Noise | None = None
+    """Random numbers for ``on_sphere``; None: the same as for ``choose``."""
+
+
+class AgentAbilities(NamedTuple):
+    """What lets an `Agent` offer other arms and skip rounds."""
+
+    reads_features: bool = False
+    """Whether only the rows in ``problem.arms`` matter, so that new arms can be played."""
+    observe: Callable[[Any, Problem, Array, Array], Any] | None = None
+    """``update`` without the passing of time: fold in a reward; None: ``update`` itself."""
+    advance: Callable[[Any, Problem, int], Any] | None = None
+    """``(state, problem, rounds) -> state``: let rounds pass without rewards; None: no change."""
+
+
+class BatchAbilities(NamedTuple):
+    """What helps simulations to plan time and memory."""
+
+    prepare_all: Callable[[Sequence[tuple[LGDS, Array]], int], list[Prepared]] | None = None
+    """``prepare`` for many systems at once, if that is faster; must return the same."""
+    scratch_size: Callable[[int, int], int] | None = None
+    """About how many numbers ``choose`` holds at once, given d and k; None: few."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Policy:
-    """A named decision rule; see the module's first lines for the contract.
+    """A named decision rule: three functions, and optional abilities.
 
     Two policies with the same ``choose`` and ``update`` share one compiled program, whatever
     their constants: put tuning parameters into the constants, not into closures.
     """
 
     name: str
-    prepare: Callable[[LGDS, Array, int], tuple[Mapping[str, Any], NamedTuple]]
+    prepare: Callable[[LGDS, Array, int], Prepared]
     choose: Callable[[Any, Problem, Array], Array]
     update: Callable[[Any, Problem, Array, Array], Any]
     noise: Noise | None = None
-    """Random numbers handed to ``choose``; None: it gets None."""
+    """Random numbers for ``choose``; None: it gets None."""
     full_information: bool = False
     """Whether ``update`` gets the rewards of all k arms instead of the played one's."""
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """The tuning parameters the policy was made with, for labels and stored state."""
-    prepare_all: (
-        Callable[[Sequence[tuple[LGDS, Array]], int], list[tuple[Mapping[str, Any], NamedTuple]]]
-        | None
-    ) = None
-    """Prepare for many systems at once, where that is faster; must give what ``prepare`` gives."""
+    """The tuning parameters, for labels and stored state."""
+    actions: ActionAbilities = ActionAbilities()  # noqa: RUF009 (immutable)
+    agent: AgentAbilities = AgentAbilities()  # noqa: RUF009
+    batch: BatchAbilities = BatchAbilities()  # noqa: RUF009
 
-    scores: Scores | None = None
-    """What ``choose`` maximizes, so that a part of the arms can be chosen from; None: no scores."""
-    reads_features: bool = False
-    """Whether arms matter by their rows in ``problem.arms`` alone, so that new ones may come."""
-    observe: Callable[[Any, Problem, Array, Array], Any] | None = None
-    """``update`` within a round: learn a reward, let no time pass; None: ``update`` itself."""
-    advance: Callable[[Any, Problem, int], Any] | None = None
-    """What so many rounds without a reward do to the state; None: nothing."""
-    compares: bool = False
-    """Whether an arm's score depends on which other arms there are."""
-    max_arms: int | None = None
-    """How many arms it can play at most; None: any number."""
-    scratch_size: Callable[[int, int], int] | None = None
-    """About how many numbers ``choose`` holds at once, given d and k; None: few."""
-    outline: Callable[[Any, Problem], tuple[Array, Outline]] | None = None
-    """The scores as ⟨a, mean⟩ and an `Outline`, for huge sets of arms; None: all are scored."""
-    on_sphere: Callable[[Any, Problem, Array], Array] | None = None
-    """The unit vector to play where all are on offer (``problem.arms`` is then the identity);
-    None: the policy needs a list of arms."""
-    sphere_noise: Noise | None = None
-    """Random numbers handed to ``on_sphere``; None: those of ``noise``."""
+    @property
+    def scores(self) -> Scores | None:
+        """What ``choose`` maximizes; None: it is no `highest`."""
+        return self.choose.scores if isinstance(self.choose, highest) else None
 
     def __eq__(self, other: object) -> bool:
         """Whether both decide by the same functions, with the same parameters."""
         if not isinstance(other, Policy):
             return NotImplemented
-        return _alike(self._values(), other._values())
+        return _alike(self.values(), other.values())
 
     def __hash__(self) -> int:
         return hash(self.label)
@@ -138,25 +184,15 @@ class Policy:
     def __repr__(self) -> str:
         return f"Policy({self.label})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """By name where it is the registry's; else by its functions, which must have names."""
-        from driftbandit import policies  # which imports this
-
-        made = functools.partial(policies.make, self.name, **self.parameters)
-        with contextlib.suppress(errors.InvalidInput):
-            if made() == self:
-                return made, ()
-        return type(self), self._values()
-
-    def _values(self) -> tuple[Any, ...]:
+    def values(self) -> tuple[Any, ...]:
+        """The values of all fields, from which an equal policy can be made."""
         return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
-    def check_count(self, n_arms: int, argument: str = "arms") -> None:
-        """Refuse more arms than the policy can play."""
-        if self.max_arms is not None and n_arms > self.max_arms:
-            problem = f"are {n_arms}, and {self.name} compares each with each"
-            remedy = f"give at most {self.max_arms}, or play idea"
-            raise errors.InvalidInput(argument, problem, remedy)
+    def check_plays(self, actions: ActionSet, n_arms: int, argument: str = "policy") -> None:
+        """Raise `InvalidInput` if the policy cannot play these arms."""
+        refusal = actions.refusal(self, n_arms, argument)
+        if refusal is not None:
+            raise refusal
 
     @property
     def label(self) -> str:
@@ -166,23 +202,13 @@ class Policy:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two values are equal, functions by what they do: their code and what it holds."""
+    """Whether two values are equal; functions are equal if their code and what it holds are."""
     if one is other:
         return True
     if isinstance(one, functools.partial) and isinstance(other, functools.partial):
-        parts = [(part.func, part.args, part.keywords) for part in (one, other)]
-        return _alike(*parts)
+        return _alike(*((part.func, part.args, part.keywords) for part in (one, other)))
     if isinstance(one, FunctionType) and isinstance(other, FunctionType):
-        held = [
-            (
-                f.__code__,
-                f.__defaults__,
-                f.__kwdefaults__,
-                [cell.cell_contents for cell in f.__closure__ or ()],
-            )
-            for f in (one, other)
-        ]
-        return _alike(*held)
+        return _alike(_held(one), _held(other))
     if isinstance(one, tuple | list) and isinstance(other, tuple | list):
         return len(one) == len(other) and all(map(_alike, one, other))
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
@@ -192,12 +218,17 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def _held(function: FunctionType) -> tuple[Any, ...]:
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    return function.__code__, function.__defaults__, function.__kwdefaults__, cells
+
+
 def _shown(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, int | float) else str(value)
 
 
 def check_kinds(before: Any, after: Any, name: str = "state") -> None:
-    """Refuse a state whose numbers change kind, as whole ones that become real would."""
+    """Refuse a state whose numbers change kind, for example from whole to real."""
     if hasattr(before, "_fields"):
         for field in before._fields:
             check_kinds(getattr(before, field), getattr(after, field), f"{name}.{field}")

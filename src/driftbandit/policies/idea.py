@@ -8,15 +8,15 @@ that reward: an arm earns its bonus by what it teaches about every arm.
 
 import numpy as np
 
-from driftbandit import kalman, sphere
+from driftbandit import kalman
+from driftbandit.actions import sphere
 from driftbandit.arrays import Array, dots, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, factor
-from driftbandit.policies.base import Policy, Problem
+from driftbandit.policies.base import LengthRatio, Policy, Problem
 from driftbandit.policies.optimistic import optimistic
-from driftbandit.policies.outline import Outline
 
-__all__ = ["bonus", "outline", "policy"]
+__all__ = ["bonus", "length_ratio", "policy"]
 
 
 def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
@@ -41,18 +41,18 @@ def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
     return namespace(cov).sqrt(dots(moves, moves))
 
 
-def outline(cov: np.ndarray, model: LGDS) -> Outline:
+def length_ratio(cov: np.ndarray, model: LGDS) -> LengthRatio:
     """‖Γ P a‖ = ‖Γ F Fᵀa‖ and aᵀPa = ‖Fᵀa‖² with F Fᵀ = P."""
     root = factor(cov)
     size = float(np.linalg.norm(model.transition) * np.linalg.norm(root))
-    return Outline(root, model.transition @ root, float(model.reward_std), size)
+    return LengthRatio(root, model.transition @ root, float(model.reward_std), size)
 
 
 def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
-    """The best unit vector: the highest point of a curve, then Newton's steps (`sphere.path`)."""
+    """The best unit vector (`actions.idea_search`)."""
     return sphere.idea_arm(belief, problem.model)
 
 
 def policy() -> Policy:
     """IDEA has no parameters."""
-    return optimistic("idea", bonus, on_sphere=on_sphere, outline=outline)
+    return optimistic("idea", bonus, on_sphere=on_sphere, length_ratio=length_ratio)

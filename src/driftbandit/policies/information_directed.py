@@ -33,8 +33,8 @@ from driftbandit import errors, kalman
 from driftbandit.arrays import TIED, Array, first_highest, lower_factor, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, factor
-from driftbandit.policies.base import Noise, Policy, Problem
-from driftbandit.policies.filtering import filtering
+from driftbandit.policies.base import ActionAbilities, BatchAbilities, Noise, Policy, Problem
+from driftbandit.policies.optimistic import filtering
 
 __all__ = ["policy"]
 
@@ -127,6 +127,6 @@ def policy(points: int = 64) -> Policy:
         choose,
         noise=Noise("uniform", "one"),
         parameters={"points": points},
-        max_arms=MOST,
-        scratch_size=lambda states, arms: points * (3 * states + 3 * arms) + 6 * arms * arms,
+        actions=ActionAbilities(max_arms=MOST),
+        batch=BatchAbilities(scratch_size=lambda d, k: points * (3 * d + 3 * k) + 6 * k * k),
     )

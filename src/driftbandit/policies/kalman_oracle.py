@@ -2,7 +2,7 @@
 
     z̃ ← Γ (z̃ + K (X − C z̃)),   K = P_A Cᵀ (C P_A Cᵀ + σ² I)⁻¹
 
-Not playable in a bandit: the yardstick that regret is divided by. Its gain is the steady one from
+Not playable in a bandit: the baseline that regret is divided by. Its gain is the steady one from
 the first round on, as in the paper: optimal once the error has settled, not before, and blind to a
 mode that is uncertain at the start (Σ0) but that Q never moves.
 """
@@ -14,10 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit import sphere, steady_state
+from driftbandit import steady_state
+from driftbandit.actions import sphere
 from driftbandit.arrays import Array, first_highest
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy, Problem
+from driftbandit.policies.base import (
+    ActionAbilities,
+    AgentAbilities,
+    BatchAbilities,
+    Policy,
+    Prepared,
+    Problem,
+)
 
 __all__ = ["OracleState", "policy"]
 
@@ -34,9 +42,7 @@ def prepare(model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], O
     return _started(model, steady_state.oracle_gain(model, arms))
 
 
-def prepare_all(
-    systems: Sequence[tuple[LGDS, Array]], rounds: int
-) -> list[tuple[Mapping[str, Any], NamedTuple]]:
+def prepare_all(systems: Sequence[tuple[LGDS, Array]], rounds: int) -> list[Prepared]:
     """`prepare` for systems of one shape, whose steady states are solved together."""
     gains = steady_state.oracle_gains(systems)
     return [_started(model, gain) for (model, _), gain in zip(systems, gains, strict=True)]
@@ -71,7 +77,7 @@ def advance(state: OracleState, problem: Problem, rounds: int = 1) -> OracleStat
 
 
 def update(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> OracleState:
-    """Both."""
+    """Fold in the rewards, then advance one round."""
     return advance(observe(state, problem, arm, rewards), problem)
 
 
@@ -83,8 +89,7 @@ def policy() -> Policy:
         choose,
         update,
         full_information=True,
-        prepare_all=prepare_all,
-        observe=observe,
-        advance=advance,
-        on_sphere=on_sphere,
+        actions=ActionAbilities(on_sphere=on_sphere),
+        agent=AgentAbilities(observe=observe, advance=advance),
+        batch=BatchAbilities(prepare_all=prepare_all),
     )

@@ -5,15 +5,15 @@ u(a | P) = w √(aᵀPa),   w = √log(1/δ)
 
 import numpy as np
 
-from driftbandit import errors, sphere
+from driftbandit import errors
+from driftbandit.actions import sphere
 from driftbandit.arrays import Array, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, factor
-from driftbandit.policies.base import Policy, Problem
+from driftbandit.policies.base import LengthRatio, Policy, Problem
 from driftbandit.policies.optimistic import arm_variances, optimistic
-from driftbandit.policies.outline import Outline
 
-__all__ = ["bonus", "outline", "policy"]
+__all__ = ["bonus", "length_ratio", "policy"]
 
 
 def bonus(cov: Array, model: LGDS, arms: Array, width: float = 1.0) -> Array:
@@ -37,17 +37,19 @@ def bonus(cov: Array, model: LGDS, arms: Array, width: float = 1.0) -> Array:
     return width * namespace(cov).sqrt(variances)
 
 
-def outline(cov: np.ndarray, model: LGDS, width: float = 1.0) -> Outline:
+def length_ratio(cov: np.ndarray, model: LGDS, width: float = 1.0) -> LengthRatio:
     """The bonus w √(aᵀPa) = ‖w Fᵀa‖, F Fᵀ = P."""
-    return Outline(factor(cov), width * np.eye(len(cov)), None, width)
+    return LengthRatio(factor(cov), width * np.eye(len(cov)), None, width)
 
 
 def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
-    """The best unit vector, by the secular equation (`sphere.secular`)."""
+    """The best unit vector, by the secular equation (`actions.secular`)."""
     return sphere.kalman_ucb_arm(belief, problem.constants["width"])
 
 
 def policy(width: float = 1.0) -> Policy:
     """Kalman-UCB with ``width`` w; 1 is the algorithm box's value, √log(1/δ) the text's."""
     width = errors.number(width, "width", low=0)
-    return optimistic("kalman_ucb", bonus, on_sphere=on_sphere, outline=outline, width=width)
+    return optimistic(
+        "kalman_ucb", bonus, on_sphere=on_sphere, length_ratio=length_ratio, width=width
+    )

@@ -3,7 +3,7 @@
 u(a | P) = 0
 """
 
-from driftbandit import sphere
+from driftbandit.actions import sphere
 from driftbandit.arrays import Array, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS

@@ -35,13 +35,13 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit import errors, kalman, sphere
+from driftbandit import errors, kalman
 from driftbandit.arrays import Array, first_highest, namespace, or_infinite
 from driftbandit.gaussian.envelope import gain
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy, Problem, highest
-from driftbandit.policies.filtering import filtering
+from driftbandit.policies.base import ActionAbilities, BatchAbilities, Policy, Problem, highest
+from driftbandit.policies.optimistic import filtering
 
 __all__ = ["bonus", "policy"]
 
@@ -130,11 +130,6 @@ def scores(belief: Belief, problem: Problem) -> tuple[Array, Array]:
     return arms @ belief.mean, bonus(belief, model, arms, constants["weights"])
 
 
-def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
-    """The best unit vector, whose later moves are Γ^(h−1) w₁: the plan teaches nothing there."""
-    return sphere.lookahead_arm(belief, problem.model, problem.constants["weights"])
-
-
 def prepare(
     steps: int, discount: float, model: LGDS, arms: Array, rounds: int
 ) -> tuple[Mapping[str, Any], Belief]:
@@ -156,9 +151,6 @@ def policy(steps: int = 3, discount: float = 0.8) -> Policy:
         functools.partial(prepare, steps, discount),
         highest(scores),
         parameters={"steps": steps, "discount": discount},
-        scores=scores,
-        on_sphere=on_sphere,
-        compares=True,
-        max_arms=MOST,
-        scratch_size=lambda states, arms: 6 * steps * arms * arms,
+        actions=ActionAbilities(max_arms=MOST, compares=True),
+        batch=BatchAbilities(scratch_size=lambda d, k: 6 * steps * k * k),
     )

@@ -15,14 +15,51 @@ from driftbandit import kalman
 from driftbandit.arrays import Array, dots, namespace, times
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy, Problem, highest
-from driftbandit.policies.filtering import filtering
-from driftbandit.policies.outline import Outline
+from driftbandit.policies.base import (
+    ActionAbilities,
+    AgentAbilities,
+    LengthRatio,
+    Policy,
+    Problem,
+    highest,
+)
 
-__all__ = ["Bonus", "arm_variances", "optimistic"]
+__all__ = ["Bonus", "arm_variances", "filtering", "optimistic"]
 
 Bonus = Callable[..., Array]
 """``bonus(cov, model, arms, **parameters) -> (k,)``"""
+
+
+def filtering(
+    name: str,
+    prepare: Callable[..., Any],
+    choose: Callable[[Belief, Problem, Array], Array],
+    **fields: Any,
+) -> Policy:
+    """A policy whose state is the Kalman belief: it filters the reward of the arm it played (P5).
+
+    Args:
+        name: for tables and logs.
+        prepare: ``prepare(model, arms, rounds) -> (constants, belief)``.
+        choose: ``choose(belief, problem, noise) -> arm index``.
+        **fields: other fields of `Policy`.
+    """
+    return Policy(name, prepare, choose, _update, agent=_ABILITIES, **fields)
+
+
+def _update(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Belief:
+    return kalman.step(belief, problem.model, problem.arms[arm], reward)
+
+
+def _observe(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Belief:
+    return kalman.observe(belief, problem.model, problem.arms[arm], reward)
+
+
+def _advance(belief: Belief, problem: Problem, rounds: int) -> Belief:
+    return kalman.advance(belief, problem.model, rounds)
+
+
+_ABILITIES = AgentAbilities(reads_features=True, observe=_observe, advance=_advance)
 
 
 def optimistic(
@@ -30,34 +67,32 @@ def optimistic(
     bonus: Bonus,
     *,
     on_sphere: Callable[[Belief, Problem, Array], Array] | None = None,
-    outline: Callable[..., Outline] | None = None,
+    length_ratio: Callable[..., LengthRatio] | None = None,
     **parameters: float,
 ) -> Policy:
     """Make the Kalman policy that plays argmax ⟨a, ẑ⟩ + u(a | P) and filters its reward (P12).
 
     Args:
-        name: how tables and logs call it.
+        name: for tables and logs.
         bonus: u, ``bonus(cov, model, arms, **parameters) -> (k,)``.
         on_sphere: the unit vector that maximizes the same, ``on_sphere(belief, problem, noise)``;
-            None: only lists of arms are played.
-        outline: what ``bonus`` is made of, ``outline(cov, model, **parameters) -> Outline``, so
-            that `Agent` need not score every one of very many arms; None: it does.
-        **parameters: passed on to ``bonus`` every round.
+            None: the policy plays lists of arms only.
+        length_ratio: ``length_ratio(cov, model, **parameters) -> LengthRatio``, so that `Agent`
+            need not score every one of very many arms; None: it does.
+        **parameters: passed to ``bonus`` every round.
 
     Example:
         >>> greedy = optimistic("greedy", lambda cov, model, arms: 0 * arms[:, 0])
         >>> greedy.name
         'greedy'
     """
-    scores = _Scores(bonus)
+    ratio = length_ratio and functools.partial(_mean_and_ratio, length_ratio)
     return filtering(
         name,
         functools.partial(_prepare, parameters),
-        highest(scores),
+        highest(_Scores(bonus)),
         parameters=parameters,
-        scores=scores,
-        on_sphere=on_sphere,
-        outline=outline and functools.partial(_outlined, outline),
+        actions=ActionAbilities(length_ratio=ratio, on_sphere=on_sphere),
     )
 
 
@@ -67,7 +102,7 @@ def _prepare(
     return parameters, kalman.prior(model)
 
 
-@dataclasses.dataclass(frozen=True)  # equal for the same bonus, so that it compiles once
+@dataclasses.dataclass(frozen=True)  # equal for the same bonus, so it compiles once
 class _Scores:
     bonus: Bonus
 
@@ -76,10 +111,10 @@ class _Scores:
         return arms @ belief.mean, self.bonus(belief.cov, model, arms, **parameters)
 
 
-def _outlined(
-    outline: Callable[..., Outline], belief: Belief, problem: Problem
-) -> tuple[Array, Outline]:
-    return belief.mean, outline(belief.cov, problem.model, **problem.constants)
+def _mean_and_ratio(
+    length_ratio: Callable[..., LengthRatio], belief: Belief, problem: Problem
+) -> tuple[Array, LengthRatio]:
+    return belief.mean, length_ratio(belief.cov, problem.model, **problem.constants)
 
 
 def arm_variances(cov: Array, arms: Array) -> tuple[Array, Array]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from driftbandit import sphere
+from driftbandit.actions import sphere
 from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Noise, Policy, Problem
+from driftbandit.policies.base import ActionAbilities, AgentAbilities, Noise, Policy, Problem
 
 __all__ = ["policy"]
 
@@ -47,7 +47,6 @@ def policy() -> Policy:
         choose,
         update,
         noise=Noise("uniform", "one"),
-        reads_features=True,
-        on_sphere=on_sphere,
-        sphere_noise=Noise("normal", "states"),
+        actions=ActionAbilities(on_sphere=on_sphere, sphere_noise=Noise("normal", "states")),
+        agent=AgentAbilities(reads_features=True),
     )

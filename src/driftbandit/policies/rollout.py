@@ -31,8 +31,8 @@ from driftbandit.arrays import Array, first_highest, namespace, or_infinite
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import idea
-from driftbandit.policies.base import Policy, Problem
-from driftbandit.policies.filtering import filtering
+from driftbandit.policies.base import BatchAbilities, Policy, Problem
+from driftbandit.policies.optimistic import filtering
 
 __all__ = ["policy", "scenarios"]
 
@@ -125,7 +125,7 @@ def policy(depth: int = 3, scenarios: int = 16, discount: float = 0.8) -> Policy
         functools.partial(prepare, depth, scenarios, discount),
         choose,
         parameters={"depth": depth, "scenarios": scenarios, "discount": discount},
-        scratch_size=lambda states, arms: (
-            min(arms, TRIED) * scenarios * (4 * states * states + 3 * states + 2 * arms)
+        batch=BatchAbilities(
+            scratch_size=lambda d, k: min(k, TRIED) * scenarios * (4 * d * d + 3 * d + 2 * k)
         ),
     )

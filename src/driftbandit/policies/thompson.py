@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driftbandit import kalman, sphere
+from driftbandit import kalman
+from driftbandit.actions import sphere
 from driftbandit.arrays import Array, first_highest, lower_factor
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Noise, Policy, Problem
-from driftbandit.policies.filtering import filtering
+from driftbandit.policies.base import ActionAbilities, Noise, Policy, Problem
+from driftbandit.policies.optimistic import filtering
 
 __all__ = ["policy"]
 
@@ -44,5 +45,9 @@ def prepare(model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], B
 def policy() -> Policy:
     """Thompson sampling has no parameters."""
     return filtering(
-        "thompson", prepare, choose, noise=Noise("normal", "states"), on_sphere=on_sphere
+        "thompson",
+        prepare,
+        choose,
+        noise=Noise("normal", "states"),
+        actions=ActionAbilities(on_sphere=on_sphere),
     )

@@ -1,28 +1,35 @@
-"""UCB: the mean reward of each arm plus a confidence radius, Algorithm 4 (P18).
+"""UCB, Algorithm 4, and two variants that forget: a confidence radius around each arm's mean (P18).
 
-argmax_a  μ̂_a + √(2 R² log(1/δ) / N_a),   arms never played first
+    UCB      argmax_a  S_a / N_a + √(2 R² log(1/δ) / N_a),   S_a the sum of N_a rewards
+    SW-UCB   the same over the last ``window`` rounds (Algorithm 5, whose inner loop adds X_t where
+             X_τ is meant)
+    D-UCB    argmax_a  S_a / N_a + 2 R √(ξ log n / N_a),   N_a = Σ γ^(t−s), S_a = Σ γ^(t−s) X_s over
+             the rounds s ≤ t that played a, n = Σ_a N_a; Garivier and Moulines (2011)
+
+Arms without a reward come first. Half of D-UCB's bonus covers the bias from old rewards, the other
+half the noise; R replaces the width of the rewards' interval, which normal rewards do not have. If
+rewards are missing, only rounds with a reward count.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.arrays import Array, namespace
+from driftbandit.arrays import Array, namespace, put
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy, Problem, highest
+from driftbandit.policies.base import Policy, Prepared, Problem, highest
 from driftbandit.policies.scale import reward_scale
 
-__all__ = ["UCBState", "policy"]
+__all__ = ["discounted_ucb", "sliding_window_ucb", "ucb"]
 
 
 class UCBState(NamedTuple):
-    """What was paid so far, k numbers each."""
+    """Sums over all rewards, k numbers each."""
 
     sums: Array
     """S_a."""
@@ -30,37 +37,129 @@ class UCBState(NamedTuple):
     """N_a."""
 
 
-def prepare(
-    delta: float, model: LGDS, arms: Array, rounds: int
-) -> tuple[Mapping[str, Any], UCBState]:
-    """√(2 R² log(1/δ)), with R² = max aᵀZa + σ²."""
+def _prepare(delta: float, model: LGDS, arms: Array, rounds: int) -> Prepared:
     radius = reward_scale(model, arms, rounds) * math.sqrt(2 * math.log(1 / delta))
     return {"radius": radius}, UCBState(np.zeros(len(arms)), np.zeros(len(arms)))
 
 
-def scores(state: UCBState, problem: Problem) -> tuple[Array, Array]:
-    """μ̂_a and radius / √N_a; zero and infinite for arms without a reward."""
+def _scores(state: UCBState | WindowState, problem: Problem) -> tuple[Array, Array]:
+    """S_a / N_a and radius / √N_a; zero and infinite for arms without a reward."""
     xp = namespace(state.sums)
     seen = xp.maximum(state.counts, xp.ones_like(state.counts))
     radius = xp.where(state.counts > 0, problem.constants["radius"] / xp.sqrt(seen), math.inf)
     return state.sums / seen, radius
 
 
-def update(state: UCBState, problem: Problem, arm: Array, reward: Array) -> UCBState:
-    """S_a += X, N_a += 1."""
+def _update(state: UCBState, problem: Problem, arm: Array, reward: Array) -> UCBState:
     xp = namespace(state.sums)
     played = xp.arange(state.sums.shape[0]) == arm
     return UCBState(xp.where(played, state.sums + reward, state.sums), state.counts + played)
 
 
-def policy(delta: float = 0.1) -> Policy:
+def ucb(delta: float = 0.1) -> Policy:
     """UCB with confidence 1 − ``delta``; R is taken from the model."""
     delta = errors.number(delta, "delta", low=0, high=1, strict=True)
+    prepare = functools.partial(_prepare, delta)
+    return Policy("ucb", prepare, highest(_scores), _update, parameters={"delta": delta})
+
+
+class WindowState(NamedTuple):
+    """The last ``window`` rounds as a ring buffer, and their sums."""
+
+    sums: Array
+    """S_a over the window, k numbers."""
+    counts: Array
+    """N_a over the window, k numbers."""
+    arms: Array
+    """The arm played in each stored round; −1 if there is none yet."""
+    rewards: Array
+    place: Array
+    """Where the next round goes, 0 … window − 1."""
+
+
+def _prepare_window(
+    delta: float, window: int | None, model: LGDS, arms: Array, rounds: int
+) -> Prepared:
+    constants, _ = _prepare(delta, model, arms, rounds)
+    if window is None:
+        window = max(1, min(rounds, math.ceil(2 * math.sqrt(rounds * math.log(rounds)))))
+    ring = np.full(window, -1, np.int32), np.zeros(window), np.zeros((), np.int32)
+    return constants, WindowState(np.zeros(len(arms)), np.zeros(len(arms)), *ring)
+
+
+def _window_update(state: WindowState, problem: Problem, arm: Array, reward: Array) -> WindowState:
+    """Add the new round, subtract the oldest one, overwrite it in the ring."""
+    index = namespace(state.sums).arange(state.sums.shape[0])
+    enters, leaves = index == arm, index == state.arms[state.place]
+    return WindowState(
+        state.sums + enters * reward - leaves * state.rewards[state.place],
+        state.counts + enters - leaves,
+        put(state.arms, state.place, arm),
+        put(state.rewards, state.place, reward),
+        (state.place + 1) % state.arms.shape[0],
+    )
+
+
+def sliding_window_ucb(window: int | None = None, delta: float = 0.1) -> Policy:
+    """Sliding-window UCB with confidence 1 − ``delta``; R is taken from the model.
+
+    Args:
+        window: rounds remembered; None: 2 √(n log n), the choice of Garivier and Moulines (2011)
+            for one change within n rounds.
+        delta: chance that a confidence interval fails.
+    """
+    delta = errors.number(delta, "delta", low=0, high=1, strict=True)
+    if window is not None:
+        window = errors.whole_number(window, "window", low=1, high=10**7)
     return Policy(
-        "ucb",
-        functools.partial(prepare, delta),
-        highest(scores),
-        update,
-        parameters={"delta": delta},
-        scores=scores,
+        "sliding_window_ucb",
+        functools.partial(_prepare_window, delta, window),
+        highest(_scores),
+        _window_update,
+        parameters={"window": window, "delta": delta},
+    )
+
+
+def _prepare_discounted(
+    gamma: float | None, xi: float, model: LGDS, arms: Array, rounds: int
+) -> Prepared:
+    if gamma is None:
+        gamma = 1 - 0.25 / math.sqrt(rounds)
+    radius = 2 * reward_scale(model, arms, rounds) * math.sqrt(xi)
+    return {"gamma": gamma, "radius": radius}, UCBState(np.zeros(len(arms)), np.zeros(len(arms)))
+
+
+def _discounted_scores(state: UCBState, problem: Problem) -> tuple[Array, Array]:
+    """S_a / N_a and radius √(log n / N_a); zero and infinite for arms without a reward."""
+    xp = namespace(state.sums)
+    seen = xp.where(state.counts > 0, state.counts, 1.0)
+    log_total = xp.log(xp.maximum(xp.sum(state.counts), xp.ones((), dtype=seen.dtype)))
+    radius = problem.constants["radius"] * xp.sqrt(log_total / seen)
+    return state.sums / seen, xp.where(state.counts > 0, radius, math.inf)
+
+
+def _discounted_update(state: UCBState, problem: Problem, arm: Array, reward: Array) -> UCBState:
+    """S ← γ S, N ← γ N, then S_a += X, N_a += 1."""
+    gamma = problem.constants["gamma"]
+    played = namespace(state.sums).arange(state.sums.shape[0]) == arm
+    return UCBState(gamma * state.sums + played * reward, gamma * state.counts + played)
+
+
+def discounted_ucb(gamma: float | None = None, xi: float = 0.6) -> Policy:
+    """Discounted UCB; R is taken from the model.
+
+    Args:
+        gamma: γ, the share of a reward's weight that is left a round later; None: 1 − ¼ √(1/n), the
+            choice of Garivier and Moulines (2011) for one change within n rounds.
+        xi: ξ, the size of the bonus; their theorem asks for more than ½, they use 0.6.
+    """
+    if gamma is not None:
+        gamma = errors.number(gamma, "gamma", low=0, high=1)
+    xi = errors.number(xi, "xi", low=0)
+    return Policy(
+        "discounted_ucb",
+        functools.partial(_prepare_discounted, gamma, xi),
+        highest(_discounted_scores),
+        _discounted_update,
+        parameters={"gamma": gamma, "xi": xi},
     )

@@ -185,7 +185,7 @@ def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]
             problem = f"{label} sees all rewards, which no player does"
             remedy = "leave it out: the row full_information is there"
             raise errors.InvalidInput("policies", problem, remedy)
-        if part and policy.scores is None and not policy.reads_features:
+        if part and policy.scores is None and not policy.agent.reads_features:
             if policies is not None and policies != "all":
                 problem = f"{label} cannot choose from a part of the arms, which some rounds offer"
                 raise errors.InvalidInput("policies", problem, "leave it out")

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.model import LGDS, checked_arms
+from driftbandit.actions import FINITE, ActionSet, action_set
+from driftbandit.model import LGDS
 from driftbandit.policies import Policy, default, make
-from driftbandit.sphere import offer
 from driftbandit.system import System, pair
 
 __all__ = [
@@ -30,25 +30,23 @@ Pair = tuple[LGDS, np.ndarray]
 """A model and its arms."""
 
 REGRETS = ("mean", "noisy", "hindsight")
-"""What a round is held against; `simulate` says how."""
+"""Definitions of per-round regret; see `simulate`."""
 
 LARGEST = {"float64": errors.LARGEST, "float32": 1e30}
 """Largest variance each precision may meet: products of two must still be numbers."""
 
 
-def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[Pair], bool]:
-    """Every system with its arms, all of one shape, started after ``warmup`` rounds.
-
-    And whether the arms are the unit sphere, for which the coordinates' unit vectors stand.
-    """
+def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[Pair], ActionSet]:
+    """Every system with its rows, all of one shape, started after ``warmup`` rounds; their set."""
     warmup = errors.whole_number(warmup, "warmup", low=0)
-    systems, sphere = _checked_pairs(_pairs(model, arms), "model")
-    return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems], sphere
+    systems, actions = _checked_pairs(_pairs(model, arms), "model")
+    return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems], actions
 
 
-def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], bool]:
+def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], ActionSet]:
     systems: list[Pair] = []
-    spheres = 0
+    found: set[ActionSet] = set()
+    actions: ActionSet = FINITE
     for index, one in enumerate(map(pair, pairs)):
         if not isinstance(one, tuple | list) or len(one) != 2 or not isinstance(one[0], LGDS):
             raise errors.InvalidInput(
@@ -58,10 +56,9 @@ def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], bool]:
             )
         lgds, rows = one
         name = "arms" if len(pairs) == 1 else f"arms of system {index}"
-        if offer.is_sphere(rows, name):
-            rows = offer.coordinates(lgds)
-            spheres += 1
-        rows = checked_arms(rows, lgds, name)
+        actions = action_set(rows, name)
+        rows = actions.rows(rows, lgds, name)
+        found.add(actions)
         if systems and rows.shape != systems[0][1].shape:
             raise errors.InvalidInput(
                 f"arms of system {index}",
@@ -70,10 +67,10 @@ def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], bool]:
             )
         lgds.start_cov()  # says so if there is none
         systems.append((lgds, rows))
-        if 0 < spheres < len(systems):
+        if len(found) > 1:
             problem = "are a list in some systems and the sphere in others"
             raise errors.InvalidInput("arms", problem, "simulate the two apart")
-    return systems, spheres > 0
+    return systems, actions
 
 
 def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
@@ -115,18 +112,18 @@ def _pairs(model: Any, arms: Any) -> list[Any]:
 
 
 def checked_beliefs(
-    assumed: Any, systems: list[Pair], warmup: int, sphere: bool = False
+    assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet = FINITE
 ) -> list[Pair]:
     """What the learners take each system to be: the truth, or a system of the same shape."""
     if assumed is None:
         return systems
     try:
-        return _assumed(assumed, systems, warmup, sphere)
+        return _assumed(assumed, systems, warmup, actions)
     except errors.InvalidInput as error:
         raise error.of("assumed") from None
 
 
-def _assumed(assumed: Any, systems: list[Pair], warmup: int, sphere: bool) -> list[Pair]:
+def _assumed(assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet) -> list[Pair]:
     if not isinstance(assumed, Iterable) or isinstance(assumed, str | dict):
         raise errors.InvalidInput(
             "assumed", f"has type {type(assumed).__name__}", "give a sequence of (LGDS, arms)"
@@ -136,11 +133,10 @@ def _assumed(assumed: Any, systems: list[Pair], warmup: int, sphere: bool) -> li
         raise errors.InvalidInput(
             "assumed", f"has {len(pairs)} systems for {len(systems)}", "give one for each"
         )
-    learned, round_ = _checked_pairs(pairs, "assumed")
-    if round_ != sphere:
-        names = {True: "the sphere", False: "a list"}
-        problem = f"has {names[round_]} for arms, the systems {names[sphere]}"
-        raise errors.InvalidInput("assumed", problem, f"assume {names[sphere]} too")
+    learned, theirs = _checked_pairs(pairs, "assumed")
+    if theirs != actions:
+        problem = f"has {theirs.title} for arms, the systems {actions.title}"
+        raise errors.InvalidInput("assumed", problem, f"assume {actions.title} too")
     if learned[0][1].shape != systems[0][1].shape:
         raise errors.InvalidInput(
             "assumed",
@@ -150,14 +146,15 @@ def _assumed(assumed: Any, systems: list[Pair], warmup: int, sphere: bool) -> li
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in learned]
 
 
-def checked_policies(policies: Any, sphere: bool = False, n_arms: int = 1) -> dict[str, Policy]:
-    """Policies by label: their name, with parameters where a name stands twice.
+def checked_policies(
+    policies: Any, actions: ActionSet = FINITE, n_arms: int = 1
+) -> dict[str, Policy]:
+    """Policies by label: their name, with parameters where a name occurs twice.
 
-    None: the usual ones, or, on the sphere, all that can play there.
+    None: those that play by default and can play these arms.
     """
     if policies is None:
-        policies = offer.able() if sphere else default()
-        policies = [p for p in map(make, policies) if (p.max_arms or n_arms) >= n_arms]
+        policies = default(actions, n_arms)
     if isinstance(policies, str | Policy):
         policies = [policies]
     if not isinstance(policies, Iterable):
@@ -166,9 +163,7 @@ def checked_policies(policies: Any, sphere: bool = False, n_arms: int = 1) -> di
     if not made:
         raise errors.InvalidInput("policies", "is empty", "name at least one policy")
     for policy in made:
-        policy.check_count(n_arms)
-        if sphere:
-            offer.check_able(policy, "policies")
+        policy.check_plays(actions, n_arms, "policies")
     names = [policy.name for policy in made]
     labels: dict[str, Policy] = {}
     for policy in made:
@@ -179,12 +174,10 @@ def checked_policies(policies: Any, sphere: bool = False, n_arms: int = 1) -> di
     return labels
 
 
-def checked_regret(regret: Any, sphere: bool) -> str:
-    """What a round is held against."""
+def checked_regret(regret: Any, actions: ActionSet) -> str:
+    """How per-round regret is defined."""
     regret = errors.closest(regret, "regret", REGRETS)
-    if sphere and regret == "hindsight":
-        problem = "is 'hindsight', and the sphere has no highest of its rewards"
-        raise errors.InvalidInput("regret", problem, "give 'mean' or 'noisy'")
+    actions.check_regret(regret)
     return regret
 
 

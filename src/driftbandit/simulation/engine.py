@@ -89,10 +89,10 @@ def simulate(
         >>> bool(result.regret["idea"].mean() < result.regret["random"].mean())
         True
     """
-    systems, sphere = checks.checked_systems(model, arms, warmup)
-    learned = checks.checked_beliefs(assumed, systems, warmup, sphere)
-    chosen = checks.checked_policies(policies, sphere, len(systems[0][1]))
-    regret = checks.checked_regret(regret, sphere)
+    systems, actions = checks.checked_systems(model, arms, warmup)
+    learned = checks.checked_beliefs(assumed, systems, warmup, actions)
+    chosen = checks.checked_policies(policies, actions, len(systems[0][1]))
+    regret = checks.checked_regret(regret, actions)
     rounds = errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
     runs = errors.whole_number(runs, "runs", low=1, high=2**32 - 1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
@@ -114,7 +114,7 @@ def simulate(
     clock = time.perf_counter()
     players = {
         label: stacking.prepared(
-            policy, systems if policy.full_information else learned, rounds, sphere
+            policy, systems if policy.full_information else learned, rounds, actions
         )
         for label, policy in chosen.items()
     }
@@ -132,7 +132,7 @@ def simulate(
         blocks.checkpoints(rounds, checkpoints),
         rounds,
         {role: draws.role_key(seed, stream, role) for role in roles},
-        programs.Game(regret, common_noise, sphere, target.platform != "cpu"),
+        programs.Game(regret, common_noise, actions, target.platform != "cpu"),
         first_system,
         dtype,
         target,
@@ -154,9 +154,8 @@ def simulate(
     return Result(totals, curves, job.checkpoints, rounds, seed, timing)
 
 
-_factorizing = threading.Lock()
-"""On the sphere matrices are factorized. JAX spreads that over the very threads that programs run
-on, and waits for them there: two programs at a time on two cores wait for ever."""
+_alone = threading.Lock()
+"""Held by simulations whose action set does not let programs run at once."""
 
 
 def _play(
@@ -205,8 +204,8 @@ def _play(
         return np.asarray(path[rows])
 
     # A GPU is kept busy by one stream of work.
-    shared = job.device.platform == "cpu" and not job.game.sphere
-    with _factorizing if job.game.sphere else contextlib.nullcontext():
+    shared = job.device.platform == "cpu" and job.game.actions.threads
+    with contextlib.nullcontext() if job.game.actions.threads else _alone:
         pool = ThreadPoolExecutor(workers if shared else 1)
         try:
             for finished in [pool.submit(play, *numbered) for numbered in enumerate(all_blocks)]:

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.arrays import Array, first_highest
+from driftbandit.actions import FINITE, ActionSet
+from driftbandit.arrays import Array
 from driftbandit.model import LGDS
 from driftbandit.policies import Noise, Policy, Problem
 from driftbandit.policies.base import check_kinds
@@ -83,18 +84,16 @@ class Rule(NamedTuple):
     """The part of a policy that is compiled; equal rules share one program."""
 
     choose: Callable[..., Array]
-    """The index of an arm, or, on the sphere, the unit vector itself."""
+    """The index of an arm or, on the sphere, the unit vector."""
     update: Callable[..., Any]
     noise: Noise | None
     full_information: bool
 
     @classmethod
-    def of(cls, policy: Policy, sphere: bool = False) -> Rule:
-        """The rule of a policy: all of it but its name and constants."""
-        rule = cls(policy.choose, policy.update, policy.noise, policy.full_information)
-        if sphere and policy.on_sphere is not None:
-            noise = policy.sphere_noise or policy.noise
-            rule = rule._replace(choose=policy.on_sphere, noise=noise)
+    def of(cls, policy: Policy, actions: ActionSet = FINITE) -> Rule:
+        """The rule of a policy on an action set: all of it but its name and constants."""
+        choose, noise = actions.choose(policy), actions.noise(policy)
+        rule = cls(choose, policy.update, noise, policy.full_information)
         try:
             hash(rule)
         except TypeError:
@@ -111,8 +110,7 @@ class Game(NamedTuple):
 
     regret: str = "mean"
     common_noise: bool = False
-    sphere: bool = False
-    """Whether all unit vectors are arms; ``values`` are then the state itself."""
+    actions: ActionSet = FINITE
     whole_spans: bool = False
     """Whether a span is played to its end even if fewer rounds are left, and what is too much
     thrown away: a GPU must not wait for the host to say after every round whether to go on."""
@@ -174,31 +172,6 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
         check_kinds(state, after)
         return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
 
-    def on_sphere(
-        reward_key: Key,
-        state: Any,
-        round_: Array,
-        arm: Array,
-        z: Array,
-        problem: Problem,
-        noise_std: Array,
-    ) -> tuple[Any, Array]:
-        """The vector's reward has the first noise; who sees all sees those of the coordinates."""
-
-        def noise(index: Array) -> Array:
-            index = index * 0 if game.common_noise else index
-            return noise_std * draws.normal(reward_key, round_, index, z.dtype)
-
-        paid = arm @ z + noise(jnp.asarray(0))
-        if rule.full_information:
-            after = rule.update(state, problem, arm, z + noise(jnp.arange(z.shape[0])))
-        else:
-            after = rule.update(state, problem._replace(arms=arm[None, :]), 0, paid)
-        best = jnp.sqrt(z @ z)
-        if game.regret == "noisy":
-            return after, best + noise(jnp.asarray(1)) - paid
-        return after, best - arm @ z
-
     def one_round(
         reward_key: Key,
         policy_key: Key,
@@ -216,22 +189,23 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
             index = jnp.arange(size[0]) if size else 0
             noise = law(policy_key, round_, index, values.dtype)
         arm = rule.choose(state, problem, noise)
-        if game.sphere:
-            after, lost = on_sphere(reward_key, state, round_, arm, values, problem, noise_std)
-            return kept(state, after), lost
 
-        def reward(seen: Array) -> Array:
-            index = seen * 0 if game.common_noise else seen
-            return values[seen] + noise_std * draws.normal(reward_key, round_, index, values.dtype)
+        def reward(mean: Array, index: Array) -> Array:
+            index = index * 0 if game.common_noise else index
+            return mean + noise_std * draws.normal(reward_key, round_, index, values.dtype)
 
-        every = jnp.arange(k)
-        after = rule.update(state, problem, arm, reward(every if rule.full_information else arm))
+        actions, every = game.actions, jnp.arange(k)
+        paid = reward(actions.mean(values, arm), actions.noise_index(arm))
+        if rule.full_information:
+            after = rule.update(state, problem, arm, reward(values, every))
+        else:
+            after = rule.update(state, *actions.played(problem, arm), paid)
         after = kept(state, after)
         if game.regret == "noisy":
-            return after, reward(first_highest(values)) - reward(arm)
+            return after, reward(*actions.best(values)) - paid
         if game.regret == "hindsight":
-            return after, jnp.max(reward(every)) - reward(arm)
-        return after, jnp.max(values) - values[arm]
+            return after, jnp.max(reward(values, every)) - paid
+        return after, actions.best_mean(values) - actions.mean(values, arm)
 
     everywhere = jax.vmap(one_round, (0, 0, 0, None, 0, 0, 0))
 

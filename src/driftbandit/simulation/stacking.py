@@ -7,16 +7,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from driftbandit.actions import ActionSet
 from driftbandit.model import factor
 from driftbandit.policies import Policy
 from driftbandit.simulation import programs
 from driftbandit.simulation.checks import Pair
 
 __all__ = ["Player", "environment", "known", "prepared"]
-
-
-MATRICES = 200
-"""d × d matrices that a run holds while its best unit vector is looked for, at most."""
 
 
 class Player(NamedTuple):
@@ -58,18 +55,16 @@ def known(systems: list[Pair]) -> Any:
     return _stack([(lgds, arms) for lgds, arms in systems])
 
 
-def prepared(policy: Policy, systems: list[Pair], rounds: int, sphere: bool = False) -> Player:
-    """The policy as it starts on every system, to choose from a list or from the sphere."""
-    if policy.prepare_all is not None:
-        each = policy.prepare_all(systems, rounds)
+def prepared(policy: Policy, systems: list[Pair], rounds: int, actions: ActionSet) -> Player:
+    """The policy as it starts on every system."""
+    if policy.batch.prepare_all is not None:
+        each = policy.batch.prepare_all(systems, rounds)
     else:
         each = [policy.prepare(lgds, arms, rounds) for lgds, arms in systems]
     constants = [dict(found) for found, _ in each]
     starts = [state for _, state in each]
     role = f"policy:{policy.name}"
     arms, states = systems[0][1].shape
-    scratch_size = policy.scratch_size(states, arms) if policy.scratch_size else 0
-    if sphere:
-        scratch_size = MATRICES * states * states
-    rule = programs.Rule.of(policy, sphere)
+    scratch_size = actions.scratch_size(policy, states, arms)
+    rule = programs.Rule.of(policy, actions)
     return Player(role, rule, _stack(constants), _stack(starts), scratch_size)

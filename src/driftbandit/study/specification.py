@@ -204,6 +204,7 @@ class Specification:
 
 
 PLAYED_BY = (
+    "actions",
     "arrays.py",
     "errors.py",  # its checks make covariances symmetric
     "families.py",
@@ -214,7 +215,6 @@ PLAYED_BY = (
     "gaussian",
     "policies",
     "simulation",
-    "sphere",
     "study/chunks.py",
     "study/perturbation.py",
     "study/readings.py",

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftbandit.actions.idea_objective import normalized, or_one, rounding
 from driftbandit.arrays import Array, namespace
-from driftbandit.sphere.frame import normalized, or_one, rounding
 
 __all__ = ["Secular", "solved"]
 

@@ -1,0 +1,249 @@
+"""What can be played in a round: one protocol, two action sets.
+
+An action set knows how its arms are stored, chosen, paid and learned from. It holds no arrays: the
+rows stand in ``problem.arms``, for the sphere the d coordinate vectors. So an action set is
+hashable, and simulations compile one program for each. Methods that compute take arrays of NumPy or
+JAX, for one run; ``values`` are the mean rewards of all rows, so on the sphere the state z itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.arrays import Array, first_highest, namespace
+from driftbandit.model import LGDS, checked_arms
+
+__all__ = ["FINITE", "SPHERE", "ActionSet", "FiniteArms", "Sphere", "action_set"]
+
+TOLERANCE = 1e-6
+"""By how much the length of a unit vector may differ from one."""
+MATRICES = 200
+"""d × d matrices, at most, that a run holds during the search for its best unit vector."""
+
+
+class ActionSet(Protocol):
+    """What the engine, the agent, the checks and the stored format ask of a set of arms."""
+
+    word: ClassVar[str | None]
+    """What a user writes for ``arms=`` and a file stores; None: the rows themselves."""
+    title: ClassVar[str]
+    """As messages call it."""
+    listed: ClassVar[bool]
+    """Whether arms are numbered rows, which can have names; otherwise an arm is a vector."""
+    threads: ClassVar[bool]
+    """Whether several programs may run at once on a CPU."""
+
+    def rows(self, arms: Any, model: Any, argument: str = "arms") -> np.ndarray:
+        """The checked k × d array that stands in ``problem.arms``."""
+
+    def describe(self, n_rows: int) -> str:
+        """As an agent's repr shows it."""
+
+    def refusal(self, policy: Any, n_rows: int, argument: str) -> errors.InvalidInput | None:
+        """Why the policy cannot play this set; None: it can."""
+
+    def check_listed(self, argument: str, problem: str, remedy: str) -> None:
+        """Refuse what needs a list of arms."""
+
+    def check_regret(self, regret: str) -> None:
+        """Refuse a definition of regret that this set does not have."""
+
+    def choose(self, policy: Any) -> Callable[..., Array]:
+        """The policy's function that chooses an arm: a row number, or a unit vector."""
+
+    def noise(self, policy: Any) -> Any:
+        """The `Noise` that this function asks for; None: none."""
+
+    def scratch_size(self, policy: Any, n_states: int, n_rows: int) -> int:
+        """About how many numbers a run holds while it chooses."""
+
+    def mean(self, values: Array, arm: Array) -> Array:
+        """⟨a, z⟩ of an arm."""
+
+    def best_mean(self, values: Array) -> Array:
+        """The highest ⟨a, z⟩, which regret is measured from."""
+
+    def best(self, values: Array) -> tuple[Array, Array]:
+        """⟨a, z⟩ of the best arm, and the index of its reward's noise."""
+
+    def noise_index(self, arm: Array) -> Array:
+        """The index of the noise in an arm's reward."""
+
+    def played(self, problem: Any, arm: Array) -> tuple[Any, Array]:
+        """The problem and the row number that ``update`` takes after this arm was played."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FiniteArms:
+    """A list of k arms; an arm is a row number."""
+
+    word: ClassVar[str | None] = None
+    title: ClassVar[str] = "a list"
+    listed: ClassVar[bool] = True
+    threads: ClassVar[bool] = True
+
+    def rows(self, arms: Any, model: Any, argument: str = "arms") -> np.ndarray:
+        """The arms, checked."""
+        return checked_arms(arms, model, argument)
+
+    def describe(self, n_rows: int) -> str:
+        """Their number."""
+        return f"{n_rows} arms"
+
+    def refusal(self, policy: Any, n_rows: int, argument: str) -> errors.InvalidInput | None:
+        """A policy may have a longest list."""
+        most = policy.actions.max_arms
+        if most is None or n_rows <= most:
+            return None
+        problem = f"are {n_rows}, and {policy.name} compares each with each"
+        return errors.InvalidInput("arms", problem, f"give at most {most}, or play idea")
+
+    def check_listed(self, argument: str, problem: str, remedy: str) -> None:
+        """It is a list."""
+
+    def check_regret(self, regret: str) -> None:
+        """A list has them all."""
+
+    def choose(self, policy: Any) -> Callable[..., Array]:
+        """``policy.choose``."""
+        return policy.choose
+
+    def noise(self, policy: Any) -> Any:
+        """``policy.noise``."""
+        return policy.noise
+
+    def scratch_size(self, policy: Any, n_states: int, n_rows: int) -> int:
+        """What the policy says."""
+        batch = policy.batch
+        return batch.scratch_size(n_states, n_rows) if batch.scratch_size else 0
+
+    def mean(self, values: Array, arm: Array) -> Array:
+        """The row's mean."""
+        return values[arm]
+
+    def best_mean(self, values: Array) -> Array:
+        """The highest of all means."""
+        return namespace(values).max(values)
+
+    def best(self, values: Array) -> tuple[Array, Array]:
+        """The first of the highest means, up to rounding."""
+        place = first_highest(values)
+        return values[place], place
+
+    def noise_index(self, arm: Array) -> Array:
+        """Each arm has its own noise."""
+        return arm
+
+    def played(self, problem: Any, arm: Array) -> tuple[Any, Array]:
+        """The row itself."""
+        return problem, arm
+
+
+@dataclasses.dataclass(frozen=True)
+class Sphere:
+    """All unit vectors (P2); an arm is a vector of d numbers.
+
+    The reward of a vector has noise 0, that of the best vector noise 1. A policy with full
+    information sees the rewards of the d coordinate vectors.
+    """
+
+    word: ClassVar[str | None] = "sphere"
+    title: ClassVar[str] = "the sphere"
+    listed: ClassVar[bool] = False
+    threads: ClassVar[bool] = False
+    """Choosing factorizes matrices. JAX spreads that over the threads that programs run on and
+    waits for them there: two programs at once on two cores would wait forever."""
+
+    def rows(self, arms: Any, model: Any, argument: str = "arms") -> np.ndarray:
+        """The d coordinate vectors."""
+        if not isinstance(model, LGDS):
+            raise errors.InvalidInput("model", f"has type {type(model).__name__}", "give an LGDS")
+        rows = np.eye(model.n_states)
+        rows.setflags(write=False)
+        return rows
+
+    def describe(self, n_rows: int) -> str:
+        """The same for any d."""
+        return self.title
+
+    def refusal(self, policy: Any, n_rows: int, argument: str) -> errors.InvalidInput | None:
+        """A policy needs ``on_sphere``."""
+        if policy.actions.on_sphere is not None:
+            return None
+        problem = f"{policy.name} chooses from a list of arms, not from the sphere"
+        remedy = "give a policy that plays unit vectors, such as idea"
+        return errors.InvalidInput(argument, problem, remedy)
+
+    def check_listed(self, argument: str, problem: str, remedy: str) -> None:
+        """It is none."""
+        raise errors.InvalidInput(argument, f"{problem}, and the agent plays on the sphere", remedy)
+
+    def check_regret(self, regret: str) -> None:
+        """Infinitely many rewards have no highest."""
+        if regret == "hindsight":
+            problem = "is 'hindsight', and the sphere has no highest of its rewards"
+            raise errors.InvalidInput("regret", problem, "give 'mean' or 'noisy'")
+
+    def choose(self, policy: Any) -> Callable[..., Array]:
+        """``policy.actions.on_sphere``."""
+        return policy.actions.on_sphere
+
+    def noise(self, policy: Any) -> Any:
+        """That of ``on_sphere``."""
+        return policy.actions.sphere_noise or policy.noise
+
+    def scratch_size(self, policy: Any, n_states: int, n_rows: int) -> int:
+        """What the search holds."""
+        return MATRICES * n_states * n_states
+
+    def mean(self, values: Array, arm: Array) -> Array:
+        """⟨a, z⟩."""
+        return arm @ values
+
+    def best_mean(self, values: Array) -> Array:
+        """‖z‖, the mean of z/‖z‖."""
+        return namespace(values).sqrt(values @ values)
+
+    def best(self, values: Array) -> tuple[Array, Array]:
+        """‖z‖; noise 1."""
+        return self.best_mean(values), namespace(values).asarray(1)
+
+    def noise_index(self, arm: Array) -> Array:
+        """Noise 0 for any vector."""
+        return namespace(arm).asarray(0)
+
+    def played(self, problem: Any, arm: Array) -> tuple[Any, Array]:
+        """The vector as the only row."""
+        return problem._replace(arms=arm[None, :]), 0
+
+    def checked_vector(self, vector: Any, n_states: int, argument: str = "arm") -> np.ndarray:
+        """A read-only unit vector, or an error that tells its length."""
+        row = errors.matrix(vector, argument, shape=(n_states,))
+        if not abs(row @ row - 1) <= 2 * TOLERANCE:
+            problem = f"has length {math.sqrt(row @ row):.6g}"
+            raise errors.InvalidInput(argument, problem, "give a vector of length one")
+        row.setflags(write=False)
+        return row
+
+
+FINITE, SPHERE = FiniteArms(), Sphere()
+
+
+def action_set(arms: Any, argument: str = "arms") -> ActionSet:
+    """The action set that a user means by ``arms``: an array, a `System`, or the word "sphere".
+
+    Example:
+        >>> action_set("sphere"), action_set([[1.0, 0.0]])
+        (Sphere(), FiniteArms())
+    """
+    if not isinstance(arms, str):
+        return FINITE
+    if arms != SPHERE.word:
+        raise errors.InvalidInput(argument, f"is {arms!r}", 'give a k × d array, or "sphere"')
+    return SPHERE

@@ -1,0 +1,494 @@
+"""LinUCB and its variants for a parameter that moves: ridge regression plus optimism.
+
+    θ̂ = V⁻¹ Σ w_s a X,   V = λI + Σ w_s a aᵀ   over past rounds s with weights w_s
+    argmax_a  ⟨a, θ̂⟩ + β ‖a‖_M,   β = √λ S + R √(2 log(1/δ) + volume),   L = max ‖a‖
+
+The variants differ in what they remember (weights, M, volume):
+
+    OFUL          w_s = 1        M = V⁻¹      log(det V / λ^d)
+    D-LinUCB      γ^(t−s)        V⁻¹ṼV⁻¹      d log(1 + L² w / (λd)), w = Σ γ^(2(t−s))
+    LB-WeightUCB  γ^(t−s)        V⁻¹          the same
+    RestartUCB    1 since the last restart, every H rounds; V⁻¹; the same, w = rounds since then
+    SW-LinUCB     1 in the last w rounds; V⁻¹; β = √λ S + R √(d log((1 + L² w / λ) / δ))
+
+Abbasi-Yadkori et al. (2011) (P19); Russac, Vernade and Cappé (2019); Wang, Zhao and Zhou (2023);
+Zhao, Zhang, Jiang and Zhou (2020); Cheung, Simchi-Levi and Zhu (2019).
+
+Ṽ = λI + Σ γ^(2(t−s)) a aᵀ is the covariance of the noise in Σ γ^(t−s) a X; since Ṽ ≤ V,
+LB-WeightUCB needs one matrix only. R² = max aᵀZa + σ² is taken from the model. If rewards are
+missing, only rounds with a reward count. The proofs of D- and SW-LinUCB have a gap in the bias of
+θ̂ (Zhao et al. 2021, Touati and Vincent 2020); proved since is a regret of order d^⅞ B^¼ n^¾, for
+LB-WeightUCB d^¾ B^¼ n^¾.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.arrays import Array, inverse, namespace, put
+from driftbandit.model import LGDS
+from driftbandit.policies.base import (
+    AgentAbilities,
+    BatchAbilities,
+    Policy,
+    Prepared,
+    Problem,
+    highest,
+)
+from driftbandit.policies.optimistic import arm_variances
+from driftbandit.policies.scale import reward_drift, reward_scale
+
+__all__ = [
+    "discounted_linucb",
+    "oful",
+    "restarted_linucb",
+    "sliding_window_linucb",
+    "weighted_linucb",
+]
+
+LONGEST = 100_000
+"""Rounds of a window that is not given: all of them are stored."""
+
+
+class _Tuning(NamedTuple):
+    """What a user can set."""
+
+    delta: float
+    memory: Any
+    """γ, w or H; None: from the model."""
+    ridge: float | None
+    bound: float | None
+
+
+def _policy(
+    name: str,
+    prepare: Callable[..., Any],
+    scores: Callable[..., tuple[Array, Array]],
+    update: Callable[..., Any],
+    tuning: _Tuning,
+    memory: str | None = None,
+    prepare_all: Callable[..., Any] | None = None,
+) -> Policy:
+    """The policy, after a check of its tuning; ``memory`` is the name of that parameter."""
+    delta = errors.number(tuning.delta, "delta", low=0, high=1, strict=True)
+    ridge, bound, given = tuning.ridge, tuning.bound, tuning.memory
+    if ridge is not None:
+        ridge = errors.number(ridge, "ridge", low=0, strict=True)
+    if bound is not None:
+        bound = errors.number(bound, "bound", low=0)
+    if given is not None and memory == "gamma":
+        given = errors.number(given, "gamma", low=0, high=1)
+    elif given is not None:
+        high = 10**7 if memory == "window" else 2**31 - 1
+        given = errors.whole_number(given, str(memory), low=1, high=high)
+    tuning = _Tuning(delta, given, ridge, bound)
+    remembered = {memory: given} if memory else {}
+    return Policy(
+        name,
+        functools.partial(prepare, tuning),
+        highest(scores),
+        update,
+        parameters={"delta": delta, **remembered, "ridge": ridge, "bound": bound},
+        agent=AgentAbilities(reads_features=True),
+        batch=BatchAbilities(prepare_all and functools.partial(prepare_all, tuning)),
+    )
+
+
+def _constants(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> dict[str, float]:
+    """The numbers in β: R from the model, λ = L² and S = √tr Z unless given."""
+    longest = float(np.einsum("kd,kd->k", arms, arms).max())
+    ridge = longest if tuning.ridge is None else tuning.ridge
+    bound = tuning.bound
+    if bound is None:
+        bound = math.sqrt(max(float(np.trace(model.settled_moment(rounds))), 0.0))
+    return {
+        "ridge": ridge,
+        "scale": reward_scale(model, arms, rounds),
+        "log_odds": 2 * math.log(1 / tuning.delta),
+        "growth": longest / (ridge * model.n_states),
+        "bias": math.sqrt(ridge) * bound,
+    }
+
+
+def _relative_drift(model: LGDS, arms: Array, rounds: int) -> float:
+    """B / n: how far the fastest arm's mean moves in a round, in units of R.
+
+    The sources bound the length of θ's path, with arms and rewards of about one.
+    """
+    return reward_drift(model, arms, rounds) / (reward_scale(model, arms, rounds) or 1.0)
+
+
+def _radius(constants: Mapping[str, Array], volume: Array) -> Array:
+    """β."""
+    spread = namespace(volume).sqrt(constants["log_odds"] + volume)
+    return constants["bias"] + constants["scale"] * spread
+
+
+def _volume(constants: Mapping[str, Array], weight: Array, n_states: int) -> Array:
+    """D log(1 + L² w / (λd)) for a memory of weight w."""
+    return n_states * namespace(weight).log1p(constants["growth"] * weight)
+
+
+def _scores(inverse: Array, total: Array, radius: Array, arms: Array) -> tuple[Array, Array]:
+    """⟨a, θ̂⟩ and β √(aᵀV⁻¹a)."""
+    cross, variances = arm_variances(inverse, arms)
+    return cross @ total, radius * namespace(total).sqrt(variances)
+
+
+def _one_more(inverse: Array, row: Array) -> tuple[Array, Array]:
+    """(V + a aᵀ)⁻¹ by Sherman–Morrison, and 1 + aᵀV⁻¹a = det(V + a aᵀ) / det V."""
+    cross = inverse @ row
+    growth = 1 + namespace(row).vecdot(row, cross)
+    return inverse - cross[:, None] * (cross / growth)[None, :], growth
+
+
+def _forgotten(design: Array, share: Array, seen: Array, fresh: Array) -> Array:
+    """The design after a round that leaves this share of its past; the ridge stays λI."""
+    return share * design + seen + (1 - share) * fresh
+
+
+class RidgeState(NamedTuple):
+    """Ridge regression so far."""
+
+    inverse: Array
+    """V⁻¹, d × d, kept by rank-one updates."""
+    total: Array
+    """Σ a X, d numbers."""
+    log_det: Array
+    """log(det V / λ^d)."""
+
+
+def _prepare_oful(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> Prepared:
+    constants, d = _constants(tuning, model, arms, rounds), model.n_states
+    return constants, RidgeState(np.eye(d) / constants["ridge"], np.zeros(d), np.zeros(()))
+
+
+def _oful_scores(state: RidgeState, problem: Problem) -> tuple[Array, Array]:
+    radius = _radius(problem.constants, state.log_det)
+    return _scores(state.inverse, state.total, radius, problem.arms)
+
+
+def _oful_update(state: RidgeState, problem: Problem, arm: Array, reward: Array) -> RidgeState:
+    row = problem.arms[arm]
+    inverse, growth = _one_more(state.inverse, row)
+    log_det = state.log_det + namespace(row).log(growth)
+    return RidgeState(inverse, state.total + row * reward, log_det)
+
+
+def oful(delta: float = 0.1, ridge: float | None = None, bound: float | None = None) -> Policy:
+    """OFUL with confidence 1 − ``delta``, for a parameter that does not move.
+
+    Args:
+        delta: chance that the confidence ellipsoid fails.
+        ridge: λ; None: the largest ‖a‖², as the theorem asks.
+        bound: S, a bound on ‖θ‖; None: √tr Z, the root mean square of ‖z‖.
+    """
+    tuning = _Tuning(delta, None, ridge, bound)
+    return _policy("oful", _prepare_oful, _oful_scores, _oful_update, tuning)
+
+
+class RestartedState(NamedTuple):
+    """Ridge regression since the last restart."""
+
+    inverse: Array
+    """V⁻¹, d × d, kept by rank-one updates."""
+    total: Array
+    """Σ a X, d numbers."""
+    age: Array
+    """Rounds since the last restart."""
+
+
+def _prepare_restarted(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> Prepared:
+    d, batch = model.n_states, tuning.memory
+    if batch is None:
+        drift = _relative_drift(model, arms, rounds)
+        best = d**0.25 / math.sqrt(drift) if drift > 0 else math.inf
+        batch = int(min(rounds, 2**31 - 1, max(d, best)))
+    constants = _constants(tuning, model, arms, rounds)
+    start = RestartedState(np.eye(d) / constants["ridge"], np.zeros(d), np.zeros(()))
+    return constants | {"batch": np.int32(batch)}, start
+
+
+def _restarted_scores(state: RestartedState, problem: Problem) -> tuple[Array, Array]:
+    volume = _volume(problem.constants, state.age, state.total.shape[0])
+    radius = _radius(problem.constants, volume)
+    return _scores(state.inverse, state.total, radius, problem.arms)
+
+
+def _restarted_update(
+    state: RestartedState, problem: Problem, arm: Array, reward: Array
+) -> RestartedState:
+    """OFUL's update; λ⁻¹I and 0 when the batch is full."""
+    row = problem.arms[arm]
+    xp = namespace(row)
+    learned, _ = _one_more(state.inverse, row)
+    fresh = xp.eye(row.shape[0], dtype=row.dtype) / problem.constants["ridge"]
+    age = state.age + 1
+    full = age >= problem.constants["batch"]
+    return RestartedState(
+        xp.where(full, fresh, learned),
+        xp.where(full, 0.0, state.total + row * reward),
+        xp.where(full, 0.0, age),
+    )
+
+
+def restarted_linucb(
+    delta: float = 0.1,
+    batch: int | None = None,
+    ridge: float | None = None,
+    bound: float | None = None,
+) -> Policy:
+    """RestartUCB with confidence 1 − ``delta``.
+
+    Args:
+        delta: as for `oful`.
+        batch: H, rounds between restarts; None: d^¼ √(n/B), the choice of the corrected proof,
+            which balances its √d H^{3/2} B with its d n / √H, with the model's B as for
+            `discounted_linucb` and, by our choice, at least d: fewer rounds do not show d
+            directions.
+        ridge: λ; None: the largest ‖a‖².
+        bound: as for `oful`.
+    """
+    return _policy(
+        "restarted_linucb",
+        _prepare_restarted,
+        _restarted_scores,
+        _restarted_update,
+        _Tuning(delta, batch, ridge, bound),
+        "batch",
+    )
+
+
+class DiscountedState(NamedTuple):
+    """Discounted ridge regression so far."""
+
+    design: Array
+    """V, d × d."""
+    squared: Array
+    """Ṽ, d × d."""
+    total: Array
+    """Σ γ^(t−s) a X, d numbers."""
+    weight: Array
+    """Σ γ^(2(t−s)): the source's (1 − γ^(2t)) / (1 − γ²), valid for γ = 1, too."""
+
+
+def _prepare_discounted(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> Prepared:
+    d, gamma = model.n_states, tuning.memory
+    if gamma is None:
+        drift = _relative_drift(model, arms, rounds)
+        gamma = 1 - min(1 / d, (drift / d) ** (2 / 3))
+    constants = _constants(tuning, model, arms, rounds)
+    start = constants["ridge"] * np.eye(d)
+    return constants | {"gamma": gamma}, DiscountedState(start, start, np.zeros(d), np.zeros(()))
+
+
+def _discounted_scores(state: DiscountedState, problem: Problem) -> tuple[Array, Array]:
+    """⟨a, θ̂⟩ and β √(aᵀV⁻¹ṼV⁻¹a)."""
+    volume = _volume(problem.constants, state.weight, state.total.shape[0])
+    # No rank-one form: every round brings the ridge back to λI.
+    cross = problem.arms @ inverse(state.design)
+    _, variances = arm_variances(state.squared, cross)
+    bonuses = _radius(problem.constants, volume) * namespace(state.total).sqrt(variances)
+    return cross @ state.total, bonuses
+
+
+def _discounted_update(
+    state: DiscountedState, problem: Problem, arm: Array, reward: Array
+) -> DiscountedState:
+    """V ← γV + a aᵀ + (1 − γ) λI, Ṽ the same with γ², b ← γb + a X, w ← γ²w + 1."""
+    gamma, row = problem.constants["gamma"], problem.arms[arm]
+    seen = row[:, None] * row[None, :]
+    fresh = problem.constants["ridge"] * namespace(row).eye(row.shape[0], dtype=row.dtype)
+    return DiscountedState(
+        _forgotten(state.design, gamma, seen, fresh),
+        _forgotten(state.squared, gamma**2, seen, fresh),
+        gamma * state.total + row * reward,
+        gamma**2 * state.weight + 1,
+    )
+
+
+def discounted_linucb(
+    delta: float = 0.1,
+    gamma: float | None = None,
+    ridge: float | None = None,
+    bound: float | None = None,
+) -> Policy:
+    """D-LinUCB with confidence 1 − ``delta``.
+
+    Args:
+        delta: as for `oful`.
+        gamma: γ, the share of a reward's weight that is left a round later; None: 1 − (B / (dn))^⅔
+            as published, with B = n max √(aᵀDa) / R of the model, D = (Γ − I) Z (Γ − I)ᵀ + Q, and
+            at least 1 − 1/d, a memory of d rounds: fewer do not show d directions.
+        ridge: λ; None: the largest ‖a‖².
+        bound: as for `oful`.
+    """
+    return _policy(
+        "discounted_linucb",
+        _prepare_discounted,
+        _discounted_scores,
+        _discounted_update,
+        _Tuning(delta, gamma, ridge, bound),
+        "gamma",
+    )
+
+
+class WeightedState(NamedTuple):
+    """Discounted ridge regression so far."""
+
+    design: Array
+    """V, d × d."""
+    total: Array
+    """Σ γ^(t−s) a X, d numbers."""
+    weight: Array
+    """Σ γ^(2(t−s))."""
+
+
+def _prepare_weighted(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> Prepared:
+    d, gamma = model.n_states, tuning.memory
+    if gamma is None:
+        drift = _relative_drift(model, arms, rounds)
+        gamma = 1 - min(1 / d, max(1 / rounds, math.sqrt(drift / d)))
+    constants = _constants(tuning, model, arms, rounds)
+    start = WeightedState(constants["ridge"] * np.eye(d), np.zeros(d), np.zeros(()))
+    return constants | {"gamma": gamma}, start
+
+
+def _weighted_scores(state: WeightedState, problem: Problem) -> tuple[Array, Array]:
+    volume = _volume(problem.constants, state.weight, state.total.shape[0])
+    radius = _radius(problem.constants, volume)
+    # No rank-one form: every round brings the ridge back to λI.
+    return _scores(inverse(state.design), state.total, radius, problem.arms)
+
+
+def _weighted_update(
+    state: WeightedState, problem: Problem, arm: Array, reward: Array
+) -> WeightedState:
+    """V ← γV + a aᵀ + (1 − γ) λI, b ← γb + a X, w ← γ²w + 1."""
+    gamma, row = problem.constants["gamma"], problem.arms[arm]
+    fresh = problem.constants["ridge"] * namespace(row).eye(row.shape[0], dtype=row.dtype)
+    return WeightedState(
+        _forgotten(state.design, gamma, row[:, None] * row[None, :], fresh),
+        gamma * state.total + row * reward,
+        gamma**2 * state.weight + 1,
+    )
+
+
+def weighted_linucb(
+    delta: float = 0.1,
+    gamma: float | None = None,
+    ridge: float | None = None,
+    bound: float | None = None,
+) -> Policy:
+    """LB-WeightUCB with confidence 1 − ``delta``.
+
+    Args:
+        delta: as for `oful`.
+        gamma: γ, the share of a reward's weight that is left a round later; None:
+            1 − max(1/n, √(B / (dn))) as published, with the model's B as for `discounted_linucb`
+            and, by our choice, at least 1 − 1/d, a memory of d rounds.
+        ridge: λ; None: the largest ‖a‖². The source has d times that; with the few rounds that
+            drift leaves in memory, the longest arm may then be played forever.
+        bound: as for `oful`.
+    """
+    return _policy(
+        "weighted_linucb",
+        _prepare_weighted,
+        _weighted_scores,
+        _weighted_update,
+        _Tuning(delta, gamma, ridge, bound),
+        "gamma",
+    )
+
+
+class LinearWindowState(NamedTuple):
+    """The last w rounds as a ring buffer, and their sums."""
+
+    design: Array
+    """V, d × d."""
+    total: Array
+    """Σ a X over the window, d numbers."""
+    rows: Array
+    """The arm played in each stored round, zeros if there is none yet; w × d or longer."""
+    rewards: Array
+    place: Array
+    """Where the next round goes, 0 … w − 1."""
+
+
+def _prepare_window(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> Prepared:
+    d, window = model.n_states, tuning.memory
+    size = window
+    if window is None:
+        drift = _relative_drift(model, arms, rounds)
+        best = (d / drift) ** (2 / 3) if drift > 0 else math.inf
+        window = math.ceil(min(rounds, LONGEST, max(d, best)))
+        size = 1 << (window - 1).bit_length()  # few sizes, so that studies share compiled programs
+    constants = _constants(tuning, model, arms, rounds)
+    volume = d * (math.log1p(constants["growth"] * d * window) + math.log(1 / tuning.delta))
+    radius = constants["bias"] + constants["scale"] * math.sqrt(volume)
+    ring = np.zeros((size, d)), np.zeros(size), np.zeros((), np.int32)
+    start = LinearWindowState(constants["ridge"] * np.eye(d), np.zeros(d), *ring)
+    return {"radius": radius, "window": np.int32(window)}, start
+
+
+def _prepare_windows(
+    tuning: _Tuning, systems: Sequence[tuple[LGDS, Array]], rounds: int
+) -> list[Prepared]:
+    """Each system's, with ring buffers as long as the longest, so that they stack."""
+    each: Any = [_prepare_window(tuning, model, arms, rounds) for model, arms in systems]
+    longest = max((state for _, state in each), key=lambda state: len(state.rewards))
+    return [
+        (constants, state._replace(rows=longest.rows, rewards=longest.rewards))
+        for constants, state in each
+    ]
+
+
+def _window_scores(state: LinearWindowState, problem: Problem) -> tuple[Array, Array]:
+    # Rank-one steps of V⁻¹ lose digits where rounds leave, a hundred times as many for small λ.
+    return _scores(inverse(state.design), state.total, problem.constants["radius"], problem.arms)
+
+
+def _window_update(
+    state: LinearWindowState, problem: Problem, arm: Array, reward: Array
+) -> LinearWindowState:
+    """Add the new round, subtract the oldest one, overwrite it in the ring."""
+    row, old, paid = problem.arms[arm], state.rows[state.place], state.rewards[state.place]
+    return LinearWindowState(
+        state.design + row[:, None] * row[None, :] - old[:, None] * old[None, :],
+        state.total + row * reward - old * paid,
+        put(state.rows, state.place, row),
+        put(state.rewards, state.place, reward),
+        (state.place + 1) % problem.constants["window"],
+    )
+
+
+def sliding_window_linucb(
+    delta: float = 0.1,
+    window: int | None = None,
+    ridge: float | None = None,
+    bound: float | None = None,
+) -> Policy:
+    """SW-LinUCB with confidence 1 − ``delta``.
+
+    Args:
+        delta: as for `oful`.
+        window: w, rounds remembered; None: (dn/B)^⅔ as published, with the model's B as for
+            `discounted_linucb` and, by our choice, at least d.
+        ridge: λ; None: the largest ‖a‖².
+        bound: as for `oful`.
+    """
+    return _policy(
+        "sliding_window_linucb",
+        _prepare_window,
+        _window_scores,
+        _window_update,
+        _Tuning(delta, window, ridge, bound),
+        "window",
+        _prepare_windows,
+    )
