@@ -20,19 +20,9 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.actions import action_set
-from driftbandit.agent import changes, refitting, stored
+from driftbandit.agent import changes, choosing, refitting, stored
 from driftbandit.agent.arms import ArmNames, Offer, offered
-from driftbandit.agent.choosing import (
-    Chosen,
-    Decision,
-    Score,
-    by_columns,
-    choose,
-    choose_several,
-    choose_vector,
-    score_table,
-    screen_of,
-)
+from driftbandit.agent.choosing import Chosen, Decision, Score
 from driftbandit.agent.history import LAST_ROUND, History, Told
 from driftbandit.agent.refitting import Refit, RefitTask
 from driftbandit.agent.screening import Screen
@@ -43,6 +33,7 @@ from driftbandit.system import Name, System
 
 __all__ = ["Agent"]
 
+Choose = Callable[[History, Offer, Any], list[Chosen]]
 SETTINGS = ("rounds", "seed", "window", "memory", "screen")
 """Arguments of an agent that never change and are stored as they are."""
 
@@ -51,20 +42,20 @@ class Agent:
     """Decides round by round and learns from rewards, whenever they come.
 
     Args:
-        model: the system that drives the rewards; None: not known, see ``refit``. Or a `System`,
-            which has the arms and their names, too.
+        model: the model of the rewards, or a `System`, which includes the arms and their names.
+            None: not known; see ``refit``.
         arms: k × d; or "sphere": every unit vector.
         policy: a name such as "idea" or "kalman_ucb(width=2)", or a `Policy` of your own.
-        names: what the arms are called, texts or whole numbers; None: their row numbers.
-        rounds: the horizon, for policies that tune themselves to it.
-        seed: of the policy's own random numbers, for those that draw some.
+        names: the arms' names, strings or whole numbers; None: their row numbers.
+        rounds: the horizon, for policies that are tuned to it.
+        seed: of the policy's random numbers, if it draws any.
         window: how many rounds late a reward may come; 0: before the next round.
         refit: when and how to learn the model from the agent's own log. None: never; without a
             model: `Refit()`, and the agent starts with a random walk.
-        screen: whether to screen very many arms in single precision first. The decisions are the
-            same, several times faster; it takes half as much memory again as the arms.
-        memory: how many rewards older than the window the agent keeps, the newest ones, for
-            `replace_model`. With ``refit`` it keeps `Refit.memory` of them.
+        screen: whether to screen very many arms in single precision first: the same decisions,
+            several times faster, for half as much memory again as the arms take.
+        memory: how many rewards older than the window the agent keeps for `replace_model`, the
+            newest ones; with ``refit``, `Refit.memory`.
 
     Example:
         >>> from driftbandit import LGDS, Agent
@@ -122,7 +113,7 @@ class Agent:
             name = "refit" if has_model else "model"
             raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
         self.refit_options = refit
-        arms = by_columns(self.actions.rows(arms, model))
+        arms = choosing.by_columns(self.actions.rows(arms, model))
         self.policy.check_plays(self.actions, len(arms))
         self._history = History(
             self.policy,
@@ -212,21 +203,16 @@ class Agent:
         if not isinstance(distinct, bool):
             raise errors.InvalidInput("distinct", f"is {distinct!r}", "give True or False")
 
-        def choose_many(history: History, offer: Offer, state: Any) -> list[Chosen]:
-            given = (self.policy, history.problem, state, offer, count, distinct, self._noise)
-            return choose_several(*given)
+        def choose(history: History, offer: Offer, state: Any) -> list[Chosen]:
+            given = (self.policy, history.problem, state, offer)
+            return choosing.choose_several(*given, count, distinct, self._noise)
 
         with self._lock:
             remedy = "ask for one decision at a time"
             self.actions.check_listed("ask_many", "needs a list of arms", remedy)
-            return self._ask(arms, round, choose_many)
+            return self._ask(arms, round, choose)
 
-    def _ask(
-        self,
-        arms: Any,
-        round: int | None,
-        choose: Callable[[History, Offer, Any], list[Chosen]],
-    ) -> list[Decision]:
+    def _ask(self, arms: Any, round: int | None, choose: Choose) -> list[Decision]:
         """Choose, note the decisions and let time pass; an error changes nothing."""
         history = self._history
         now, offer = history.checked_round(round), self._offer(history, arms)
@@ -255,13 +241,13 @@ class Agent:
     def _choose_one(self, history: History, offer: Offer, state: Any) -> list[Chosen]:
         noise = self._noise(len(offer.arms))
         if not self.actions.listed:
-            return [choose_vector(self.policy, history.problem, state, noise)]
+            return [choosing.choose_vector(self.policy, history.problem, state, noise)]
         screen = None
         if self.screen and offer.arms is history.problem.arms:
             if self._screen is None or self._screen.arms is not offer.arms:
-                self._screen = screen_of(self.policy, offer.arms)
+                self._screen = choosing.screen_of(self.policy, offer.arms)
             screen = self._screen
-        return [choose(self.policy, history.problem, state, offer, noise, screen)]
+        return [choosing.choose(self.policy, history.problem, state, offer, noise, screen)]
 
     def _noise(self, n_arms: int, ahead: int = 0) -> Any:
         """The random numbers of the next decision, or of a later one; no earlier draw matters."""
@@ -297,7 +283,7 @@ class Agent:
         with self._lock:
             self.actions.check_listed("scores", "needs a list of arms", "ask for a decision")
             offer = self._offer(self._history, arms)
-            return score_table(self.policy, self._history.problem, self.state, offer)
+            return choosing.score_table(self.policy, self._history.problem, self.state, offer)
 
     def tell(self, decision: Decision | int, reward: Any) -> Told:
         """Learn the reward of a decision; the order of rewards does not matter.
@@ -323,11 +309,9 @@ class Agent:
                 return "learned"
             if reward is None or not np.array_equal(reward, entry.reward):
                 new, old = (" ".join(repr(one).split()) for one in (reward, entry.reward))
-                raise errors.InvalidInput(
-                    "reward",
-                    f"is {new}, but decision {entry.id} was told {old}",
-                    "a decision has one reward; the first is kept",
-                )
+                problem = f"is {new}, but decision {entry.id} was told {old}"
+                remedy = "a decision has one reward; the first is kept"
+                raise errors.InvalidInput("reward", problem, remedy)
             return "duplicate"
 
     def tell_play(

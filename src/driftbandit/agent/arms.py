@@ -122,18 +122,10 @@ class Offer(NamedTuple):
 
 
 def offered(arms: Any, names: ArmNames, policy: Policy, problem: Problem, fixed: bool) -> Offer:
-    """The offer that a user describes.
+    """The offer that a user describes by names of the agent's arms, or by features of any arms.
 
-    Args:
-        arms: names of the agent's arms; rows of features; or features by name. None: all of the
-            agent's arms.
-        names: of the agent's arms.
-        policy: which is to choose.
-        problem: the policy's model and arms.
-        fixed: whether features of new arms are refused.
+    ``fixed``: new arms are refused.
     """
-    if arms is None:
-        return Offer(problem.arms, names)
     if isinstance(arms, Set | ValuesView | Iterator):
         raise errors.InvalidInput("arms", f"is a {type(arms).__name__}", "give a list")
     if isinstance(arms, Mapping) and arms:

@@ -256,19 +256,11 @@ def _rebuild(
     features: np.ndarray | None = None,
     removed: tuple[Name, ...] | None = None,
 ) -> None:
-    """Change the agent's model, arms and names, and update the plays it keeps.
+    """Change the agent's model, arms and names, and adapt the plays it keeps (``update_entry``).
 
-    Args:
-        history: the agent's.
-        model: the new model.
-        arms: the new arms.
-        names: the new names.
-        update_entry: adapts a play to the new arms, in place.
-        keep_belief: a Kalman filter's belief does not depend on the list of arms: how it carries
-            over. None: the model is another, so compute the belief again from the plays that the
-            agent keeps, as any other policy's state.
-        features: the arms without their offsets; None: the arms.
-        removed: names that are no longer offered; None: as before.
+    A Kalman filter's belief does not depend on the list of arms; ``keep_belief`` carries it over.
+    None: the model is another one, so the belief is computed again from the plays that the agent
+    keeps, like any other policy's state. ``features``: the arms without offsets, if they differ.
     """
     arms = by_columns(checked_arms(arms, model))
     problem, fresh = history.prepared(model, arms)

@@ -15,7 +15,7 @@ from driftbandit.agent.ledger import Entry, observed
 from driftbandit.agent.screening import Screen
 from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, Problem
-from driftbandit.policies.base import first_best
+from driftbandit.policies.base import Scores, first_best
 
 BLOCK = 8192
 """Arms scored at a time, so that intermediate products stay in the cache."""
@@ -128,8 +128,9 @@ def choose(
 ) -> Chosen:
     """Choose one arm of the offer, whose ``screen`` may be given."""
     mean = bonus = uncertainty = None
-    if policy.scores is not None:
-        place, mean, bonus = _highest(policy, problem, state, offer, screen)
+    scores = policy.scores
+    if scores is not None:
+        place, mean, bonus = _highest(policy, scores, problem, state, offer, screen)
     else:
         place = int(policy.choose(state, problem._replace(arms=offer.arms), noise))
         last = len(offer.arms) - 1
@@ -162,21 +163,23 @@ def choose_vector(policy: Policy, problem: Problem, state: Any, noise: Any) -> C
 
 
 def _highest(
-    policy: Policy, problem: Problem, state: Any, offer: Offer, screen: Screen | None
+    policy: Policy,
+    scores: Scores,
+    problem: Problem,
+    state: Any,
+    offer: Offer,
+    screen: Screen | None,
 ) -> tuple[int, float, float]:
     """Place, expected reward and bonus of the first arm with the highest score."""
-    if _scores_own_arms(policy, offer):
-        return _first(*_scores(policy, problem, state, offer))
+    n_arms = len(offer.arms)
+    if n_arms <= BLOCK or policy.actions.compares or not policy.agent.reads_features:
+        return _first(*_scored(policy, scores, problem, state, offer))
     if offer.arms is not problem.arms:
         problem = problem._replace(arms=offer.arms)
-    assert policy.scores is not None
-    if len(offer.arms) <= BLOCK or policy.actions.compares:
-        return _first(*policy.scores(state, problem))
     blocks = None if screen is None else screen.blocks(policy, problem, state, BLOCK)
-    begins = range(0, len(offer.arms), BLOCK) if blocks is None else blocks
+    begins = range(0, n_arms, BLOCK) if blocks is None else blocks
     scored = [
-        policy.scores(state, problem._replace(arms=offer.arms[begin : begin + BLOCK]))
-        for begin in begins
+        scores(state, problem._replace(arms=offer.arms[begin : begin + BLOCK])) for begin in begins
     ]
     place, mean, bonus = _first(*map(np.concatenate, zip(*scored, strict=True)))
     return begins[place // BLOCK] + place % BLOCK, mean, bonus
@@ -187,25 +190,21 @@ def _first(expected: np.ndarray, bonuses: np.ndarray) -> tuple[int, float, float
     return place, expected.item(place), bonuses.item(place)
 
 
-def _scores_own_arms(policy: Policy, offer: Offer) -> bool:
-    """Whether all of the agent's arms are scored, even if only a part is on offer."""
-    return not policy.agent.reads_features or (policy.actions.compares and offer.rows is not None)
-
-
-def _scores(policy: Policy, problem: Problem, state: Any, offer: Offer) -> Any:
+def _scored(policy: Policy, scores: Scores, problem: Problem, state: Any, offer: Offer) -> Any:
     """Expected rewards and bonuses of all arms on offer."""
-    assert policy.scores is not None
-    if not _scores_own_arms(policy, offer):
-        return policy.scores(state, problem._replace(arms=offer.arms))
-    means, bonuses = policy.scores(state, problem)
-    return (means, bonuses) if offer.rows is None else (means[offer.rows], bonuses[offer.rows])
+    if offer.arms is problem.arms:
+        return scores(state, problem)
+    if policy.agent.reads_features and (offer.new or not policy.actions.compares):
+        return scores(state, problem._replace(arms=offer.arms))
+    means, bonuses = scores(state, problem)  # of all own arms, even if only some are on offer
+    return means[offer.rows], bonuses[offer.rows]
 
 
 def score_table(policy: Policy, problem: Problem, state: Any, offer: Offer) -> list[Score]:
     """The score of every arm on offer."""
     means = bonuses = uncertainties = None
     if policy.scores is not None:
-        means, bonuses = _scores(policy, problem, state, offer)
+        means, bonuses = _scored(policy, policy.scores, problem, state, offer)
     if isinstance(state, Belief):
         means = offer.arms @ state.mean if means is None else means
         variances = np.vecdot(offer.arms @ state.cov, offer.arms)

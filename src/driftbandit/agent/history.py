@@ -118,7 +118,8 @@ class History:
 
         An unstable model's state that has outgrown the largest number by then is refused.
         """
-        state = self.ledger.state if self._is_untouched() else self.ledger.at(round)
+        untouched = not self.decided and self._is_untouched()
+        state = self.ledger.state if untouched else self.ledger.at(round)
         if not self.problem.model.is_stable:
             _check_size(state, round)
         return state
@@ -130,7 +131,7 @@ class History:
 
     def begin(self, round: int) -> None:
         """Let time begin in this round, if nothing has happened before."""
-        if self._is_untouched():
+        if not self.decided and self._is_untouched():
             self.base = self.ledger.round = round
 
     def _is_untouched(self) -> bool:

@@ -75,14 +75,7 @@ def replayed(
 
 
 class Ledger:
-    """The open decisions, oldest first, on top of a settled state.
-
-    Args:
-        policy: whose state it is.
-        problem: the policy's model and arms.
-        state: the settled state.
-        round: the settled state's round.
-    """
+    """The open decisions, oldest first, on top of a settled state and its round."""
 
     def __init__(self, policy: Policy, problem: Problem, state: Any, round: int) -> None:
         self.policy, self.problem = policy, problem
@@ -127,9 +120,8 @@ class Ledger:
     def learn(self, entry: Entry, reward: Any) -> None:
         """Give an open decision its reward.
 
-        A reward that the policy cannot take is refused: it is tried on the state that was known
-        in its round. After a late reward, the later states are computed when they are needed,
-        once for all rewards that came until then.
+        It is tried on the state that was known in its round, so that a reward that the policy
+        cannot take is refused. After a late reward, later states are computed when needed.
         """
         entry.reward = reward
         try:
@@ -150,10 +142,7 @@ class Ledger:
         self._mark_stale(place)
 
     def insert(self, entry: Entry) -> None:
-        """Add a play with its reward, after all others of its round.
-
-        Its round must not be before the settled state's.
-        """
+        """Add a play with its reward, after all others of its round; none of it is settled."""
         newest = self._open[-1] if self._open else None
         if self._stale is None and (newest is None or newest.round <= entry.round):
             entry.before = self.at(entry.round)
@@ -193,10 +182,7 @@ class Ledger:
         self._stale = 0 if self._open else None
 
     def refresh(self) -> None:
-        """Compute the states that are out of date.
-
-        If that fails, the late rewards that caused it are dropped.
-        """
+        """Compute the states that are out of date; late rewards that make it fail are dropped."""
         if self._stale is None:
             return
         late = list(itertools.islice(self._open, self._stale, None))

@@ -79,11 +79,7 @@ class Refit:
 def random_walk(arms: Any, scale: float = 1.0) -> LGDS:
     """The model to start from when nothing is known: a random walk, observed with noise.
 
-        Γ = I,   Σ0 = s² I,   Q = Σ0 / 50,   σ² = scale² / 2,   s² = scale² / (2 mean ‖a‖²)
-
-    Args:
-        arms: k × d.
-        scale: rough spread of the rewards.
+    Γ = I,   Σ0 = s² I,   Q = Σ0 / 50,   σ² = scale² / 2,   s² = scale² / (2 mean ‖a‖²)
     """
     rows = errors.matrix(arms, "arms", shape=(None, None))
     identity = np.eye(rows.shape[1])
@@ -97,12 +93,7 @@ def learned(
 ) -> tuple[LGDS, np.ndarray]:
     """The most likely model of the entries, and the agent's arms as this model reads them.
 
-    Args:
-        entries: in the order of rounds, each with its reward.
-        arms: the agent's own features, k × d.
-        options: how to learn.
-        start: the model that EM starts from; None: the usual restarts.
-        seed: of the restarts.
+    EM starts from ``start``; None: from the usual restarts, drawn with ``seed``.
     """
     from driftbandit.identify import fitting
     from driftbandit.io import log  # JAX, and pyarrow
