@@ -1,4 +1,4 @@
-# Everything runs inside .venv, which these targets make themselves.
+# The targets create .venv when needed and run everything inside it.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,29 +11,29 @@ LIGHT := agent agent_history agent_hostile agent_kill agent_machine agent_names 
 
 .PHONY: demo test numbers light nightly bench lint clean
 
-demo: $(VENV)/demo  ## the paper's comparison, small: a table and a plot in under two minutes
+demo: $(VENV)/demo  ## compare the policies on random systems: a table and a plot in under two minutes
 	$(BIN)/driftbandit simulate --family all --systems 20 --runs 4 --rounds 500 --plot demo.png
 
-test: $(VENV)/test lint  ## lint, types and tests
+test: $(VENV)/test lint  ## run the linter, the type checker and the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-numbers: $(VENV)/test  ## the tests that compare numbers, for runs under other XLA_FLAGS
+numbers: $(VENV)/test  ## run the tests that compare numbers, to check other XLA_FLAGS
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(NUMBERS:%=tests/test_%.py)
 
-light:  ## the tests of the plain install, in an environment that holds numpy and scipy alone
+light:  ## test the plain install, in an environment with only numpy and scipy
 	$(PYTHON) -m venv --clear .venv-light
 	.venv-light/bin/python -m pip install --quiet --disable-pip-version-check . pytest hypothesis
 	.venv-light/bin/python -m pytest -p no:cacheprovider $(LIGHT:%=tests/test_%.py)
 
-lint: $(VENV)/test
+lint: $(VENV)/test  ## run the linter and the type checker
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-nightly: $(VENV)/test  ## the long numerical runs
+nightly: $(VENV)/test  ## run the long numerical tests
 	$(BIN)/python -m pytest -n $(WORKERS) -m nightly
 
-bench: $(VENV)/bench  ## speed ratios against rivals measured in the same run
+bench: $(VENV)/bench  ## measure speed against other programs in the same run
 	$(BIN)/python benchmarks/engine.py
 
 $(VENV)/made:

@@ -1,20 +1,20 @@
-"""Speed and memory of the online engine, against a textbook loop and a bare matrix product.
+"""Speed and memory of `Agent`, compared with a textbook loop and a matrix product.
 
     python benchmarks/agent.py --json benchmarks/results/agent.json
-    python benchmarks/agent.py --decisions 20000 --arms 100000      # a small one
+    python benchmarks/agent.py --decisions 20000 --arms 100000      # small
 
-Three measurements, two of them beside a rival in the same run, in turns, so that a busy machine
+Three measurements. The first two alternate with a baseline in the same run, so that a busy machine
 slows both:
 
-1. ask and tell, d = k = 10, IDEA, a million times in one process: median and 99th percentile of a
-   pair, and the memory on the way, which must not grow. The rival is the textbook's filter and
-   score in plain NumPy, without a window, identities, checks or late rewards; both must decide the
-   same.
-2. one ask among a million arms, d = 10. The rival is NumPy's arms @ F, F a factor of the covariance
-   (d × d): any score with a bonus needs about that much. Best of ten, with as many threads as BLAS
-   takes by itself, and with one: two that wait for each other on a busy machine show nothing.
-3. a reward that comes 10, 30 or 100 rounds late, and the next ask: what that takes more than a
-   reward in time, for each round that is filtered again. Median of a hundred.
+1. ask and tell, d = k = 10, IDEA, a million times in one process: median and 99th percentile of one
+   pair, and memory use, which must not grow. The baseline is the textbook filter and score in plain
+   NumPy, without a window, ids, checks or late rewards; both must make the same decisions.
+2. One ask among a million arms, d = 10. The baseline is NumPy's arms @ F, with F a d × d factor of
+   the covariance: any score with a bonus needs about as much. Best of ten, with BLAS's default
+   number of threads and with one thread, since threads that wait for each other on a busy machine
+   distort the result.
+3. A reward that is 10, 30 or 100 rounds late, and the next ask: the extra time over a reward on
+   time, per round that is filtered again. Median of a hundred.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ import driftbandit as db
 from driftbandit.model import factor
 
 BLOCK = 10_000
-"""Decisions in a row, before it is the rival's turn."""
+"""Decisions per block; blocks alternate with the baseline."""
 POLICIES = ("idea", "kalman_ucb", "kode")
 
 
 def blas_threads(number: int | None = None) -> int | None:
-    """How many threads NumPy's matrix products use, and use from now on; None: nobody knows."""
+    """Number of threads of NumPy's matrix products, or None if unknown; sets it to ``number``."""
     for library in Path(np.__file__).parent.parent.glob("numpy.libs/*openblas*"):
         blas = ctypes.CDLL(str(library))
         for form in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads"):
@@ -52,13 +52,13 @@ def blas_threads(number: int | None = None) -> int | None:
 
 
 def memory() -> float:
-    """What the process holds now, MiB."""
+    """Current memory of the process, MiB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / 2**20
 
 
 def engine(agent: db.Agent, rewards: np.ndarray, arms: np.ndarray, times: np.ndarray) -> None:
-    """Ask and tell once per reward; note the arms and how long each pair took, in ns."""
+    """Ask and tell once per reward; record the arms and the time of each pair, in ns."""
     clock = time.perf_counter_ns
     for i, reward in enumerate(rewards):
         begin = clock()
@@ -97,14 +97,14 @@ def textbook(
 
 
 def pairs(decisions: int) -> dict[str, Any]:
-    """Ask and tell, over and over."""
+    """Measure many pairs of ask and tell."""
     model, rows = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0]
     rewards = np.random.default_rng(2).standard_normal(decisions)
     agent = db.Agent(model, rows)
     belief = db.kalman.prior(model)
     times = np.zeros((2, decisions), np.int64)
     arms = np.zeros((2, decisions), np.int8)
-    times[:], arms[:] = 1, 1  # so that their memory is there from the start
+    times[:], arms[:] = 1, 1  # touch the memory before measuring it
     held = {}
     block = max(1, min(BLOCK, decisions // 10))
     marks = {round(share * decisions / block): share for share in (0.1, 0.5, 1.0)}
@@ -153,7 +153,7 @@ def many_arms(arms: int, repeats: int = 10) -> dict[str, Any]:
 
 
 def late_rewards(repeats: int = 100) -> dict[str, Any]:
-    """Microseconds for each round that a late reward makes the agent filter again."""
+    """Microseconds per round that a late reward makes the agent filter again."""
     model, rows = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0]
     agent = db.Agent(model, rows, window=200)
     rng = np.random.default_rng(4)
@@ -167,7 +167,7 @@ def late_rewards(repeats: int = 100) -> dict[str, Any]:
         agent.tell(first, rng.standard_normal())
         decision = agent.ask()
         took = time.perf_counter() - begin
-        agent.tell(decision, rng.standard_normal())  # nothing stays open
+        agent.tell(decision, rng.standard_normal())  # leave no decision open
         return took
 
     took = {delay: np.median([told(delay) for _ in range(repeats)]) for delay in (0, 10, 30, 100)}
@@ -178,11 +178,11 @@ def late_rewards(repeats: int = 100) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure both and print them."""
+    """Run all measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--decisions", type=int, default=10**6)
     parser.add_argument("--arms", type=int, default=10**6)
-    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     threads = blas_threads()
     figures = {

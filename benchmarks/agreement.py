@@ -1,11 +1,11 @@
-"""Share of runs that are the same on other block shapes, instruction sets and devices.
+"""Fraction of runs that agree across block shapes, instruction sets and devices.
 
     python benchmarks/agreement.py                # block shapes and instruction sets
-    python benchmarks/agreement.py --gpu          # the GPU too
+    python benchmarks/agreement.py --gpu          # also the GPU
 
-5 families × 200 systems × 10 runs × 300 rounds (rollout 30), d = k = 10, every registered policy. A
-run agrees with another if its regret does at every checkpoint, to 1e-9: a single other decision
-changes it by far more. Every setting is played in a process of its own.
+5 families × 200 systems × 10 runs × 300 rounds (rollout 30), d = k = 10, every registered policy.
+Two runs agree if their regret is equal at every checkpoint, to 1e-9; a single different decision
+changes it by far more. Each setting runs in its own process.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ SHAPES = ("one run", "half of the systems")
 
 
 def rounds_of(policy: str) -> int:
-    """Rollout takes longer than all others together."""
+    """Fewer rounds for rollout, which takes longer than all other policies together."""
     return 30 if policy == "rollout" else 300
 
 
 def play(setting: str, systems: int, path: Path) -> None:
-    """Play one setting and store the curves by family and policy."""
+    """Run one setting and store the regret curves by family and policy."""
     device = "gpu" if setting == "GPU" else "cpu"
     runs = 1 if setting == "one run" else 10
     curves = {}
@@ -52,13 +52,13 @@ def play(setting: str, systems: int, path: Path) -> None:
 
 
 def agree(reference: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Which runs agree: systems × runs, of as many as both have."""
+    """Which runs agree, systems × runs, for the runs that both have."""
     part = reference[: other.shape[0], : other.shape[1]]
     return (np.abs(part - other) <= TOLERANCE * np.abs(part).max(axis=-1, keepdims=True)).all(-1)
 
 
 def shares(reference: dict, other: dict) -> dict[str, dict[str, int]]:
-    """By policy: runs, how many of them agree, and how many to the last bit."""
+    """By policy: number of runs, of runs that agree, and of bit-identical runs."""
     found = {}
     for policy in db.policies.available():
         count = {"runs": 0, "agree": 0, "same bits": 0}
@@ -73,13 +73,13 @@ def shares(reference: dict, other: dict) -> dict[str, dict[str, int]]:
 
 
 def main() -> None:
-    """Play all settings, print the table and keep the figures."""
+    """Run all settings, print the table and store the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--gpu", action="store_true", help="play on the GPU too")
+    parser.add_argument("--gpu", action="store_true", help="also run on the GPU")
     parser.add_argument("--systems", type=int, default=200)
-    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    parser.add_argument("--play", help="one setting alone (used by the benchmark itself)")
-    parser.add_argument("--json", type=Path, default=RESULTS, help="where the figures go")
+    parser.add_argument("--jobs", type=int, default=1, help="number of parallel processes")
+    parser.add_argument("--play", help="run only this setting (used internally)")
+    parser.add_argument("--json", type=Path, default=RESULTS, help="where to store the numbers")
     options = parser.parse_args()
     if options.play:
         play(options.play, options.systems, options.json)
@@ -93,7 +93,7 @@ def main() -> None:
             command += ["--systems", str(options.systems)]
             flags = {"XLA_FLAGS": ISA[setting]} if setting in ISA else {}
             subprocess.run(command, check=True, env=os.environ | flags)
-            print(f"played: {setting}", flush=True)
+            print(f"done: {setting}", flush=True)
             with np.load(path) as stored:
                 return dict(stored)
 

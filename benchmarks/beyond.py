@@ -1,14 +1,14 @@
-"""Policies against IDEA on the paper's Table II: 5 families × 1000 systems × 10 runs × 1000 rounds.
+"""Policies compared with IDEA on Table II: 5 families × 1000 systems × 10 runs × 1000 rounds.
 
     python benchmarks/beyond.py                   # the comparison, on systems 0 to 999
-    python benchmarks/beyond.py --attempts        # what else was tried, on systems 1000 to 1999
-    python benchmarks/beyond.py --cost            # time per round beside IDEA's
+    python benchmarks/beyond.py --attempts        # alternatives, on systems 1000 to 1999
+    python benchmarks/beyond.py --cost            # time per round compared with IDEA
 
-Settings were chosen by the attempts, and once; the comparison is on other systems. A system's runs
-are averaged, systems are what is independent; rollouts play a fifth of them. Two figures:
-Σ R / Σ R_idea, which in the Cauchy family belongs to the few largest systems, and
-exp(mean log(R / R_idea)), where every system counts alike; 95 % intervals from a bootstrap that
-draws systems.
+The settings were chosen once, from the attempts; the comparison uses other systems. Runs are
+averaged within each system, since only systems are independent; rollouts use a fifth of them. Two
+statistics: Σ R / Σ R_idea, which in the Cauchy family is dominated by the few largest systems, and
+exp(mean log(R / R_idea)), which weights every system equally. The 95 % intervals come from a
+bootstrap over systems.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ SIZE = {"rounds": 1000, "runs": 10}
 
 
 def larger_idea(cov: Array, model: db.LGDS, arms: Array, size: float) -> Array:
-    """IDEA's bonus, multiplied."""
+    """IDEA's bonus times a constant."""
     return size * idea.bonus(cov, model, arms)
 
 
 def open_loop_scores(belief: Belief, problem: Problem) -> tuple[Array, Array]:
-    """Lookahead by Γ^(h−1) v: as if nothing were learned between now and a later round."""
+    """Lookahead by Γ^(h−1) v, as if nothing were learned before the later round."""
     model, arms, constants = problem
     move = kalman.moves(belief.cov, model, arms)
     mean = belief.mean
@@ -61,7 +61,7 @@ def open_loop(steps: int, discount: float) -> Policy:
 
 
 def attempts() -> list[str | Policy]:
-    """One per kind of idea, and the neighbors of the one that was kept."""
+    """One policy per kind of alternative, and settings close to the chosen one."""
     grid = [(1, 1.0), (2, 1.0), (2, 0.8), (2, 0.6), (3, 0.8), (4, 1.0), (4, 0.8), (4, 0.6)]
     rollouts = ["rollout(depth=2)", "rollout", "rollout(depth=4, scenarios=32)"]
     return [
@@ -76,7 +76,7 @@ def attempts() -> list[str | Policy]:
 
 
 def compared(policies: list[Any], first: int, systems: int, device: str | None) -> list[dict]:
-    """Rows of family, policy, ratio and geometric mean with intervals."""
+    """Rows with family, policy, ratio and geometric mean, with intervals."""
     rows = []
     for family in db.families.FAMILIES:
         drawn = list(db.families.sample(family, systems=systems, first=first))
@@ -119,7 +119,7 @@ def shown(row: dict) -> str:
 
 
 def cost(repeats: int = 7) -> dict[str, float]:
-    """Microseconds per round in the batch engine, d = k = 10: the least of interleaved repeats."""
+    """Microseconds per round in the batch engine, d = k = 10: minimum of interleaved repeats."""
     systems = list(db.families.sample("gaussian", systems=100))
     ahead = ["lookahead(steps=1)", "lookahead(steps=2)", "lookahead"]
     names = ["idea", *ahead, "rollout", "information_directed"]
@@ -136,13 +136,13 @@ def cost(repeats: int = 7) -> dict[str, float]:
 
 
 def main() -> None:
-    """Compare, and keep the figures."""
+    """Run the comparison and store the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--attempts", action="store_true", help="what else was tried")
-    parser.add_argument("--cost", action="store_true", help="time per round")
+    parser.add_argument("--attempts", action="store_true", help="run the alternatives")
+    parser.add_argument("--cost", action="store_true", help="measure the time per round")
     parser.add_argument("--systems", type=int, default=1000)
     parser.add_argument("--device", choices=["cpu", "gpu"])
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     if options.cost:
         found: Any = cost()

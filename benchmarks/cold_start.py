@@ -1,11 +1,12 @@
-"""An agent that knows only the arms, against rivals that need no model.
+"""An agent that knows only the arms, compared with baselines that need no model.
 
     python benchmarks/cold_start.py [--systems 20]
 
-All five families, d = k = 10, raw arms. IDEA with a model learned on the way (`Refit`), SW-UCB and
-D-LinUCB (which are given the rewards' true scale, as in `simulate`), IDEA with the true model, and
-random play meet the same states and noise. Regret of rounds 500 to 2000, per round; differences
-are paired by system. Prints a table; stores benchmarks/results/cold_start.json.
+All five families, d = k = 10, raw arms. These policies see the same states and noise: IDEA with a
+model learned online (`Refit`), SW-UCB and D-LinUCB (which are given the true scale of the rewards,
+as in `simulate`), IDEA with the true model, and random play. Regret per round in rounds 500 to
+2000; differences are paired by system. Prints a table and stores
+benchmarks/results/cold_start.json.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LEARNS, KNOWS = "learns its model", "knows the model"
 
 
 def path_of(model, arms, rng):
-    """Expected and paid rewards of every arm in every round."""
+    """Expected and observed rewards of every arm in every round."""
     z = factor(model.stationary_cov()) @ rng.standard_normal(model.n_states)
     root = factor(model.process_cov)
     expected = np.empty((ROUNDS, len(arms)))
@@ -43,7 +44,7 @@ def path_of(model, arms, rng):
 
 
 def one(task):
-    """Mean regret per round of everybody on one system."""
+    """Mean regret per round of every policy on one system."""
     family, number, options = task
     model, arms = db.families.sample(family, n_states=10, n_arms=10, seed=99, first=number)[0]
     expected, rewards = path_of(model, arms, np.random.default_rng([99, number]))
@@ -72,7 +73,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--systems", type=int, default=20, help="per family")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--refit", type=json.loads, default={}, help="options of Refit, as JSON")
+    parser.add_argument("--refit", type=json.loads, default={}, help="arguments of Refit, as JSON")
     given = parser.parse_args()
     tasks = [
         (family, number, given.refit)
@@ -93,21 +94,21 @@ def main():
         print(family)
         for name, figures in table[family].items():
             print(f"  {name:20}", "  ".join(f"{key} {value}" for key, value in figures.items()))
-    print("seconds of a learning agent, median:", np.median([row["seconds"] for row in rows]))
+    print("learning agent, median seconds:", np.median([row["seconds"] for row in rows]))
     path = Path(__file__).parent / "results" / "cold_start.json"
     about = {"systems": given.systems, "rounds": [FIRST, ROUNDS], "refit": given.refit}
     path.write_text(json.dumps(about | {"table": table, "rows": rows}, indent=1) + "\n")
 
 
 def summary(rows):
-    """Median regret in units of random play's, and the paired ratio to the learning agent."""
+    """Mean regret relative to random play, and the paired difference from the learning agent."""
     unit = np.array([row["random"] for row in rows])
     ours = np.array([row[LEARNS] for row in rows]) / unit
     found = {}
     for name in (LEARNS, KNOWS, *RIVALS):
         values = np.array([row[name] for row in rows]) / unit
         apart = values - ours
-        # Bootstrap over systems of the mean paired difference.
+        # Bootstrap over systems for the mean paired difference.
         rng = np.random.default_rng(0)
         means = apart[rng.integers(len(apart), size=(10_000, len(apart)))].mean(axis=1)
         low, high = np.quantile(means, (0.025, 0.975))

@@ -1,11 +1,11 @@
-"""Speed of the batch engine, against rivals measured in the same run.
+"""Speed of the batch engine, compared with other programs in the same run.
 
-    python benchmarks/engine.py               # CPU: rivals, scaling, single decisions
-    python benchmarks/engine.py --device gpu  # GPU: throughput over batch sizes, no rivals
+    python benchmarks/engine.py               # CPU: other programs, scaling, single decisions
+    python benchmarks/engine.py --device gpu  # GPU: throughput by batch size
 
-Prints a table and, with --json FILE, stores it. Rivals that loop over runs in Python are timed on
-fewer runs (their cost per round does not depend on how many there are) and compared per round.
-Everybody's best time of a few repeats counts; ours leaves out the compilation, which is printed.
+Prints a table and, with --json FILE, stores it. Programs that loop over runs in Python are timed on
+fewer runs and compared per round, since their cost per round does not depend on the number of runs.
+All times are the best of a few repeats; ours exclude compilation, which is printed separately.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REPEATS = 5
 
 
 def flops_per_idea_round(d: int, k: int) -> int:
-    """Multiplications and additions of one IDEA round, environment included, randomness not."""
+    """Floating-point operations of one IDEA round, with the environment, without random numbers."""
     bonus = 2 * k * d * d + 2 * k * d * d + 6 * k * d  # A P, (A P) Γᵀ, norms, ⟨a, ẑ⟩
     step = 2 * d * d + 4 * d * d + 4 * d**3 + 2 * d * d + 4 * d * d  # P a, P − wwᵀ, Γ · Γᵀ + Q, ẑ
     environment = 4 * d * d + 2 * k * d
@@ -41,7 +41,7 @@ def flops_per_idea_round(d: int, k: int) -> int:
 def playing_seconds(**options) -> tuple[float, float, db.Result]:
     """Best time of a few calls, compile time of the first one, and the last result.
 
-    The time is that of the whole call, preparation included, once the program is compiled.
+    The time covers the whole call, including preparation, once the program is compiled.
     """
     first = db.simulate(**options)
     times = []
@@ -98,7 +98,7 @@ def filterpy_loop(model: db.LGDS, arms: np.ndarray, rounds: int, seed: int) -> f
 
 
 def pymab_seconds(arms: int, rounds: int, runs: int) -> float:
-    """Wall time of pymab's Rust engine: UCB on Gaussian arms, same numbers of everything."""
+    """Wall time of pymab's Rust engine: UCB on Gaussian arms, with the same sizes."""
     from pymab import BanditEnvironment, Experiment, ExperimentConfig
     from pymab.policies import UCBPolicy
 
@@ -116,7 +116,7 @@ def pymab_seconds(arms: int, rounds: int, runs: int) -> float:
 
 
 def decision_microseconds(decisions: int = 20_000) -> float:
-    """Median of ask + tell, in a process of its own that never loads JAX."""
+    """Median time of ask + tell, in a separate process that never loads JAX."""
     code = f"""
 import time, sys, numpy as np, driftbandit as db
 model, arms = db.families.sample("gaussian", seed=1)[0]
@@ -134,7 +134,7 @@ print(np.median(times) * 1e6)
 
 
 def peak_flops() -> float:
-    """What NumPy's matrix product reaches on all cores: the ceiling to compare with."""
+    """Floating-point rate of NumPy's matrix product on all cores, as an upper limit."""
     square = np.random.default_rng(0).standard_normal((1500, 1500))
     square @ square
     times = []
@@ -146,7 +146,7 @@ def peak_flops() -> float:
 
 
 def own_policy() -> db.policies.Policy:
-    """A policy as a user would write it, outside the package: IDEA and Kalman-UCB mixed."""
+    """A policy as a user would write it: a mix of IDEA and Kalman-UCB."""
 
     def bonus(cov, model, arms):
         one = db.policies.idea.bonus(cov, model, arms)
@@ -199,7 +199,7 @@ def cpu(figures: dict[str, float]) -> None:
     figures["own policy / idea"] = own / ours
     print(f"A policy written outside the package: {own / ours:.2f} times IDEA's time")
 
-    print("Growth of IDEA's time for ten times the work")
+    print("Time of IDEA for ten times the work, relative to the base size")
     for name, more in (("rounds", {"rounds": 10 * ROUNDS}), ("runs", {"runs": 10 * RUNS})):
         longer, _, _ = playing_seconds(**(study | more), policies=["idea"])
         figures[f"x10 {name}"] = longer / ours
@@ -227,8 +227,8 @@ def gpu(figures: dict[str, float]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--json", type=Path, help="store the figures here")
-    parser.add_argument("--against", type=Path, help="figures of a CPU run to compare with")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
+    parser.add_argument("--against", type=Path, help="stored numbers of a CPU run to compare with")
     options = parser.parse_args()
     figures: dict[str, float] = {}
     print(f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}")

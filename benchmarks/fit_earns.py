@@ -1,16 +1,17 @@
-"""What IDEA earns on a model that `fit` chose by itself, against policies without a model.
+"""Regret of IDEA on a model chosen by the default `fit`, compared with policies without a model.
 
     python benchmarks/fit_earns.py [--seeds 5] [--ar]
 
 Logs of random play over 8 arms without features: four kinds of system (independent arms, one
-shared factor, a full system of four states, no drift at all) × 300, 1000 and 3000 rows × seeds.
-`fit` learns a model from each with its defaults. Then all play the true system for 1000 rounds,
-32 runs, with the same states and noise. The Kalman policies start from their model, the others
-with the true scale of the rewards: "cold" with no rewards at hand, "warm" with the log's, which
-the Kalman policies have then filtered too. Intervals: Student's, 95 %, over a cell's logs.
+shared factor, a full system of four states, no drift) × 300, 1000 and 3000 rows × seeds. `fit`
+learns a model from each log with its defaults. Then all policies play the true system for 1000
+rounds, 32 runs, with the same states and noise. The Kalman policies start from their model, the
+others with the true scale of the rewards. In a "cold" start no policy has seen rewards; in a "warm"
+start every policy, including the Kalman policies, has seen the rewards of the log. The intervals
+are 95 % Student's t intervals over the logs of a cell.
 
---ar: the held-out log-likelihood of short logs (100 rewards to learn from, 4 independent arms)
-against an AR(1) for each arm, fitted by maximum likelihood with statsmodels.
+--ar: held-out log-likelihood on short logs (100 training rewards, 4 independent arms), compared
+with one AR(1) model per arm, fitted by maximum likelihood with statsmodels.
 
 Stores benchmarks/results/fit_earns.json.
 """
@@ -41,7 +42,7 @@ RESULTS = Path(__file__).parent / "results" / "fit_earns.json"
 
 
 def system(kind, rng, arms=ARMS):
-    """A model and its arms; the last state is a constant 1, which pays the offsets."""
+    """A model and its arms; the last state is a constant 1, which carries the offsets."""
     offsets = OFFSETS * rng.standard_normal(arms)
     if kind == "independent arms":
         transition, cov, reads = MEMORY * np.eye(arms), np.eye(arms), np.eye(arms)
@@ -70,7 +71,7 @@ def system(kind, rng, arms=ARMS):
 
 
 def future(model, arms, rounds, runs, rng):
-    """Means of all arms, rounds × runs × k, from the stationary law on."""
+    """Means of all arms, rounds × runs × k, starting from the stationary distribution."""
     z = (
         model.start_mean()
         + rng.standard_normal((runs, model.n_states)) @ factor(model.start_cov()).T
@@ -99,7 +100,7 @@ class Idea:
         return (self.means @ self.arms.T + bonus).argmax(axis=1)
 
     def learn(self, played, rewards):
-        """See what the arms paid."""
+        """Update with the observed rewards."""
         rows = self.arms[played]
         cross = np.einsum("rde,re->rd", self.covs, rows)
         spread = np.vecdot(rows, cross) + self.model.reward_std**2
@@ -134,7 +135,7 @@ class Counting:
         return np.where(self.counts > 0, self.sums / seen + bonus, np.inf).argmax(axis=1)
 
     def learn(self, played, rewards):
-        """See what the arms paid."""
+        """Update with the observed rewards."""
         runs = np.arange(len(played))
         self.sums *= self.gamma
         self.counts *= self.gamma
@@ -149,7 +150,7 @@ class Counting:
 
 
 def regret(player, means, noise, history=None):
-    """Regret per round of every run; the history is told first."""
+    """Regret per round of every run, after the player has seen the history."""
     runs = np.arange(means.shape[1])
     for arm, reward in history or ():
         player.learn(np.full(len(runs), arm), np.full(len(runs), reward))
@@ -191,7 +192,7 @@ def one(kind, rows, seed):
 
 
 def cells(rows, start):
-    """Every cell's means, and the paired difference from the best rival."""
+    """Means of every cell, and the paired difference from the best baseline."""
     table = []
     for kind in KINDS:
         for size in ROWS:
@@ -218,9 +219,9 @@ def cells(rows, start):
 
 def show(table, start):
     names = ("idea, fitted", "idea, true", *RIVALS)
-    print(f"\nRegret per round, {start} start; the less the better")
+    print(f"\nRegret per round, {start} start; lower is better")
     print(f"{'system':18}{'rows':>5}" + "".join(f"{n[:14]:>16}" for n in names), end="")
-    print(f"{'less best rival':>26}")
+    print(f"{'minus best baseline':>26}")
     for cell in table:
         print(f"{cell['kind']:18}{cell['rows']:5}", end="")
         print("".join(f"{cell[name]:16.3f}" for name in names), end="")
@@ -229,7 +230,7 @@ def show(table, start):
 
 
 def short_logs(logs=12, arms=4, learned=100, scored=100):
-    """Held-out log-likelihood per reward against an AR(1) for each arm, in nats."""
+    """Held-out log-likelihood per reward in nats, compared with one AR(1) model per arm."""
     gains, rows = [], learned + scored
     for seed in range(logs):
         rng = np.random.default_rng([7, seed])
@@ -289,8 +290,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", type=int, nargs="*", default=list(ROWS))
-    parser.add_argument("--ar", action="store_true", help="the short logs alone")
-    parser.add_argument("--dry", action="store_true", help="store nothing")
+    parser.add_argument("--ar", action="store_true", help="run only the short logs")
+    parser.add_argument("--dry", action="store_true", help="do not store the results")
     given = parser.parse_args()
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if given.ar:

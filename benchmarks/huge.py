@@ -1,20 +1,20 @@
-"""Very many arms: how long a decision takes, and whether it is the exact one.
+"""Very many arms: time per decision, and a check that it is exact.
 
     python benchmarks/huge.py --json benchmarks/results/huge.json
-    python benchmarks/huge.py --arms 100000 --rounds 100        # a small one
+    python benchmarks/huge.py --arms 100000 --rounds 100        # small
 
 Three measurements:
 
-1. One `ask` among a million arms, in the first round (nothing is known, all predictions are equal)
-   and after 50 rounds of play, with the screen and without, in turns with one pass over the arms:
-   NumPy's double precision `arms @ vector`, by rows as users hold them and by columns as the agent
-   does, and a sum of all entries for the bandwidth of a plain read. Medians, and ratios of medians.
-2. A tenth of the arms, 1000 rounds: the screened decision, the one of scoring all arms block by
-   block, and the argmax of the policy's scores of all arms at once, round by round. All must agree.
-3. `simulate` with those arms, 1000 rounds, 2 runs, against a plain NumPy loop on the same states
-   and noise: regret must agree to 1e-10. Time per round and run is compared with NumPy's two
-   products of the arms with d × d matrices, which IDEA's bonus asks for; single precision is
-   measured beside it.
+1. One `ask` among a million arms, in the first round (all predictions are equal) and after 50
+   rounds, with and without the screen. It alternates with one pass over the arms: NumPy's double
+   precision `arms @ vector`, stored by rows as users do and by columns as the agent does, and a sum
+   of all entries, which shows the memory bandwidth. Medians, and ratios of medians.
+2. A tenth of the arms, 1000 rounds. In every round, three decisions must agree: the screened one,
+   the one from scoring all arms block by block, and the argmax of all scores at once.
+3. `simulate` with those arms, 1000 rounds, 2 runs, and a plain NumPy loop on the same states and
+   noise: regret must agree to 1e-10. The time per round and run is compared with the two products
+   of the arms with d × d matrices that IDEA's bonus needs, in NumPy. Single precision is measured
+   too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from driftbandit.model import factor
 from driftbandit.simulation import draws
 
 POLICIES = ("idea", "kalman_ucb")
-"""Those that are screened; KODE's score is one pass by itself."""
+"""The policies with a screen; KODE's score is a single pass anyway."""
 
 
 def system(states: int) -> db.LGDS:
@@ -49,7 +49,7 @@ def drawn(arms: int, states: int) -> np.ndarray:
 
 
 class World:
-    """The true state, for rewards that mean something."""
+    """The true state, for realistic rewards."""
 
     def __init__(self, model: db.LGDS, seed: int = 5) -> None:
         self.model, self.rng = model, np.random.default_rng(seed)
@@ -57,7 +57,7 @@ class World:
         self.z = factor(model.start_cov()) @ self.rng.standard_normal(model.n_states)
 
     def reward(self, row: np.ndarray) -> float:
-        """What an arm pays; a round passes."""
+        """The reward of an arm; then the state moves one round."""
         paid = row @ self.z + float(self.model.reward_std) * self.rng.standard_normal()
         self.z = self.model.transition @ self.z
         self.z += self.push @ self.rng.standard_normal(self.model.n_states)
@@ -65,7 +65,7 @@ class World:
 
 
 def medians(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Milliseconds of each, called in turns."""
+    """Median milliseconds of each call; the calls alternate."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats + 1):
         for name, call in calls.items():
@@ -76,7 +76,7 @@ def medians(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, floa
 
 
 def one_decision(arms: int, states: int, repeats: int) -> dict[str, Any]:
-    """One ask among many arms, beside one pass over them."""
+    """One ask among many arms, compared with one pass over them."""
     model, rows = system(states), drawn(arms, states)
     vector = np.random.default_rng(4).standard_normal(states)
     figures: dict[str, Any] = {}
@@ -115,7 +115,7 @@ def one_decision(arms: int, states: int, repeats: int) -> dict[str, Any]:
 
 
 def same_decisions(arms: int, states: int, rounds: int) -> dict[str, Any]:
-    """Whether every decision is the exact one."""
+    """Check that every decision is exact."""
     model, rows = system(states), drawn(arms, states)
     figures: dict[str, Any] = {}
     for name in POLICIES:
@@ -144,7 +144,7 @@ def same_decisions(arms: int, states: int, rounds: int) -> dict[str, Any]:
 
 
 def numpy_regret(name: str, model: db.LGDS, rows: np.ndarray, rounds: int, run: int) -> float:
-    """One run of IDEA or KODE, the textbook's formulas, on the engine's states and noise."""
+    """One run of IDEA or KODE by textbook formulas, on the engine's states and noise."""
     G, Q, sigma = model.transition, model.process_cov, float(model.reward_std)
     blocks = [rows[begin : begin + 8192] for begin in range(0, len(rows), 8192)]
 
@@ -227,13 +227,19 @@ def show(figures: dict[str, Any], indent: int = 1) -> None:
 
 
 def main() -> None:
-    """Measure all three and print them."""
+    """Run all three measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--arms", type=int, default=10**6)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--states", type=int, nargs="*", default=[2, 10, 30], help="of one ask")
-    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument(
+        "--states",
+        type=int,
+        nargs="*",
+        default=[2, 10, 30],
+        help="numbers of states for measurement 1",
+    )
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     begin = time.perf_counter()
     tenth = max(1, options.arms // 10)
@@ -252,7 +258,7 @@ def main() -> None:
         ),
     } | {
         f"one ask, d = {d}": lambda d=d: one_decision(options.arms, d, options.repeats)
-        for d in options.n_states
+        for d in options.states
     }
     for name, part in parts.items():
         figures[name] = part()

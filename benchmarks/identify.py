@@ -1,11 +1,11 @@
-"""Speed of learning a model from logs, against pykalman.
+"""Speed of learning a model from logs, compared with pykalman.
 
     python benchmarks/identify.py                   # 200 sequences of 500 rounds, d = 4
     python benchmarks/identify.py --sequences 20
 
-One EM iteration over all sequences: ours smooths them together; pykalman smooths them one after
-another, which is what it can do, and its M-step is left out (its EM takes one sequence), to its
-advantage. Both give the same likelihood, which is checked.
+One EM iteration over all sequences. Ours smooths them together; pykalman can only smooth them one
+after another. Its M-step is left out, which favors it, because its EM accepts only one sequence.
+The script checks that both give the same likelihood.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from test_em import played, start
 
 
 def main() -> None:
-    """Time one iteration of both and print the ratio."""
+    """Time one iteration of each and print the ratio."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sequences", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=500)
     parser.add_argument("--states", type=int, default=4)
-    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
-    d = options.n_states
+    d = options.states
     model, arms = random_system(1, d, k=8)
     data = played(model, arms, options.sequences, options.rounds, missing=0.0)
     parameters = start(arms)

@@ -1,12 +1,12 @@
-"""How large an install is, and how long `import driftbandit` takes, in clean environments.
+"""Size of an install and time of `import driftbandit`, in clean environments.
 
     python benchmarks/install.py --before e2a8263 --json benchmarks/results/install.json
 
-Each install gets a fresh virtual environment. Its size is that of its site-packages on the disk,
-pip included. The time is the CPU time, user and system, of a Python process that imports the
-package and its `Agent` (names are loaded when first used) and leaves: the median of ten, after one
-that is not counted. Next to it
-stands `import numpy` in the same environment, in turns, so that a busy machine slows both.
+Each install gets a fresh virtual environment. The size is that of its site-packages on disk,
+including pip. The time is the CPU time (user and system) of a Python process that imports the
+package and its `Agent` (names are loaded on first use) and exits: the median of ten, after one
+warm-up. It alternates with `import numpy` in the same environment, so that a busy machine slows
+both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def cpu_seconds(python: Path, code: str) -> float:
 
 
 def measure(source: Path, extra: str) -> dict[str, float]:
-    """Install ``source`` with an extra into a fresh environment, and measure it."""
+    """Install ``source`` with an extra into a fresh environment and measure it."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         python = Path(folder, "bin/python")
@@ -56,8 +56,8 @@ def measure(source: Path, extra: str) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--before", help="also measure this revision's plain install")
-    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument("--before", help="also measure the plain install of this revision")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     figures: dict[str, object] = {
         "machine": platform.machine(),

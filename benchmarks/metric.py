@@ -1,12 +1,12 @@
-"""Speed of the metric's intervals, against the printed formula, and of the steady states.
+"""Speed of the metric's intervals and of steady states, compared with direct computation.
 
     python benchmarks/metric.py               # d = k = 10, 200 systems of each family
     python benchmarks/metric.py --systems 50
 
 Prints a table and, with --json FILE, stores it. The printed formula (`tests/naive.py`: loops over
-pairs and SciPy's sqrtm) is timed for one arm's covariance of one system and one bonus, which is
-what it costs per arm; ours is timed for the whole batch, both bonuses and both forms, with the
-steady states it needs. Steady states are measured against SciPy's solver, one system at a time.
+pairs and SciPy's sqrtm) is timed for the covariance of one arm, one system and one bonus, and
+multiplied by the number of arms. Ours is timed for the whole batch, both bonuses and both forms,
+including the steady states. Steady states are compared with SciPy's solver, one system at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def best_seconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def printed_seconds(model: db.LGDS, arms: np.ndarray) -> float:
-    """The printed formula's time for one system's interval, from one arm's."""
+    """Time of the printed formula for the interval of one system, extrapolated from one arm."""
     Z, oracle = model.stationary_cov(), steady_state.oracle_cov(model, arms)
     P = steady_state.prediction_cov(model, arms[0])
     u = BONUSES["idea"](P, model, arms)
@@ -51,7 +51,7 @@ def printed_seconds(model: db.LGDS, arms: np.ndarray) -> float:
 
 
 def scipy_seconds(systems: list[tuple[db.LGDS, np.ndarray]]) -> float:
-    """SciPy's time for P_A and the gain, per system."""
+    """Time of SciPy for P_A and the gain, per system."""
 
     def gains() -> None:
         for model, arms in systems:
@@ -82,10 +82,10 @@ def measure(family: str, count: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--systems", type=int, default=200, help="of each family")
-    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument("--systems", type=int, default=200, help="number per family")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
-    warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # sqrtm's, of singular matrices
+    warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # from sqrtm of singular matrices
     print(f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}")
     print(f"d = k = 10, {options.systems} systems; IDEA and Kalman-UCB, both forms")
     figures = {}

@@ -1,13 +1,13 @@
-"""Figure 2's claim, measured: does the metric say which of Kalman-UCB and IDEA is better?
+"""A test of Figure 2's claim: does the metric predict which of Kalman-UCB and IDEA is better?
 
     python benchmarks/prediction.py --device gpu --json benchmarks/results/prediction.json
-    python benchmarks/prediction.py --systems 100 --truth 200     # a small one, on a CPU
+    python benchmarks/prediction.py --systems 100 --truth 200     # small, on a CPU
 
-For every random system of each family (d = k = 10), two forecasts: the policy with the lower upper
-end of φ's interval, printed and squared, and the one with the lower mean regret in a simulation of
-the advisor's size (256 runs × 500 rounds). The truth is a longer simulation with other random
-numbers (1000 runs × 1000 rounds). A truth counts as clear if the mean difference is beyond three
-of its standard errors; a forecast about the others is a coin's.
+For every random system of each family (d = k = 10) there are two kinds of forecast: the policy
+whose φ interval has the lower upper end (printed and squared form), and the policy with the lower
+mean regret in a simulation of the size that `advise` runs (256 runs × 500 rounds). The ground truth
+is a longer simulation with other random numbers (1000 runs × 1000 rounds). It is clear if the mean
+difference exceeds three standard errors; on other systems a forecast is a coin flip.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BONUSES = {"idea": db.policies.idea.bonus, "kalman_ucb": db.policies.kalman_ucb.
 
 
 def lead(systems: Any, runs: int, rounds: int, seed: int, options: Any) -> np.ndarray:
-    """Kalman-UCB's regret less IDEA's, systems × runs."""
+    """Regret of Kalman-UCB minus regret of IDEA, systems × runs."""
     played = db.simulate(
         systems,
         policies=POLICIES,
@@ -43,7 +43,7 @@ def lead(systems: Any, runs: int, rounds: int, seed: int, options: Any) -> np.nd
 
 
 def measure(family: str, options: Any) -> dict[str, float]:
-    """Shares of right forecasts."""
+    """Fractions of correct forecasts."""
     systems = db.families.sample(family, systems=options.systems, seed=options.seed)
     intervals = theory.metric_intervals(systems, BONUSES)
     forecasts = {
@@ -69,13 +69,13 @@ def measure(family: str, options: Any) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure every family and print a table."""
+    """Measure every family and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--systems", type=int, default=1000, help="of each family")
+    parser.add_argument("--systems", type=int, default=1000, help="number per family")
     parser.add_argument("--truth", type=int, default=1000, help="runs of the longer simulation")
-    parser.add_argument("--seed", type=int, default=0, help="of the systems")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the systems")
     parser.add_argument("--device", help="cpu or gpu")
-    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     figures = {}
     for family in db.families.FAMILIES:
@@ -87,8 +87,8 @@ def main() -> None:
         )
         print(
             f"{family:<12} IDEA wins {100 * found['idea wins']:.1f} % of systems, "
-            f"{100 * found['clear']:.1f} % clear; right: {shown}; clear for Kalman-UCB: "
-            f"{found['clear for kalman_ucb']}, of which printed saw {found['printed, of these']}, "
+            f"{100 * found['clear']:.1f} % clear; correct: {shown}; clear for Kalman-UCB: "
+            f"{found['clear for kalman_ucb']}, detected by printed {found['printed, of these']}, "
             f"squared {found['squared, of these']}, simulation {found['simulation, of these']}"
             f"  [{time.perf_counter() - begin:.0f} s]",
             flush=True,

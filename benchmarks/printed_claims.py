@@ -1,13 +1,15 @@
-"""How often what is printed fails: Theorems 3 and 6 as bounds, Lemma 3's conclusion.
+"""How often printed claims fail: the bounds of Theorems 3 and 6, and the conclusion of Lemma 3.
 
     python benchmarks/printed_claims.py
 
-Theorem 3 claims a lower bound of anybody's regret: it fails where it exceeds the Kalman Oracle's
-own, which `theory.finite_lower_bound` gives exactly. 200 random systems, 40 of each family, for
-several sizes; where the formula has no value (A_j Z A_jᵀ singular) that is counted too. Then the
-same systems with state and noise a hundred times as large. Theorem 6 claims an upper bound of
-UCB's regret with probability 1 − δ: it fails on a run that exceeds it. Lemma 3 claims that every
-arm is explored periodically where its condition holds: 200 systems, k = d = 4.
+- Theorem 3 claims a lower bound on the regret of every policy. It fails if it exceeds the regret of
+  the Kalman Oracle, which `theory.finite_lower_bound` gives exactly. 200 random systems, 40 of each
+  family, in several sizes; then the same systems with state and noise scaled by 100. Systems on
+  which the formula has no value (A_j Z A_jᵀ is singular) are counted too.
+- Theorem 6 claims an upper bound on the regret of UCB with probability 1 − δ. It fails on a run
+  that exceeds it.
+- Lemma 3 claims that every arm is explored periodically if its condition holds: 200 systems,
+  k = d = 4.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ EACH = 40
 
 
 def enlarged(model: db.LGDS, factor: float) -> db.LGDS:
-    """The same system, its state and noise multiplied."""
+    """The same system with its state and noise scaled."""
     return db.LGDS(model.transition, factor**2 * model.process_cov, factor * model.reward_std)
 
 
 def theorem_3(k: int, d: int, factor: float) -> dict[str, float]:
-    """Share of systems with a value above the Oracle's regret, and without any value."""
+    """Fraction of systems with a value above the Oracle's regret, and without a value."""
     fails = missing = 0
     ratios = []
     for family in db.families.FAMILIES:
@@ -54,7 +56,7 @@ def theorem_3(k: int, d: int, factor: float) -> dict[str, float]:
 
 
 def theorem_6(delta: float, k: int) -> float:
-    """Share of runs on which UCB's regret exceeds the printed bound; 10 systems of each family."""
+    """Fraction of runs in which UCB exceeds the printed bound; 10 systems of each family."""
     systems = [s for f in db.families.FAMILIES for s in db.families.sample(f, 10, n_arms=k)]
     regret = db.simulate(systems, policies=["ucb"], rounds=500, runs=20, checkpoints=1).regret[
         "ucb"
@@ -64,14 +66,14 @@ def theorem_6(delta: float, k: int) -> float:
 
 
 def theorem_6_crowd(states: int = 1500, rounds: int = 100, delta: float = 0.05) -> float:
-    """The same share on independent states of equal variance with one arm each."""
+    """The same fraction with independent states of equal variance and one arm each."""
     model, arms = db.LGDS(0.5 * np.eye(states), np.eye(states), 1.0), np.eye(states)
     regret = db.simulate(model, arms, ["ucb"], rounds, runs=4, checkpoints=1).regret["ucb"]
     return float(np.mean(regret > theory.ucb_upper_bound(model, arms, rounds, delta)))
 
 
 def lemma_3(policy: str, unit_arms: bool) -> dict[str, float]:
-    """How many systems satisfy the condition, have a period, and explore every arm."""
+    """Number of systems that satisfy the condition, have a period, and explore every arm."""
     bonus = getattr(db.policies, policy).bonus
     options = {"systems": EACH, "states": 4, "arms": 4, "unit_arms": unit_arms}
     found = {"condition": 0, "periodic": 0, "longest period": 0, "condition and every arm": 0}
@@ -89,7 +91,7 @@ def lemma_3(policy: str, unit_arms: bool) -> dict[str, float]:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     figures: dict[str, dict[str, float]] = {}
     for factor in (1.0, 100.0):

@@ -1,10 +1,10 @@
-"""Distance of every reading of the paper to its Table II (P20, P21).
+"""Distance of every reading (interpretation) of the paper from its Table II (P20, P21).
 
     python benchmarks/readings.py play --systems 1000 --runs 2 --out readings.json
     python benchmarks/readings.py table readings.json
 
-`play` simulates what each reading makes of each family; `table` prints how far each reading lies
-from the published medians and interquartile ranges, closest first.
+`play` simulates each reading on each family. `table` prints how far each reading is from the
+published medians and interquartile ranges, closest first.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from driftbandit.result import ORACLE, median_and_iqr
 from driftbandit.study import readings
 
 POLICIES = ("idea", "kode", "kalman_ucb", "random", ORACLE)
-"""The table's other rows lie within a few percent of Random's."""
+"""The other rows of the table are within a few percent of Random."""
 
 
 def cells(wanted: list[readings.Reading]) -> list[tuple[readings.Reading, str]]:
-    """(reading, family) to play: an interval matters for Uniform alone, medians for none."""
+    """Distinct (reading, family) pairs: the interval affects only Uniform, and medians none."""
     found = {}
     for reading in wanted:
         reading = dataclasses.replace(reading, medians="runs")
@@ -68,13 +68,13 @@ def play(task: tuple[readings.Reading, str, int, int, str | None]) -> dict[str, 
 
 
 def _rounded(result: db.Result) -> dict[str, list[float]]:
-    """Median and IQR of every policy's excess, to five digits."""
+    """Median and IQR of the excess regret of every policy, to five digits."""
     pairs = {policy: median_and_iqr(values) for policy, values in result.normalized().items()}
     return {policy: [float(f"{x:.5g}") for x in pair] for policy, pair in pairs.items()}
 
 
 def distances(rows: list[dict], reading: readings.Reading) -> dict[str, tuple[float, float]] | None:
-    """Mean distance of the medians, and of the IQRs, by family."""
+    """Mean distance of the medians and of the IQRs, by family."""
     found = {}
     for family, targets in published.TABLE2.items():
         interval = reading.interval if family == "uniform" else "0..1"
@@ -101,7 +101,9 @@ def main() -> None:
     player.add_argument("--processes", type=int, default=2)
     player.add_argument("--device", default=None)
     player.add_argument("--out", type=Path, required=True)
-    player.add_argument("--readings", nargs="*", help="as in 'arms=unit, noise=one'; default: all")
+    player.add_argument(
+        "--readings", nargs="*", help="such as 'arms=unit, noise=one'; default: all"
+    )
     tabler = commands.add_parser("table")
     tabler.add_argument("file", type=Path)
     tabler.add_argument("--most", type=int, default=12)
@@ -125,7 +127,7 @@ def main() -> None:
 
 
 def table(document: dict, most: int) -> str:
-    """Two Markdown tables, closest first: single changes, then mixtures."""
+    """Two Markdown tables, closest first: single changes, then combinations."""
     rows = document["rows"]
     for row in rows:
         row["key"] = readings.named(row["reading"])

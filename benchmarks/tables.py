@@ -1,10 +1,10 @@
-"""Write the tables of README and docs from the stored results, so that they cannot differ.
+"""Write the tables in README and docs from the stored results, so that they always agree.
 
-    python benchmarks/tables.py            # rewrites what differs
-    python benchmarks/tables.py --check    # says what differs, and fails if something does
+    python benchmarks/tables.py            # rewrite the pages that differ
+    python benchmarks/tables.py --check    # list the pages that differ; exit 1 if there are any
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``. A number belongs to a script
-in this folder, which stores it in results/; a test holds the pages against `made`.
+A table sits between ``<!-- table: NAME -->`` and ``<!-- end -->``. Each number comes from a script
+in this folder, which stores it in results/. A test compares the pages with `made`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def number(value: float, digits: int = 2) -> str:
-    """So many digits, never in powers of ten."""
+    """Round to this many significant digits, without an exponent."""
     text = f"{value:.{digits}g}"
     return f"{float(text):.0f}" if "e+" in text else text
 
@@ -74,21 +74,21 @@ def speed() -> str:
             f"{gpu['idea rounds/s'] / cpu['idea rounds/s']:.0f} times faster than the CPU",
         ],
         [
-            "`Agent`, ask and tell, NumPy alone, 10⁶ times (`benchmarks/agent.py`)",
+            "`Agent`, ask and tell, NumPy only, 10⁶ times (`benchmarks/agent.py`)",
             f"{pair['ours median us']:.0f} µs (median)",
-            f"{over:.2f} times a bare textbook loop",
+            f"{over:.2f} times as long as a textbook loop",
         ],
         [
             "`Agent`, one decision among 10⁶ arms, d = 10 (`benchmarks/huge.py`)",
             f"{ask['ms']['screened']:.0f} ms",
-            f"{ask['over one pass']:.1f} times one product of the arms with a vector",
+            f"{ask['over one pass']:.1f} times as long as one matrix-vector product",
         ],
     ]
     share = f"{100 * cpu['share of peak']:.0f} %"
     growth = textwrap.fill(
-        f"IDEA reaches {share} of the arithmetic rate of a large matrix product on the same cores: "
-        "products of 10 × 10 matrices are bound by their overhead. Ten times the rounds take "
-        f"{cpu['x10 rounds']:.1f} times as long, ten times the runs {cpu['x10 runs']:.1f} times.",
+        f"IDEA reaches {share} of the floating-point rate of a large matrix product on the same "
+        "cores; for 10 × 10 matrices, overhead dominates. Ten times the rounds take "
+        f"{cpu['x10 rounds']:.1f} times as long; ten times the runs, {cpu['x10 runs']:.1f} times.",
         100,
     )
     return f"{table(['', 'time per round', 'ratio'], rows)}\n{growth}\n"
@@ -111,19 +111,19 @@ def install() -> str:
     ]
     before = figures["before"]
     note = (
-        "\n*Measured in fresh environments by `python benchmarks/install.py`. Before there were "
-        f"extras, every\ninstall took {before['MB']} MB and `import driftbandit` "
+        "\n*Measured in fresh environments by `python benchmarks/install.py`. Before the extras "
+        f"were\nintroduced, every install took {before['MB']} MB and `import driftbandit` took "
         f"{before['import CPU seconds']:.2f} s.*\n"
     )
-    return table(["install", "gives", "size", "CPU time of `import driftbandit`"], rows) + note
+    return table(["install", "includes", "size", "CPU time of `import driftbandit`"], rows) + note
 
 
 def late() -> str:
     figures = stored("agent")["late reward"].values()
     ends = sorted({f"{value:.0f}" for value in (min(figures), max(figures))}, key=float)
     return (
-        f"It takes {' to '.join(ends)} µs for each round that is filtered again (d = k = 10,\n"
-        "`python benchmarks/agent.py`).\n"
+        f"Each round that is filtered again takes {' to '.join(ends)} µs (d = k = 10, `python "
+        "benchmarks/agent.py`).\n"
     )
 
 
@@ -134,7 +134,7 @@ def sphere() -> str:
         rival = row.get("SLSQP, ten starts, median us")
         ours = f"{number(row['median us'] / 1e3)} ms"
         rows.append([TITLES[name], ours, f"{rival / 1e3:.0f} ms" if rival else ""])
-    head = ["one decision of an agent, 10 states", "median", "SLSQP from ten starts"]
+    head = ["one `Agent` decision, 10 states", "median time", "SLSQP from ten starts"]
     return table(head, rows)
 
 
@@ -152,7 +152,7 @@ def beyond(measure: str) -> str:
 
 
 def agreement() -> str:
-    """Share of runs that agree with the default CPU's, policy by policy."""
+    """Share of runs that agree with the default CPU, by policy."""
     figures = stored("agreement")
     rows = [
         [f"`{policy}`", *(_share(figures[name][policy]) for name in figures)]
@@ -168,7 +168,7 @@ def _share(cell: dict[str, int]) -> str:
 
 
 def earns() -> str:
-    """What IDEA earns on the default fit: the cold starts as a table, the warm ones counted."""
+    """Regret of IDEA on the default fit: a table of cold starts, and counts for warm starts."""
     figures = stored("fit_earns")
     players = {
         "idea, fitted": "IDEA, fitted",
@@ -190,7 +190,7 @@ def earns() -> str:
         ]
         for cell in cells["cold"]
     ]
-    head = ["system", "rows", *players.values(), "fitted minus best rival", "fitted is"]
+    head = ["system", "rows", *players.values(), "fitted minus best baseline", "fitted is"]
     logs = len(cells["cold"][0]["chosen"])
     counted = {
         verdict: [f"{c['kind']}, {c['rows']}" for c in cells["warm"] if c["verdict"] == verdict]
@@ -200,22 +200,24 @@ def earns() -> str:
     even = "; ".join(counted["even"]) or "none"
     short = figures["short logs"]
     notes = [
-        f"{logs} logs in each row; intervals: Student's, 95 %, over the logs. If all are told "
-        f"the log's rewards before they play, the fitted IDEA is, in the {len(rows)} rows: {told} "
-        f"(even: {even}).",
-        f"Short logs: learned from 100 rewards of four independent arms, the default fit predicts "
-        f"the next 100 by {short['difference']:+.3f} nats per reward ({short['interval'][0]:+.3f} "
-        f"to {short['interval'][1]:+.3f}) better than an AR(1) for each arm by maximum likelihood "
-        f"(statsmodels), and is ahead in {short['fit ahead in']} of {short['logs']} logs "
-        "(`python benchmarks/fit_earns.py --ar`).",
+        f"Each row has {logs} logs. Intervals are 95 % Student's t intervals over the logs. With a "
+        f"warm start (every policy first sees the rewards in the log), the fitted IDEA is, in the "
+        f"{len(rows)} rows: {told} (even: {even}).",
+        f"Short logs: trained on 100 rewards of four independent arms, the default fit predicts "
+        f"the next 100 rewards better than one AR(1) model per arm fitted by maximum likelihood "
+        f"(statsmodels). The difference is {short['difference']:+.3f} nats per reward (95 % "
+        f"interval {short['interval'][0]:+.3f} to {short['interval'][1]:+.3f}); the fit is ahead "
+        f"in {short['fit ahead in']} of {short['logs']} logs (`python benchmarks/fit_earns.py "
+        "--ar`).",
     ]
     return table(head, rows) + "".join(f"\n{textwrap.fill(note, 100)}\n" for note in notes)
 
 
 def replay(name: str) -> str:
-    """Rewards on a public data set, policies that played the training part first."""
+    """Rewards on a public data set; every policy played the training part first."""
     found = stored("replay")["data"][name]["warm"]
-    head = ["", "mean", "95 %", "runs ±", f"minus `{found['baseline']}`", "95 %", ""]
+    head = ["", "mean", "95 % interval", "std over runs", f"minus `{found['baseline']}`"]
+    head += ["95 % interval", ""]
     rows = []
     for row in found["rows"]:
         own = row["kind"] == "policy"
@@ -230,16 +232,16 @@ def replay(name: str) -> str:
         rows.append([label, *mean, spread, apart, ends, row["verdict"]])
     explained = found["predictability"]
     note = (
-        f"The model: {found['model']['summary']} One round ahead, a filter that is told all "
-        f"rewards explains {100 * explained['rewards']:.1f} % of their variance in the test part, "
-        f"and {100 * explained['differences']:.1f} % of what arms differ by within a round."
+        f"The model: {found['model']['summary']} One round ahead, a filter that sees all rewards "
+        f"explains {100 * explained['rewards']:.1f} % of their variance in the test part, and "
+        f"{100 * explained['differences']:.1f} % of the variance between arms within a round."
     )
     text = table(head, rows) + f"\n{textwrap.fill(note, 100)}\n"
     return text.replace(" -", " −")
 
 
 def advise() -> str:
-    """What the command recommends for the example, word for word."""
+    """The recommendation that the command prints for the example, verbatim."""
     code = "from driftbandit.cli import main; main()"
     command = [sys.executable, "-c", code, "advise", "examples/plant.toml", "--json"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
@@ -265,13 +267,13 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def made(text: str) -> str:
-    """The page with every marked table made anew."""
+    """The page with every marked table regenerated."""
     return MARKED.sub(lambda found: found[1] + TABLES[found[2]]() + found[4], text)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--check", action="store_true", help="only list the pages that differ")
     check = parser.parse_args().check
     differ = [page for page in PAGES if made(page.read_text()) != page.read_text()]
     for page in differ:
