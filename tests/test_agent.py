@@ -224,7 +224,7 @@ def test_own_policy():
 
     other = Agent.from_json(agent.to_json(), policy=own)
     assert other.policy is own
-    assert other._history.problem.constants == {"weight": 0.7}
+    assert other.problem.constants == {"weight": 0.7}
     assert go_on(other, rewards[20:])[0] == go_on(agent, rewards[20:])[0]
     assert other.to_json() == agent.to_json()
 
@@ -359,7 +359,7 @@ def test_more_arms_than_a_block():
     for reward in (3.0, -1.0, 2.0):
         decision = agent.ask()
         state = agent._history.ledger.at(decision.round)
-        scores = sum(agent.policy.scores(state, agent._history.problem))
+        scores = sum(agent.policy.scores(state, agent.problem))
         assert decision.arm == int(scores.argmax())
         assert decision.arm != 9_999
         np.testing.assert_allclose(decision.mean + decision.bonus, scores.max(), rtol=1e-12)
@@ -468,8 +468,8 @@ def test_refit_with_offsets():
     agent.refit()
     assert agent._history.until_refit == 200
     assert agent.model.n_states == 3
-    assert agent._history.problem.arms.shape == (3, 3)
-    np.testing.assert_allclose(agent._history.problem.arms[:, 2], [5, 6, 7], atol=1)
+    assert agent.problem.arms.shape == (3, 3)
+    np.testing.assert_allclose(agent.problem.arms[:, 2], [5, 6, 7], atol=1)
     np.testing.assert_array_equal(agent._history.features, THREE)
     other = Agent.from_json(agent.to_json())
     assert other.to_json() == agent.to_json()

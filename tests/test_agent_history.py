@@ -430,7 +430,7 @@ def test_row_numbers_stay_names_when_an_arm_goes():
     assert agent.names == (0, 2, 3)
     decision = agent.ask(arms=[3])
     assert decision.arm == 3
-    np.testing.assert_array_equal(agent._history.problem.arms[2], ARMS[3])
+    np.testing.assert_array_equal(agent.problem.arms[2], ARMS[3])
     agent.add_arm(1, ARMS[1])
     assert agent.names == (0, 2, 3, 1)
     assert agent.ask(arms=[1]).arm == 1

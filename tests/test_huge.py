@@ -247,8 +247,8 @@ def test_the_screen_follows_the_model():
         db.Agent(None, arms, "idea", window=5, refit=refit, screen=on) for on in (True, False)
     ]
     play(agents, 45)
-    assert agents[0]._history.problem.arms.shape[1] > 2
-    assert agents[0]._screen.arms is agents[0]._history.problem.arms
+    assert agents[0].problem.arms.shape[1] > 2
+    assert agents[0]._screen.arms is agents[0].problem.arms
 
 
 def test_policies_without_a_length_ratio_score_all_arms():

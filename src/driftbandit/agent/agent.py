@@ -28,7 +28,7 @@ from driftbandit.agent.refitting import Refit, RefitTask
 from driftbandit.agent.screening import Screen
 from driftbandit.io.atomic import write_whole
 from driftbandit.model import LGDS
-from driftbandit.policies import Policy, make
+from driftbandit.policies import Policy, Problem, make
 from driftbandit.system import Name, System
 
 __all__ = ["Agent"]
@@ -135,7 +135,12 @@ class Agent:
     @property
     def model(self) -> LGDS:
         """The model that the agent assumes."""
-        return self._history.problem.model
+        return self.problem.model
+
+    @property
+    def problem(self) -> Problem:
+        """The model, the arms and the policy's constants, as the policy's functions take them."""
+        return self._history.problem
 
     @property
     def names(self) -> tuple[Name, ...]:
@@ -283,7 +288,7 @@ class Agent:
         with self._lock:
             self.actions.check_listed("scores", "needs a list of arms", "ask for a decision")
             offer = self._offer(self._history, arms)
-            return choosing.score_table(self.policy, self._history.problem, self.state, offer)
+            return choosing.score_table(self.policy, self.problem, self.state, offer)
 
     def tell(self, decision: Decision | int, reward: Any) -> Told:
         """Learn the reward of a decision; the order of rewards does not matter.
