@@ -142,11 +142,8 @@ def offered(arms: Any, names: ArmNames, policy: Policy, problem: Problem, fixed:
         return Offer(rows, range(len(rows)), new=True)
     if given.ndim != 1 or given.dtype.kind not in ("iu" if names.plain else "iuUO"):
         what = "indices" if names.plain else "names"
-        raise errors.InvalidInput(
-            "arms",
-            f"is {errors.printable(repr(arms)[:60])}",
-            f"give {what} of the agent's arms, or rows of features",
-        )
+        remedy = f"give {what} of the agent's arms, or rows of features"
+        raise errors.InvalidInput("arms", f"is {errors.printable(repr(arms)[:60])}", remedy)
     if not names.plain:
         given = names.rows(arms)  # not of ``given``, in which numbers may have become text
     elif given.min() < 0 or given.max() >= len(names):

@@ -38,13 +38,8 @@ def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[L
     offsets differ, one more, lasting state has the offsets' variance; with a single arm, its
     squared offset.
 
-    Args:
-        model: Γ, Q, σ.
-        arms: k × d.
-        rounds: the horizon, or how long the agent has played if that is longer.
-
-    Returns:
-        The model with one or two more states, and the new arm's features.
+    Returns the model with one or two more states, and the new arm's features. ``rounds`` is the
+    horizon, or how long the agent has played if that is longer.
 
     Example:
         >>> model, row = with_level(LGDS([[0.5]], [[3.0]], 1.0), np.array([[1.0], [3.0]]))
@@ -209,11 +204,9 @@ def _check_size_of_played(history: History, model: LGDS, applies: Callable[[Entr
     """Refuse a model that does not fit the features that were played."""
     for entry in [*history.log, *history.ledger]:
         if applies(entry) and len(entry.row) != model.n_states:
-            raise errors.InvalidInput(
-                "model",
-                f"has {model.n_states} states, and arms were played by features of another size",
-                f"give one of {history.problem.model.n_states} states",
-            )
+            wrong = f"has {model.n_states} states, and arms were played by features of another size"
+            remedy = f"give one of {history.problem.model.n_states} states"
+            raise errors.InvalidInput("model", wrong, remedy)
 
 
 def _reordered_features(history: History, system: System, rows: np.ndarray) -> np.ndarray:

@@ -72,32 +72,24 @@ class Decision(_AsJSON, _Decision):
 
 class _Score(NamedTuple):
     arm: Any
-    """Name of the arm."""
     mean: float | None
-    """The reward the policy expects; None for policies that expect none."""
     bonus: float | None
-    """What the policy adds for exploration; None for policies without a score."""
     uncertainty: float | None
-    """√(aᵀPa); None for policies without a Kalman filter."""
 
 
 class Score(_AsJSON, _Score):
-    """A policy's score of one arm; `to_dict` returns JSON values."""
+    """A policy's score of one arm; the fields mean what they mean in `Decision`."""
 
     __slots__ = ()
 
 
 class Chosen(NamedTuple):
-    """The arm to play, and the numbers behind the choice."""
+    """The arm to play: its place in the offer, and what `Entry` and `Decision` say of it."""
 
     place: int
-    """Its place in the offer."""
     arm: Any
-    """As in `Entry`."""
     row: np.ndarray | None
-    """As in `Entry`."""
     name: Any
-    """As in `Decision.arm`."""
     mean: float | None
     bonus: float | None
     uncertainty: float | None

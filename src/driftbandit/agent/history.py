@@ -114,10 +114,7 @@ class History:
         return now
 
     def state_at(self, round: int) -> Any:
-        """The policy's state in a round that is not before any decision.
-
-        An unstable model's state that has outgrown the largest number by then is refused.
-        """
+        """The policy's state in a round that is not before any decision; see `check_reach`."""
         untouched = not self.decided and self._is_untouched()
         state = self.ledger.state if untouched else self.ledger.at(round)
         if not self.problem.model.is_stable:
@@ -303,11 +300,10 @@ def _check_size(state: Any, round: int) -> None:
 
 def whole_round(round: Any) -> int:
     """A round within ±2⁵³."""
-    whole = isinstance(round, int | np.integer) and not isinstance(round, bool)
     try:
         return errors.whole_number(round, "round", low=-LAST_ROUND, high=LAST_ROUND)
     except errors.InvalidInput as error:
-        remedy = "give one from -2**53 to 2**53" if whole else "give a whole number"
+        remedy = "give a whole number from -2**53 to 2**53"
         raise errors.InvalidInput("round", error.problem, remedy) from None
 
 

@@ -191,11 +191,8 @@ def _policy(stored: Mapping[str, Any], given: str | Policy | None) -> Policy:
     policy = make(given)
     own = json.loads(json.dumps(dict(policy.parameters), default=_as_json))
     if (policy.name, own) != (stored["policy"], stored["parameters"]):
-        raise errors.InvalidInput(
-            "policy",
-            f"is {policy.label}, stored was {stored['policy']} with {stored['parameters']}",
-            "give the stored one",
-        )
+        wrong = f"is {policy.label}, stored was {stored['policy']} with {stored['parameters']}"
+        raise errors.InvalidInput("policy", wrong, "give the stored one")
     return policy
 
 
