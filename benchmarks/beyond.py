@@ -29,7 +29,8 @@ from driftbandit.kalman import Belief
 from driftbandit.leaderboard.ranking import log_ratios, ratio_of_sums
 from driftbandit.policies import Policy, Problem, idea, lookahead, optimistic
 from driftbandit.policies.base import highest
-from driftbandit.policies.filtering import filtering
+from driftbandit.policies.optimistic import filtering
+from driftbandit.simulation import Options
 
 POLICIES = ("lookahead", "kode", "rollout", "information_directed", "thompson", "kalman_ucb")
 SIZE = {"rounds": 1000, "runs": 10}
@@ -127,7 +128,9 @@ def cost(repeats: int = 7) -> dict[str, float]:
     for _ in range(repeats):
         for name in names:
             rounds = 20 if name == "rollout" else 400
-            played = db.simulate(systems, None, [name], rounds, runs=10, checkpoints=1)
+            played = db.simulate(
+                systems, None, [name], rounds, runs=10, options=Options(checkpoints=1)
+            )
             least[name] = min(least[name], 1e6 * played.timing.play / (rounds * 1000))
     for name, microseconds in least.items():
         times = microseconds / least["idea"]

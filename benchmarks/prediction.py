@@ -23,6 +23,7 @@ import numpy as np
 import driftbandit as db
 from driftbandit import theory
 from driftbandit.advice.played import sizes
+from driftbandit.simulation import Options
 
 POLICIES = ["idea", "kalman_ucb"]
 BONUSES = {"idea": db.policies.idea.bonus, "kalman_ucb": db.policies.kalman_ucb.bonus}
@@ -36,8 +37,8 @@ def lead(systems: Any, runs: int, rounds: int, seed: int, options: Any) -> np.nd
         rounds=rounds,
         runs=runs,
         seed=seed,
-        checkpoints=1,
         device=options.device,
+        options=Options(checkpoints=1),
     )
     return played.regret["kalman_ucb"] - played.regret["idea"]
 

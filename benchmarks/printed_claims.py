@@ -22,6 +22,7 @@ import numpy as np
 
 import driftbandit as db
 from driftbandit import theory
+from driftbandit.simulation import Options
 
 SIZES = ((2, 2), (3, 3), (5, 5), (10, 10))
 EACH = 40
@@ -58,9 +59,9 @@ def theorem_3(k: int, d: int, factor: float) -> dict[str, float]:
 def theorem_6(delta: float, k: int) -> float:
     """Fraction of runs in which UCB exceeds the printed bound; 10 systems of each family."""
     systems = [s for f in db.families.FAMILIES for s in db.families.sample(f, 10, n_arms=k)]
-    regret = db.simulate(systems, policies=["ucb"], rounds=500, runs=20, checkpoints=1).regret[
-        "ucb"
-    ]
+    regret = db.simulate(
+        systems, policies=["ucb"], rounds=500, runs=20, options=Options(checkpoints=1)
+    ).regret["ucb"]
     bounds = [theory.ucb_upper_bound(*system, rounds=500, delta=delta) for system in systems]
     return float(np.mean(regret > np.array(bounds)[:, None]))
 
@@ -68,7 +69,9 @@ def theorem_6(delta: float, k: int) -> float:
 def theorem_6_crowd(states: int = 1500, rounds: int = 100, delta: float = 0.05) -> float:
     """The same fraction with independent states of equal variance and one arm each."""
     model, arms = db.LGDS(0.5 * np.eye(states), np.eye(states), 1.0), np.eye(states)
-    regret = db.simulate(model, arms, ["ucb"], rounds, runs=4, checkpoints=1).regret["ucb"]
+    regret = db.simulate(
+        model, arms, ["ucb"], rounds, runs=4, options=Options(checkpoints=1)
+    ).regret["ucb"]
     return float(np.mean(regret > theory.ucb_upper_bound(model, arms, rounds, delta)))
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import driftbandit as db
 from driftbandit.paper import published
 from driftbandit.result import ORACLE, median_and_iqr
+from driftbandit.simulation import Options
 from driftbandit.study import readings
 
 POLICIES = ("idea", "kode", "kalman_ucb", "random", ORACLE)
@@ -47,13 +48,15 @@ def play(task: tuple[readings.Reading, str, int, int, str | None]) -> dict[str, 
         policies=POLICIES,
         rounds=1000,
         runs=runs,
-        stream=family,
         assumed=readings.beliefs(reading, drawn),
-        regret=reading.regret,
-        common_noise=reading.noise == "common",
-        checkpoints=1,
         device=device,
-        workers=1,
+        options=Options(
+            stream=family,
+            regret=reading.regret,
+            common_noise=reading.noise == "common",
+            checkpoints=1,
+            workers=1,
+        ),
     )
     by_system = dataclasses.replace(
         result, regret={p: r.mean(axis=1) for p, r in result.regret.items()}

@@ -34,7 +34,7 @@ import numpy as np
 
 import driftbandit as db
 from driftbandit.policies import TITLES, Policy, Problem
-from driftbandit.simulation import stacking
+from driftbandit.simulation import jobs
 
 jax.config.update("jax_enable_x64", True)
 
@@ -66,8 +66,8 @@ def regrets(policy: Policy, world: World, runs: int, scale: float, seed: int = 0
     fresh = world.arms if isinstance(world.arms, int) else 0
     rows = np.eye(d) if fresh else world.arms
     systems = [(still(d, scale), rows)]
-    player = stacking.prepared(policy, systems, rounds)
-    whole = Problem(*stacking.known(systems), player.constants)
+    player = jobs.prepared(policy, systems, rounds)
+    whole = Problem(*jobs.known(systems), player.constants)
     problem = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), whole)
     state = jax.tree.map(lambda leaf: jnp.repeat(leaf, runs, axis=0), player.state)
     keys = jax.random.split(jax.random.key(seed), runs)

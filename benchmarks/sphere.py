@@ -1,7 +1,7 @@
-"""Unit-sphere arms: quality and speed of the chosen vectors.
+"""Every unit vector an arm: how good the chosen vectors are, and how fast they come.
 
     python benchmarks/sphere.py --json benchmarks/results/sphere.json
-    python benchmarks/sphere.py --cases 20 --directions 10000       # small
+    python benchmarks/sphere.py --cases 20 --directions 10000       # a small one
 
 Four measurements:
 
@@ -10,8 +10,7 @@ Four measurements:
    compared with random search: the best of 10⁵ random directions, improved by ascent until
    convergence. If random search is better by more than 10⁻⁹ of the score, that is a failure. The
    gaps of the certificates are listed by kind. One process per core.
-2. Harder search: 60 random vectors, all improved by ascent until convergence; IDEA and lookahead
-   three rounds ahead, with 10 states.
+2. Harder search for IDEA: 60 random vectors, all improved by ascent until convergence, 10 states.
 3. Speed. One decision of an `Agent` with 10 states, by policy, on NumPy. It alternates with SciPy's
    SLSQP from ten random starts on the same scores, so that a busy machine slows both.
 4. Theorem 2 (P8): simulated regret divided by the lower bound on regret.
@@ -35,16 +34,14 @@ import scipy
 import scipy.optimize
 
 import driftbandit as db
-from driftbandit import sphere
+from driftbandit.actions import SPHERE, idea_search, sphere
+from driftbandit.actions.idea_objective import framed, idea
 from driftbandit.machine import cores
-from driftbandit.sphere import ascent, objectives
-from driftbandit.sphere.frame import framed
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from sphere_cases import KINDS, case, scores_of
 
-WEIGHTS = np.array([1.0, 0.8])
-SOLVED = ("kalman_ucb", "idea", "lookahead")
+SOLVED = ("kalman_ucb", "idea")
 STATES = (2, 10, 50)
 BLOCK = 10_000
 """Random directions scored per block."""
@@ -55,7 +52,7 @@ PROVED = 10
 
 
 class Ucb:
-    """Kalman-UCB's score with derivatives, so that random search can improve its directions too."""
+    """Kalman-UCB's score, so that rivals of its solution can be climbed from too."""
 
     def __init__(self, belief: Any, model: Any) -> None:
         self.frame = framed(belief, model)
@@ -66,7 +63,7 @@ class Ucb:
         return rows @ self.frame.mean + np.sqrt((rows * rows) @ self.variances)
 
     def slopes(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian of √(bᵀPb)/‖b‖, which does not depend on the length of b."""
+        """Of √(bᵀPb)/‖b‖, which does not depend on b's length."""
         cov, eye = np.diag(self.variances), np.eye(rows.shape[1])
         deviation = np.sqrt((rows * rows) @ self.variances)
         safe = np.where(deviation > 0, deviation, np.inf)[:, None]
@@ -81,40 +78,22 @@ class Ucb:
 
 
 def objective_of(name: str, belief: Any, model: Any) -> Any:
-    if name == "kalman_ucb":
-        return Ucb(belief, model)
-    frame = framed(belief, model)
-    if name == "idea":
-        return objectives.idea(frame)
-    return objectives.lookahead(frame, belief, model, WEIGHTS)
-
-
-def rough(objective: Any, rows: np.ndarray) -> np.ndarray:
-    """The score or, if that is slow, an upper bound on it: E √Y ≤ √(E Y)."""
-    if not isinstance(objective, objectives.Lookahead):
-        return np.asarray(objective.scores(rows))
-    variance = (rows * rows) @ objective.frame.seen
-    total = rows @ objective.frame.mean
-    forms = objective.squared.swapaxes(0, 1)
-    for weight, square, form in zip(WEIGHTS, objective.squares, forms, strict=True):
-        spread = ((rows @ form) * rows).sum(axis=1) / variance
-        total += weight * (np.sqrt(square + spread) - np.sqrt(square))
-    return total
+    return Ucb(belief, model) if name == "kalman_ucb" else idea(framed(belief, model))
 
 
 def rival(objective: Any, directions: np.ndarray) -> float:
-    """Best score of random search: the best few directions are improved by ascent."""
+    """The best direction, after climbing from the best few."""
     best = directions[:0]
     for begin in range(0, len(directions), BLOCK):
         rows = directions[begin : begin + BLOCK]
-        top = np.argpartition(rough(objective, rows), -200)[-200:]
+        top = np.argpartition(objective.scores(rows), -200)[-200:]
         rows = np.concatenate([best, rows[top]])
         best = rows[np.argsort(objective.scores(rows))[-KEPT:]]
-    return float(objective.scores(ascent.climbed(objective, best, 40)).max())
+    return float(objective.scores(idea_search.climbed(objective, best, 40)).max())
 
 
 def measured(task: tuple[int, int, int, int]) -> dict[str, list[tuple[str, float, float]]]:
-    """Kind, lead of random search and, for some cases, the gap; by policy."""
+    """Of some cases: kind, the rival's lead and, for some, the gap; by policy."""
     d, first, last, count = task
     rng = np.random.default_rng([d, 1])
     directions = rng.standard_normal((count, d))
@@ -127,13 +106,12 @@ def measured(task: tuple[int, int, int, int]) -> dict[str, list[tuple[str, float
             objective = objective_of(name, belief, model)
             gap = np.nan
             if name == "kalman_ucb":
-                found = sphere.kalman_ucb(belief, model)
+                found = sphere.best(belief, model, name)
                 value, gap = found.value / float(objective.frame.unit), found.gap / found.value
             else:
-                value = float(objective.scores(ascent.highest(objective)[None, :])[0])
+                value = float(objective.scores(idea_search.highest(objective)[None, :])[0])
                 if (i // len(KINDS)) % PROVED == 0:
-                    options = {} if name == "idea" else {"weights": WEIGHTS}
-                    found = getattr(sphere, name)(belief, model, **options)
+                    found = sphere.best(belief, model, name)
                     gap = found.gap / abs(found.value)
             rows[name].append((kind, (rival(objective, directions) - value) / abs(value), gap))
     return rows
@@ -141,7 +119,7 @@ def measured(task: tuple[int, int, int, int]) -> dict[str, list[tuple[str, float
 
 def quality(first: int, cases: int, directions: int) -> dict[str, Any]:
     figures: dict[str, Any] = {}
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # there is one process per core
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for the processes, of which there is one a core
     with multiprocessing.get_context("spawn").Pool(cores()) as pool:
         for d in STATES:
             begin = time.perf_counter()
@@ -164,27 +142,20 @@ def quality(first: int, cases: int, directions: int) -> dict[str, Any]:
     return figures
 
 
-def missed(task: tuple[int, int]) -> list[tuple[float, float]]:
-    """Lead of the best of 60 ascents over the solutions of IDEA and lookahead, by case."""
-    rows = []
+def missed(task: tuple[int, int]) -> list[float]:
+    """Lead of the best of 60 ascents over IDEA's solution, by case."""
+    leads = []
     for i in range(*task):
         rng = np.random.default_rng([10, i, 98])
-        belief, model = case(KINDS[i % len(KINDS)], 10, rng)
-        frame = framed(belief, model)
+        objective = idea(framed(*case(KINDS[i % len(KINDS)], 10, rng)))
         starts = rng.standard_normal((60, 10))
         starts /= np.linalg.norm(starts, axis=1, keepdims=True)
-        leads = []
-        for objective in (
-            objectives.idea(frame),
-            objectives.lookahead(frame, belief, model, 0.8 ** np.arange(3.0)),
-        ):
-            ended = ascent.climbed(objective.rough(), starts, 25)
-            best = ended[[int(np.argmax(objective.scores(ended)))]]
-            other = float(objective.scores(ascent.climbed(objective, best, 10))[0])
-            value = float(objective.scores(ascent.highest(objective)[None, :])[0])
-            leads.append((other - value) / abs(other))
-        rows.append((leads[0], leads[1]))
-    return rows
+        ended = idea_search.climbed(objective, starts, 25)
+        best = ended[[int(np.argmax(objective.scores(ended)))]]
+        other = float(objective.scores(idea_search.climbed(objective, best, 10))[0])
+        value = float(objective.scores(idea_search.highest(objective)[None, :])[0])
+        leads.append((other - value) / abs(other))
+    return leads
 
 
 def harder(cases: int) -> dict[str, Any]:
@@ -193,17 +164,16 @@ def harder(cases: int) -> dict[str, Any]:
         tasks = [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
         leads = np.array(list(itertools.chain(*pool.map(missed, tasks, chunksize=1))))
     return {
-        name: {
+        "idea": {
             "cases": cases,
-            "60 climbs end higher by more than 1e-9": int((column > 1e-9).sum()),
-            "largest lead": float(column.max()),
+            "60 climbs end higher by more than 1e-9": int((leads > 1e-9).sum()),
+            "largest lead": float(leads.max()),
         }
-        for name, column in zip(("idea", "lookahead"), leads.T, strict=True)
     }
 
 
 def slsqp(score: Any, starts: np.ndarray) -> float:
-    """Best value of SciPy's sequential quadratic programming over all starts."""
+    """SciPy's sequential quadratic programming from every start; the best value."""
     unit = {"type": "eq", "fun": lambda a: a @ a - 1}
     found = [
         scipy.optimize.minimize(
@@ -219,7 +189,7 @@ def speed(decisions: int) -> dict[str, Any]:
     model = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0][0]
     rng = np.random.default_rng(2)
     figures: dict[str, Any] = {}
-    for name in sphere.offer.able():
+    for name in db.policies.default(SPHERE):
         agent = db.Agent(model, "sphere", name)
         took, rivals, leads = [], [], []
         for t in range(decisions):
@@ -250,7 +220,7 @@ def speed(decisions: int) -> dict[str, Any]:
 
 
 def bound(runs: int, rounds: int = 200) -> dict[str, Any]:
-    """Regret divided by the lower bound of Theorem 2."""
+    """Regret per round over Theorem 2's."""
     model = db.families.sample("gaussian", n_states=4, n_arms=4, seed=1)[0][0]
     floor = db.theory.sphere_lower_bound(model, rounds=rounds).value * rounds
     policies = ("kalman_oracle", "idea", "kalman_ucb", "kode", "random")
@@ -262,16 +232,14 @@ def bound(runs: int, rounds: int = 200) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run all measurements and print them."""
+    """Measure all and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument(
-        "--first", type=int, default=0, help="number of the first case; 1000 for new cases"
-    )
+    parser.add_argument("--first", type=int, default=0, help="of the cases; 1000 for fresh ones")
     parser.add_argument("--directions", type=int, default=10**5)
     parser.add_argument("--decisions", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=2000)
-    parser.add_argument("--json", type=Path, help="store the numbers here")
+    parser.add_argument("--json", type=Path, help="store the figures here")
     options = parser.parse_args()
     begin = time.perf_counter()
     figures = {

@@ -129,7 +129,7 @@ def late() -> str:
 
 def sphere() -> str:
     rows = []
-    for name in ("kode", "thompson", "kalman_ucb", "idea", "lookahead"):
+    for name in ("kode", "thompson", "kalman_ucb", "idea"):
         row = stored("sphere")["speed"][name]
         rival = row.get("SLSQP, ten starts, median us")
         ours = f"{number(row['median us'] / 1e3)} ms"

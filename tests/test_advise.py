@@ -28,6 +28,7 @@ from driftbandit.cli.app import app
 from driftbandit.io import model_file
 from driftbandit.policies import idea, kalman_ucb, kode
 from driftbandit.result import Result, Timing
+from driftbandit.simulation import Options
 
 SIZE = {"runs": 128, "rounds": 100}
 """One shape everywhere, with three states and three arms: compiled once."""
@@ -125,7 +126,7 @@ def test_P17_the_intervals_are_the_librarys(advice, system):
 
 def test_the_simulation_is_the_librarys(advice, system):
     policies = [*PLAYED, "random"]
-    result = db.simulate(*system, policies, **SIZE, checkpoints=1)
+    result = db.simulate(*system, policies, **SIZE, options=Options(checkpoints=1))
     assert {row.policy for row in advice.simulation.policies} == set(policies)
     for row in advice.simulation.policies:
         assert row.regret == pytest.approx(result.regret[row.policy].mean() / 100)
@@ -146,7 +147,9 @@ def test_the_policies_of_your_choice(system):
     assert sorted(names[:2]) == ["kalman_ucb(width=2)", "lookahead"]
     assert names[2] == "random"
     assert found.recommendation.choice == names[0]
-    result = db.simulate(*system, ["lookahead", "kalman_ucb(width=2)"], **SIZE, checkpoints=1)
+    result = db.simulate(
+        *system, ["lookahead", "kalman_ucb(width=2)"], **SIZE, options=Options(checkpoints=1)
+    )
     for row in found.simulation.policies[:2]:
         label = row.policy.partition("(")[0]
         assert row.regret == pytest.approx(result.regret[label].mean() / 100)

@@ -1,5 +1,6 @@
 """Wrong arguments: refused before any work, in one line that names the argument and its value."""
 
+import dataclasses
 import hashlib
 import json
 import pickle
@@ -18,7 +19,7 @@ from driftbandit.io import model_file
 from driftbandit.kalman import log_likelihood
 from driftbandit.policies import available, make, optimistic
 from driftbandit.result import Timing
-from driftbandit.simulation import engine, stacking
+from driftbandit.simulation import Options, engine, jobs
 from driftbandit.statistics import median_interval, paired
 from driftbandit.steady_state import detectable, oracle_cov, prediction_cov
 from driftbandit.study import Cell as StudyCell
@@ -47,6 +48,9 @@ def lgds(transition=0.5 * EYE, process_cov=EYE, reward_std=1.0, initial_cov=None
 
 
 def simulate(model=MODEL, arms=EYE, policies=("idea", "random"), rounds=10, runs=2, **options):
+    studied = [f.name for f in dataclasses.fields(Options) if f.name in options]
+    if studied:
+        options["options"] = Options(**{name: options.pop(name) for name in studied})
     return db.simulate(model, arms, policies, rounds, runs, **options)
 
 
@@ -225,6 +229,7 @@ SIMULATE_CASES = [
     Case("warmup -1", lambda: simulate(warmup=-1), "warmup", "-1"),
     Case("warmup 2.5", lambda: simulate(warmup=2.5), "warmup", "2.5"),
     Case("workers 0", lambda: simulate(workers=0), "workers", "is 0"),
+    Case("options dict", lambda: simulate(options={"warmup": 3}), "options", "dict"),
     Case("policy ideaa", lambda: simulate(policies=["ideaa"]), "policy", "did you mean 'idea'?"),
     Case("policy ideaa shown", lambda: simulate(policies=["ideaa"]), "policy", "'ideaa'"),
     Case(
@@ -250,7 +255,7 @@ SIMULATE_CASES = [
         "-2",
     ),
     Case("arms missing", lambda: simulate(arms=None), "arms", "missing"),
-    Case("arms beside a sequence", lambda: simulate([(MODEL, EYE)]), "arms", "beside a sequence"),
+    Case("arms beside a sequence", lambda: simulate([(MODEL, EYE)]), "arms", "with a sequence"),
     Case("sequence empty", lambda: simulate([], None), "model", "empty"),
     Case("sequence of models", lambda: simulate([MODEL], None), "model[0]", "LGDS"),
     Case("sequence of numbers", lambda: simulate([(1, EYE)], None), "model[0]", "tuple"),
@@ -741,7 +746,7 @@ def test_case_names_are_unique():
 @pytest.mark.parametrize("wrong", [{"rounds": 0}, {"runs": 2.5}, {"seed": -1}, {"workers": 0}])
 def test_nothing_heavy_before_the_error(wrong, compiled, monkeypatch):
     prepared = []
-    monkeypatch.setattr(stacking, "prepared", lambda policy, *_: prepared.append(policy))
+    monkeypatch.setattr(jobs, "prepared", lambda policy, *_: prepared.append(policy))
     policies = [*available(), "kalman_ucb(width=2)"]
     assert len(policies) > 12
     with pytest.raises(InvalidInput, match=next(iter(wrong))):

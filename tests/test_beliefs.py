@@ -8,6 +8,7 @@ import pytest
 import driftbandit as db
 import naive
 from driftbandit.policies import Policy
+from driftbandit.simulation import Options
 from engine_paths import noises as policy_noises
 from engine_paths import states_and_rewards
 
@@ -17,7 +18,9 @@ EVERY = [*POLICIES, *(pytest.param(name, marks=pytest.mark.nightly) for name in 
 FEW = ["kode", "random", "kalman_oracle"]
 """Filters on one reward, draws a number of its own, sees all rewards."""
 ROUNDS, RUNS = 150, 100  # crosses the engine's span of 128
-STUDY = {"rounds": ROUNDS, "runs": RUNS, "seed": 9, "stream": "beliefs"}
+STREAM = Options(stream="beliefs")
+SIZE = {"rounds": ROUNDS, "runs": RUNS, "seed": 9}
+STUDY = {**SIZE, "options": STREAM}
 GAMES = [("noisy", False), ("hindsight", False), ("mean", True), ("hindsight", True)]
 
 
@@ -62,7 +65,12 @@ def games(truth, wrong, misled):
     """Every yardstick and kind of noise, all with wrong beliefs."""
     played = {
         game: db.simulate(
-            truth, None, FEW, assumed=wrong, regret=game[0], common_noise=game[1], **STUDY
+            truth,
+            None,
+            FEW,
+            assumed=wrong,
+            **SIZE,
+            options=dataclasses.replace(STREAM, regret=game[0], common_noise=game[1]),
         )
         for game in GAMES
     }
@@ -77,7 +85,7 @@ def as_arrays(system):
 
 def replayed(name, system, place, run):
     """States, every arm's noise, and the policy's own chances, as the engine draws them."""
-    where = {"seed": STUDY["seed"], "stream": STUDY["stream"], "system": place, "run": run}
+    where = {"seed": STUDY["seed"], "stream": "beliefs", "system": place, "run": run}
     model, arms = system
     # A state that rests at zero, paid with unit noise: the rewards are the noise itself.
     still = db.LGDS(model.transition, 0 * model.process_cov, 1.0, 0 * model.process_cov)
@@ -131,8 +139,17 @@ def test_believing_the_truth_changes_nothing(kind, truth, plain):
 
 def test_believing_the_truth_changes_nothing_after_a_warmup(truth):
     started = [(dataclasses.replace(model, initial_cov=100 * np.eye(3)), a) for model, a in truth]
-    alone = db.simulate(started, None, ["kode"], warmup=50, **STUDY)
-    again = db.simulate(started, None, ["kode"], warmup=50, assumed=started, **STUDY)
+    alone = db.simulate(
+        started, None, ["kode"], **SIZE, options=dataclasses.replace(STREAM, warmup=50)
+    )
+    again = db.simulate(
+        started,
+        None,
+        ["kode"],
+        assumed=started,
+        **SIZE,
+        options=dataclasses.replace(STREAM, warmup=50),
+    )
     np.testing.assert_array_equal(again.regret["kode"], alone.regret["kode"])
 
 
@@ -214,7 +231,9 @@ def test_without_noise_the_yardsticks_agree(truth):
     """σ = 0: bit for bit the same regret."""
     silent = [(dataclasses.replace(model, reward_std=0), arms) for model, arms in truth]
     mean, noisy, hindsight = (
-        db.simulate(silent, None, ["random"], regret=regret, **STUDY).regret["random"]
+        db.simulate(
+            silent, None, ["random"], **SIZE, options=dataclasses.replace(STREAM, regret=regret)
+        ).regret["random"]
         for regret in ("mean", "noisy", "hindsight")
     )
     np.testing.assert_array_equal(noisy, mean)
@@ -224,4 +243,4 @@ def test_without_noise_the_yardsticks_agree(truth):
 @pytest.mark.parametrize("regret", ["hindsigt", "Mean", "", None, 3])
 def test_an_unknown_yardstick_is_refused(regret, truth):
     with pytest.raises(db.InvalidInput, match=r"^regret: .*valid: hindsight, mean, noisy$"):
-        db.simulate(truth, regret=regret)
+        db.simulate(truth, options=Options(regret=regret))

@@ -17,6 +17,7 @@ from driftbandit.arrays import lower_factor
 from driftbandit.gaussian.envelope import excess, gain
 from driftbandit.kalman import Belief
 from driftbandit.policies import Problem, information_directed, lookahead, rollout
+from driftbandit.simulation import Options
 from driftbandit.theory import two_step_value
 from systems import assert_close, random_system
 
@@ -138,7 +139,9 @@ def test_a_reward_the_plan_makes_known_is_worth_no_more_later():
 def test_lookahead_has_lower_regret_than_idea():
     """Cauchy systems, where it is told most clearly: 40 systems, paired."""
     systems = list(db.families.sample("cauchy", systems=40, n_states=5, n_arms=5))
-    regret = db.simulate(systems, None, ["idea", "lookahead"], 200, runs=4, checkpoints=1).regret
+    regret = db.simulate(
+        systems, None, ["idea", "lookahead"], 200, runs=4, options=Options(checkpoints=1)
+    ).regret
     logs = np.log(regret["lookahead"].mean(axis=1) / regret["idea"].mean(axis=1))
     assert logs.mean() + 2.5 * logs.std() / math.sqrt(40) < 0
 

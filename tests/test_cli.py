@@ -13,7 +13,7 @@ from driftbandit.cli import tables
 from driftbandit.cli.app import app
 from driftbandit.cli.simulate import _chosen
 from driftbandit.io import model_file
-from driftbandit.simulation.checks import checked_policies
+from driftbandit.simulation import Options
 from driftbandit.statistics import Paired
 
 SMALL = ["--systems", "2", "--runs", "2", "--rounds", "40", "--states", "3", "--arms", "4"]
@@ -30,7 +30,9 @@ def test_json_equals_the_library():
     document = json.loads(run("--family", "cauchy", *SMALL, *FEW, "--seed", "3", "--json"))
     systems = db.families.sample("cauchy", 2, 3, 4, seed=3)
     policies = ["idea", "kalman_ucb(width=2)", "kalman_oracle"]
-    result = db.simulate(systems, None, policies, rounds=40, runs=2, seed=3, stream="cauchy")
+    result = db.simulate(
+        systems, None, policies, rounds=40, runs=2, seed=3, options=Options(stream="cauchy")
+    )
     shown = document["studies"]["cauchy"]["policies"]
     for name, row in result.summary().items():
         assert shown[name]["mean"] == row["mean"]
@@ -40,7 +42,7 @@ def test_json_equals_the_library():
 
 def test_who_plays_where_nobody_is_named():
     """Rollout, which takes longer than the others together, is asked for by name or by all."""
-    assert list(checked_policies(None)) == list(db.policies.default())
+    assert list(db.policies.chosen()) == list(db.policies.default())
     assert list(_chosen("default", sphere=False)) == list(db.policies.default())
     assert set(_chosen("all", sphere=False)) - set(_chosen("default", sphere=False)) == {"rollout"}
 
@@ -113,7 +115,9 @@ def test_comparison_in_json_equals_the_library():
     comparison = document["studies"]["cauchy"]["comparison"]
     systems = db.families.sample("cauchy", 2, 3, 4)
     policies = ["idea", "kalman_ucb(width=2)", "kalman_oracle"]
-    result = db.simulate(systems, None, policies, rounds=40, runs=2, stream="cauchy")
+    result = db.simulate(
+        systems, None, policies, rounds=40, runs=2, options=Options(stream="cauchy")
+    )
     assert comparison["baseline"] == "kalman_ucb"  # its label where the name stands once
     assert comparison["unit"] == "regret of kalman_oracle"
     for name, row in result.compare("kalman_ucb").items():

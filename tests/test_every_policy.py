@@ -8,7 +8,7 @@ import pytest
 import driftbandit as db
 import naive
 from driftbandit.policies import Problem
-from driftbandit.simulation import compiling
+from driftbandit.simulation import Options, engine
 from engine_paths import noises, states_and_rewards
 
 POLICIES = db.policies.available()
@@ -76,7 +76,7 @@ def batch():
     """Every policy at once, three systems of the paper's size, two runs each."""
     systems = shuffled_systems(10, 10, 3, seed=5)
     return systems, db.simulate(
-        systems, None, POLICIES, rounds=ROUNDS, runs=2, seed=9, stream="batch"
+        systems, None, POLICIES, rounds=ROUNDS, runs=2, seed=9, options=Options(stream="batch")
     )
 
 
@@ -192,6 +192,6 @@ def test_one_arm_one_state(reward_std):
 def test_a_compiled_rule_is_shared_by_all_parameters():
     model, arms = db.families.sample("gaussian", n_states=2, n_arms=3)[0]
     policies = [db.policies.make("kalman_ucb", width=w) for w in (1, 2, 3, 4)]
-    compiling._kept.clear()
+    engine.kept_programs.clear()
     db.simulate(model, arms, policies, rounds=10, runs=2)
-    assert len(compiling._kept) == 2  # the environment and the rule
+    assert len(engine.kept_programs) == 2  # the environment and the rule

@@ -23,6 +23,7 @@ from driftbandit.leaderboard.page import command, page
 from driftbandit.paper import table2
 from driftbandit.policies import TITLES
 from driftbandit.result import ORACLE
+from driftbandit.simulation import Options
 from driftbandit.study import Cell, Outcome, chunks
 
 ROOT = Path(__file__).parent.parent
@@ -408,8 +409,7 @@ def test_the_numbers_are_those_of_simulate(document):
             policies=PLAYERS,
             rounds=20,
             runs=2,
-            stream=row["family"],
-            checkpoints=1,
+            options=Options(stream=row["family"], checkpoints=1),
         )
         assert row["regret"] == pytest.approx(result.regret[row["policy"]].mean(), rel=1e-5)
 

@@ -5,6 +5,7 @@ import pytest
 
 import driftbandit as db
 from driftbandit.paper.table2 import POLICIES
+from driftbandit.simulation import Options
 
 BEST = ("idea", "kode", "kalman_ucb")
 OTHERS = ("oful", "ucb", "rexp3", "random")
@@ -59,7 +60,9 @@ def test_order_of_table_2(family):
     """
     systems = db.families.sample(family, systems=100)
     players = [*BEST, *OTHERS, "kalman_oracle"]
-    result = db.simulate(systems, policies=players, rounds=400, runs=4, stream=family)
+    result = db.simulate(
+        systems, policies=players, rounds=400, runs=4, options=Options(stream=family)
+    )
     excess = {name: np.median(values) for name, values in result.normalized().items()}
     assert 1 + excess["idea"] <= 1.03 * (1 + excess["kode"])
     assert max(excess["idea"], excess["kode"]) < excess["kalman_ucb"]

@@ -8,6 +8,7 @@ from scipy.optimize import linear_sum_assignment
 import driftbandit as db
 import driftbandit.simulation
 from driftbandit import InvalidInput, families
+from driftbandit.simulation import Options
 from driftbandit.study import Cell, Chunk, Specification, chunks
 from driftbandit.study.perturbation import TARGETS, perturb, similarity
 
@@ -228,8 +229,7 @@ def test_P24_chunks_are_played_with_what_was_perturbed(study, columns):
                 rounds=20,
                 runs=2,
                 seed=4,
-                stream=family,
-                checkpoints=1,
+                options=Options(stream=family, checkpoints=1),
             )
             found = columns[f"{family}.{target}-10" if target else family]
             for policy in study.policies:

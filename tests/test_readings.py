@@ -359,13 +359,13 @@ def asked_of_the_engine(monkeypatch, text, first=0):
 @pytest.mark.parametrize("answer", CHOICES["regret"])
 def test_the_yardstick_reaches_the_engine(answer, monkeypatch):
     _, options = asked_of_the_engine(monkeypatch, f"regret={answer}")
-    assert options["regret"] == answer
+    assert options["options"].regret == answer
 
 
 @pytest.mark.parametrize("answer", CHOICES["noise"])
 def test_common_noise_reaches_the_engine(answer, monkeypatch):
     _, options = asked_of_the_engine(monkeypatch, f"noise={answer}")
-    assert options["common_noise"] == (answer == "common")
+    assert options["options"].common_noise == (answer == "common")
 
 
 def test_systems_and_beliefs_reach_the_engine(monkeypatch):
@@ -374,8 +374,8 @@ def test_systems_and_beliefs_reach_the_engine(monkeypatch):
     truth = sample(reading, "exponential", 2, 3, 3, seed=7, first=2)
     assert_same_systems(systems, truth)
     assert_same_systems(options["assumed"], beliefs(reading, truth))
-    assert options["first_system"] == 2
-    assert (options["seed"], options["stream"], options["runs"]) == (7, "exponential", 2)
+    assert (options["options"].first_system, options["options"].stream) == (2, "exponential")
+    assert (options["seed"], options["runs"]) == (7, 2)
     assert asked_of_the_engine(monkeypatch, "plain")[1]["assumed"] is None
 
 

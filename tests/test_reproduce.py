@@ -23,6 +23,7 @@ from driftbandit.paper import figure1, figure3, published, table2
 from driftbandit.paper.figure3 import TARGETS as PERTURBED
 from driftbandit.paper.target import storable
 from driftbandit.policies import TITLES, idea, kalman_ucb
+from driftbandit.simulation import Options
 from driftbandit.study import Cell, Outcome, Specification, chunks, readings
 from driftbandit.study.perturbation import similarity
 from driftbandit.study.readings import PLAIN, Reading
@@ -96,8 +97,7 @@ def played(family, assumed=None, policies=table2.POLICIES):
         rounds=SIZE.rounds,
         runs=SIZE.runs,
         seed=SEED,
-        stream=family,
-        checkpoints=1,
+        options=Options(stream=family, checkpoints=1),
     )
 
 

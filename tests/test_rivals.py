@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import driftbandit as db
 import naive
 from driftbandit.policies import Problem, make
+from driftbandit.simulation import Options
 from engine_paths import states_and_rewards
 
 FORGETTING = (
@@ -229,7 +230,9 @@ def turn(angle):
 def regrets(world, arms, policies, rounds, scale, runs=16):
     """Each run's regret, by policy, where policies are told R = scale and nothing else."""
     assumed = [(still(world.n_states, scale), arms)]
-    return db.simulate(world, arms, policies, rounds, runs, assumed=assumed, checkpoints=1).regret
+    return db.simulate(
+        world, arms, policies, rounds, runs, assumed=assumed, options=Options(checkpoints=1)
+    ).regret
 
 
 def slope(regrets):
@@ -333,5 +336,7 @@ def test_two_workers_and_many_states():
     """More states than a small matrix has, in two threads: programs that call LAPACK would hang."""
     systems = list(db.families.sample("gaussian", systems=8, n_states=21, n_arms=4))
     names = ["discounted_linucb", "sliding_window_linucb"]
-    result = db.simulate(systems, None, names, rounds=4, runs=64, workers=2, device="cpu")
+    result = db.simulate(
+        systems, None, names, rounds=4, runs=64, device="cpu", options=Options(workers=2)
+    )
     assert all(np.isfinite(regret).all() for regret in result.regret.values())

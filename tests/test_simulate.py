@@ -13,7 +13,7 @@ import pytest
 
 import driftbandit as db
 from driftbandit.policies import Noise, Policy
-from driftbandit.simulation import blocks, jobs, stacking
+from driftbandit.simulation import Options, blocks, jobs
 from engine_paths import states_and_rewards
 
 POLICIES = ["kode", "rexp3", "kalman_oracle"]
@@ -27,7 +27,9 @@ def systems():
 
 @pytest.fixture(scope="module")
 def whole(systems):
-    return db.simulate(systems, policies=POLICIES, rounds=100, runs=6, seed=2, stream="x")
+    return db.simulate(
+        systems, policies=POLICIES, rounds=100, runs=6, seed=2, options=Options(stream="x")
+    )
 
 
 def assert_same(one, other, **kwargs):
@@ -47,21 +49,32 @@ def test_shapes(whole):
 
 def test_single_system_drops_the_systems_axis(systems, whole):
     model, arms = systems[0]
-    one = db.simulate(model, arms, POLICIES, rounds=100, runs=6, seed=2, stream="x")
+    one = db.simulate(
+        model, arms, POLICIES, rounds=100, runs=6, seed=2, options=Options(stream="x")
+    )
     assert_same(one.regret, {name: regret[0] for name, regret in whole.regret.items()})
 
 
 def test_numbers_do_not_depend_on_the_company(systems, whole):
     """Alone, the policy gives bit for bit what it gives beside others."""
     for name in POLICIES:
-        alone = db.simulate(systems, policies=[name], rounds=100, runs=6, seed=2, stream="x")
+        alone = db.simulate(
+            systems, policies=[name], rounds=100, runs=6, seed=2, options=Options(stream="x")
+        )
         np.testing.assert_array_equal(alone.regret[name], whole.regret[name])
 
 
 def test_numbers_do_not_depend_on_workers(systems, whole, monkeypatch):
     monkeypatch.setitem(jobs.LIMITS, "cpu", blocks.Limits(8, 1e9))
     results = [
-        db.simulate(systems, policies=POLICIES, rounds=100, runs=6, seed=2, stream="x", workers=n)
+        db.simulate(
+            systems,
+            policies=POLICIES,
+            rounds=100,
+            runs=6,
+            seed=2,
+            options=Options(stream="x", workers=n),
+        )
         for n in (1, 3)
     ]
     for name in POLICIES:
@@ -104,7 +117,7 @@ def test_numbers_do_not_depend_on_the_number_of_runs(tied, tied_whole):
 
 def test_numbers_do_not_depend_on_the_other_systems(tied, tied_whole):
     systems, study = tied
-    some = db.simulate(systems[7:12], runs=3, first_system=7, **study)
+    some = db.simulate(systems[7:12], runs=3, **study, options=Options(first_system=7))
     for name in LAST_BIT:
         np.testing.assert_array_equal(some.curves[name], tied_whole.curves[name][7:12, :3])
 
@@ -151,14 +164,21 @@ np.savez(sys.argv[1], **db.simulate(systems, runs=4, **study).curves)
 
 def test_a_study_can_be_played_in_pieces(systems, whole):
     piece = db.simulate(
-        systems[3:], policies=POLICIES, rounds=100, runs=6, seed=2, stream="x", first_system=3
+        systems[3:],
+        policies=POLICIES,
+        rounds=100,
+        runs=6,
+        seed=2,
+        options=Options(stream="x", first_system=3),
     )
     assert_same(piece.regret, {name: regret[3:] for name, regret in whole.regret.items()})
 
 
 def test_longer_and_wider_studies_begin_the_same(systems, whole):
     """More runs and more rounds only add; the horizon-tuned policies (rexp3) are left out."""
-    more = db.simulate(systems, policies=["kode"], rounds=130, runs=8, seed=2, stream="x")
+    more = db.simulate(
+        systems, policies=["kode"], rounds=130, runs=8, seed=2, options=Options(stream="x")
+    )
     shared = whole.checkpoints < 20
     np.testing.assert_array_equal(
         more.curves["kode"][:, :6, np.isin(more.checkpoints, whole.checkpoints[shared])],
@@ -167,7 +187,8 @@ def test_longer_and_wider_studies_begin_the_same(systems, whole):
 
 
 def test_seed_and_stream_change_the_numbers(systems, whole):
-    for other in ({"seed": 3, "stream": "x"}, {"seed": 2, "stream": "y"}):
+    for seed, stream in ((3, "x"), (2, "y")):
+        other = {"seed": seed, "options": Options(stream=stream)}
         again = db.simulate(systems, policies=["kode"], rounds=100, runs=6, **other)
         assert not np.isclose(again.regret["kode"], whole.regret["kode"]).any()
 
@@ -196,7 +217,7 @@ def test_warmup_moves_the_start():
     model = db.LGDS([[0.9, 0.0], [0.0, 0.5]], np.eye(2), 1.0, initial_cov=np.zeros((2, 2)))
     moved = dataclasses.replace(model, initial_cov=model.state_cov(30))
     arms = np.eye(2)
-    warm = db.simulate(model, arms, ["kode"], rounds=50, runs=9, warmup=30)
+    warm = db.simulate(model, arms, ["kode"], rounds=50, runs=9, options=Options(warmup=30))
     direct = db.simulate(moved, arms, ["kode"], rounds=50, runs=9)
     np.testing.assert_array_equal(warm.regret["kode"], direct.regret["kode"])
     cold = db.simulate(model, arms, ["kode"], rounds=50, runs=9)
@@ -322,7 +343,8 @@ def test_memory_does_not_grow_with_the_study():
     code = """
 import resource, sys, driftbandit as db
 model, arms = db.families.sample("gaussian", n_states=3, n_arms=4)[0]
-db.simulate(model, arms, ["kode"], rounds=64, runs=int(sys.argv[1]), checkpoints=1)
+options = db.simulation.Options(checkpoints=1)
+db.simulate(model, arms, ["kode"], rounds=64, runs=int(sys.argv[1]), options=options)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
     peak = [
@@ -340,7 +362,7 @@ def test_large_states_are_counted():
     lanes = []
     for window in (10, 1_000_000):
         policy = db.policies.make("sliding_window_ucb", window=window)
-        player = stacking.prepared(policy, [(model, arms)], 100)
+        player = jobs.prepared(policy, [(model, arms)], 100)
         lanes.append(jobs.sized(player, None, np.dtype(float), jax.devices("cpu")[0]).lanes)
     assert lanes == [64, 2]
 
@@ -352,7 +374,9 @@ def test_models_with_and_without_initial_cov_mix():
     result = db.simulate(systems, policies=["kode"], rounds=20, runs=2)
     assert result.regret["kode"].shape == (2, 2)
     for place, system in enumerate(systems):
-        alone = db.simulate([system], policies=["kode"], rounds=20, runs=2, first_system=place)
+        alone = db.simulate(
+            [system], policies=["kode"], rounds=20, runs=2, options=Options(first_system=place)
+        )
         np.testing.assert_allclose(alone.regret["kode"][0], result.regret["kode"][place])
 
 
@@ -443,5 +467,5 @@ def test_a_state_that_starts_from_a_mean():
     assert result.regret["kode"][1] == pytest.approx(total, rel=1e-9)
     assert result.regret["kalman_oracle"].mean() <= result.regret["kode"].mean()
     assert result.regret["idea"].mean() < 0.5 * result.regret["random"].mean()
-    waited = db.simulate(model, arms, ["kode"], rounds=80, runs=400, warmup=30)
+    waited = db.simulate(model, arms, ["kode"], rounds=80, runs=400, options=Options(warmup=30))
     assert np.isfinite(waited.regret["kode"]).all()

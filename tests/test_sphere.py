@@ -20,8 +20,7 @@ from driftbandit.actions.idea_objective import framed, idea
 from driftbandit.cli.app import app
 from driftbandit.kalman import Belief
 from driftbandit.policies import Problem
-from driftbandit.simulation import draws
-from driftbandit.simulation.checks import checked_policies
+from driftbandit.simulation import Options, draws
 from engine_paths import states_and_rewards
 from sphere_cases import KINDS, case, scores_of
 
@@ -253,7 +252,7 @@ def test_nobody_beats_theorem_2_and_the_oracle_meets_it(plane, played):
 
 
 def test_policies_that_can_are_all_that_play():
-    chosen = checked_policies(None, SPHERE)
+    chosen = db.policies.chosen(None, SPHERE)
     assert set(PLAYED) <= set(chosen)
     assert all(policy.actions.on_sphere for policy in chosen.values())
     assert set(chosen) == {name for name, e in db.policies.REGISTRY.items() if e.sphere}
@@ -266,7 +265,7 @@ def test_learners_may_be_wrong_and_noise_may_count(plane, played):
     options = {"rounds": 66, "runs": 256, "seed": 3}
     pair = ["kode", "kalman_oracle"]
     other = db.simulate([(plane, "sphere")], None, pair, assumed=[(wrong, "sphere")], **options)
-    noisy = db.simulate(plane, "sphere", ["kode"], **options, regret="noisy")
+    noisy = db.simulate(plane, "sphere", ["kode"], **options, options=Options(regret="noisy"))
     assert (played.regret["kalman_oracle"] == other.regret["kalman_oracle"][0]).all()
     assert played.regret["kode"].mean() < other.regret["kode"].mean()
     gap = noisy.regret["kode"] - played.regret["kode"]
@@ -363,7 +362,9 @@ def _wrong(message, call, *arguments, **options):
 def test_what_the_sphere_refuses(plane):
     _wrong("arms: is 'ball'; give a k × d array, or \"sphere\"", db.simulate, plane, "ball")
     _wrong("ucb chooses from a list.*such as idea", db.simulate, plane, "sphere", ["ucb"])
-    _wrong("regret: is 'hindsight'", db.simulate, plane, "sphere", regret="hindsight")
+    _wrong(
+        "regret: is 'hindsight'", db.simulate, plane, "sphere", options=Options(regret="hindsight")
+    )
     mixed = [(plane, "sphere"), (plane, np.eye(2))]
     _wrong("arms: are a list in some", db.simulate, mixed)
     _wrong("assumed.*has a list", db.simulate, mixed[:1], assumed=mixed[1:])
@@ -386,6 +387,8 @@ def test_the_command_line_plays_the_sphere():
     few = ("--systems", "1", "--runs", "2", "--rounds", "5", "--policies", "kode", "--json")
     shown = json.loads(run(*few).stdout)["studies"]["gaussian"]["policies"]
     model = db.families.sample("gaussian", 1, 2)[0][0]
-    result = db.simulate([(model, "sphere")], None, ["kode"], rounds=5, runs=2, stream="gaussian")
+    result = db.simulate(
+        [(model, "sphere")], None, ["kode"], rounds=5, runs=2, options=Options(stream="gaussian")
+    )
     assert shown["kode"]["mean"] == pytest.approx(result.regret["kode"].mean(), rel=1e-12)
     assert "was given beside --sphere" in str(run("--arms", "3").exception)

@@ -24,6 +24,7 @@ import driftbandit as db
 from driftbandit import study
 from driftbandit.io import atomic
 from driftbandit.result import Timing
+from driftbandit.simulation import Options
 from driftbandit.study import Cell, Specification, Store, chunks, engines, store
 from driftbandit.study import specification as specifications
 from driftbandit.study.perturbation import TARGETS
@@ -347,8 +348,10 @@ def test_cells_of_several_shapes_in_one_study(tmp_path):
     ):
         systems = db.families.sample("gaussian", 4, **{"n_states": 3, "n_arms": 3} | changes)
         players = ["random"] if cell.absent else ["kode", "random"]
-        size = {"rounds": REGRET.rounds, "runs": REGRET.runs, "checkpoints": 1}
-        alone = db.simulate(systems, None, players, stream="gaussian", **size)
+        size = {"rounds": REGRET.rounds, "runs": REGRET.runs}
+        alone = db.simulate(
+            systems, None, players, **size, options=Options(stream="gaussian", checkpoints=1)
+        )
         regret = found[cell.label].regret
         assert list(regret) == players
         for policy in players:
@@ -443,8 +446,10 @@ def test_numbers_do_not_depend_on_the_chunk_size(base, tmp_path):
         assert_equal(study.run(cut, tmp_path, Plays()).columns, expected)
     if base.measure == "regret":
         systems = db.families.sample("gaussian", base.systems, base.n_states, base.n_arms)
-        size = {"rounds": base.rounds, "runs": base.runs, "checkpoints": 1}
-        alone = db.simulate(systems, None, base.policies, stream="gaussian", **size)
+        size = {"rounds": base.rounds, "runs": base.runs}
+        alone = db.simulate(
+            systems, None, base.policies, **size, options=Options(stream="gaussian", checkpoints=1)
+        )
         for policy in base.policies:
             np.testing.assert_array_equal(
                 expected["gaussian"][policy].reshape(base.systems, base.runs), alone.regret[policy]

@@ -92,7 +92,7 @@ __all__ = [
     "theory",
 ]
 
-_MODULES = {*__all__, "arrays", "errors", "model", "result", "system"} - set(_HOMES)
+_MODULES = {*__all__, "arrays", "errors", "model", "result", "simulation", "system"} - set(_HOMES)
 _HEAVY = {"advise", "fit", "identify", "paper", "replay", "simulate", "study"}
 """What an extra brings."""
 

@@ -23,8 +23,6 @@ from driftbandit.arrays import Array, dots, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 
-__all__ = ["Frame", "Idea", "framed", "idea", "identity", "normalized", "or_one", "rounding"]
-
 FLOOR = 4.0
 """Roundings of the largest variance that are added to every variance."""
 

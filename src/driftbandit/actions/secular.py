@@ -1,4 +1,4 @@
-"""Kalman-UCB on the sphere, globally: the highest ⟨a, ẑ⟩ + w √(aᵀPa) over unit vectors (P13).
+"""Kalman-UCB on the sphere: the global maximum of ⟨a, ẑ⟩ + w √(aᵀPa) over unit vectors (P13).
 
 Since √(aᵀPa) = max ⟨a, P^½ q⟩ over ‖q‖ ≤ 1, the highest score is max ‖ẑ + P^½ q‖ over ‖q‖ ≤ w: a
 convex quadratic over a ball, the trust-region problem. In the frame of P, with eigenvalues
@@ -6,10 +6,10 @@ convex quadratic over a ball, the trust-region problem. In the frame of P, with 
 
     D(μ) = μ (w² + Σ m_i² / (μ − λ_i)),
 
-and the two are equal where D is least, Σ λ_i m_i² / (μ − λ_i)² = w², the secular equation. The best
-vector is a_i ∝ m_i / (μ − λ_i). So μ > λ_1 certifies that the maximum is the global one. Where m
-has nothing along the leading eigenvector (the hard case) the equation may have no root; a rounding
-of the score, put there, gives it one. (Moré and Sorensen 1983, SIAM J. Sci. Stat. Comput. 4, 553.)
+with equality at the minimum of D, Σ λ_i m_i² / (μ − λ_i)² = w², the secular equation. The best
+vector is a_i ∝ m_i / (μ − λ_i). So μ > λ_1 certifies that the maximum is global. If m has no part
+along the leading eigenvector (the hard case), the equation may have no root; a rounding of the
+score, added there, gives it one. (Moré and Sorensen 1983, SIAM J. Sci. Stat. Comput. 4, 553.)
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ import numpy as np
 from driftbandit.actions.idea_objective import normalized, or_one, rounding
 from driftbandit.arrays import Array, namespace
 
-__all__ = ["Secular", "solved"]
-
 GRID, REFINEMENTS, NEWTON = 32, 2, 3
-"""The bracket of the root is divided by GRID − 1 so many times; then Newton's steps."""
+"""The bracket of the root is divided by GRID − 1 this many times; then come Newton steps."""
 
 
 class Secular(NamedTuple):
@@ -50,7 +48,7 @@ def solved(mean: Array, cov: Array, width: Array) -> Secular:
         `Secular`.
 
     Example:
-        >>> found = solved(np.array([0.0, 3.0]), np.diag([4.0, 0.0]), 2.0)  # sure of one alone
+        >>> found = solved(np.array([0.0, 3.0]), np.diag([4.0, 0.0]), 2.0)  # one state is known
         >>> found.arm.round(6).tolist(), float(found.bound.round(6))
         ([0.8, 0.6], 5.0)
     """
@@ -69,7 +67,7 @@ def solved(mean: Array, cov: Array, width: Array) -> Secular:
     gaps = values[-1] - values
     offset = _root(values * tilted * tilted, gaps, radius)
     shares = tilted / (offset + gaps)
-    arm = vectors @ normalized(shares * offset)  # of ordinary size before it is squared
+    arm = vectors @ normalized(shares * offset)  # scaled, so that squares do not overflow
     multiplier = values[-1] + offset
     dual = multiplier * (radius * radius + xp.sum(m * m / (offset + gaps)))
     return Secular(arm, multiplier * largest, unit * xp.sqrt(dual))
@@ -90,9 +88,11 @@ def _root(weights: Array, gaps: Array, radius: Array) -> Array:
         width = width / (GRID - 1)
         low = low + width * xp.clip(above - 1, 0, GRID - 2)
     t = xp.exp(low)
-    for _ in range(NEWTON):  # on 1/√sum, concave and nearly a line: from the left, never beyond
+    for _ in range(
+        NEWTON
+    ):  # on 1/√sum, concave and nearly linear: from the left, never past the root
         squares = weights / (t + gaps) ** 2
         size = xp.sqrt(xp.sum(squares))
-        slope = or_one(xp.sum(squares / (t + gaps)))  # zero where P is: any t will do
+        slope = or_one(xp.sum(squares / (t + gaps)))  # zero if P is: any t will do
         t = t + (size / radius - 1) * xp.sum(squares) / slope
     return t

@@ -89,15 +89,12 @@ class FiniteArms:
     threads: ClassVar[bool] = True
 
     def rows(self, arms: Any, model: Any, argument: str = "arms") -> np.ndarray:
-        """The arms, checked."""
         return checked_arms(arms, model, argument)
 
     def describe(self, n_rows: int) -> str:
-        """Their number."""
         return f"{n_rows} arms"
 
     def refusal(self, policy: Any, n_rows: int, argument: str) -> errors.InvalidInput | None:
-        """A policy may have a longest list."""
         most = policy.actions.max_arms
         if most is None or n_rows <= most:
             return None
@@ -111,37 +108,29 @@ class FiniteArms:
         """A list has them all."""
 
     def choose(self, policy: Any) -> Callable[..., Array]:
-        """``policy.choose``."""
         return policy.choose
 
     def noise(self, policy: Any) -> Any:
-        """``policy.noise``."""
         return policy.noise
 
     def scratch_size(self, policy: Any, n_states: int, n_rows: int) -> int:
-        """What the policy says."""
         batch = policy.batch
         return batch.scratch_size(n_states, n_rows) if batch.scratch_size else 0
 
     def mean(self, values: Array, arm: Array) -> Array:
-        """The row's mean."""
         return values[arm]
 
     def best_mean(self, values: Array) -> Array:
-        """The highest of all means."""
         return namespace(values).max(values)
 
     def best(self, values: Array) -> tuple[Array, Array]:
-        """The first of the highest means, up to rounding."""
         place = first_highest(values)
         return values[place], place
 
     def noise_index(self, arm: Array) -> Array:
-        """Each arm has its own noise."""
         return arm
 
     def played(self, problem: Any, arm: Array) -> tuple[Any, Array]:
-        """The row itself."""
         return problem, arm
 
 
@@ -161,7 +150,6 @@ class Sphere:
     waits for them there: two programs at once on two cores would wait forever."""
 
     def rows(self, arms: Any, model: Any, argument: str = "arms") -> np.ndarray:
-        """The d coordinate vectors."""
         if not isinstance(model, LGDS):
             raise errors.InvalidInput("model", f"has type {type(model).__name__}", "give an LGDS")
         rows = np.eye(model.n_states)
@@ -169,11 +157,9 @@ class Sphere:
         return rows
 
     def describe(self, n_rows: int) -> str:
-        """The same for any d."""
         return self.title
 
     def refusal(self, policy: Any, n_rows: int, argument: str) -> errors.InvalidInput | None:
-        """A policy needs ``on_sphere``."""
         if policy.actions.on_sphere is not None:
             return None
         problem = f"{policy.name} chooses from a list of arms, not from the sphere"
@@ -181,49 +167,38 @@ class Sphere:
         return errors.InvalidInput(argument, problem, remedy)
 
     def check_listed(self, argument: str, problem: str, remedy: str) -> None:
-        """It is none."""
         raise errors.InvalidInput(argument, f"{problem}, and the agent plays on the sphere", remedy)
 
     def check_regret(self, regret: str) -> None:
-        """Infinitely many rewards have no highest."""
         if regret == "hindsight":
             problem = "is 'hindsight', and the sphere has no highest of its rewards"
             raise errors.InvalidInput("regret", problem, "give 'mean' or 'noisy'")
 
     def choose(self, policy: Any) -> Callable[..., Array]:
-        """``policy.actions.on_sphere``."""
         return policy.actions.on_sphere
 
     def noise(self, policy: Any) -> Any:
-        """That of ``on_sphere``."""
         return policy.actions.sphere_noise or policy.noise
 
     def scratch_size(self, policy: Any, n_states: int, n_rows: int) -> int:
-        """What the search holds."""
         return MATRICES * n_states * n_states
 
     def mean(self, values: Array, arm: Array) -> Array:
-        """⟨a, z⟩."""
         return arm @ values
 
     def best_mean(self, values: Array) -> Array:
-        """‖z‖, the mean of z/‖z‖."""
         return namespace(values).sqrt(values @ values)
 
     def best(self, values: Array) -> tuple[Array, Array]:
-        """‖z‖; noise 1."""
         return self.best_mean(values), namespace(values).asarray(1)
 
     def noise_index(self, arm: Array) -> Array:
-        """Noise 0 for any vector."""
         return namespace(arm).asarray(0)
 
     def played(self, problem: Any, arm: Array) -> tuple[Any, Array]:
-        """The vector as the only row."""
         return problem._replace(arms=arm[None, :]), 0
 
     def checked_vector(self, vector: Any, n_states: int, argument: str = "arm") -> np.ndarray:
-        """A read-only unit vector, or an error that tells its length."""
         row = errors.matrix(vector, argument, shape=(n_states,))
         if not abs(row @ row - 1) <= 2 * TOLERANCE:
             problem = f"has length {math.sqrt(row @ row):.6g}"
@@ -236,7 +211,7 @@ FINITE, SPHERE = FiniteArms(), Sphere()
 
 
 def action_set(arms: Any, argument: str = "arms") -> ActionSet:
-    """The action set that a user means by ``arms``: an array, a `System`, or the word "sphere".
+    """The action set that a user means by ``arms``: k × d rows, or the word "sphere".
 
     Example:
         >>> action_set("sphere"), action_set([[1.0, 0.0]])

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.actions import idea_bound, secular
+from driftbandit.actions import secular
 from driftbandit.actions.idea_objective import framed, idea
-from driftbandit.actions.idea_search import highest, residuals
+from driftbandit.actions.idea_search import highest, residuals, upper_bound
 from driftbandit.arrays import Array, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
@@ -112,7 +112,7 @@ def _idea(belief: Belief, model: LGDS) -> Solution:
     objective = idea(frame)
     row = highest(objective)
     score = float(objective.scores(row[None, :])[0])
-    bound = max(idea_bound.upper_bound(objective, score, ACCURACY), score)
+    bound = max(upper_bound(objective, score, ACCURACY), score)
     residual = float(residuals(objective, row[None, :])[0])
     unit = float(frame.unit)
     return Solution(frame.vectors @ row, unit * score, unit * residual, unit * bound)

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from driftbandit.policies import TITLES
+from driftbandit.policies import REGISTRY, TITLES
 from driftbandit.system import Name
 
 __all__ = [
@@ -25,9 +25,13 @@ __all__ = [
     "title",
 ]
 
-POLICIES = ("idea", "kode", "kalman_ucb")
+POLICIES = tuple(name for name, entry in REGISTRY.items() if entry.bonus is not None)
 """The paper's policies, for which the metric φ is known."""
-PLAYED = ("lookahead", *POLICIES, "thompson", "information_directed")
+PLAYED = tuple(
+    name
+    for name, entry in REGISTRY.items()
+    if entry.filters and entry.default and not entry.policy.full_information
+)
 """What is played by default: every policy that knows the model and plays fast."""
 
 

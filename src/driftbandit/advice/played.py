@@ -103,7 +103,7 @@ def play(
 
     On the CPU wherever there is a GPU too, so that a near tie falls the same way everywhere.
     """
-    from driftbandit.simulation import simulate  # loads JAX
+    from driftbandit.simulation import Options, simulate  # loads JAX
 
     shared = [
         optimistic(name, _bonus, **WEIGHTS[name])
@@ -119,7 +119,7 @@ def play(
         runs=runs,
         seed=seed,
         device="cpu",
-        checkpoints=1,
+        options=Options(checkpoints=1),
         progress=progress,
     )
     return summarized(result)

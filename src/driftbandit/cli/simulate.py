@@ -172,6 +172,8 @@ def command(
         "device": device,
         "dtype": np.float32 if float32 else np.float64,
     }
+    from driftbandit.simulation import Options  # loads JAX
+
     results: dict[str, Result] = {}
     with progress.bars() as bars:
         tasks = {name: bars.add_task(name, total=1.0, start=False, rate="") for name in studies}
@@ -179,7 +181,9 @@ def command(
             for name, study in studies.items():
                 total = len(study) * runs * rounds * len(chosen)
                 report = progress.reporter(bars, tasks[name], total, len(chosen) + 1)
-                results[name] = db.simulate(study, **options, stream=name, progress=report)
+                results[name] = db.simulate(
+                    study, **options, options=Options(stream=name), progress=report
+                )
         except ValueError:
             bars.live.transient = True  # leave the message alone on the screen
             raise
@@ -308,9 +312,7 @@ def split_policies(text: str) -> list[str]:
 
 def _baseline(text: str, chosen: Sequence[str]) -> str:
     """The label of the policy to compare with, or best."""
-    from driftbandit.simulation.checks import checked_policies  # loads JAX
-
-    labels = list(checked_policies(chosen))
+    labels = list(db.policies.chosen(chosen))
     if len(labels) == 1:
         raise errors.InvalidInput(
             "--compare", f"has nothing to compare {labels[0]} with", "name more in --policies"

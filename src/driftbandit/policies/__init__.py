@@ -13,12 +13,12 @@ import functools
 import importlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from driftbandit import errors
-from driftbandit.actions import ActionSet
+from driftbandit.actions import FINITE, ActionSet
 from driftbandit.policies import idea, kalman_ucb, kode
 from driftbandit.policies.base import (
     ActionAbilities,
@@ -44,6 +44,7 @@ __all__ = [
     "Policy",
     "Problem",
     "available",
+    "chosen",
     "default",
     "entry_of",
     "filters",
@@ -70,6 +71,8 @@ class Entry:
     """Whether it plays by default."""
     replayed: bool = False
     """Whether `replay` plays it by default: quick, and not known without playing."""
+    slow_from: int | None = None
+    """Number of arms from which the leaderboard leaves it out: it takes hours; None: never."""
 
     @property
     def build(self) -> Callable[..., Policy]:
@@ -101,13 +104,15 @@ class Entry:
 
 
 REGISTRY: dict[str, Entry] = {
-    "lookahead": Entry("lookahead.policy", "Lookahead", filters=True),
+    "lookahead": Entry("lookahead.policy", "Lookahead", filters=True, slow_from=1000),
     "idea": Entry("idea.policy", "IDEA", filters=True, replayed=True),
     "kode": Entry("kode.policy", "KODE", filters=True, replayed=True),
     "kalman_ucb": Entry("kalman_ucb.policy", "Kalman-UCB", filters=True, replayed=True),
-    "rollout": Entry("rollout.policy", "Rollout", filters=True, default=False),  # the slowest
+    "rollout": Entry("rollout.policy", "Rollout", True, default=False, slow_from=1000),
     "thompson": Entry("thompson.policy", "Thompson", filters=True),
-    "information_directed": Entry("information_directed.policy", "IDS", filters=True),
+    "information_directed": Entry(
+        "information_directed.policy", "IDS", filters=True, slow_from=1000
+    ),
     "kalman_oracle": Entry("kalman_oracle.policy", "Kalman Oracle", filters=True),
     "ucb": Entry("ucb.ucb", "UCB", filters=False, replayed=True),
     "sliding_window_ucb": Entry("ucb.sliding_window_ucb", "SW-UCB", filters=False, replayed=True),
@@ -221,6 +226,39 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
     for key in parameters:
         errors.closest(key, f"{name}({key}=…)", valid)
     return build(**parameters)
+
+
+def chosen(policies: Any = None, actions: ActionSet = FINITE, n_arms: int = 1) -> dict[str, Policy]:
+    """Policies by label: their name, with parameters if a name occurs twice.
+
+    Args:
+        policies: a name, a `Policy`, or several of them; None: `default` for these arms.
+        actions: the arms they must be able to play.
+        n_arms: how many.
+
+    Example:
+        >>> list(chosen(["idea", "kalman_ucb", "kalman_ucb(width=2)"]))
+        ['idea', 'kalman_ucb(width=1)', 'kalman_ucb(width=2)']
+    """
+    if policies is None:
+        policies = default(actions, n_arms)
+    if isinstance(policies, str | Policy):
+        policies = [policies]
+    if not isinstance(policies, Iterable):
+        raise errors.InvalidInput("policies", f"is {policies!r}", "give a list of names")
+    made = [make(policy) for policy in policies]
+    if not made:
+        raise errors.InvalidInput("policies", "is empty", "name at least one policy")
+    for policy in made:
+        policy.check_plays(actions, n_arms, "policies")
+    names = [policy.name for policy in made]
+    labels: dict[str, Policy] = {}
+    for policy in made:
+        label = policy.label if names.count(policy.name) > 1 else policy.name
+        if label in labels:
+            raise errors.InvalidInput("policies", f"{label!r} stands twice", "name each once")
+        labels[label] = policy
+    return labels
 
 
 def _plain(name: str) -> str:

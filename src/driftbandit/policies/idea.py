@@ -2,8 +2,8 @@
 
     u(a | P) = ‖Γ P a‖ / √(aᵀPa + σ²)
 
-By how much the reward of arm a moves the prediction of the next state, in standard deviations of
-that reward: an arm earns its bonus by what it teaches about every arm.
+How far the reward of arm a moves the prediction of the next state per standard deviation of that
+reward: the bonus is what an arm teaches about all arms.
 """
 
 import numpy as np

@@ -1,17 +1,16 @@
-"""Information-directed sampling: least regret squared per information, Russo and Van Roy (2018).
+"""Information-directed sampling: least squared regret per information, Russo and Van Roy (2018).
 
     play arm a with the chance π_a that minimizes   (Σ π_a Δ_a)² / Σ π_a v_a
-    Δ_a = E max_b ⟨b, z⟩ − ⟨a, ẑ⟩                    the regret to expect of arm a
+    Δ_a = E max_b ⟨b, z⟩ − ⟨a, ẑ⟩                    the expected regret of arm a
     v_a = Σ_b P(b* = b) (E[⟨a, z⟩ | b* = b] − ⟨a, ẑ⟩)² / (aᵀPa + σ²)
 
-v is how far the reward of arm a tells apart which arm b* is best: the variance of its mean given
-b*, their bound of the mutual information, here as a share of the reward's own variance. They ask
-for the best arm of a problem that stays. Where the state moves that question is a new one every
-round, and a reward helps with the coming ones alone: b* is the best arm of the next round,
-argmax ⟨b, Γz + ξ⟩.
+v measures how well the reward of arm a distinguishes which arm b* is best: the variance of its mean
+given b*, their bound on the mutual information, relative to the reward's own variance. They assume
+a problem that does not change. Here the state moves, and a reward helps only with later rounds: b*
+is the best arm of the next round, argmax ⟨b, Γz + ξ⟩.
 
-The expectations are means over n fixed pairs (z, ξ), the same every round: points of a scrambled
-Sobol sequence, half of them mirrored. An optimal π has at most two arms (their Proposition 6). For
+Expectations are means over n fixed pairs (z, ξ), the same every round: a scrambled Sobol sequence,
+half of it mirrored. An optimal π has at most two arms (their Proposition 6). For
 arms a and b with chances q and 1 − q, D = Δ_a − Δ_b and V = v_a − v_b, the ratio is convex in q,
 
     d/dq (Δ_b + qD)² / (v_b + qV) = 0   ⇔   2D (v_b + qV) = V (Δ_b + qD)   ⇔   q = Δ_b/D − 2 v_b/V,
@@ -39,14 +38,14 @@ from driftbandit.policies.optimistic import filtering
 __all__ = ["policy"]
 
 MOST = 2000
-"""Arms, of which every pair is weighed."""
+"""Arms: every pair of them is compared."""
 LEAST = 1e-12
-"""Added to v, which is a share: what teaches nothing is played for its reward alone."""
+"""Added to v, which is at most one: an uninformative arm is played for its reward alone."""
 
 
 def prepare(points: int, model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], Belief]:
     """The points, normal, n × d for z and n × d for ξ."""
-    from scipy.stats import qmc  # half a second that `import driftbandit` need not take
+    from scipy.stats import qmc  # takes half a second
 
     d = model.n_states
     uniform = qmc.Sobol(2 * d, rng=np.random.default_rng(0)).random(points // 2)
@@ -82,7 +81,7 @@ def shares(regret: Array, information: Array) -> tuple[Array, Array]:
     xp = namespace(regret)
     more, regret_b = regret[:, None] - regret[None, :], regret[None, :]
     richer, rich_b = information[:, None] - information[None, :], information[None, :] + LEAST
-    # Equal arms differ by rounding; divided by that, their share would be anything.
+    # Equal arms differ by rounding only; dividing by that would give any share.
     more_told = abs(more) > _rounding(more) * xp.max(abs(regret))
     richer_told = abs(richer) > _rounding(richer) * (xp.max(information) + LEAST)
     one = xp.ones((), dtype=regret.dtype)
@@ -116,7 +115,7 @@ def policy(points: int = 64) -> Policy:
     """Information-directed sampling for the next round's best arm.
 
     Args:
-        points: n, states that stand for the belief; a power of two.
+        points: n, sampled states; a power of two.
     """
     points = errors.whole_number(points, "points", low=2, high=2**16)
     if points & (points - 1):

@@ -2,9 +2,9 @@
 
     z̃ ← Γ (z̃ + K (X − C z̃)),   K = P_A Cᵀ (C P_A Cᵀ + σ² I)⁻¹
 
-Not playable in a bandit: the baseline that regret is divided by. Its gain is the steady one from
-the first round on, as in the paper: optimal once the error has settled, not before, and blind to a
-mode that is uncertain at the start (Σ0) but that Q never moves.
+It cannot be played in a bandit; it is the baseline that regret is divided by. As in the paper, its
+gain is the steady-state gain from the first round on: optimal once the error has settled, and blind
+to a mode that is uncertain at the start (Σ0) but never moved by Q.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def choose(state: OracleState, problem: Problem, noise: Array) -> Array:
 
 
 def on_sphere(state: OracleState, problem: Problem, noise: Array) -> Array:
-    """z̃ in length one; the rewards it sees are those of the d unit coordinate vectors (P8)."""
+    """z̃ scaled to length one; it sees the rewards of the d coordinate vectors (P8)."""
     return sphere.direction(state.mean)
 
 

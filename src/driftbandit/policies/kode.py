@@ -28,7 +28,7 @@ def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
 
 
 def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
-    """ẑ in length one."""
+    """ẑ scaled to length one."""
     return sphere.direction(belief.mean)
 
 

@@ -18,14 +18,20 @@ Zhao, Zhang, Jiang and Zhou (2020); Cheung, Simchi-Levi and Zhu (2019).
 LB-WeightUCB needs one matrix only. R² = max aᵀZa + σ² is taken from the model. If rewards are
 missing, only rounds with a reward count. The proofs of D- and SW-LinUCB have a gap in the bias of
 θ̂ (Zhao et al. 2021, Touati and Vincent 2020); proved since is a regret of order d^⅞ B^¼ n^¾, for
-LB-WeightUCB d^¾ B^¼ n^¾.
+LB-WeightUCB d^¾ B^¼ n^¾. B = n max √(aᵀDa) / R with D = (Γ − I) Z (Γ − I)ᵀ + Q of the model; a
+memory that is not given is at least d rounds, by our choice: fewer do not show d directions.
+
+All take ``delta``, the chance δ that the confidence ellipsoid fails; ``ridge``, λ (None: the
+largest ‖a‖², as OFUL's theorem asks); ``bound``, S ≥ ‖θ‖ (None: √tr Z, the root mean square of
+‖z‖).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +61,8 @@ __all__ = [
 LONGEST = 100_000
 """Rounds of a window that is not given: all of them are stored."""
 
+Number = float | None
+
 
 class _Tuning(NamedTuple):
     """What a user can set."""
@@ -62,20 +70,14 @@ class _Tuning(NamedTuple):
     delta: float
     memory: Any
     """γ, w or H; None: from the model."""
-    ridge: float | None
-    bound: float | None
+    ridge: Number
+    bound: Number
 
 
 def _policy(
-    name: str,
-    prepare: Callable[..., Any],
-    scores: Callable[..., tuple[Array, Array]],
-    update: Callable[..., Any],
-    tuning: _Tuning,
-    memory: str | None = None,
-    prepare_all: Callable[..., Any] | None = None,
+    name: str, functions: tuple[Any, Any, Any], tuning: _Tuning, memory: str | None = None
 ) -> Policy:
-    """The policy, after a check of its tuning; ``memory`` is the name of that parameter."""
+    """The policy of prepare, scores and update; ``memory`` is the name of that parameter."""
     delta = errors.number(tuning.delta, "delta", low=0, high=1, strict=True)
     ridge, bound, given = tuning.ridge, tuning.bound, tuning.memory
     if ridge is not None:
@@ -87,6 +89,7 @@ def _policy(
     elif given is not None:
         high = 10**7 if memory == "window" else 2**31 - 1
         given = errors.whole_number(given, str(memory), low=1, high=high)
+    prepare, scores, update = functions
     tuning = _Tuning(delta, given, ridge, bound)
     remembered = {memory: given} if memory else {}
     return Policy(
@@ -96,7 +99,6 @@ def _policy(
         update,
         parameters={"delta": delta, **remembered, "ridge": ridge, "bound": bound},
         agent=AgentAbilities(reads_features=True),
-        batch=BatchAbilities(prepare_all and functools.partial(prepare_all, tuning)),
     )
 
 
@@ -131,7 +133,7 @@ def _radius(constants: Mapping[str, Array], volume: Array) -> Array:
 
 
 def _volume(constants: Mapping[str, Array], weight: Array, n_states: int) -> Array:
-    """D log(1 + L² w / (λd)) for a memory of weight w."""
+    """The volume d log(1 + L² w / (λd)) of a memory of weight w."""
     return n_states * namespace(weight).log1p(constants["growth"] * weight)
 
 
@@ -181,16 +183,10 @@ def _oful_update(state: RidgeState, problem: Problem, arm: Array, reward: Array)
     return RidgeState(inverse, state.total + row * reward, log_det)
 
 
-def oful(delta: float = 0.1, ridge: float | None = None, bound: float | None = None) -> Policy:
-    """OFUL with confidence 1 − ``delta``, for a parameter that does not move.
-
-    Args:
-        delta: chance that the confidence ellipsoid fails.
-        ridge: λ; None: the largest ‖a‖², as the theorem asks.
-        bound: S, a bound on ‖θ‖; None: √tr Z, the root mean square of ‖z‖.
-    """
-    tuning = _Tuning(delta, None, ridge, bound)
-    return _policy("oful", _prepare_oful, _oful_scores, _oful_update, tuning)
+def oful(delta: float = 0.1, ridge: Number = None, bound: Number = None) -> Policy:
+    """OFUL with confidence 1 − δ, for a parameter that does not move."""
+    functions = _prepare_oful, _oful_scores, _oful_update
+    return _policy("oful", functions, _Tuning(delta, None, ridge, bound))
 
 
 class RestartedState(NamedTuple):
@@ -239,30 +235,16 @@ def _restarted_update(
 
 
 def restarted_linucb(
-    delta: float = 0.1,
-    batch: int | None = None,
-    ridge: float | None = None,
-    bound: float | None = None,
+    delta: float = 0.1, batch: int | None = None, ridge: Number = None, bound: Number = None
 ) -> Policy:
-    """RestartUCB with confidence 1 − ``delta``.
+    """RestartUCB with confidence 1 − δ.
 
     Args:
-        delta: as for `oful`.
         batch: H, rounds between restarts; None: d^¼ √(n/B), the choice of the corrected proof,
-            which balances its √d H^{3/2} B with its d n / √H, with the model's B as for
-            `discounted_linucb` and, by our choice, at least d: fewer rounds do not show d
-            directions.
-        ridge: λ; None: the largest ‖a‖².
-        bound: as for `oful`.
+            which balances its √d H^{3/2} B with its d n / √H.
     """
-    return _policy(
-        "restarted_linucb",
-        _prepare_restarted,
-        _restarted_scores,
-        _restarted_update,
-        _Tuning(delta, batch, ridge, bound),
-        "batch",
-    )
+    functions = _prepare_restarted, _restarted_scores, _restarted_update
+    return _policy("restarted_linucb", functions, _Tuning(delta, batch, ridge, bound), "batch")
 
 
 class DiscountedState(NamedTuple):
@@ -314,29 +296,16 @@ def _discounted_update(
 
 
 def discounted_linucb(
-    delta: float = 0.1,
-    gamma: float | None = None,
-    ridge: float | None = None,
-    bound: float | None = None,
+    delta: float = 0.1, gamma: Number = None, ridge: Number = None, bound: Number = None
 ) -> Policy:
-    """D-LinUCB with confidence 1 − ``delta``.
+    """D-LinUCB with confidence 1 − δ.
 
     Args:
-        delta: as for `oful`.
         gamma: γ, the share of a reward's weight that is left a round later; None: 1 − (B / (dn))^⅔
-            as published, with B = n max √(aᵀDa) / R of the model, D = (Γ − I) Z (Γ − I)ᵀ + Q, and
-            at least 1 − 1/d, a memory of d rounds: fewer do not show d directions.
-        ridge: λ; None: the largest ‖a‖².
-        bound: as for `oful`.
+            as published.
     """
-    return _policy(
-        "discounted_linucb",
-        _prepare_discounted,
-        _discounted_scores,
-        _discounted_update,
-        _Tuning(delta, gamma, ridge, bound),
-        "gamma",
-    )
+    functions = _prepare_discounted, _discounted_scores, _discounted_update
+    return _policy("discounted_linucb", functions, _Tuning(delta, gamma, ridge, bound), "gamma")
 
 
 class WeightedState(NamedTuple):
@@ -381,30 +350,18 @@ def _weighted_update(
 
 
 def weighted_linucb(
-    delta: float = 0.1,
-    gamma: float | None = None,
-    ridge: float | None = None,
-    bound: float | None = None,
+    delta: float = 0.1, gamma: Number = None, ridge: Number = None, bound: Number = None
 ) -> Policy:
-    """LB-WeightUCB with confidence 1 − ``delta``.
+    """LB-WeightUCB with confidence 1 − δ.
 
     Args:
-        delta: as for `oful`.
         gamma: γ, the share of a reward's weight that is left a round later; None:
-            1 − max(1/n, √(B / (dn))) as published, with the model's B as for `discounted_linucb`
-            and, by our choice, at least 1 − 1/d, a memory of d rounds.
-        ridge: λ; None: the largest ‖a‖². The source has d times that; with the few rounds that
-            drift leaves in memory, the longest arm may then be played forever.
-        bound: as for `oful`.
+            1 − max(1/n, √(B / (dn))) as published.
+        ridge: λ; the source has d times the default, with which the longest arm may be played
+            forever after the few rounds that drift leaves in memory.
     """
-    return _policy(
-        "weighted_linucb",
-        _prepare_weighted,
-        _weighted_scores,
-        _weighted_update,
-        _Tuning(delta, gamma, ridge, bound),
-        "gamma",
-    )
+    functions = _prepare_weighted, _weighted_scores, _weighted_update
+    return _policy("weighted_linucb", functions, _Tuning(delta, gamma, ridge, bound), "gamma")
 
 
 class LinearWindowState(NamedTuple):
@@ -438,10 +395,10 @@ def _prepare_window(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> P
 
 
 def _prepare_windows(
-    tuning: _Tuning, systems: Sequence[tuple[LGDS, Array]], rounds: int
+    prepare: Any, systems: Sequence[tuple[LGDS, Array]], rounds: int
 ) -> list[Prepared]:
     """Each system's, with ring buffers as long as the longest, so that they stack."""
-    each: Any = [_prepare_window(tuning, model, arms, rounds) for model, arms in systems]
+    each = [prepare(model, arms, rounds) for model, arms in systems]
     longest = max((state for _, state in each), key=lambda state: len(state.rewards))
     return [
         (constants, state._replace(rows=longest.rows, rewards=longest.rewards))
@@ -469,26 +426,16 @@ def _window_update(
 
 
 def sliding_window_linucb(
-    delta: float = 0.1,
-    window: int | None = None,
-    ridge: float | None = None,
-    bound: float | None = None,
+    delta: float = 0.1, window: int | None = None, ridge: Number = None, bound: Number = None
 ) -> Policy:
-    """SW-LinUCB with confidence 1 − ``delta``.
+    """SW-LinUCB with confidence 1 − δ.
 
     Args:
-        delta: as for `oful`.
-        window: w, rounds remembered; None: (dn/B)^⅔ as published, with the model's B as for
-            `discounted_linucb` and, by our choice, at least d.
-        ridge: λ; None: the largest ‖a‖².
-        bound: as for `oful`.
+        window: w, rounds remembered; None: (dn/B)^⅔ as published.
     """
-    return _policy(
-        "sliding_window_linucb",
-        _prepare_window,
-        _window_scores,
-        _window_update,
-        _Tuning(delta, window, ridge, bound),
-        "window",
-        _prepare_windows,
+    functions = _prepare_window, _window_scores, _window_update
+    made = _policy(
+        "sliding_window_linucb", functions, _Tuning(delta, window, ridge, bound), "window"
     )
+    together = functools.partial(_prepare_windows, made.prepare)
+    return dataclasses.replace(made, batch=BatchAbilities(prepare_all=together))

@@ -1,29 +1,30 @@
-"""Lookahead: the exact worth of what an arm teaches for the best choices of the next rounds (P7).
+"""Lookahead: the exact value of an arm's information for the best choices of the next rounds (P7).
 
     u(a | ẑ, P) = Σ_h γ^(h−1) (E max_b ⟨b, Γ^h ẑ + w_h ω⟩ − max_b ⟨b, Γ^h ẑ⟩),   h = 1 … H
 
-IDEA bounds the first term on the sphere by a triangle inequality; on a list of arms it is exact.
+IDEA bounds the first term by a triangle inequality; on a list of arms it is exact.
 
 **One round ahead.** Playing a moves the next prediction to Γẑ + w₁ω, where ω ~ N(0, 1) is the
 surprise in the reward and w₁ = Γ P a / √(aᵀPa + σ²). All arms' next predictions are lines in ω;
 the best one's is their upper envelope, whose mean is a finite sum (`envelope`).
 
-**Later rounds.** What a teaches now, later rewards would partly have taught anyway. Let the plan
-be to play b_h = argmax ⟨b, Γ^h ẑ⟩, the best prediction, in round h; let P_h be its covariances
-if this round teaches nothing: P₁ = ΓPΓᵀ + Q, P_(h+1) = g(P_h, b_h). If it teaches a's reward, the
-covariance of the prediction ẑ_h grows by P_h − P_h(a), since what is known of a state and what is
-not add up to the same. That difference has rank one, and keeps it:
+**Later rounds.** Later rewards would partly have taught the same. Let the plan be to play
+b_h = argmax ⟨b, Γ^h ẑ⟩, the best prediction, in round h, and let P_h be its covariances if this
+round teaches nothing: P₁ = ΓPΓᵀ + Q, P_(h+1) = g(P_h, b_h). If a's reward is seen, the covariance
+of the prediction ẑ_h grows by P_h − P_h(a), since the known and the unknown part of a state add up
+to the same. That difference has rank one in every round:
 
     P_h − P_h(a) = w_h w_hᵀ,   w_(h+1) = Γ (w_h − P_h b β/s) / √(1 − β²/s),
     s = bᵀP_h b + σ²,   β = ⟨b, w_h⟩,   b = b_h.
 
-For the difference of two Riccati steps is Γ(I − K bᵀ)(P_h − P_h(a))(I − K(a) bᵀ)ᵀΓᵀ, with the
+The difference of two Riccati steps is Γ(I − K bᵀ)(P_h − P_h(a))(I − K(a) bᵀ)ᵀΓᵀ, with the
 gains K = P_h b/s and K(a) = (P_h b − β w_h)/(s − β²), and (I − K(a) bᵀ) w_h is (I − K bᵀ) w_h times
-s/(s − β²). So every arm costs one vector a round, beside one covariance for all. The plan's own
-later surprises are left at zero: the envelope stays one of lines.
+s/(s − β²). So every arm costs one vector per round, plus one covariance for all. The plan's own
+later surprises are set to zero, so that the envelope stays one of lines.
 
-γ weighs rounds down as the plan gets less certain. H = 3 and γ = 0.8 were chosen once, on other
-random systems than those of the published tables; the docs list what else was tried.
+γ gives less weight to later rounds, for which the plan is less certain. H = 3 and γ = 0.8 were
+chosen once, on other random systems than those of the published tables; the docs list what else was
+tried.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ from driftbandit.policies.optimistic import filtering
 __all__ = ["bonus", "policy"]
 
 MOST = 2000
-"""Arms: of H k² pairs about six numbers each are held at once."""
+"""Arms: about six numbers for each of H k² pairs are held at once."""
 
 
 def bonus(belief: Belief, model: LGDS, arms: Array, weights: Array) -> Array:
     """u(a | ẑ, P) = Σ_h c_h (E max_b ⟨b, Γ^h ẑ + w_h ω⟩ − max_b ⟨b, Γ^h ẑ⟩).
 
-    Unlike the other bonuses it depends on ẑ: what could change no choice is worth nothing.
+    Unlike the other bonuses it depends on ẑ: information that changes no choice has no value.
 
     Args:
         belief: ẑ(t|t−1) and P(t|t−1).
@@ -84,9 +85,9 @@ def bonus(belief: Belief, model: LGDS, arms: Array, weights: Array) -> Array:
 
 
 class _Plan:
-    """The rewards that are to come if every round's best prediction is played, and none now.
+    """The rewards to come if the best prediction is played in every later round.
 
-    P_h is only asked for products with vectors, which go back to P through the rounds between:
+    Only products of P_h with vectors are needed; they go back to P through the rounds between:
     P_h x = Γ (P_(h−1) y − c ⟨c, y⟩/s) + Q x,   y = Γᵀx,   c = P_(h−1) b,   s = bᵀc + σ².
     """
 
@@ -138,11 +139,11 @@ def prepare(
 
 
 def policy(steps: int = 3, discount: float = 0.8) -> Policy:
-    """Lookahead over ``steps`` rounds; the best known policy for arms in a list.
+    """Lookahead over ``steps`` rounds; the best known policy for lists of arms.
 
     Args:
         steps: H, rounds looked ahead.
-        discount: γ, what a round farther ahead counts less.
+        discount: γ, the weight of a round relative to the round before.
     """
     steps = errors.whole_number(steps, "steps", low=1, high=20)
     discount = errors.number(discount, "discount", low=0, high=1)

@@ -14,7 +14,7 @@ __all__ = ["policy"]
 
 
 class Nothing(NamedTuple):
-    """Nothing to remember."""
+    """No memory."""
 
 
 def prepare(model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], Nothing]:
@@ -30,7 +30,7 @@ def choose(state: Nothing, problem: Problem, noise: Array) -> Array:
 
 
 def on_sphere(state: Nothing, problem: Problem, noise: Array) -> Array:
-    """A standard normal vector in length one: every direction with the same chance."""
+    """A standard normal vector scaled to length one: uniform on the sphere."""
     return sphere.direction(noise)
 
 

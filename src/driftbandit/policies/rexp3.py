@@ -2,7 +2,7 @@
 
     p_a = (1 − γ) w_a / Σ w + γ / k,    w_a ← w_a exp(γ (x / p_a) / k) for the played arm
 
-Exp3 wants rewards in [0, 1]: x = clip(½ + X / (6 R), 0, 1), so that ±3 standard deviations of the
+Exp3 needs rewards in [0, 1]: x = clip(½ + X / (6 R), 0, 1), so that ±3 standard deviations of the
 largest arm fill the interval.
 """
 
@@ -62,7 +62,7 @@ def choose(state: Rexp3State, problem: Problem, noise: Array) -> Array:
     """The first arm whose cumulative probability exceeds the uniform number."""
     xp = namespace(state.log_weights)
     cumulative = xp.cumulative_sum(_probabilities(state, problem.constants["gamma"]))
-    # The last arm takes what rounding leaves between the final sum and one.
+    # The last arm gets what rounding leaves between the final sum and one.
     return xp.sum(cumulative[:-1] <= noise)
 
 

@@ -1,20 +1,18 @@
-"""Rollout: play each arm in thought, then the best predictions, and keep the best start.
+"""Rollout: simulate each arm followed by greedy play, and play the arm with the best outcome.
 
     a = argmax ⟨a, ẑ⟩ + (1/N) Σ_ω Σ_h γ^(h−1) max_b ⟨b, ẑ_h⟩,   h = 1 … H
 
 Bertsekas, Tsitsiklis and Wu (1997): one step of policy improvement on a base policy, here KODE's
-greedy play. A scenario is H numbers ω_1 … ω_H ~ N(0, 1), the surprises to come. From a belief
+greedy play. A scenario is H future surprises ω_1 … ω_H ~ N(0, 1). From a belief
 (ẑ, P) and the arm b that is played, the next belief is
 
     ẑ⁺ = Γẑ + Γ P b ω / √(bᵀPb + σ²),   P⁺ = g(P, b)   (P5, P7),
 
-so that all of a scenario's rewards are known means, and only its surprises are drawn. Every arm is
-tried on the same N scenarios (common random numbers), so that their differences are free of most
-of the chance. Half of the scenarios are the others mirrored, which takes out what is linear in the
-surprises, and the first surprise, the one whose worth `lookahead` has exactly, runs over N equally
-likely values. Unlike lookahead it lets later choices answer to later surprises.
-
-All arms up to 16 are tried; of more, those with the highest ⟨a, ẑ⟩ + IDEA's bonus.
+so only the surprises are random. Every arm is tried on the same N scenarios (common random
+numbers), which removes most of the variance of differences. Half of the scenarios mirror the rest,
+which removes what is linear in the surprises, and the first surprise, whose value `lookahead` has
+exactly, is stratified into N equally likely values. Unlike in lookahead, later choices respond to
+later surprises. Of more than 16 arms, the 16 with the highest ⟨a, ẑ⟩ + IDEA's bonus are tried.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from driftbandit.policies.optimistic import filtering
 __all__ = ["policy", "scenarios"]
 
 TRIED = 16
-"""Most arms that are played in thought."""
+"""Most arms that are tried."""
 
 
 def scenarios(count: int, depth: int) -> np.ndarray:
@@ -78,7 +76,7 @@ def _surprised(
 
 
 def values(belief: Belief, problem: Problem, tried: Array) -> Array:
-    """What each of the tried arms, m rows, starts: ⟨a, ẑ⟩ and the rounds after it."""
+    """⟨a, ẑ⟩ plus the later rounds, for each of the tried arms, m rows."""
     xp = namespace(belief.cov)
     model, arms, constants = problem
     surprises, weights = constants["surprises"], constants["weights"]
@@ -97,7 +95,7 @@ def values(belief: Belief, problem: Problem, tried: Array) -> Array:
 
 
 def choose(belief: Belief, problem: Problem, noise: Array) -> Array:
-    """The arm that starts best."""
+    """The arm with the highest value."""
     xp = namespace(belief.cov)
     model, arms, _ = problem
     if arms.shape[0] <= TRIED:
@@ -111,9 +109,9 @@ def policy(depth: int = 3, scenarios: int = 16, discount: float = 0.8) -> Policy
     """Rollout of greedy play.
 
     Args:
-        depth: H, rounds played in thought after this one.
+        depth: H, rounds simulated after this one.
         scenarios: N, an even number of them.
-        discount: γ, what a round farther ahead counts less.
+        discount: γ, the weight of a round relative to the round before.
     """
     depth = errors.whole_number(depth, "depth", low=1, high=50)
     scenarios = errors.whole_number(scenarios, "scenarios", low=2, high=10_000)

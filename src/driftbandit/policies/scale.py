@@ -1,4 +1,4 @@
-"""Tuning constants that the model-free policies take from the model."""
+"""Reward scale and drift of a model, from which the policies without a filter are tuned."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Kalman Thompson sampling: play what is best in a state drawn from the belief, Thompson (1933).
+"""Kalman Thompson sampling: play the best arm of a state drawn from the belief, Thompson (1933).
 
     a = argmax ⟨a, z̃⟩,   z̃ ~ N(ẑ, P)
 
-An arm is played as often as it may be the best one. That explores for a question that stays; here
-the state moves on, and much of what it asks is out of date before it pays.
+An arm is played with the probability that it is the best one. That is much exploration for a state
+that moves: a good part of what is learned is out of date before it pays.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
 
 
 def prepare(model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], Belief]:
-    """Nothing but the prior."""
+    """The prior."""
     return {}, kalman.prior(model)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
+from driftbandit import policies as registry
 from driftbandit.agent import Agent
 from driftbandit.identify.fitting import Fit, fit
 from driftbandit.policies import Policy, available, make
@@ -19,15 +20,11 @@ from driftbandit.replays.offset_units import measured
 from driftbandit.replays.result import Played, Replay
 from driftbandit.replays.table import Table, as_table
 from driftbandit.replays.yardsticks import Predictability, Yardstick
-from driftbandit.simulation.checks import checked_policies
 
 __all__ = ["POLICIES", "replay"]
 
-POLICIES = (
-    *("idea", "kode", "kalman_ucb"),
-    *("ucb", "sliding_window_ucb", "discounted_ucb", "rexp3", "oful", "discounted_linucb"),
-)
-"""Played where none are named; what random play earns is known without playing it."""
+POLICIES = tuple(name for name, entry in registry.REGISTRY.items() if entry.replayed)
+"""Played by default; what random play earns is known without playing it."""
 FULL = ("best_arm", "training_leader", "full_information", "per_round_best", "random")
 LOGGED = ("best_arm", "training_leader", "logging")
 """The yardsticks of a table of all arms, and of a log."""
@@ -171,7 +168,7 @@ def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]
     given = policies
     if policies == "all":
         given = [name for name in available() if not make(name).full_information]
-    chosen = checked_policies(POLICIES if policies is None else given)
+    chosen = registry.chosen(POLICIES if policies is None else given)
     notes: list[str] = []
     if chosen.pop("random", None) is not None and not chosen:
         raise errors.InvalidInput("policies", "is random alone", "name another: its row is there")

@@ -1,9 +1,9 @@
 """How a study is cut: blocks of lanes, each of which plays one run, and spans of rounds.
 
-A compiler rounds differently for other shapes, and a run's numbers must not depend on how many
-others are played. So every block of a program has the same number of lanes, whatever the study:
-it depends on the device, the system's shape and, where a policy remembers a lot, on the policy.
-Lanes that are left over repeat the last run, and what they play is thrown away.
+Compilers round differently for different shapes, and a run's numbers must not depend on how many
+others are played. So every block of a program has the same number of lanes in every study: it
+depends on the device, the system's shape and, for a policy with a long memory, on the policy.
+Spare lanes repeat the last run, and their results are dropped.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Block", "Limits", "Plan", "checkpoints", "lanes", "plan"]
-
 SPAN = 128
 """Rounds per compiled call: long enough to hide the call, short enough to stay in cache."""
 LEAST_LANES = 2
-"""A single lane is compiled to other products."""
+"""A single lane would be compiled to other products."""
 
 
 class Limits(NamedTuple):
@@ -31,7 +29,7 @@ class Limits(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What each lane plays; the first ``kept`` are real, the rest are left over."""
+    """System and run of each lane; the first ``kept`` lanes are real, the rest are spare."""
 
     systems: np.ndarray
     runs: np.ndarray
@@ -39,7 +37,7 @@ class Block(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The shape that every block has, so that one compiled program serves all."""
+    """The shape of all blocks, so that one compiled program serves them all."""
 
     systems: int
     runs: int
@@ -56,7 +54,7 @@ class Plan(NamedTuple):
 
 
 def lanes(limits: Limits, at_rest: int) -> int:
-    """The most lanes, a power of two, whose ``at_rest`` numbers each fit into the memory."""
+    """The most lanes, a power of two, for which ``at_rest`` numbers each fit into the memory."""
     count = limits.lanes
     while count > LEAST_LANES and 8 * count * at_rest > limits.memory:
         count //= 2
@@ -66,14 +64,14 @@ def lanes(limits: Limits, at_rest: int) -> int:
 def plan(
     systems: int, runs: int, rounds: int, *, per_round: int, at_rest: int, limits: Limits
 ) -> Plan:
-    """Lanes first become fewer, down to eight, then spans shorter, until a block fits the memory.
+    """Fewer lanes (down to eight), then shorter spans, until a block fits into the memory.
 
     Args:
         systems: how many systems.
         runs: runs of each.
         rounds: rounds of each run.
-        per_round: numbers a lane holds for every round of a span.
-        at_rest: numbers it holds besides.
+        per_round: numbers that a lane holds for every round of a span.
+        at_rest: other numbers that it holds.
         limits: of the device.
     """
     span = min(SPAN, 1 << (rounds - 1).bit_length())  # few sizes, so that studies share programs

@@ -1,4 +1,4 @@
-"""What `simulate` checks before any work: systems, policies, precision, device."""
+"""What `simulate` checks before any work: systems, options, precision, device."""
 
 from __future__ import annotations
 
@@ -12,33 +12,63 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.actions import FINITE, ActionSet, action_set
 from driftbandit.model import LGDS
-from driftbandit.policies import Policy, default, make
+from driftbandit.simulation.jobs import Pair
 from driftbandit.system import System, pair
 
-__all__ = [
-    "Pair",
-    "check_range",
-    "checked_beliefs",
-    "checked_device",
-    "checked_dtype",
-    "checked_policies",
-    "checked_regret",
-    "checked_systems",
-]
-
-Pair = tuple[LGDS, np.ndarray]
-"""A model and its arms."""
-
 REGRETS = ("mean", "noisy", "hindsight")
-"""Definitions of per-round regret; see `simulate`."""
-
 LARGEST = {"float64": errors.LARGEST, "float32": 1e30}
-"""Largest variance each precision may meet: products of two must still be numbers."""
+"""Largest variance in each precision: products of two must still be finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What studies set beyond the everyday arguments of `simulate`.
+
+    Args:
+        regret: how per-round regret is defined. "mean": ⟨a* − a, z⟩, free of noise; "noisy": the
+            same arms' rewards with their noise, equal in the mean; "hindsight": the highest
+            reward that was drawn, noise included, which no policy can foresee; not on the sphere.
+        common_noise: one noise for all arms of a round, instead of one each.
+        warmup: rounds the state moves before the first one is played; matters only with an
+            ``initial_cov`` or ``initial_mean``, since otherwise the state starts stationary.
+        stream: a name that makes this study's random numbers differ from others with its seed.
+        first_system: number of the first system, for a study that is played in pieces.
+        checkpoints: about how many log-spaced rounds the curves keep; 1: the total only.
+        workers: blocks played at once on a CPU; None: one per core.
+    """
+
+    regret: str = "mean"
+    common_noise: bool = False
+    warmup: int = 0
+    stream: str = ""
+    first_system: int = 0
+    checkpoints: int = 40
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        errors.closest(self.regret, "regret", REGRETS)
+        kinds = (("common_noise", bool, "True or False"), ("stream", str, "a text"))
+        for name, kind, remedy in kinds:
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise errors.InvalidInput(name, f"is {value!r}", f"give {remedy}")
+        errors.whole_number(self.warmup, "warmup", low=0)
+        errors.whole_number(self.first_system, "first_system", low=0, high=2**31)
+        errors.whole_number(self.checkpoints, "checkpoints", low=1)
+        if self.workers is not None:
+            errors.whole_number(self.workers, "workers", low=1)
+
+
+def checked_options(options: Any) -> Options:
+    """The options that were given, or the default ones."""
+    if not isinstance(options, Options | None):
+        problem = f"has type {type(options).__name__}"
+        raise errors.InvalidInput("options", problem, "give simulation.Options(…)")
+    return options or Options()
 
 
 def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[Pair], ActionSet]:
     """Every system with its rows, all of one shape, started after ``warmup`` rounds; their set."""
-    warmup = errors.whole_number(warmup, "warmup", low=0)
     systems, actions = _checked_pairs(_pairs(model, arms), "model")
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems], actions
 
@@ -49,23 +79,21 @@ def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], ActionS
     actions: ActionSet = FINITE
     for index, one in enumerate(map(pair, pairs)):
         if not isinstance(one, tuple | list) or len(one) != 2 or not isinstance(one[0], LGDS):
-            raise errors.InvalidInput(
-                f"{argument}[{index}]",
+            problem, remedy = (
                 f"has type {type(one).__name__}",
                 "give Systems or pairs of (LGDS, arms)",
             )
+            raise errors.InvalidInput(f"{argument}[{index}]", problem, remedy)
         lgds, rows = one
         name = "arms" if len(pairs) == 1 else f"arms of system {index}"
         actions = action_set(rows, name)
         rows = actions.rows(rows, lgds, name)
         found.add(actions)
         if systems and rows.shape != systems[0][1].shape:
-            raise errors.InvalidInput(
-                f"arms of system {index}",
-                f"have shape {rows.shape}, those of system 0 {systems[0][1].shape}",
-                "simulate systems of one shape together",
-            )
-        lgds.start_cov()  # says so if there is none
+            problem = f"have shape {rows.shape}, those of system 0 {systems[0][1].shape}"
+            remedy = "simulate systems of one shape together"
+            raise errors.InvalidInput(f"arms of system {index}", problem, remedy)
+        lgds.start_cov()  # raises if there is none
         systems.append((lgds, rows))
         if len(found) > 1:
             problem = "are a list in some systems and the sphere in others"
@@ -74,16 +102,15 @@ def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], ActionS
 
 
 def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
-    """The system ``warmup`` rounds later: the law of z(0) moves on, with no need to play it."""
+    """The system ``warmup`` rounds later: the distribution of z(0) moves on without playing."""
     if not warmup or (lgds.initial_cov is None and lgds.initial_mean is None):
         return lgds
     mean = None if lgds.initial_mean is None else lgds.state_mean(warmup)
     moved = None if lgds.initial_cov is None else lgds.state_cov(warmup)
     sizes = [np.abs(part).max() for part in (mean, moved) if part is not None]
     if not max(sizes) < errors.LARGEST:
-        raise errors.InvalidInput(
-            "warmup", f"is {warmup}, by when the state outgrows any number", "wait less"
-        )
+        problem = f"is {warmup}, by when the state outgrows any number"
+        raise errors.InvalidInput("warmup", problem, "wait less")
     return dataclasses.replace(lgds, initial_cov=moved, initial_mean=mean)
 
 
@@ -96,25 +123,21 @@ def _pairs(model: Any, arms: Any) -> list[Any]:
             raise errors.InvalidInput("arms", "is missing", remedy)
         return [(model, arms)]
     if arms is not None:
-        raise errors.InvalidInput(
-            "arms", "was given beside a sequence of systems", "put arms into the pairs"
-        )
+        problem = "was given together with a sequence of systems"
+        raise errors.InvalidInput("arms", problem, "put arms into the pairs")
     if not isinstance(model, Iterable):
-        raise errors.InvalidInput(
-            "model",
-            f"has type {type(model).__name__}",
-            "give a System, an LGDS with arms, or a sequence of (LGDS, arms)",
-        )
+        remedy = "give a System, an LGDS with arms, or a sequence of (LGDS, arms)"
+        raise errors.InvalidInput("model", f"has type {type(model).__name__}", remedy)
     pairs = list(model)
     if not pairs:
         raise errors.InvalidInput("model", "is an empty sequence", "give at least one system")
     return pairs
 
 
-def checked_beliefs(
-    assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet = FINITE
+def checked_assumed(
+    assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet
 ) -> list[Pair]:
-    """What the learners take each system to be: the truth, or a system of the same shape."""
+    """What the policies take each system to be: the truth, or a system of the same shape."""
     if assumed is None:
         return systems
     try:
@@ -125,60 +148,21 @@ def checked_beliefs(
 
 def _assumed(assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet) -> list[Pair]:
     if not isinstance(assumed, Iterable) or isinstance(assumed, str | dict):
-        raise errors.InvalidInput(
-            "assumed", f"has type {type(assumed).__name__}", "give a sequence of (LGDS, arms)"
-        )
+        problem = f"has type {type(assumed).__name__}"
+        raise errors.InvalidInput("assumed", problem, "give a sequence of (LGDS, arms)")
     pairs = list(assumed)
     if len(pairs) != len(systems):
-        raise errors.InvalidInput(
-            "assumed", f"has {len(pairs)} systems for {len(systems)}", "give one for each"
-        )
+        problem = f"has {len(pairs)} systems for {len(systems)}"
+        raise errors.InvalidInput("assumed", problem, "give one for each")
     learned, theirs = _checked_pairs(pairs, "assumed")
     if theirs != actions:
         problem = f"has {theirs.title} for arms, the systems {actions.title}"
         raise errors.InvalidInput("assumed", problem, f"assume {actions.title} too")
     if learned[0][1].shape != systems[0][1].shape:
-        raise errors.InvalidInput(
-            "assumed",
-            f"has arms of shape {learned[0][1].shape}, the systems {systems[0][1].shape}",
-            "assume as many states and arms as there are",
-        )
+        problem = f"has arms of shape {learned[0][1].shape}, the systems {systems[0][1].shape}"
+        remedy = "assume as many states and arms as there are"
+        raise errors.InvalidInput("assumed", problem, remedy)
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in learned]
-
-
-def checked_policies(
-    policies: Any, actions: ActionSet = FINITE, n_arms: int = 1
-) -> dict[str, Policy]:
-    """Policies by label: their name, with parameters where a name occurs twice.
-
-    None: those that play by default and can play these arms.
-    """
-    if policies is None:
-        policies = default(actions, n_arms)
-    if isinstance(policies, str | Policy):
-        policies = [policies]
-    if not isinstance(policies, Iterable):
-        raise errors.InvalidInput("policies", f"is {policies!r}", "give a list of names")
-    made = [make(policy) for policy in policies]
-    if not made:
-        raise errors.InvalidInput("policies", "is empty", "name at least one policy")
-    for policy in made:
-        policy.check_plays(actions, n_arms, "policies")
-    names = [policy.name for policy in made]
-    labels: dict[str, Policy] = {}
-    for policy in made:
-        label = policy.label if names.count(policy.name) > 1 else policy.name
-        if label in labels:
-            raise errors.InvalidInput("policies", f"{label!r} stands twice", "name each once")
-        labels[label] = policy
-    return labels
-
-
-def checked_regret(regret: Any, actions: ActionSet) -> str:
-    """How per-round regret is defined."""
-    regret = errors.closest(regret, "regret", REGRETS)
-    actions.check_regret(regret)
-    return regret
 
 
 def checked_dtype(dtype: Any) -> np.dtype:

@@ -3,11 +3,11 @@
 A number is a pure function of (seed, stream, role, system, run, round, index): Threefry-2x32
 (Salmon et al., SC 2011) hashes the first five into a key and the last two into 64 bits under that
 key. So a run's numbers do not depend on blocks, workers, order, or the policies that run beside
-it; all policies meet the same state path and the same noise on the same arm; and the noise of one
+it; all policies see the same state path and the same noise on the same arm; and the noise of one
 arm out of a million costs one hash, not a million.
 
 JAX's own generator has no such random access, and on CPUs its rolled loop takes eight times as
-long as these unrolled rounds. ``tests/test_draws.py`` holds the two hashes equal.
+long as these unrolled rounds. ``tests/test_draws.py`` checks that the two hashes agree.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from driftbandit.arrays import Array
-
-__all__ = ["Key", "inside", "normal", "role_key", "run_key", "threefry", "uniform"]
 
 START, PROCESS, REWARD = "start", "process", "reward"
 """Roles of the environment's streams; a policy's role is ``policy:`` and its name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import threading
 import time
@@ -13,16 +14,15 @@ import jax
 import numpy as np
 
 from driftbandit import errors
+from driftbandit import policies as registry
 from driftbandit.machine import cores
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy
 from driftbandit.result import Result, Timing
-from driftbandit.simulation import blocks, checks, draws, jobs, programs, stacking
-from driftbandit.simulation.checks import Pair
-from driftbandit.simulation.compiling import compiled
+from driftbandit.simulation import blocks, checks, draws, jobs, programs
+from driftbandit.simulation.checks import Options
+from driftbandit.simulation.jobs import Job, Pair
 from driftbandit.system import System
-
-__all__ = ["simulate"]
 
 Progress = Callable[[float], None]
 
@@ -36,46 +36,31 @@ def simulate(
     seed: int = 0,
     *,
     assumed: Sequence[Pair | System] | None = None,
-    regret: str = "mean",
-    common_noise: bool = False,
-    warmup: int = 0,
-    stream: str = "",
-    first_system: int = 0,
     device: str | None = None,
     dtype: Any = np.float64,
-    checkpoints: int = 40,
-    workers: int | None = None,
+    options: Options | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Play policies on drifting systems and measure their dynamic regret (P4).
 
-    All policies meet the same state paths and the same noise on the same arm, so comparisons are
-    paired. What is in flight is bounded by blocks, whatever the size of the study; what is kept
-    is one number per policy, system, run and checkpoint.
+    All policies see the same state paths and the same noise on the same arm, so comparisons are
+    paired. Memory is bounded by blocks, whatever the size of the study; one number per policy,
+    system, run and checkpoint is kept.
 
     Args:
         model: a `System`; one LGDS (with ``arms``); or a sequence of (LGDS, arms), as
-            `families.sample` gives, or of Systems.
+            `families.sample` returns, or of Systems.
         arms: k × d, with a single LGDS; or "sphere", here or in the pairs: every unit vector.
         policies: names such as "idea" or "kalman_ucb(width=2)", or `Policy` objects of your own;
-            None: every registered one that can play these arms, but rollout, which is slow.
+            None: every registered policy that can play these arms, except rollout, which is slow.
         rounds: n, rounds per run.
         runs: independent runs per system.
         seed: whole number ≥ 0; the same seed gives the same numbers.
-        assumed: what the policies take the systems to be, one (LGDS, arms) for each, where that
-            differs from the truth; who sees all rewards, as the Kalman Oracle, knows the truth.
-        regret: against what a round is held. "mean": ⟨a* − a, z⟩, free of noise; "noisy": the
-            same arms' rewards with their noise, equal in the mean; "hindsight": the highest
-            reward that was drawn, noise included, which no policy can foresee; not on the sphere.
-        common_noise: one noise for all arms of a round, instead of one each.
-        warmup: rounds the state moves before the first one is played; matters only with an
-            ``initial_cov`` or ``initial_mean``, since a state without starts stationary.
-        stream: a name that sets this study's random numbers apart from others with its seed.
-        first_system: number of the first system, for a study that is played in pieces.
+        assumed: what the policies take the systems to be, one (LGDS, arms) for each, if that
+            differs from the truth; policies with full information know the truth.
         device: "cpu" or "gpu"; None: what JAX prefers.
         dtype: float64, or float32 by choice.
-        checkpoints: about how many log-spaced rounds the curves keep; 1: the total alone.
-        workers: blocks played at once on a CPU; None: one per core.
+        options: what studies need: definition of regret, random streams, warm-up, curves, threads.
         progress: called with the share of the work done, between 0 and 1, from a worker's
             thread, one call at a time.
 
@@ -89,22 +74,16 @@ def simulate(
         >>> bool(result.regret["idea"].mean() < result.regret["random"].mean())
         True
     """
-    systems, actions = checks.checked_systems(model, arms, warmup)
-    learned = checks.checked_beliefs(assumed, systems, warmup, actions)
-    chosen = checks.checked_policies(policies, actions, len(systems[0][1]))
-    regret = checks.checked_regret(regret, actions)
+    options = checks.checked_options(options)
+    systems, actions = checks.checked_systems(model, arms, options.warmup)
+    learned = checks.checked_assumed(assumed, systems, options.warmup, actions)
+    chosen = registry.chosen(policies, actions, len(systems[0][1]))
+    actions.check_regret(options.regret)
     rounds = errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
     runs = errors.whole_number(runs, "runs", low=1, high=2**32 - 1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
-    first_system = errors.whole_number(first_system, "first_system", low=0, high=2**31)
-    checkpoints = errors.whole_number(checkpoints, "checkpoints", low=1)
-    if not isinstance(common_noise, bool):
-        raise errors.InvalidInput("common_noise", f"is {common_noise!r}", "give True or False")
-    if not isinstance(stream, str):
-        raise errors.InvalidInput("stream", f"is {stream!r}", "give a text")
     if progress is not None and not callable(progress):
         raise errors.InvalidInput("progress", f"is {progress!r}", "give a function of one number")
-    workers = errors.whole_number(cores() if workers is None else workers, "workers", low=1)
     dtype = checks.checked_dtype(dtype)
     target = checks.checked_device(device)
     checks.check_range(systems, rounds, dtype)
@@ -113,34 +92,34 @@ def simulate(
 
     clock = time.perf_counter()
     players = {
-        label: stacking.prepared(
+        label: jobs.prepared(
             policy, systems if policy.full_information else learned, rounds, actions
         )
         for label, policy in chosen.items()
     }
-    truth = jobs.resident(stacking.known(systems), dtype, target)
-    belief = jobs.resident(stacking.known(learned), dtype, target) if assumed is not None else truth
+    truth = jobs.resident(jobs.known(systems), dtype, target)
+    belief = truth if assumed is None else jobs.resident(jobs.known(learned), dtype, target)
     told = {True: truth, False: belief}
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
-    job = jobs.Job(
+    job = Job(
         jobs.plan(systems, runs, rounds, target),
-        jobs.resident(stacking.environment(systems), dtype, target),
+        jobs.resident(jobs.environment(systems), dtype, target),
         {
             label: jobs.sized(player, told[chosen[label].full_information], dtype, target)
             for label, player in players.items()
         },
-        blocks.checkpoints(rounds, checkpoints),
+        blocks.checkpoints(rounds, options.checkpoints),
         rounds,
-        {role: draws.role_key(seed, stream, role) for role in roles},
-        programs.Game(regret, common_noise, actions, target.platform != "cpu"),
-        first_system,
+        {role: draws.role_key(seed, options.stream, role) for role in roles},
+        programs.Game(options.regret, options.common_noise, actions, target.platform != "cpu"),
+        options.first_system,
         dtype,
         target,
     )
     prepare_time = time.perf_counter() - clock
     ready, compile_time = compiled(job)
     clock = time.perf_counter()
-    curves = _play(job, ready, workers, progress)
+    curves = _play(job, ready, options.workers or cores(), progress)
     timing = Timing(prepare_time, compile_time, time.perf_counter() - clock, str(target))
 
     for label, curve in curves.items():
@@ -155,11 +134,11 @@ def simulate(
 
 
 _alone = threading.Lock()
-"""Held by simulations whose action set does not let programs run at once."""
+"""Held by simulations whose action set does not allow programs to run at once."""
 
 
 def _play(
-    job: jobs.Job, ready: dict[str, Any], workers: int, progress: Progress | None
+    job: Job, ready: dict[str, Any], workers: int, progress: Progress | None
 ) -> dict[str, np.ndarray]:
     plan = job.plan
     total = plan.systems * plan.runs
@@ -199,21 +178,82 @@ def _play(
                     step_done()
 
     def taken(path: Any, rows: np.ndarray) -> np.ndarray:
-        """Rows of a path: on a CPU it is read where it lies, from a GPU only these are fetched."""
+        """Rows of a path: on a CPU it is read in place, from a GPU only these are fetched."""
         path = np.asarray(path) if job.device.platform == "cpu" else path
         return np.asarray(path[rows])
 
-    # A GPU is kept busy by one stream of work.
+    # One stream of work keeps a GPU busy.
     shared = job.device.platform == "cpu" and job.game.actions.threads
     with contextlib.nullcontext() if job.game.actions.threads else _alone:
         pool = ThreadPoolExecutor(workers if shared else 1)
         try:
             for finished in [pool.submit(play, *numbered) for numbered in enumerate(all_blocks)]:
                 finished.result()
-        except BaseException:  # Ctrl-C too: let the workers leave at their next step
+        except BaseException:  # Ctrl-C too: workers stop at their next step
             stop.set()
             raise
         finally:
             pool.shutdown(cancel_futures=True)
     shape = (plan.systems, plan.runs, len(job.checkpoints))
     return {label: curve.reshape(shape) for label, curve in curves.items()}
+
+
+kept_programs: collections.OrderedDict[Any, Any] = collections.OrderedDict()
+"""Compiled programs by shape, shared by all simulations of the process."""
+MOST = 128
+"""Programs kept; the least recently used one is dropped first."""
+_compiling = threading.Lock()
+
+
+def compiled(job: Job) -> tuple[dict[str, Any], float]:
+    """The programs, "" being the environment's, and the seconds it took to compile them.
+
+    One call at a time: simulations that start together in threads wait for the first one's
+    programs instead of compiling their own.
+    """
+    with _compiling:
+        clock = time.perf_counter()
+        return _compile(job), time.perf_counter() - clock
+
+
+def _compile(job: Job) -> dict[str, Any]:
+    """Compile what is not compiled yet, several programs at a time."""
+    with programs.numerics(job.dtype):
+        block = jobs.seated(job, next(job.plan.blocks()))
+        first, count = jax.device_put((np.uint32(0), np.int32(0)), job.device)
+        program = programs.environment_program(job.plan.span)
+        arguments: tuple[Any, ...] = (block.keys[draws.PROCESS], block.z, first, block.environment)
+        values = jax.eval_shape(program, *arguments)[1]
+        wanted: dict[str, tuple[Any, tuple[Any, ...]]] = {"": (program, arguments)}
+        for label, player in job.players.items():
+            seat = block.seats[label][0]
+            shape = (values.shape[0], len(seat.regret), *values.shape[2:])
+            part = jax.ShapeDtypeStruct(shape, values.dtype)
+            program = programs.policy_program(player.rule, job.game, job.plan.span)
+            wanted[label] = (program, seat.arguments(first, count, part))
+
+    keys = {
+        label: (program, _shapes(arguments), job.device)
+        for label, (program, arguments) in wanted.items()
+    }
+    found = {key: kept_programs[key] for key in keys.values() if key in kept_programs}
+    missing = {key: label for label, key in keys.items() if key not in found}
+
+    def build(label: str) -> Any:
+        program, arguments = wanted[label]
+        with programs.numerics(job.dtype), jax.default_device(job.device):
+            return program.lower(*arguments).compile()
+
+    with ThreadPoolExecutor(cores()) as pool:
+        found |= zip(missing, pool.map(build, missing.values()), strict=True)
+    for key in keys.values():
+        kept_programs[key] = found[key]
+        kept_programs.move_to_end(key)
+    while len(kept_programs) > MOST:
+        kept_programs.popitem(last=False)
+    return {label: found[key] for label, key in keys.items()}
+
+
+def _shapes(tree: Any) -> Any:
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)

@@ -1,4 +1,4 @@
-"""A simulation's job: what is played in which shape, and where its arrays lie on the device."""
+"""A simulation's job: systems and policies as stacked arrays, and where they lie on the device."""
 
 from __future__ import annotations
 
@@ -7,16 +7,33 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from driftbandit.policies import Problem
-from driftbandit.simulation import blocks, draws, programs, stacking
-from driftbandit.simulation.checks import Pair
+from driftbandit.actions import FINITE, ActionSet
+from driftbandit.model import LGDS, factor
+from driftbandit.policies import Policy, Problem
+from driftbandit.simulation import blocks, draws, programs
 
-__all__ = ["LIMITS", "Job", "Seat", "Seating", "Sized", "plan", "resident", "seated", "sized"]
-
+Pair = tuple[LGDS, np.ndarray]
+"""A model and its arms."""
 LIMITS = {"cpu": blocks.Limits(64, 256e6), "gpu": blocks.Limits(16_384, 8e9)}
 """On a CPU what stays in cache, on a GPU what keeps it busy."""
 SHARE = 8
-"""A policy's own numbers take at most one part in so many of the memory: many play together."""
+"""A policy's own numbers take at most this fraction of the memory: many play together."""
+
+
+class Player(NamedTuple):
+    """A policy, prepared for every system; leaves have a leading systems axis."""
+
+    role: str
+    """Name of the policy's random stream."""
+    rule: programs.Rule
+    constants: Any
+    state: Any
+    scratch_size: int
+    """Numbers that a run holds while it chooses."""
+    known: Any = None
+    """The models and arms that it is told; one object for all players that are told the same."""
+    lanes: int = 0
+    """How many of its runs fit into the memory at once."""
 
 
 class Job(NamedTuple):
@@ -24,7 +41,7 @@ class Job(NamedTuple):
 
     plan: blocks.Plan
     environment: programs.Environment
-    players: dict[str, Sized]
+    players: dict[str, Player]
     checkpoints: np.ndarray
     rounds: int
     roles: dict[str, draws.Key]
@@ -34,21 +51,49 @@ class Job(NamedTuple):
     device: Any
 
     def parts(self, label: str) -> list[slice]:
-        """The lanes of a block that a policy plays together: all, unless it remembers a lot."""
+        """The lanes of a block that a policy plays at a time: all, unless it remembers a lot."""
         size = min(self.plan.lanes, self.players[label].lanes)
         return [slice(begin, begin + size) for begin in range(0, self.plan.lanes, size)]
 
 
-class Sized(NamedTuple):
-    """A player on the device, what it is told of the systems, and how many lanes of it fit."""
-
-    player: stacking.Player
-    known: Any
-    """Models and arms, with a leading systems axis; the same object for all who are told so."""
-    lanes: int
+def _stack(trees: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
 
 
-def limits_of(device: Any) -> blocks.Limits:
+def environment(systems: list[Pair]) -> programs.Environment:
+    """The true systems."""
+
+    def one(lgds: LGDS, arms: np.ndarray) -> programs.Environment:
+        process, start = factor(lgds.process_cov), factor(lgds.start_cov())
+        return programs.Environment(lgds, arms, process, start, lgds.start_mean())
+
+    return _stack([one(*pair) for pair in systems])
+
+
+def known(systems: list[Pair]) -> Any:
+    """What policies are told of the systems: models and arms."""
+    return _stack([(lgds, arms) for lgds, arms in systems])
+
+
+def prepared(
+    policy: Policy, systems: list[Pair], rounds: int, actions: ActionSet = FINITE
+) -> Player:
+    """The policy as it starts on every system."""
+    if policy.batch.prepare_all is not None:
+        each = policy.batch.prepare_all(systems, rounds)
+    else:
+        each = [policy.prepare(lgds, arms, rounds) for lgds, arms in systems]
+    arms, states = systems[0][1].shape
+    return Player(
+        f"policy:{policy.name}",
+        programs.Rule.of(policy, actions),
+        _stack([dict(constants) for constants, _ in each]),
+        _stack([state for _, state in each]),
+        actions.scratch_size(policy, states, arms),
+    )
+
+
+def _limits_of(device: Any) -> blocks.Limits:
     return LIMITS["cpu" if device.platform == "cpu" else "gpu"]
 
 
@@ -62,16 +107,17 @@ def resident(tree: Any, dtype: np.dtype, device: Any) -> Any:
         return jax.device_put(jax.tree.map(cast, tree), device)
 
 
-def sized(player: stacking.Player, known: Any, dtype: np.dtype, device: Any) -> Sized:
-    """Put a player onto the device, and count how many lanes of it fit into its share."""
+def sized(player: Player, known: Any, dtype: np.dtype, device: Any) -> Player:
+    """The player on the device, with the number of its lanes that fit into its memory."""
     held = sum(leaf[0].size for leaf in jax.tree.leaves((player.constants, player.state)))
-    there = player._replace(
+    limits = _limits_of(device)
+    share = limits._replace(memory=limits.memory / SHARE)
+    return player._replace(
         constants=resident(player.constants, dtype, device),
         state=resident(player.state, dtype, device),
+        known=known,
+        lanes=blocks.lanes(share, 3 * held + player.scratch_size),
     )
-    limits = limits_of(device)
-    share = limits._replace(memory=limits.memory / SHARE)
-    return Sized(there, known, blocks.lanes(share, 3 * held + player.scratch_size))
 
 
 def plan(systems: list[Pair], runs: int, rounds: int, device: Any) -> blocks.Plan:
@@ -83,7 +129,7 @@ def plan(systems: list[Pair], runs: int, rounds: int, device: Any) -> blocks.Pla
         rounds,
         per_round=4 * arms + 2 * states,
         at_rest=6 * states * states + 4 * arms * states,
-        limits=limits_of(device),
+        limits=_limits_of(device),
     )
 
 
@@ -97,7 +143,7 @@ class Seating(NamedTuple):
 
 
 class Seat:
-    """A policy at some of a block's lanes: what it is handed every span, and where it stands."""
+    """A policy on some of a block's lanes: its arguments in every span, and its current state."""
 
     def __init__(self, lanes: slice, keys: Any, problem: Any, noise_std: Any, state: Any) -> None:
         self.lanes, self.keys, self.problem, self.noise_std = lanes, keys, problem, noise_std
@@ -106,20 +152,12 @@ class Seat:
 
     def arguments(self, first: Any, count: Any, values: Any) -> tuple[Any, ...]:
         """What the policy's program takes."""
-        whole = values.shape[1] == len(self.regret)
-        return (
-            *self.keys,
-            self.state,
-            self.regret,
-            first,
-            count,
-            values if whole else values[:, self.lanes],
-            self.problem,
-            self.noise_std,
-        )
+        mine = values if values.shape[1] == len(self.regret) else values[:, self.lanes]
+        now = (self.state, self.regret, first, count, mine)
+        return (*self.keys, *now, self.problem, self.noise_std)
 
     def play(self, program: Any, first: Any, count: Any, values: Any) -> Any:
-        """Play a span, to the end; returns the regret after each of its rounds."""
+        """Play a span to its end; returns the regret after each of its rounds."""
         self.state, self.regret, path = program(*self.arguments(first, count, values))
         return jax.block_until_ready(path)
 
@@ -132,20 +170,14 @@ def seated(job: Job, block: blocks.Block) -> Seating:
 
     told: dict[Any, Any] = {}
 
-    def known(sized: Sized, lanes: slice) -> Any:
-        """What a policy is told, gathered once for all who are told the same."""
-        key = id(sized.known), lanes.start, lanes.stop
-        if key not in told:
-            told[key] = programs.of_lanes(sized.known, systems[lanes])
-        return told[key]
-
-    def seat(sized: Sized, lanes: slice) -> Seat:
-        player = sized.player
-        roles = (draws.REWARD, player.role)
-        model, arms = known(sized, lanes)
+    def seat(player: Player, lanes: slice) -> Seat:
+        key = id(player.known), lanes.start, lanes.stop
+        if key not in told:  # gathered once for all players that are told the same
+            told[key] = programs.of_lanes(player.known, systems[lanes])
+        model, arms = told[key]
         return Seat(
             lanes,
-            [draws.Key(*(word[lanes] for word in keys[role])) for role in roles],
+            [draws.Key(*(word[lanes] for word in keys[r])) for r in (draws.REWARD, player.role)],
             Problem(model, arms, programs.of_lanes(player.constants, systems[lanes])),
             environment.model.reward_std[lanes],
             programs.of_lanes(player.state, systems[lanes]),
@@ -154,12 +186,9 @@ def seated(job: Job, block: blocks.Block) -> Seating:
     systems, numbers, runs = put((block.systems, block.systems + job.first_system, block.runs))
     keys = {role: programs.lane_keys(put(key), numbers, runs) for role, key in job.roles.items()}
     environment = programs.of_lanes(job.environment, systems)
-    return Seating(
-        keys,
-        programs.start(keys[draws.START], environment),
-        environment,
-        {
-            label: [seat(sized, lanes) for lanes in job.parts(label) if lanes.start < block.kept]
-            for label, sized in job.players.items()
-        },
-    )
+    seats = {
+        label: [seat(player, lanes) for lanes in job.parts(label) if lanes.start < block.kept]
+        for label, player in job.players.items()
+    }
+    start = programs.start(keys[draws.START], environment)
+    return Seating(keys, start, environment, seats)

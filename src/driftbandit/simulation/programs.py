@@ -1,9 +1,9 @@
 """The two compiled programs: the environment, and one policy playing it, for a span of rounds.
 
 Each is written for one run and mapped over lanes: a lane is one run of one system, with arrays of
-its own. Axes are always (rounds, lanes, …). A policy's program is its own, so its results do not
-depend on which other policies are compiled beside it; and its shape depends on the policy and the
-system's shape alone (`blocks`), so that they do not depend on how many runs there are.
+its own. Axes are always (rounds, lanes, …). Every policy has its own program, so its results do not
+depend on the other policies; and its shape depends only on the policy and the system's shape
+(`blocks`), so they do not depend on the number of runs.
 """
 
 from __future__ import annotations
@@ -26,18 +26,8 @@ from driftbandit.policies.base import check_kinds
 from driftbandit.simulation import draws
 from driftbandit.simulation.draws import Key
 
-__all__ = [
-    "Environment",
-    "Game",
-    "Rule",
-    "environment_program",
-    "numerics",
-    "policy_program",
-    "start",
-]
-
 LEAVES = ("transition", "process_cov", "reward_std")
-"""What policies see of a model round by round; where the state starts is `prepare`'s business."""
+"""What policies see of a model every round; only `prepare` sees where the state starts."""
 
 
 def _flatten(model: LGDS) -> tuple[tuple[Any, ...], None]:
@@ -106,14 +96,14 @@ class Rule(NamedTuple):
 
 
 class Game(NamedTuple):
-    """What is compiled into every policy's program beside its rule."""
+    """What is compiled into every policy's program besides its rule."""
 
     regret: str = "mean"
     common_noise: bool = False
     actions: ActionSet = FINITE
     whole_spans: bool = False
-    """Whether a span is played to its end even if fewer rounds are left, and what is too much
-    thrown away: a GPU must not wait for the host to say after every round whether to go on."""
+    """Whether a span is played to its end even if fewer rounds are left, and the rest dropped: a
+    GPU must not wait for the host after every round."""
 
 
 @jax.jit

@@ -63,7 +63,7 @@ def _regret(
     specification: Specification, chunk: Chunk, progress: Progress | None
 ) -> tuple[Columns, Timing]:
     """Every policy's regret, one row per run."""
-    from driftbandit.simulation import simulate  # loads JAX
+    from driftbandit.simulation import Options, simulate  # loads JAX
 
     systems, assumed = _systems(specification, chunk)
     reading = chunk.cell.reading
@@ -74,15 +74,16 @@ def _regret(
         runs=specification.runs,
         seed=specification.seed,
         assumed=assumed,
-        regret=reading.regret,
-        common_noise=reading.noise == "common",
-        # All cells of one family meet the same noise: they are paired too.
-        stream=chunk.cell.family,
-        first_system=chunk.first,
         device=specification.platform,
         dtype=specification.dtype,
-        checkpoints=1,
-        workers=1,
+        options=Options(
+            regret=reading.regret,
+            common_noise=reading.noise == "common",
+            stream=chunk.cell.family,  # all cells of a family see the same noise: they are paired
+            first_system=chunk.first,
+            checkpoints=1,
+            workers=1,
+        ),
         progress=progress,
     )
     columns = _numbers(chunk, specification.runs)
