@@ -24,7 +24,7 @@ import numpy as np
 import driftbandit as db
 from driftbandit import kalman
 from driftbandit.arrays import Array
-from driftbandit.gaussian.envelope import gain
+from driftbandit.gaussian.lines import gain
 from driftbandit.kalman import Belief
 from driftbandit.leaderboard.ranking import log_ratios, ratio_of_sums
 from driftbandit.policies import Policy, Problem, idea, lookahead, optimistic

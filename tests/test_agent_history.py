@@ -437,7 +437,7 @@ def test_row_numbers_stay_names_when_an_arm_goes():
 
 
 REFUSED = [
-    (lambda: Agent(SYSTEM).add_arm("left", [1.0, 0, 0]), "names: hold 'left' twice"),
+    (lambda: Agent(SYSTEM).add_arm("left", [1.0, 0, 0]), "names: has 'left' twice"),
     (lambda: Agent(SYSTEM).add_arm(None, [1.0, 0, 0]), "names: entry .4. is None"),
     (lambda: Agent(SYSTEM).add_arm("new", [1.0, 0]), r"features: has shape \(2,\)"),
     (lambda: Agent(SYSTEM).add_arm("new", [0.0, 0, 0]), "features: row 0 is the zero vector"),

@@ -993,7 +993,12 @@ THEORY_CASES = [
     Case("sphere too large", lambda: sphere(MODEL, 2 * EYE), "error_cov", "by 0.666667"),
     Case("sphere both", lambda: sphere(MODEL, EYE, rounds=3), "error_cov", "beside rounds"),
     Case("sphere no cov", lambda: sphere(MODEL, -EYE), "error_cov", "indefinite"),
-    Case("printed arms", lambda: printed(MODEL, WIDE), "arms", "2 directions, and there are 4"),
+    Case(
+        "printed arms",
+        lambda: printed(MODEL, WIDE),
+        "arms",
+        "4 arms in 2 states differ in only 2 directions",
+    ),
     Case("printed unstable", lambda: printed(UNSTABLE, EYE), "model", "radius 2"),
     Case("mistakes alone", lambda: mistakes(MODEL, [[1, 0]], u, EYE), "arms", "1 rows"),
     Case("mistakes crowd", lambda: mistakes(MODEL, np.ones((17, 2)), u, EYE), "arms", "17 rows"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import driftbandit as db
 import naive
 from driftbandit.arrays import lower_factor
-from driftbandit.gaussian.envelope import excess, gain
+from driftbandit.gaussian.lines import excess, gain
 from driftbandit.kalman import Belief
 from driftbandit.policies import Problem, information_directed, lookahead, rollout
 from driftbandit.simulation import Options
@@ -68,7 +68,7 @@ def test_P7_bend_by_bend_equals_pair_by_pair(seed, k, ties):
     exact = naive.expected_highest(offsets, slopes) - offsets.max()
     with pytest.MonkeyPatch.context() as patch:
         for few in (0, 100):
-            patch.setattr("driftbandit.gaussian.envelope.FEW", few)
+            patch.setattr("driftbandit.gaussian.lines.FEW", few)
             assert gain(offsets, slopes) == pytest.approx(exact, rel=1e-10, abs=1e-12)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import naive
-from driftbandit import LGDS, kalman
+from driftbandit import LGDS, kalman, riccati
 from driftbandit.kalman import Belief
 from driftbandit.model import factor
 from driftbandit.policies import idea
@@ -453,3 +453,73 @@ def test_P5_known_rewards_do_not_disturb_the_smoother():
     smoothed = kalman.smooth(model, np.ones((5, 1)), 2.0 * 0.5 ** np.arange(5))
     np.testing.assert_allclose(smoothed.mean[:, 0], 2.0 * 0.5 ** np.arange(5), rtol=1e-12)
     np.testing.assert_allclose(smoothed.cov[:, 0, 0], 0.0, atol=1e-13)
+
+
+# The filter is written again where speed or the last bits ask for it: all spellings agree.
+
+
+@under_both
+@on_random_systems
+def test_P5_the_plain_update_equals_observe(seed, d, call):
+    model, (arm,), (reward,), belief = problem(seed, d, rounds=1)
+    noise = model.reward_std**2
+    found = call(kalman.plain_update, *belief, arm, reward, noise)
+    seen = kalman.observe(belief, model, arm, reward)
+    assert_close(found.mean, seen.mean, 1e-10)
+    assert_close(found.cov, seen.cov, 1e-10)
+    assert_close(found.cross * found.weight, belief.cov @ arm / found.variance, 1e-12)
+    missing = call(kalman.plain_update, *belief, arm, reward, noise, 0.0)
+    assert (missing.mean == belief.mean).all()
+    assert (missing.cov == belief.cov).all()
+    known = call(kalman.plain_update, belief.mean, 0 * belief.cov, arm, reward, 0.0)
+    assert (known.mean == belief.mean).all()
+
+
+@under_both
+@on_random_systems
+def test_P7_imagined_steps_equal_steps(seed, d, call):
+    model, arms, surprises, _ = problem(seed, d, rounds=6)
+    beliefs = [problem(seed + n, d)[3] for n in range(6)]
+    stacked = Belief(*(np.stack(part) for part in zip(*beliefs, strict=True)))
+    found = call(kalman.imagined_step, stacked, model, arms, surprises)
+    for n, (belief, arm, surprise) in enumerate(zip(beliefs, arms, surprises, strict=True)):
+        deviation = math.sqrt(arm @ belief.cov @ arm + model.reward_std**2)
+        after = kalman.step(belief, model, arm, arm @ belief.mean + deviation * surprise)
+        assert_close(found.mean[n], after.mean, 1e-9)
+        assert_close(found.cov[n], after.cov, 1e-9)
+
+
+@on_random_systems
+def test_P9_a_round_of_the_riccati_solver_equals_the_filter(seed, d):
+    """All rewards of a round, one after the other."""
+    model, arms, rewards, belief = problem(seed, d, rounds=3)
+    stack = riccati.Stack.of([model], arms[None])
+    after = belief
+    for arm, reward in zip(arms, rewards, strict=True):
+        after = kalman.observe(after, model, arm, reward)
+    expected = kalman.advance(after, model).cov
+    assert_close(riccati.next_round(belief.cov[None], stack)[0], expected, 1e-9)
+
+
+@on_random_systems
+def test_P5_expectation_maximization_filters_and_smooths_the_same(seed, d):
+    from driftbandit.identify import em, prediction
+
+    model, played, rewards, belief = problem(seed, d)
+    n = len(played)
+    noise = np.asarray(model.reward_std**2)
+    parameters = em.Parameters(
+        model.transition, model.process_cov, noise, *belief, played, np.zeros(n)
+    )
+    rows = np.arange(n)[None, :, None], rewards[None, :, None], np.ones((1, n, 1))
+    data = em.Data(*rows, np.array([n]))
+    sums = em.e_step(parameters, data)
+    run = kalman.predictions(model, played, rewards, belief)
+    smoothed = kalman.smooth(model, played, rewards, belief)
+    exact = kalman.log_likelihood(model, played, rewards, belief)
+    assert float(sums.log_likelihood) == pytest.approx(exact, rel=1e-9)
+    assert_close(sums.start_means[0], smoothed.mean[0], 1e-9)
+    assert_close(sums.start_covs, smoothed.cov[0], 1e-9)
+    means, variances = prediction.predicted(parameters, data)
+    assert_close(rewards - means[0, :, 0], run.surprises, 1e-9)
+    assert_close(variances[0, :, 0], run.variances, 1e-9)

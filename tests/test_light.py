@@ -127,3 +127,25 @@ def test_the_light_tests_load_in_the_plain_install():
     code = f"sys.modules.update(dict.fromkeys({others}))\n{code}"
     done = run(code, "--collect-only", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *paths)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_import_and_an_agent_load_no_large_library():
+    """`import driftbandit` loads not even NumPy; an agent loads NumPy and parts of SciPy.
+
+    Only `information_directed` needs scipy.stats, for its quasi-random points.
+    """
+    code = """
+import sys
+import driftbandit as db
+large = {"numpy", "scipy", "typing"} & set(sys.modules)
+assert not large, large
+model, arms = db.families.sample("gaussian", n_states=3, n_arms=4)[0]
+for policy in db.policies.available():
+    if policy not in ("kalman_oracle", "information_directed"):
+        agent = db.Agent(model, arms, policy)
+        agent.tell(agent.ask(), 0.5)
+large = {"jax", "pandas", "pyarrow", "matplotlib", "rich", "scipy.stats", "scipy.optimize"}
+assert not large & set(sys.modules), large & set(sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import naive
 from driftbandit import LGDS
-from driftbandit.gaussian.envelope import reign
-from driftbandit.gaussian.lines import expected_highest, probabilities
+from driftbandit.gaussian.lines import expected_highest, leading_intervals, probabilities
 from driftbandit.kalman import Belief
 from driftbandit.policies import idea
 from driftbandit.theory import sphere_two_step_value, two_step_upper_bound, two_step_value
@@ -59,7 +58,7 @@ def test_P7_highest_line_by_quadrature(lines):
 @given(some_lines)
 def test_P7_one_line_leads_everywhere(lines):
     m, s = lines
-    low, high = reign(m, s)
+    low, high = leading_intervals(m, s)
     leads = low < high
     edges = np.sort(np.concatenate([low[leads], high[leads]]))
     assert edges[0] == -math.inf
@@ -104,7 +103,7 @@ def test_P7_is_the_same_under_jax_and_bend_by_bend(monkeypatch):
         assert np.asarray(found) == pytest.approx(expected, rel=1e-12)
         found = jax.jit(lambda b: two_step_value(b, model, arms))(there)  # arms of NumPy
         assert np.asarray(found) == pytest.approx(expected, rel=1e-12)
-        monkeypatch.setattr("driftbandit.gaussian.envelope.FEW", 0)
+        monkeypatch.setattr("driftbandit.gaussian.lines.FEW", 0)
         found = jax.jit(lambda b: two_step_value(b, model, arms))(there)
         assert np.asarray(found) == pytest.approx(expected, rel=1e-12)
     assert two_step_value(belief, model, arms) == pytest.approx(expected, rel=1e-12)

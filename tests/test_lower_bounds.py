@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 import naive
 from driftbandit import LGDS, InvalidInput, families
-from driftbandit.gaussian.normal import expected_length, expected_norm
+from driftbandit.gaussian.norms import expected_length, expected_norm
 from driftbandit.model import factor
 from driftbandit.steady_state import oracle_cov, oracle_path
 from driftbandit.theory import (
@@ -273,5 +273,5 @@ def test_P11_printed_fails_as_a_bound():
 
 def test_P11_printed_needs_fewer_arms_than_states():
     model, arms = random_system(1, 3, k=6)
-    with pytest.raises(InvalidInput, match="differ in 3 directions, and there are 6"):
+    with pytest.raises(InvalidInput, match="6 arms in 3 states differ in only 3 directions"):
         printed_finite_lower_bound(model, arms)

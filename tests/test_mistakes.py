@@ -109,7 +109,9 @@ def test_P16_refuses_where_few_points_have_all_the_weight():
     others = needle - np.stack([np.cos(turns), np.sin(turns), np.full(9, 1e-4)], axis=1)
     model = LGDS(0.5 * np.eye(3), np.eye(3), 1.0)
     P = 0.4 * model.stationary_cov()
-    with pytest.raises(InvalidInput, match=r"^accuracy: .*nothing can be said for arm 0 of 10"):
+    with pytest.raises(
+        InvalidInput, match=r"^accuracy: .*no estimate was possible for arm 0 of 10"
+    ):
         wrong_action_probability(model, np.vstack([needle, others]), kode.bonus, P, accuracy=0.1)
     wide = needle - np.stack([np.cos(turns), np.sin(turns), np.full(9, 0.3)], axis=1)
     found = wrong_action_probability(

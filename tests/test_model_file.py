@@ -202,12 +202,12 @@ def test_a_bad_initial_mean_is_named(value):
     ("names", "words"),
     [
         ("left", 'names: is "left"; give a list, one text or whole number for each arm'),
-        (["left"], "names: are 1 for 2 arms"),
+        (["left"], "names: has 1 entries for 2 arms"),
         (["left", 3.5], "names: entry [1] is 3.5"),
         (["left", True], "names: entry [1] is True"),
         (["left", " "], "names: entry [1] is ' '"),
-        (["left", "left"], "names: hold 'left' twice"),
-        ([3, "3"], "names: hold '3' twice"),
+        (["left", "left"], "names: has 'left' twice"),
+        ([3, "3"], "names: has '3' twice"),
     ],
 )
 def test_bad_names_are_named(tmp_path, names, words):

@@ -100,7 +100,7 @@ def test_simulate_takes_systems():
     np.testing.assert_array_equal(named.regret["kode"], plain.regret["kode"])
     several = db.simulate([SYSTEM, (MODEL, ARMS)], assumed=[SYSTEM, SYSTEM], **options)
     np.testing.assert_array_equal(several.regret["kode"][0], plain.regret["kode"])
-    with pytest.raises(db.InvalidInput, match="arms: were given beside a System"):
+    with pytest.raises(db.InvalidInput, match="arms: were given together with a System"):
         db.simulate(SYSTEM, ["idea"])
 
 
@@ -152,7 +152,7 @@ def test_a_system_is_unpacked_by_keyword_too():
     assert arms is SYSTEM.arms
     assert called(1, MODEL, ARMS, 2)[3] == 2
     for wrong in (lambda: called(1, SYSTEM, arms=ARMS), lambda: pair(SYSTEM, ARMS)):
-        with pytest.raises(db.InvalidInput, match="arms: were given beside a System"):
+        with pytest.raises(db.InvalidInput, match="arms: were given together with a System"):
             wrong()
     assert checked_system(SYSTEM) is SYSTEM
     assert checked_system(MODEL, ARMS).names == (0, 1, 2, 3)

@@ -225,7 +225,7 @@ def test_P9_unstable_mode_without_any_noise():
 def test_P9_undetectable_is_refused_by_name(radius, reward_std):
     model = started(np.diag([radius, 0.5]), np.eye(2), reward_std)
     blind = [0.0, 1.0]
-    with pytest.raises(NotDetectable, match=r"^arm: a mode of the transition that does not die"):
+    with pytest.raises(NotDetectable, match=r"^arm: a mode of the transition that does not decay"):
         prediction_cov(model, blind)
     for function in (oracle_cov, oracle_gain):
         with pytest.raises(NotDetectable, match=r"^arms: a mode of the transition that does not"):
@@ -399,7 +399,7 @@ def test_P9_what_is_wrong_with_a_stack_is_said_by_name():
         oracle_gains([good, other])
     with pytest.raises(InvalidInput, match=r"^arms of system 1: row 0 is the zero vector"):
         oracle_gains([good, (good[0], [[0.0, 0.0]])])
-    with pytest.raises(InvalidInput, match=r"^arms: the rewards' variance is beyond"):
+    with pytest.raises(InvalidInput, match=r"^arms: the variance of the rewards overflows"):
         oracle_gains([(LGDS([[0.5]], [[1e150]], 0.0), [[1e150]])])
     blind = (started(np.diag([1.05, 0.5]), np.eye(2), 1.0), [[0.0, 1.0], [0.0, 2.0]])
     with pytest.raises(NotDetectable, match=r"^arms of system 1: a mode of the transition"):

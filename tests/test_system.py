@@ -23,9 +23,9 @@ def test_names_may_be_texts_or_whole_numbers():
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a"], "are 1 for 2 arms"),
-        (["a", "a"], "hold 'a' twice"),
-        ([1, "1"], "hold '1' twice"),
+        (["a"], "has 1 entries for 2 arms"),
+        (["a", "a"], "has 'a' twice"),
+        ([1, "1"], "has '1' twice"),
         (["a", True], r"entry \[1\] is True"),
         (["a", " "], r"entry \[1\] is ' '"),
         ("ab", "is 'ab'"),
@@ -37,5 +37,5 @@ def test_bad_names_are_refused(names, message):
 
 
 def test_an_unknown_name_is_refused():
-    with pytest.raises(db.InvalidInput, match="'c' is no arm's name; valid: a, b"):
+    with pytest.raises(db.InvalidInput, match="'c' is not the name of an arm; valid: a, b"):
         db.System(MODEL, [[1.0], [2.0]], ["a", "b"]).index("c")

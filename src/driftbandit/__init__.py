@@ -6,16 +6,20 @@
     result = db.simulate(model, arms, policies=["idea", "kode", "random"], rounds=500, runs=100)
     print(result)
 
-JAX is loaded by `simulate` and by studies alone; `Agent` and the mathematics run on NumPy.
+Every name is imported when it is first used, so that `import driftbandit` loads no other library.
+Only `simulate`, `fit` and studies load JAX; `Agent` and the mathematics run on NumPy.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
-from typing import TYPE_CHECKING, Any
 
+from driftbandit._version import __version__
+
+TYPE_CHECKING = False  # true for type checkers; `import typing` would take most of the time
 if TYPE_CHECKING:
+    from typing import Any
+
     from driftbandit import (
         actions,
         families,
@@ -39,76 +43,48 @@ if TYPE_CHECKING:
     from driftbandit.simulation import simulate
     from driftbandit.system import System
 
-__version__ = "0.1.0"
+__all__ = ["__version__"]
+__all__ += ["actions", "families", "identify", "kalman", "paper", "policies"]
+__all__ += ["statistics", "steady_state", "study", "theory"]
+__all__ += ["LGDS", "Agent", "Decision", "InvalidInput", "MissingExtra", "NotDetectable", "Refit"]
+__all__ += ["Result", "System", "advise", "fit", "load_model", "replay", "save_model", "simulate"]
 
 _HOMES = {
-    "LGDS": "model",
-    "Agent": "agent",
-    "Decision": "agent",
-    "InvalidInput": "errors",
-    "MissingExtra": "errors",
-    "NotDetectable": "errors",
-    "Refit": "agent",
-    "Result": "result",
-    "System": "system",
-    "advise": "advice",
-    "fit": "identify",
-    "load_model": "io.model_file",
-    "replay": "replays",
-    "save_model": "io.model_file",
-    "simulate": "simulation",
+    "advice": "advise",
+    "agent": "Agent Decision Refit",
+    "errors": "InvalidInput MissingExtra NotDetectable",
+    "identify": "fit",
+    "io.model_file": "load_model save_model",
+    "model": "LGDS",
+    "replays": "replay",
+    "result": "Result",
+    "simulation": "simulate",
+    "system": "System",
 }
-"""The module of every public name that is not a module itself.
-
-Everything is imported when it is first asked for: `import driftbandit` is immediate, and the
-program can answer Ctrl-C before NumPy is loaded.
-"""
-
-__all__ = [
-    "LGDS",
-    "Agent",
-    "Decision",
-    "InvalidInput",
-    "MissingExtra",
-    "NotDetectable",
-    "Refit",
-    "Result",
-    "System",
-    "actions",
-    "advise",
-    "families",
-    "fit",
-    "identify",
-    "kalman",
-    "load_model",
-    "paper",
-    "policies",
-    "replay",
-    "save_model",
-    "simulate",
-    "statistics",
-    "steady_state",
-    "study",
-    "theory",
-]
-
-_MODULES = {*__all__, "arrays", "errors", "model", "result", "simulation", "system"} - set(_HOMES)
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+"""The module of every public name that is not a module itself."""
+_MODULES = {*__all__, "arrays", "errors", "model", "result", "simulation", "system"} - {
+    *_HOME,
+    "__version__",
+}
 _HEAVY = {"advise", "fit", "identify", "paper", "replay", "simulate", "study"}
-"""What an extra brings."""
+"""Names that need an extra."""
 
 
 def __dir__() -> list[str]:
-    """Without the names whose extra is missing: `help` loads each name it is given."""
+    """Leave out names whose extra is missing: `help` would try to load them."""
+    import importlib.util
+
     whole = all(map(importlib.util.find_spec, ("jax", "jinja2", "matplotlib", "pyarrow")))
     return sorted({*globals(), *__all__} - (set() if whole else _HEAVY))
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES and name not in _MODULES:
+    if name not in _HOME and name not in _MODULES:
         raise AttributeError(f"module 'driftbandit' has no attribute {name!r}")
     errors = importlib.import_module("driftbandit.errors")
     with errors.needing(name):
-        module = importlib.import_module(f"driftbandit.{_HOMES.get(name, name)}")
-        found = getattr(module, name) if name in _HOMES else module
+        module = importlib.import_module(f"driftbandit.{_HOME.get(name, name)}")
+        found = getattr(module, name) if name in _HOME else module
     globals()[name] = found
     return found

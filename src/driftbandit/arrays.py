@@ -1,7 +1,7 @@
 """The array library behind an array: NumPy for single decisions, JAX for studies.
 
-Layer 1 is written for one system and one run against the Python array API, without in-place
-writes. This module alone asks which library is at work.
+The mathematics is written for one system and one run against the Python array API, without
+in-place writes. Only this module asks which library an array belongs to.
 """
 
 from __future__ import annotations
@@ -13,24 +13,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-__all__ = [
-    "TIED",
-    "Array",
-    "decay",
-    "dots",
-    "first_highest",
-    "inverse",
-    "lower_factor",
-    "namespace",
-    "normal_cdf",
-    "or_infinite",
-    "put",
-    "repeat",
-    "times",
-]
-
-Array = Any
-"""A NumPy or JAX array (or a JAX tracer)."""
+Array = Any  # a NumPy or JAX array (or a JAX tracer)
 
 
 def namespace(array: Array) -> Any:
@@ -38,19 +21,18 @@ def namespace(array: Array) -> Any:
     return array.__array_namespace__()
 
 
-MANY = 256
-"""Rows from which NumPy is faster along columns, each of which is one run through memory."""
+MANY = 256  # above this many rows NumPy is faster on arrays stored by columns
 
 
 def times(rows: Array, matrix: Array) -> Array:
-    """The product rows @ matrix; of many rows it is held by columns."""
+    """The product rows @ matrix; with many rows the result is stored by columns."""
     if len(rows) > MANY and isinstance(rows, np.ndarray):
         return (matrix.T @ rows.T).T
     return rows @ matrix
 
 
 def dots(rows: Array, others: Array) -> Array:
-    """Σ_j x_ij y_ij for every row i; of one row each, a number."""
+    """Σ_j x_ij y_ij for every row i; a single number for two vectors."""
     if not isinstance(rows, np.ndarray):
         return namespace(rows).vecdot(rows, others)
     if rows.ndim == 2 and len(rows) > MANY:
@@ -59,10 +41,10 @@ def dots(rows: Array, others: Array) -> Array:
 
 
 def or_infinite(values: Array, floor: Array) -> Array:
-    """The values that are above zero, and infinity for the others; none is below ``floor`` ≥ 0.
+    """Replace zeros by infinity, given that no value is below ``floor`` ≥ 0.
 
-    Zero is what is so small that a number divided by it may overflow, 10⁻²⁹² in double precision.
-    NumPy is spared the comparison where the floor is above zero, which is nearly always.
+    Values so small that dividing by them may overflow (10⁻²⁹² in double precision) count as zero.
+    NumPy skips the comparison if the floor is positive, which it nearly always is.
     """
     if isinstance(values, np.ndarray | np.floating) and floor > 0:
         return values
@@ -71,28 +53,27 @@ def or_infinite(values: Array, floor: Array) -> Array:
 
 
 def put(array: Array, index: Array, value: Array) -> Array:
-    """Return a copy of an array with ``value`` at ``index``; the array API has no scatter."""
+    """A copy of the array with ``value`` at ``index``; the array API has no scatter."""
     xp = namespace(array)
     here = xp.arange(array.shape[0]) == index
     return xp.where(xp.reshape(here, (-1,) + (1,) * (array.ndim - 1)), value, array)
 
 
 TIED = 256
-"""Roundings within which two scores are equal: those of a dozen products of a few dozen terms."""
+"""Scores within this many rounding errors are equal: a dozen products of a few dozen terms."""
 
 
 def first_highest(scores: Array, sizes: Array | None = None) -> Array:
     """Index of the first score along the last axis that is the highest up to rounding.
 
-    Equal arms and symmetric designs have scores that are equal on paper. In arithmetic the last
-    bit tells them apart, and that bit depends on the processor. So a score within ``TIED``
-    roundings of the highest counts as equal to it, and the first such one is meant.
+    Equal arms and symmetric designs have scores that are equal in exact arithmetic. In floating
+    point they differ in the last bit, which depends on the processor. So every score within
+    ``TIED`` rounding errors of the highest counts as equal to it, and the first of them wins.
 
     Args:
-        scores: shape (…, k); infinite ones are higher than all others. If one is no number, the
-            first of these is given.
-        sizes: what each score's rounding error is relative to, the same shape: |m| + |b| of a
-            score m + b; None: the |scores|.
+        scores: shape (…, k); may be infinite. If any are NaN, the first NaN is returned.
+        sizes: the magnitude that each score's rounding error is relative to, same shape: |m| + |b|
+            for a score m + b. None: |scores|.
 
     Returns:
         Shape (…).
@@ -105,7 +86,7 @@ def first_highest(scores: Array, sizes: Array | None = None) -> Array:
     sizes = abs(scores) if sizes is None else sizes
     kind = np.finfo(scores.dtype)
     width = TIED * float(kind.eps)
-    if xp is np and scores.ndim == 1:  # a single decision: half of the time of what follows
+    if xp is np and scores.ndim == 1:  # a single decision: twice as fast as the general form below
         place = scores.argmax()
         top, size = scores[place], sizes[place]
         if not math.isfinite(top):
@@ -125,18 +106,17 @@ def first_highest(scores: Array, sizes: Array | None = None) -> Array:
 def inverse(matrix: Array) -> Array:
     """M⁻¹ of a symmetric positive definite matrix.
 
-    JAX hands LAPACK one matrix of a batch after the other, and programs that do so in two threads
-    can wait for each other for ever. Gauss–Jordan elimination, whose steps run over the whole batch
-    at once, takes a quarter of the time for 10 × 10 matrices, a fifth more for 30 × 30, and less
-    to compile; positive definite ones need no pivoting.
+    JAX passes the matrices of a batch to LAPACK one by one, and programs that do so in two threads
+    can deadlock. Gauss–Jordan elimination runs over the whole batch at once: a quarter of the time
+    for 10 × 10 matrices, a fifth more for 30 × 30. Positive definite matrices need no pivoting.
     """
     xp = namespace(matrix)
     if xp is np:
         return xp.linalg.inv(matrix)
-    from jax.lax import scan  # JAX is there if the matrix is its array
+    from jax.lax import scan  # the matrix is a JAX array, so JAX is loaded
 
     def eliminate(m: Array, _: None) -> tuple[Array, None]:
-        """Exchange the first unknown and equation, and move both to the end."""
+        """Exchange the first unknown and the first equation, and move both to the end."""
         pivot, row, column = m[0, 0], m[0, 1:] / m[0, 0], m[1:, 0]
         rest = m[1:, 1:] - column[:, None] * row[None, :]
         above = xp.concat([rest, -column[:, None] / pivot], axis=1)
@@ -149,8 +129,8 @@ def inverse(matrix: Array) -> Array:
 def decay(x: Array) -> Array:
     """e^(−x) for 0 ≤ x ≤ 740, to 10⁻¹² of itself.
 
-    On a CPU, JAX's loops call exp for one double at a time, and nothing around the call is
-    vectorized either. A power series and twelve squares are: (e^(−x/4096))^4096.
+    On a CPU, JAX's loops call exp for one double at a time, which also keeps the code around it
+    from being vectorized. A power series and twelve squarings are vectorized: (e^(−x/4096))^4096.
     """
     xp = namespace(x)
     if xp is np or x.dtype != np.float64:
@@ -164,10 +144,7 @@ def decay(x: Array) -> Array:
 
 
 def lower_factor(cov: Array) -> Array:
-    """L with L Lᵀ = P, lower triangular, of a matrix that may be singular.
-
-    Column by column; a pivot that is zero up to rounding leaves a column of zeros.
-    """
+    """Lower triangular L with L Lᵀ = P; a pivot that is zero up to rounding gives a zero column."""
     xp = namespace(cov)
     states = cov.shape[0]
     rest, columns = cov, []
@@ -182,9 +159,9 @@ def lower_factor(cov: Array) -> Array:
 
 
 def repeat(going: Callable[[Any], Array], step: Callable[[Any], Any], state: Any) -> Any:
-    """``while going(state): state = step(state)``, which JAX writes otherwise."""
+    """``while going(state): state = step(state)``, as a `while_loop` under JAX."""
     if namespace(going(state)) is not np:
-        from jax.lax import while_loop  # JAX is there if the state is its arrays
+        from jax.lax import while_loop
 
         return while_loop(going, step, state)
     while going(state):
@@ -193,9 +170,9 @@ def repeat(going: Callable[[Any], Array], step: Callable[[Any], Any], state: Any
 
 
 def normal_cdf(x: Array) -> Array:
-    """Φ(x), which the array API lacks."""
+    """Φ(x), the standard normal distribution function, which the array API lacks."""
     if namespace(x) is np:
         return scipy.special.ndtr(x)
-    from jax.scipy.special import ndtr  # loads JAX, which is there if x is its array
+    from jax.scipy.special import ndtr
 
     return ndtr(x)

@@ -1,6 +1,6 @@
 """The errors users see, and the checks that raise them before any work is done.
 
-Every check names the argument, shows the value and says what would be right.
+Every message names the argument, shows its value and says what to give instead.
 """
 
 from __future__ import annotations
@@ -14,23 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "InvalidInput",
-    "MissingExtra",
-    "NotDetectable",
-    "closest",
-    "covariance",
-    "matrix",
-    "needing",
-    "number",
-    "printable",
-    "require",
-    "unknown",
-    "whole_number",
-]
-
-LARGEST = 1e150
-"""Largest size of an entry: its square must still be a number."""
+LARGEST = 1e150  # largest absolute value of an entry: its square must not overflow
 EXTRAS = {
     "gymnasium": ("gymnasium", "driftbandit[gym]"),
     "jax": ("JAX", "driftbandit[sim]"),
@@ -44,35 +28,35 @@ EXTRAS = {
     "river": ("river", "driftbandit[river]"),
     "typer": ("typer", "driftbandit[cli]"),
 }
-"""Libraries that the plain install leaves out: as people write them, and what brings them."""
+"""Libraries of the optional extras: the name as people write it, and what to install."""
 SYMMETRY_TOLERANCE = 1e-10
-"""Largest asymmetry, or negative eigenvalue, relative to the largest entry of a covariance."""
+"""Largest asymmetry or negative eigenvalue of a covariance, relative to its largest entry."""
 
 
 class InvalidInput(ValueError):
-    """An argument is wrong: the message names it, its value and the remedy."""
+    """An argument is wrong; the message gives the argument, its value and the remedy."""
 
     def __init__(self, argument: str, problem: str, remedy: str) -> None:
         super().__init__(f"{argument}: {problem}; {remedy}")
         self.argument, self.problem, self.remedy = argument, problem, remedy
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel between processes whole."""
+        """Pickle by the arguments, so that all attributes survive."""
         return type(self), (self.argument, self.problem, self.remedy)
 
     def of(self, owner: str) -> InvalidInput:
-        """The same error, of an argument that belongs to ``owner``."""
+        """The same error with ``owner`` in front of the argument's name."""
         if self.argument.startswith(owner):
             return self
         return InvalidInput(f"{owner} {self.argument}", self.problem, self.remedy)
 
 
 class NotDetectable(ValueError):
-    """The asked-for steady state does not exist: an unstable mode is never seen."""
+    """The steady state does not exist: no observed arm reads some unstable mode."""
 
 
 class MissingExtra(ImportError):
-    """A library that the plain install leaves out is missing: the message names the extra."""
+    """An optional library is not installed; the message names the extra that brings it."""
 
     def __init__(self, what: str, library: str) -> None:
         title, package = EXTRAS[library]
@@ -80,13 +64,13 @@ class MissingExtra(ImportError):
         self.what, self.library = what, library
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel between processes whole."""
+        """Pickle by the arguments, so that all attributes survive."""
         return type(self), (self.what, self.library)
 
 
 @contextlib.contextmanager
 def needing(what: str) -> Iterator[None]:
-    """Name the missing extra, and ``what`` needs it, where an import inside fails.
+    """Turn a failed import inside the block into `MissingExtra`: ``what`` needs which extra.
 
     Example:
         >>> with needing("a plot"):
@@ -104,7 +88,7 @@ def needing(what: str) -> Iterator[None]:
 
 
 def require(what: str, *libraries: str) -> None:
-    """Refuse before any work where a library that ``what`` needs is missing; load none of them."""
+    """Raise `MissingExtra` if a library that ``what`` needs is not installed; load none of them."""
     for library in libraries:
         if importlib.util.find_spec(library) is None:
             raise MissingExtra(what, library)
@@ -116,17 +100,16 @@ def _shown(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """The text itself, or its escapes where it would break the line or drive the terminal."""
+    """The text, escaped if it contains line breaks or terminal control characters."""
     return text if text.isprintable() else ascii(text)
 
 
 def matrix(value: Any, argument: str, *, shape: tuple[int | None, ...]) -> np.ndarray:
     """Return ``value`` as a fresh finite float64 array of ``shape`` (None: any length ≥ 1)."""
-    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ",)"
-    wanted = wanted.replace(",)", ")") if len(shape) != 1 else wanted
+    wanted = str(tuple("any" if n is None else n for n in shape)).replace("'", "")
     try:
         array = np.array(value)
-        if array.dtype.kind not in "biuf":  # text, complex, ragged, None, or beyond any float
+        if array.dtype.kind not in "biuf":  # text, complex, ragged, None, or too large for a float
             raise TypeError
         array = array.astype(np.float64)
     except (TypeError, ValueError):
@@ -141,15 +124,11 @@ def matrix(value: Any, argument: str, *, shape: tuple[int | None, ...]) -> np.nd
         raise InvalidInput(argument, f"is empty, shape {array.shape}", "give at least one entry")
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise InvalidInput(
-            argument,
-            f"entry {list(where)} is {array[where]}",
-            "every entry must be a finite number",
-        )
+        problem = f"entry {list(where)} is {array[where]}"
+        raise InvalidInput(argument, problem, "every entry must be a finite number")
     if np.abs(array).max() > LARGEST:
-        raise InvalidInput(
-            argument, f"has an entry of size {np.abs(array).max():g}", f"{LARGEST:g} is the most"
-        )
+        problem = f"has an entry of size {np.abs(array).max():g}"
+        raise InvalidInput(argument, problem, f"the largest allowed size is {LARGEST:g}")
     return array
 
 
@@ -163,7 +142,7 @@ def covariance(value: Any, argument: str, *, size: int) -> np.ndarray:
         raise InvalidInput(
             argument,
             f"is not symmetric: entry [{i}, {j}] is {cov[i, j]:g} but [{j}, {i}] is {cov[j, i]:g}",
-            "a covariance equals its transpose; (M + M.T) / 2 makes it so",
+            "a covariance equals its transpose; (M + M.T) / 2 makes it symmetric",
         )
     cov = (cov + cov.T) / 2
     smallest = float(np.linalg.eigvalsh(cov / scale)[0]) * scale
@@ -171,7 +150,7 @@ def covariance(value: Any, argument: str, *, size: int) -> np.ndarray:
         raise InvalidInput(
             argument,
             f"is indefinite: smallest eigenvalue {smallest:g}",
-            "a covariance has no negative eigenvalue; R @ R.T never does",
+            "a covariance has no negative eigenvalue; R @ R.T never has one",
         )
     return cov
 
@@ -185,28 +164,24 @@ def number(
     strict: bool = False,
 ) -> float:
     """Return ``value`` as a finite float in [low, high], or (low, high) when ``strict``."""
+    ends = "()" if strict else "[]"
+    wanted = f"give a number in {ends[0]}{low:g}, {high:g}{ends[1]}"
+    if math.isinf(high):
+        wanted = f"give a finite number {'>' if strict else '≥'} {low:g}"
+    if math.isinf(low) and math.isinf(high):
+        wanted = "give a finite number"
     try:
         if not isinstance(value, float) and isinstance(value, str | bytes | bool | np.bool):
             raise TypeError
         result = float(value)
     except (TypeError, ValueError, OverflowError):
-        problem = f"{_shown(value)} is not a real number"
-        raise InvalidInput(argument, problem, _wanted(low, high, strict)) from None
+        raise InvalidInput(argument, f"{_shown(value)} is not a real number", wanted) from None
     inside = low < result < high if strict else low <= result <= high
     if not math.isfinite(result) or not inside:
-        raise InvalidInput(argument, f"is {result:g}", _wanted(low, high, strict))
+        raise InvalidInput(argument, f"is {result:g}", wanted)
     if abs(result) > LARGEST:
-        raise InvalidInput(argument, f"is {result:g}", f"{LARGEST:g} is the most")
+        raise InvalidInput(argument, f"is {result:g}", f"the largest allowed size is {LARGEST:g}")
     return result
-
-
-def _wanted(low: float, high: float, strict: bool) -> str:
-    if math.isinf(low) and math.isinf(high):
-        return "give a finite number"
-    if math.isinf(high):
-        return f"give a finite number {'>' if strict else '≥'} {low:g}"
-    ends = "()" if strict else "[]"
-    return f"give a number in {ends[0]}{low:g}, {high:g}{ends[1]}"
 
 
 def whole_number(value: Any, argument: str, *, low: int, high: int | None = None) -> int:
@@ -220,21 +195,19 @@ def whole_number(value: Any, argument: str, *, low: int, high: int | None = None
 
 
 def closest(value: Any, argument: str, valid: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``valid``; otherwise say which valid name is nearest."""
+    """Return ``value`` if it is one of ``valid``; otherwise suggest the nearest valid name."""
     names = sorted(valid)
     if not isinstance(value, str):
-        raise InvalidInput(
-            argument, f"{_shown(value)} is not a name", f"valid: {', '.join(names) or 'none'}"
-        )
-    if value in names:
-        return value
-    raise unknown(value, argument, names)
+        problem = f"{_shown(value)} is not a name"
+        raise InvalidInput(argument, problem, f"valid: {', '.join(names) or 'none'}")
+    if value not in names:
+        raise unknown(value, argument, names)
+    return value
 
 
 def unknown(value: str, argument: str, names: list[str], meant: str | None = None) -> InvalidInput:
-    """The error for a name that is none of ``names``; ``meant``: which one it was perhaps."""
+    """The error for a name that is not in ``names``; the hint is the one nearest to ``meant``."""
     near = difflib.get_close_matches(meant or value, names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    return InvalidInput(
-        argument, f"unknown name {_shown(value)}", f"{hint}valid: {', '.join(names) or 'none'}"
-    )
+    remedy = f"{hint}valid: {', '.join(names) or 'none'}"
+    return InvalidInput(argument, f"unknown name {_shown(value)}", remedy)

@@ -1,14 +1,14 @@
 """The five families of random systems of Table I (P20).
 
-Every entry of T, R, r and the arms is drawn i.i.d. from one law; Γ = 0.9 T/ρ(T), Q = RRᵀ, σ = |r|.
-Draws that make no bandit are redrawn and counted: ρ(T) = 0, and arms that are zero vectors
-(Bernoulli makes both). σ = 0 stays.
+All entries of T, R, r and the arms are drawn i.i.d. from one distribution; Γ = 0.9 T/ρ(T),
+Q = RRᵀ, σ = |r|. Draws with ρ(T) = 0 and arms that are zero vectors (Bernoulli has both) are
+redrawn and counted. σ = 0 is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, overload
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,43 +17,31 @@ from driftbandit.model import LGDS, unit_rows
 
 __all__ = ["FAMILIES", "Draw", "Systems", "draw", "draw_arms", "generator", "sample"]
 
-Law = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+Entries = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+"""Draws an array of this shape."""
 
-FAMILIES: dict[str, Law] = {
+FAMILIES: dict[str, Entries] = {
     "gaussian": lambda rng, shape: rng.standard_normal(shape),
     "cauchy": lambda rng, shape: rng.standard_normal(shape) / rng.standard_normal(shape),
     "uniform": lambda rng, shape: rng.random(shape),
     "bernoulli": lambda rng, shape: rng.integers(0, 2, shape).astype(float),
     "exponential": lambda rng, shape: rng.standard_exponential(shape),
 }
-"""Name of each family and the law of its entries, in the order of Table II."""
+"""Each family's name and the distribution of its entries, in the order of Table II."""
 
-SPECTRAL_RADIUS = 0.9
-"""The table's ρ(Γ)."""
+SPECTRAL_RADIUS = 0.9  # the table's ρ(Γ)
 
 
-class Systems(Sequence[tuple[LGDS, np.ndarray]]):
-    """Random systems of one family: a sequence of (model, arms)."""
+class Systems(list[tuple[LGDS, np.ndarray]]):
+    """Random systems of one family: a list of (model, arms)."""
 
-    def __init__(self, family: str, systems: list[tuple[LGDS, np.ndarray]], redraws: int) -> None:
+    def __init__(
+        self, family: str, systems: Iterable[tuple[LGDS, np.ndarray]] = (), redraws: int = 0
+    ) -> None:
+        super().__init__(systems)
         self.family = family
         self.redraws = redraws
-        """How many draws were thrown away because they made no bandit."""
-        self._systems = systems
-
-    def __len__(self) -> int:
-        return len(self._systems)
-
-    def __iter__(self) -> Iterator[tuple[LGDS, np.ndarray]]:
-        return iter(self._systems)
-
-    @overload
-    def __getitem__(self, index: int) -> tuple[LGDS, np.ndarray]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[tuple[LGDS, np.ndarray]]: ...
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        """One (model, arms), or a list of them."""
-        return self._systems[index]
+        """How many draws were rejected."""
 
     def __repr__(self) -> str:
         return f"Systems({self.family!r}, {len(self)} systems, {self.redraws} redraws)"
@@ -75,8 +63,8 @@ def sample(
 ) -> Systems:
     """Draw random systems of one of Table I's families (P20).
 
-    System i depends on (seed, family, i) alone, however many are drawn beside it; another radius
-    or noise changes Γ or σ of the same draw.
+    System i depends on (seed, family, i) alone, not on how many are drawn. Changing ``radius`` or
+    ``noise_scale`` changes only Γ or σ of the same draw.
 
     Args:
         family: gaussian, cauchy, uniform, bernoulli or exponential.
@@ -86,10 +74,10 @@ def sample(
         seed: any whole number ≥ 0.
         unit_arms: scale arms to length one (Assumption 1); the table uses them as drawn.
         first: number of the first system.
-        radius: ρ(Γ), between 0 and 1; the table's is 0.9.
-        noise_scale: σ in units of |r|; the table's is 1.
-        states: the name of ``n_states`` in version 0.1, which still works.
-        arms: likewise of ``n_arms``.
+        radius: ρ(Γ), between 0 and 1; 0.9 in the table.
+        noise_scale: σ in units of |r|; 1 in the table.
+        states: another name of ``n_states``.
+        arms: another name of ``n_arms``.
 
     Example:
         >>> model, arms = sample("gaussian", n_states=3, n_arms=5)[0]
@@ -104,32 +92,25 @@ def sample(
     first = errors.whole_number(first, "first", low=0)
     radius = errors.number(radius, "radius", low=0, high=1, strict=True)
     noise_scale = errors.number(noise_scale, "noise_scale", low=0)
-    drawn, redraws = [], 0
+    drawn = Systems(family)
     for number in range(first, first + systems):
         raw = draw(FAMILIES[family], generator(family, seed, number), n_states, n_arms)
-        model = LGDS(
-            radius / raw.radius * raw.transition,
-            raw.process_root @ raw.process_root.T,
-            noise_scale * abs(raw.reward_root),
-        )
+        transition = radius / raw.radius * raw.transition
+        noise = noise_scale * abs(raw.reward_root)
+        model = LGDS(transition, raw.process_root @ raw.process_root.T, noise)
         drawn.append((model, unit_rows(raw.arms) if unit_arms else raw.arms))
-        redraws += raw.redraws
-    return Systems(family, drawn, redraws)
+        drawn.redraws += raw.redraws
+    return drawn
 
 
 class Draw(NamedTuple):
-    """What Table I draws, before it is made a system."""
+    """The numbers of Table I before they are scaled to a system."""
 
-    transition: np.ndarray
-    """T, d × d."""
-    radius: float
-    """ρ(T) > 0."""
-    process_root: np.ndarray
-    """R, d × d."""
-    reward_root: float
-    """r."""
-    arms: np.ndarray
-    """k × d, none of them zero."""
+    transition: np.ndarray  # T, d × d
+    radius: float  # ρ(T) > 0
+    process_root: np.ndarray  # R, d × d
+    reward_root: float  # r
+    arms: np.ndarray  # k × d, none of them zero
     redraws: int
 
 
@@ -139,28 +120,28 @@ def generator(family: str, seed: int, number: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, place, number])))
 
 
-def draw(law: Law, rng: np.random.Generator, n_states: int, n_arms: int) -> Draw:
-    """Draw T, R, r and the arms, in this order, redrawing what makes no bandit."""
+def draw(entries: Entries, rng: np.random.Generator, n_states: int, n_arms: int) -> Draw:
+    """Draw T, R, r and the arms, in this order; redraw T while ρ(T) = 0, and zero arms."""
     redraws = 0
     while True:
-        transition = law(rng, (n_states, n_states))
+        transition = entries(rng, (n_states, n_states))
         radius = float(np.abs(np.linalg.eigvals(transition)).max())
-        if radius > 0:  # LAPACK's balancing gives a nilpotent 0/1 matrix exactly zero
+        if radius > 0:  # exactly zero for a nilpotent 0/1 matrix, thanks to LAPACK's balancing
             break
         redraws += 1
-    root = law(rng, (n_states, n_states))
-    reward_root = float(law(rng, ()))
-    rows, thrown = draw_arms(law, rng, n_states, n_arms)
-    return Draw(transition, radius, root, reward_root, rows, redraws + thrown)
+    root = entries(rng, (n_states, n_states))
+    reward_root = float(entries(rng, ()))
+    rows, rejected = draw_arms(entries, rng, n_states, n_arms)
+    return Draw(transition, radius, root, reward_root, rows, redraws + rejected)
 
 
 def draw_arms(
-    law: Law, rng: np.random.Generator, n_states: int, n_arms: int
+    entries: Entries, rng: np.random.Generator, n_states: int, n_arms: int
 ) -> tuple[np.ndarray, int]:
     """K × d arms, and how many zero vectors were redrawn."""
     redraws = 0
-    rows = law(rng, (n_arms, n_states))
-    while (silent := ~rows.any(axis=1)).any():
-        rows[silent] = law(rng, (int(silent.sum()), n_states))
-        redraws += int(silent.sum())
+    rows = entries(rng, (n_arms, n_states))
+    while (zero := ~rows.any(axis=1)).any():
+        rows[zero] = entries(rng, (int(zero.sum()), n_states))
+        redraws += int(zero.sum())
     return rows, redraws

@@ -1,16 +1,12 @@
-"""The Kalman one-step predictor and what follows from it (P5): likelihood, smoother.
+"""The Kalman one-step predictor (P5), its likelihood and its smoother.
 
-The functions on one ``Belief`` run under NumPy and, inside the batch engine, under JAX.
-
-Numerics. Rounding pushes a covariance slightly outside the positive semidefinite cone; with σ = 0
-or a singular Q, where aᵀPa sinks to rounding level, the next division by it blows the error up.
-Every update therefore rounds P *up*: its diagonal grows by 8 d ε of itself before aᵀPa is taken,
-and again before wwᵀ is subtracted. That covers the rounding error of the subtraction (entrywise
-at most ε √(P_ii P_jj), so at most d ε diag P as a matrix) and of the two products that follow, in
-any units of the states. The belief errs on the modest side by a few parts in 10¹⁴, a reward that
-is known up to rounding teaches nothing, and P stays semidefinite; ``tests/test_numerics.py``
-measures it against the plain and the Joseph form. The limit is a Γ so far from normal that
-‖Γ^k‖² ε exceeds one for some k: there no covariance held in this precision survives.
+Functions of one `Belief` run under NumPy and JAX. Rounding pushes a covariance slightly outside the
+positive semidefinite cone; if aᵀPa is at rounding level (σ = 0, singular Q), dividing by it blows
+the error up. So `spread` rounds P *up*, by 8 d ε of its diagonal, and `observe` does so again
+before it subtracts wwᵀ. That covers the rounding error of the subtraction (at most d ε diag P as a
+matrix) and of the products that follow, in any units of the states: P stays semidefinite, and a
+reward that is known up to rounding changes nothing. ``tests/test_numerics.py`` compares this with
+the plain and the Joseph form. It fails only if ‖Γ^k‖² ε > 1 for some k.
 """
 
 from __future__ import annotations
@@ -25,26 +21,13 @@ from driftbandit import errors
 from driftbandit.arrays import Array, dots, namespace, or_infinite, times
 from driftbandit.model import LGDS, checked_arms
 
-__all__ = [
-    "Belief",
-    "Predictions",
-    "Spread",
-    "advance",
-    "log_likelihood",
-    "moves",
-    "observe",
-    "predictions",
-    "prior",
-    "riccati_step",
-    "rounded_up",
-    "smooth",
-    "spread",
-    "step",
-]
+__all__ = ["Belief", "Predictions", "Spread", "Update", "advance", "imagined_step"]
+__all__ += ["log_likelihood", "moves", "observe", "plain_update", "predictions", "prior"]
+__all__ += ["riccati_step", "rounded_up", "smooth", "spread", "step"]
 
 
 class Belief(NamedTuple):
-    """What is known of the state: z ~ N(mean, cov)."""
+    """What is known about the state: z ~ N(mean, cov)."""
 
     mean: Array
     """ẑ, d numbers."""
@@ -69,26 +52,23 @@ def _upwards(n_states: int, dtype: Any) -> np.ndarray:
 
 
 def rounded_up(cov: Array) -> Array:
-    """P with a diagonal a few roundings larger, so that updates keep it positive semidefinite."""
+    """P with a diagonal larger by 8 d ε of itself, which covers the rounding error of an update."""
     return cov * _upwards(cov.shape[0], cov.dtype)
 
 
 class Spread(NamedTuple):
-    """What arms are uncertain about; see `spread`."""
+    """How uncertain the rewards of arms are; see `spread`."""
 
-    cov: Array
-    """P, rounded up, d × d."""
-    cross: Array
-    """P a, the shape of the arms."""
-    variance: Array
-    """aᵀPa + σ², that shape without its last axis; infinite where it is zero."""
+    cov: Array  # P, rounded up, d × d
+    cross: Array  # P a, the shape of the arms
+    variance: Array  # aᵀPa + σ², that shape without its last axis; infinite where it is zero
 
 
 def spread(cov: Array, model: LGDS, arms: Array) -> Spread:
-    """Round P up and return it with P a and aᵀPa + σ², for one arm (d,) or many (k, d).
+    """P rounded up, P a and aᵀPa + σ², for one arm (d,) or many (k, d).
 
-    A variance of zero means that the reward is known beforehand and teaches nothing; given as
-    infinity, it makes the gain zero without a branch and without NaN.
+    A variance of zero means that the reward is known in advance. It is returned as infinity, which
+    makes the gain zero without a branch and without NaN.
     """
     cov = rounded_up(cov)
     cross = times(arms, cov)
@@ -97,10 +77,9 @@ def spread(cov: Array, model: LGDS, arms: Array) -> Spread:
 
 
 def moves(cov: Array, model: LGDS, arms: Array) -> Array:
-    """Γ P a / √(aᵀPa + σ²) of every arm as a row: where its reward moves the next prediction.
+    """Γ P a / √(aᵀPa + σ²) of every arm as a row v: ẑ⁺ = Γẑ + v ω, ω ~ N(0, 1) (P7, P15).
 
-    The reward's surprise is √(aᵀPa + σ²) ω with ω ~ N(0, 1), and ẑ⁺ = Γẑ + v ω with
-    this v (P7, P15). Zero for an arm whose reward is known.
+    √(aᵀPa + σ²) ω is the innovation of the arm's reward. Zero for an arm whose reward is known.
     """
     seen = spread(cov, model, arms)
     shares = seen.cross * (1 / namespace(cov).sqrt(seen.variance))[:, None]
@@ -118,19 +97,19 @@ def _predicted_cov(cov: Array, model: LGDS) -> Array:
 
 
 def observe(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
-    """Fold one reward in: ẑ(t|t) = ẑ + K (X − ⟨a, ẑ⟩), P(t|t) = P − K aᵀP, K = Pa/(aᵀPa + σ²)."""
+    """Fold in a reward: ẑ(t|t) = ẑ + K (X − ⟨a, ẑ⟩), P(t|t) = P − K aᵀP, K = Pa/(aᵀPa + σ²)."""
     seen = spread(belief.cov, model, arm)
     surprise = reward - arm @ belief.mean
     return Belief(belief.mean + seen.cross * (surprise / seen.variance), _observed_cov(seen))
 
 
 def advance(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
-    """Let rounds pass: ẑ ↦ Γ ẑ, P ↦ Γ P Γᵀ + Q, each time; many by repeated squaring.
+    """Predict ``rounds`` rounds ahead: ẑ ↦ Γ ẑ, P ↦ Γ P Γᵀ + Q each time.
 
     Args:
         belief: ẑ and P.
         model: Γ and Q.
-        rounds: how many; a whole number ≥ 0.
+        rounds: a whole number ≥ 0.
 
     Example:
         >>> belief = Belief(np.array([8.0]), np.array([[0.0]]))
@@ -139,15 +118,7 @@ def advance(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
     """
     if rounds == 1:
         return Belief(model.transition @ belief.mean, _predicted_cov(belief.cov, model))
-    rounds = errors.whole_number(rounds, "rounds", low=0)  # shifts of negatives never end
-    mean, cov = belief
-    power, noise = model.transition, model.process_cov
-    with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN
-        while rounds:
-            if rounds & 1:
-                mean, cov = power @ mean, power @ cov @ power.T + noise
-            power, noise, rounds = power @ power, power @ noise @ power.T + noise, rounds >> 1
-    return Belief(mean, 0.5 * (cov + cov.T))
+    return Belief(*model.propagated(*belief, rounds))
 
 
 def step(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
@@ -172,12 +143,75 @@ def step(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
 
 
 def riccati_step(cov: Array, model: LGDS, arm: Array) -> Array:
-    """g(P, a) = Γ P Γᵀ + Q − Γ P a aᵀ P Γᵀ / (aᵀPa + σ²): the covariance half of ``step`` (P5)."""
+    """g(P, a) = Γ P Γᵀ + Q − Γ P a aᵀ P Γᵀ / (aᵀPa + σ²): the covariance part of `step` (P5)."""
     return _predicted_cov(_observed_cov(spread(cov, model, arm)), model)
 
 
+class Update(NamedTuple):
+    """A belief after one reward, and what a smoother needs of it; see `plain_update`."""
+
+    mean: Array
+    cov: Array
+    cross: Array
+    surprise: Array
+    variance: Array
+    weight: Array
+
+
+def plain_update(
+    mean: Array, cov: Array, arm: Array, reward: Array, noise: Array, observed: Array = 1.0
+) -> Update:
+    """`observe` in textbook form, for compiled loops over logs.
+
+    It does not round P up: a log starts from the prior and has σ > 0, so the two extra products
+    per reward are not needed.
+
+    Args:
+        mean: ẑ, d numbers.
+        cov: P, d × d.
+        arm: a, d numbers.
+        reward: X, less the arm's offset if it has one.
+        noise: σ².
+        observed: 1, or 0 for a play whose reward is missing.
+
+    Returns:
+        ẑ(t|t), P(t|t), P a, the innovation e = X − ⟨a, ẑ⟩, its variance s = aᵀPa + σ² (infinite
+        where it is zero), and 1/s, which is zero if the reward is known or missing.
+    """
+    cross = cov @ arm
+    variance = arm @ cross + noise
+    variance = namespace(cov).where(variance > 0, variance, math.inf)
+    weight, surprise = observed / variance, reward - arm @ mean
+    after = cov - (cross[:, None] * cross) * weight
+    return Update(mean + cross * (surprise * weight), after, cross, surprise, variance, weight)
+
+
+def imagined_step(beliefs: Belief, model: LGDS, arms: Array, surprise: Array) -> Belief:
+    """`step` of many beliefs, each with a standardized innovation ω in place of the reward (P7).
+
+        ẑ⁺ = Γ(ẑ + P a ω / √(aᵀPa + σ²)),   P⁺ = g(P, a)
+
+    Written apart from `step` because it takes any leading axes under NumPy, too. It does not round
+    P up, because imagined paths last only a few rounds.
+
+    Args:
+        beliefs: means of shape (…, d) and covariances of shape (…, d, d).
+        model: Γ, Q, σ.
+        arms: the arm that each belief plays, (…, d).
+        surprise: ω, (…).
+    """
+    means, covs = beliefs
+    xp, noise = namespace(covs), model.reward_std**2
+    cross = xp.matmul(covs, arms[..., None])[..., 0]
+    variance = or_infinite(xp.maximum(xp.vecdot(arms, cross), 0 * surprise) + noise, noise)
+    share = cross / xp.sqrt(variance)[..., None]
+    means = (means + share * surprise[..., None]) @ model.transition.T
+    covs = covs - share[..., :, None] * share[..., None, :]
+    return Belief(means, model.transition @ covs @ model.transition.T + model.process_cov)
+
+
 class Predictions(NamedTuple):
-    """The predictor run along a sequence of n rewards."""
+    """The predictor along a sequence of n rewards."""
 
     means: np.ndarray
     """ẑ(t|t−1), n × d."""
@@ -186,7 +220,7 @@ class Predictions(NamedTuple):
     surprises: np.ndarray
     """Innovations X(t) − ⟨a(t), ẑ(t|t−1)⟩, n numbers."""
     variances: np.ndarray
-    """Their variances aᵀPa + σ², n numbers; zero where the reward was known up to rounding."""
+    """Their variances aᵀPa + σ², n numbers; zero if the reward was known in advance."""
 
 
 def _sequence(model: LGDS, played: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -203,13 +237,13 @@ def predictions(
         model: Γ, Q, σ.
         played: n × d, the arm of each round.
         rewards: n numbers.
-        belief: what is known before the first round; the prior if None.
+        belief: the belief before the first round; None: the prior.
     """
     played, rewards = _sequence(model, played, rewards)
     belief = prior(model) if belief is None else belief
     n, d = played.shape
     result = Predictions(np.empty((n, d)), np.empty((n, d, d)), np.empty(n), np.empty(n))
-    rounding = np.zeros((d, d))  # the part of P that is there because P is rounded up
+    rounding = np.zeros((d, d))  # the part of P that comes from rounding it up
     for t, (arm, reward) in enumerate(zip(played, rewards, strict=True)):
         result.means[t], result.covs[t] = belief
         result.surprises[t] = reward - arm @ belief.mean
@@ -227,7 +261,7 @@ def predictions(
 def log_likelihood(model: LGDS, played: Any, rewards: Any, belief: Belief | None = None) -> float:
     """Log-density of a reward sequence: −½ Σ log 2πs + e²/s, e the innovations, s their variances.
 
-    A reward that is known beforehand (s = 0) has no density and counts as zero.
+    A reward that is known in advance (s = 0) has no density and adds zero.
 
     Example:
         >>> model = LGDS([[0.5]], [[3.0]], reward_std=0.0)
@@ -243,8 +277,8 @@ def log_likelihood(model: LGDS, played: Any, rewards: Any, belief: Belief | None
 def smooth(model: LGDS, played: Any, rewards: Any, belief: Belief | None = None) -> Belief:
     """Fixed-interval smoother: the state of every round given all rewards.
 
-    Backward form of Durbin and Koopman (Time Series Analysis by State Space Methods, 4.4), which
-    divides only by the innovation variances, so that singular covariances need no care:
+    In the backward form of Durbin and Koopman (Time Series Analysis by State Space Methods, 4.4),
+    which divides only by innovation variances and therefore allows singular covariances:
 
         r ← a e/s + Lᵀ r,   N ← a aᵀ/s + Lᵀ N L,   L = Γ (I − K aᵀ)
         ẑ(t|n) = ẑ(t|t−1) + P r,   P(t|n) = P − P N P
@@ -253,7 +287,7 @@ def smooth(model: LGDS, played: Any, rewards: Any, belief: Belief | None = None)
         model: Γ, Q, σ.
         played: n × d, the arm of each round.
         rewards: n numbers.
-        belief: what is known before the first round; the prior if None.
+        belief: the belief before the first round; None: the prior.
 
     Returns:
         Belief with means n × d and covariances n × d × d.

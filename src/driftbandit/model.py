@@ -3,11 +3,9 @@
     z(t+1) = Γ z(t) + ξ(t),   ξ ~ N(0, Q)        hidden state, d numbers
     X(t)   = ⟨a, z(t)⟩ + η(t), η ~ N(0, σ²)      reward of arm a
 
-Arms are rows: a set of k arms is a k × d array.
-
-A state whose row of Γ is a unit vector, which Q leaves alone and whose start is known, is a known
-constant: what arms read of it are their offsets. It adds to the mean of the state and nothing to
-any covariance; stability, noise and doubt are those of the other states, which move.
+Arms are rows: a set of k arms is a k × d array. A state is a known constant if its row of Γ is a
+unit vector, its row of Q is zero and its start is known. It adds an offset to the arms that read
+it and nothing to any covariance; stability and uncertainty concern the other, moving states only.
 """
 
 from __future__ import annotations
@@ -20,23 +18,21 @@ import numpy as np
 
 from driftbandit import errors
 
-__all__ = ["LGDS", "checked_arms", "factor", "same_cov", "shown_radius", "unit_rows"]
-
 RANK_TOLERANCE = 1e-10
 """Singular values below this share of the largest count as zero in rank decisions."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LGDS:
-    """A known linear Gaussian dynamical system, checked when it is made (P1).
+    """A known linear Gaussian dynamical system; its arguments are checked (P1).
 
     Args:
         transition: Γ, d × d.
         process_cov: Q, d × d, symmetric positive semidefinite; may be singular.
         reward_std: σ ≥ 0; zero means rewards without noise.
-        initial_cov: Σ0, the covariance of z(0); None means the stationary covariance, which
-            exists only if ρ(Γ) < 1, and with it that constants are known.
-        initial_mean: the mean of z(0), d numbers; None means zero, as in the paper.
+        initial_cov: Σ0, the covariance of z(0). None: the stationary covariance, which exists only
+            if ρ(Γ) < 1; constants are then known.
+        initial_mean: the mean of z(0), d numbers. None: zero, as in the paper.
 
     Example:
         >>> model = LGDS([[0.5]], [[3.0]], reward_std=1.0)
@@ -54,30 +50,30 @@ class LGDS:
         transition = errors.matrix(self.transition, "transition", shape=(None, None))
         d, columns = transition.shape
         if d != columns:
-            raise errors.InvalidInput(
-                "transition", f"has shape {transition.shape}", "give a square matrix"
-            )
+            problem = f"has shape {transition.shape}"
+            raise errors.InvalidInput("transition", problem, "give a square matrix")
         checked = {
             "transition": transition,
             "process_cov": errors.covariance(self.process_cov, "process_cov", size=d),
             "reward_std": np.float64(errors.number(self.reward_std, "reward_std", low=0)),
-            "initial_cov": None
-            if self.initial_cov is None
-            else errors.covariance(self.initial_cov, "initial_cov", size=d),
-            "initial_mean": None
-            if self.initial_mean is None
-            else errors.matrix(self.initial_mean, "initial_mean", shape=(d,)),
         }
+        if self.initial_cov is not None:
+            cov = errors.covariance(self.initial_cov, "initial_cov", size=d)
+            checked["initial_cov"] = cov
+        if self.initial_mean is not None:
+            mean = errors.matrix(self.initial_mean, "initial_mean", shape=(d,))
+            checked["initial_mean"] = mean
         for name, value in checked.items():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
-        """Whether all numbers are equal; a start that was left open equals no given one."""
+        """Whether all numbers are equal; an initial_cov of None equals no given one."""
         if not isinstance(other, LGDS):
             return NotImplemented
-        return all(map(_equal, self._values(), other._values()))
+        pairs = zip(self._values(), other._values(), strict=True)
+        return all(one is other or np.array_equal(one, other) for one, other in pairs)
 
     def __hash__(self) -> int:
         numbers = (None if value is None else value + 0.0 for value in self._values())  # no −0
@@ -92,7 +88,7 @@ class LGDS:
         return f"{size}, spectral radius {radius}, σ {self.reward_std:.4g})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Made anew where it arrives: checked, and with arrays that cannot be written to."""
+        """Pickle by the arguments: a copy is checked again and its arrays are read-only."""
         return LGDS, self._values()
 
     def _values(self) -> tuple[Any, ...]:
@@ -107,15 +103,14 @@ class LGDS:
     def constants(self) -> np.ndarray:
         """Which states are known constants, d booleans.
 
-        Row i of Γ is the i-th unit vector, that of Q is zero, and that of Σ0 too where it is given.
+        Row i of Γ is the i-th unit vector, row i of Q is zero, and so is row i of Σ0 if given.
 
         Example:
             >>> LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0).constants.tolist()
             [False, True]
         """
-        found = (self.transition == np.eye(self.n_states)).all(axis=1) & ~self.process_cov.any(
-            axis=1
-        )
+        found = (self.transition == np.eye(self.n_states)).all(axis=1)
+        found &= ~self.process_cov.any(axis=1)
         if self.initial_cov is not None:
             found &= ~self.initial_cov.any(axis=1)
         found.setflags(write=False)
@@ -123,9 +118,9 @@ class LGDS:
 
     @functools.cached_property
     def moving(self) -> LGDS:
-        """What moves: Γ with zeros in the rows and columns of known constants, and no mean.
+        """The model with zeros in Γ's rows and columns of known constants, and with mean zero.
 
-        All covariances are the model's own. The model itself where there are no constants.
+        Its covariances are the same. Without constants this is the model itself.
         """
         if not self.constants.any():
             return self
@@ -133,12 +128,12 @@ class LGDS:
         return LGDS(transition, self.process_cov, self.reward_std, self.initial_cov)
 
     def without_offsets(self, arms: np.ndarray) -> np.ndarray:
-        """The arms as they read what moves: zero where the state is a known constant."""
+        """The arms with zeros where the state is a known constant."""
         return np.where(self.constants, 0.0, arms) if self.constants.any() else arms
 
     @functools.cached_property
     def spectral_radius(self) -> float:
-        """ρ(Γ), the largest modulus of Γ's eigenvalues; the ones of known constants do not count.
+        """ρ(Γ), the largest absolute eigenvalue of Γ; those of known constants do not count.
 
         Example:
             >>> LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0).spectral_radius
@@ -148,26 +143,29 @@ class LGDS:
 
     @property
     def is_stable(self) -> bool:
-        """Whether ρ(Γ) < 1: what moves has a stationary law, and what does not is known."""
+        """Whether ρ(Γ) < 1, so that the moving states have a stationary distribution."""
         return self.spectral_radius < 1
 
-    def _check_stable(self) -> None:
+    def check_stable(
+        self,
+        argument: str = "transition",
+        remedy: str = "give initial_cov, or a transition with spectral radius below 1",
+    ) -> None:
+        """Raise `InvalidInput` if there is no stationary state."""
         if not self.is_stable:
-            raise errors.InvalidInput(
-                "transition",
-                f"has spectral radius {self.spectral_radius:.6g}, so there is no stationary state",
-                "give initial_cov, or a transition with spectral radius below 1",
-            )
+            radius = f"{self.spectral_radius:.6g}"
+            problem = f"has spectral radius {radius}, so there is no stationary state"
+            raise errors.InvalidInput(argument, problem, remedy)
 
     @functools.cached_property
     def _stationary_cov(self) -> np.ndarray:
-        self._check_stable()
-        # Z = Σ_k Γ^k Q (Γ^k)ᵀ by doubling (Smith 1968): sums of covariances alone, so that nothing
-        # cancels where Γ is far from normal, which SciPy's solver perturbs its input for.
+        self.check_stable()
+        # Z = Σ_k Γ^k Q (Γ^k)ᵀ by doubling (Smith 1968). It only adds covariances, so nothing
+        # cancels if Γ is far from normal, where SciPy's solver perturbs its input.
         power, cov = self.moving.transition, self.process_cov
-        with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN
-            # Until Γ^k is zero, not until the sum seems to stand still: states in small units, or
-            # reached late, would be left out. ρ(Γ) < 1 by one rounding takes 64 doublings.
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow: infinite or NaN
+            # Stop when Γ^k is zero, not when the sum stops changing: that would miss states in
+            # small units or reached late. ρ(Γ) one rounding error below 1 takes 64 doublings.
             for _ in range(64):
                 cov = cov + power @ cov @ power.T
                 power = power @ power
@@ -178,23 +176,24 @@ class LGDS:
         return cov
 
     def stationary_cov(self) -> np.ndarray:
-        """Z = Γ Z Γᵀ + Q, the covariance the state settles at (P3); needs ρ(Γ) < 1.
+        """Z = Γ Z Γᵀ + Q, the state's stationary covariance (P3); needs ρ(Γ) < 1.
 
         Zero in the rows and columns of known constants.
         """
         return self._stationary_cov
 
     def stationary_mean(self) -> np.ndarray:
-        """E z = Γ E z, the mean the state settles at; needs ρ(Γ) < 1.
+        """E z = Γ E z, the state's stationary mean; needs ρ(Γ) < 1.
 
-        Known constants keep their c, and push what moves to (I − Γ_mm)⁻¹ Γ_mc c. Zero without.
+        Known constants keep their c and shift the moving states to (I − Γ_mm)⁻¹ Γ_mc c. Without
+        constants the mean is zero.
 
         Example:
             >>> model = LGDS([[0.5, 1.0], [0, 1]], np.diag([3.0, 0]), 1.0, initial_mean=[0, 4])
             >>> model.stationary_mean().tolist()
             [8.0, 4.0]
         """
-        self._check_stable()
+        self.check_stable()
         known = np.where(self.constants, self.start_mean(), 0.0)
         if not known.any():
             return known
@@ -202,54 +201,58 @@ class LGDS:
         return np.asarray(np.linalg.solve(fades, self.transition @ known))
 
     def start_cov(self) -> np.ndarray:
-        """Covariance of z(0): Σ0 where given, otherwise the stationary Z."""
+        """Covariance of z(0): Σ0 if given, otherwise the stationary Z."""
         return self.stationary_cov() if self.initial_cov is None else self.initial_cov
 
     def start_mean(self) -> np.ndarray:
-        """Mean of z(0): zero where none was given."""
+        """Mean of z(0): zero if none was given."""
         return np.zeros(self.n_states) if self.initial_mean is None else self.initial_mean
 
     def state_mean(self, rounds: int) -> np.ndarray:
-        """The mean of the state after ``rounds`` steps, Γ^t E z(0) (P3)."""
+        """Mean of the state after ``rounds`` steps, Γ^t E z(0) (P3)."""
         rounds = errors.whole_number(rounds, "rounds", low=0)
         if self.initial_mean is None:
             return np.zeros(self.n_states)
-        with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow: infinite or NaN
             return np.asarray(np.linalg.matrix_power(self.transition, rounds) @ self.initial_mean)
 
     def state_cov(self, rounds: int) -> np.ndarray:
         """Z(t) after ``rounds`` steps of Z(t+1) = Γ Z(t) Γᵀ + Q from z(0)'s covariance (P3).
 
-        Computed by repeated squaring, so that 10⁶ rounds cost twenty products. Not finite where
-        an unstable state outgrows the largest number.
+        Not finite if an unstable state overflows.
         """
-        rounds = errors.whole_number(rounds, "rounds", low=0)
         if self.initial_cov is None:
+            errors.whole_number(rounds, "rounds", low=0)
             return self.stationary_cov()
-        # (A, C) stands for the map Z ↦ A Z Aᵀ + C; maps compose as
+        return self.propagated(self.start_mean(), self.initial_cov, rounds)[1]
+
+    def propagated(self, mean: Any, cov: Any, rounds: int) -> tuple[Any, Any]:
+        """Mean and covariance of a state after ``rounds`` steps z ↦ Γ z + ξ.
+
+        By repeated squaring: 10⁶ rounds take twenty products.
+        """
+        rounds = errors.whole_number(rounds, "rounds", low=0)  # a negative one would never end
+        # (A, C) stands for the map P ↦ A P Aᵀ + C; maps compose as
         # (A2, C2) ∘ (A1, C1) = (A2 A1, A2 C1 A2ᵀ + C2).
         power, noise = self.transition, self.process_cov
-        cov = self.initial_cov
-        with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: infinite or NaN
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow: infinite or NaN
             while rounds:
                 if rounds & 1:
-                    cov = power @ cov @ power.T + noise
-                noise = power @ noise @ power.T + noise
-                power = power @ power
-                rounds >>= 1
-        return (cov + cov.T) / 2
+                    mean, cov = power @ mean, power @ cov @ power.T + noise
+                power, noise, rounds = power @ power, power @ noise @ power.T + noise, rounds >> 1
+        return mean, 0.5 * (cov + cov.T)
 
     def settled_cov(self, rounds: int) -> np.ndarray:
-        """The state's own spread that tuning constants come from: Z if stable, else Z(rounds)."""
+        """The state covariance that tuning constants use: Z if stable, otherwise Z(rounds)."""
         return self.stationary_cov() if self.is_stable else self.state_cov(rounds)
 
     def settled_moment(self, rounds: int) -> np.ndarray:
-        """E z zᵀ by then: `settled_cov`, and what is left of the mean."""
+        """E z zᵀ after ``rounds`` steps: `settled_cov` plus the outer product of the mean."""
         mean = self.state_mean(rounds)
         return self.settled_cov(rounds) + np.outer(mean, mean)
 
     def is_controllable(self) -> bool:
-        """Whether (Γ, Q^½) is controllable: the noise reaches all that moves (P3, Assumption 2)."""
+        """Whether (Γ, Q^½) is controllable: noise reaches all moving states (P3, Assumption 2)."""
         size = int((~self.constants).sum())
         blocks = [factor(self.process_cov)]
         for _ in range(self.n_states - 1):
@@ -260,7 +263,7 @@ class LGDS:
         return not size or bool(values[size - 1] > RANK_TOLERANCE * values[0])
 
     def observability_gramian(self, played: Any) -> np.ndarray:
-        """O = Σ_τ (Γᵀ)^τ a_τ a_τᵀ Γ^τ of an arm sequence (P3); positive definite: observable.
+        """O = Σ_τ (Γᵀ)^τ a_τ a_τᵀ Γ^τ (P3); if positive definite, the arms observe the state.
 
         Args:
             played: n × d, the arms in the order they are played, τ = 0 … n−1.
@@ -272,14 +275,8 @@ class LGDS:
         return gramian
 
 
-def _equal(one: Any, other: Any) -> bool:
-    return one is other or (
-        one is not None and other is not None and bool(np.array_equal(one, other))
-    )
-
-
 def shown_radius(radius: float) -> str:
-    """A spectral radius with four digits, or its distance from 1 where they would say 1.
+    """A spectral radius with four digits, or its distance from 1 if it would round to 1.
 
     Example:
         >>> shown_radius(0.97), shown_radius(1 - 2e-6)
@@ -294,13 +291,10 @@ def checked_arms(arms: Any, model: LGDS, argument: str = "arms") -> np.ndarray:
     if not isinstance(model, LGDS):
         raise errors.InvalidInput("model", f"has type {type(model).__name__}", "give an LGDS")
     rows = errors.matrix(arms, argument, shape=(None, model.n_states))
-    silent = np.flatnonzero(~rows.any(axis=1))
-    if silent.size:
-        raise errors.InvalidInput(
-            argument,
-            f"row {int(silent[0])} is the zero vector",
-            "an arm needs at least one non-zero entry",
-        )
+    zero = np.flatnonzero(~rows.any(axis=1))
+    if zero.size:
+        problem = f"row {int(zero[0])} is the zero vector"
+        raise errors.InvalidInput(argument, problem, "an arm needs at least one non-zero entry")
     rows.setflags(write=False)
     return rows
 
@@ -311,12 +305,12 @@ def unit_rows(arms: np.ndarray) -> np.ndarray:
 
 
 def factor(cov: np.ndarray) -> np.ndarray:
-    """Return F with F Fᵀ = cov, for any positive semidefinite ``cov``, singular ones included."""
+    """F with F Fᵀ = cov, for any positive semidefinite ``cov``, including singular ones."""
     values, vectors = np.linalg.eigh(cov)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
 
 
 def same_cov(cov: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
-    """Whether no entries differ by more than ``tolerance`` √(P_ii P_jj): in any units of states."""
+    """Whether all entries agree to ``tolerance`` √(P_ii P_jj), whatever the units of the states."""
     size = np.sqrt(np.maximum(np.diag(cov), np.diag(other)))
     return bool((np.abs(cov - other) <= tolerance * np.outer(size, size)).all())

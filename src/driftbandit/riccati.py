@@ -1,14 +1,12 @@
-"""The solver behind `steady_state`: Riccati equations, many at once.
+"""Riccati equations of many systems at once: the solver behind `steady_state`.
 
-    P = Γ P Γᵀ + Q − Γ P Cᵀ (C P Cᵀ + σ² I)⁻¹ C P Γᵀ,   C the arms that are seen (P9)
+    P = Γ P Γᵀ + Q − Γ P Cᵀ (C P Cᵀ + σ² I)⁻¹ C P Γᵀ,   C the observed arms (P9)
 
-Systems are stacks with a leading axis n; one system is a stack of one. Where every mode dies out,
-the recursion is followed by doubling: k doublings are 2^k rounds. What this leaves open (modes
-that do not die out, a singular Q without noise) is settled one by one: by SciPy, by doubling with
-more patience, and where σ = 0 defeats these too, by the limit of small σ. A solution counts only
-if it passes the checks of `_steady_gains`.
-
-Known constants are left out: nothing about them is in doubt, and what is found is zero there.
+Systems are stacked along a leading axis n. If all modes decay, the recursion is followed by
+doubling: k doublings are 2^k rounds. The remaining systems (modes that do not decay, singular Q
+without noise) are solved one by one: by SciPy, by slower doubling, and if σ = 0 defeats both, by
+the limit of small σ. Every solution must pass the checks of `_steady_gains`. Known constants are
+left out: their part of P is zero.
 """
 
 from __future__ import annotations
@@ -22,30 +20,27 @@ import scipy
 from driftbandit import errors
 from driftbandit.model import LGDS
 
-__all__ = ["Stack", "next_round", "sees_growth", "settled"]
-
 TOLERANCE = 1e-9
-"""A solution must reproduce itself under one more round to this share of its largest entry."""
-UNIT_CIRCLE = 1e-9
-"""Eigenvalues with modulus above 1 − this must be seen."""
+"""A solution must reproduce itself after one round, to this share of its largest entry."""
+UNIT_CIRCLE = 1e-9  # eigenvalues with modulus above 1 − this must be detectable
 NEWS = 1e-12
-"""A reward with less than this share of its variance left open is known: the rest is rounding."""
+"""A reward is known if less than this share of its variance is left; the rest is rounding."""
 EPSILON = float(np.finfo(float).eps)
 STACK = 1 << 17
-"""Entries of a stack of d × d matrices: few enough for the memory, enough to amortize a call."""
+"""Entries of a stack of d × d matrices: few enough for the cache, enough to amortize a call."""
 
 
-def _dies_out(model: LGDS) -> bool:
+def _decays(model: LGDS) -> bool:
     return model.spectral_radius < 1 - UNIT_CIRCLE
 
 
-def sees_growth(model: LGDS, seen: np.ndarray) -> bool:
-    """Whether every mode that does not die out shows in the rewards of ``seen``, m × d.
+def detects(model: LGDS, seen: np.ndarray) -> bool:
+    """Whether the rewards of the arms ``seen``, m × d, show every mode that does not decay.
 
-    Popov–Belevitch–Hautus: [λI − Γ; C] keeps full column rank for every λ with |λ| ≥ 1. Γ and C
-    are those of what moves.
+    Popov–Belevitch–Hautus: [λI − Γ; C] has full column rank for every λ with |λ| ≥ 1, where Γ and
+    C are those of the moving states.
     """
-    if _dies_out(model):
+    if _decays(model):
         return True
     told = seen[seen.any(axis=1)]
     rows = told / np.linalg.norm(told, axis=1, keepdims=True)
@@ -61,24 +56,20 @@ def sees_growth(model: LGDS, seen: np.ndarray) -> bool:
 
 
 class Stack(NamedTuple):
-    """n systems, or what moves in them, and the arms seen in each."""
+    """The moving states of n systems, and the arms observed in each."""
 
-    transition: np.ndarray
-    """Γ, n × d × d."""
-    process_cov: np.ndarray
-    """Q, n × d × d."""
-    variance: np.ndarray
-    """σ², n × 1 × 1."""
-    seen: np.ndarray
-    """C, n × m × d."""
+    transition: np.ndarray  # Γ, n × d × d
+    process_cov: np.ndarray  # Q, n × d × d
+    variance: np.ndarray  # σ², n × 1 × 1
+    seen: np.ndarray  # C, n × m × d
 
     @classmethod
     def of(cls, models: Sequence[LGDS], seen: np.ndarray) -> Stack:
-        """The stack of what moves in these models, as many states in each, and the arms seen."""
+        """Stack the moving states of these models, of which all have the same number."""
         moving = _moving(models)
         rows, columns = moving[:, :, None], moving[:, None, :]
         system = np.arange(len(models))[:, None, None]
-        # Strides of its own: BLAS must go the same way in any stack.
+        # Fresh arrays: with other strides BLAS may round differently.
         return cls(
             np.stack([model.transition for model in models])[system, rows, columns],
             np.stack([model.process_cov for model in models])[system, rows, columns],
@@ -87,21 +78,17 @@ class Stack(NamedTuple):
         )
 
     def at(self, members: Any) -> Stack:
-        """The systems with these numbers, or where this mask is true."""
+        """The systems with these indices, or where this mask is true."""
         return Stack(*(field[members] for field in self))
 
 
 def _moving(models: Sequence[LGDS]) -> np.ndarray:
-    """The numbers of the states that move, one row for each model."""
+    """The indices of the moving states, one row for each model."""
     return np.stack([np.flatnonzero(~model.constants) for model in models])
 
 
-def _transposed(matrices: np.ndarray) -> np.ndarray:
-    return matrices.swapaxes(-1, -2)
-
-
 def _symmetric(matrices: np.ndarray) -> np.ndarray:
-    return 0.5 * (matrices + _transposed(matrices))
+    return 0.5 * (matrices + matrices.mT)
 
 
 def _largest(matrices: np.ndarray) -> np.ndarray:
@@ -111,9 +98,9 @@ def _largest(matrices: np.ndarray) -> np.ndarray:
 def settled(
     models: Sequence[LGDS], seen: np.ndarray, names: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The steady covariances and the gains that keep them, n × d × d and n × d × m.
+    """The steady covariances, n × d × d, and their gains, n × d × m.
 
-    Arms must not read known constants (`LGDS.without_offsets`).
+    Arms must be zero at known constants (`LGDS.without_offsets`).
     """
     n, m, d = seen.shape
     covs, gains = np.zeros((n, d, d)), np.zeros((n, d, m))
@@ -133,80 +120,69 @@ def settled(
 def _settled_stack(
     models: Sequence[LGDS], seen: np.ndarray, names: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`settled`, all at once.
-
-    Every operation acts on each matrix of a stack by itself, so that a system's numbers do not
-    depend on what is solved beside it.
-    """
+    """`settled` for one stack; a system's numbers do not depend on the rest of the stack."""
     for model, arms, name in zip(models, seen, names, strict=True):
-        if not sees_growth(model, arms):
+        if not detects(model, arms):
             raise errors.NotDetectable(
-                f"{name}: a mode of the transition that does not die out (spectral radius "
+                f"{name}: a mode of the transition that does not decay (spectral radius "
                 f"{model.spectral_radius:.6g}) never shows in the rewards, so the error grows "
-                "forever; play an arm, or a set of arms, that reads it"
+                "without limit; add an arm that reads it"
             )
     stack = Stack.of(models, seen)
     covs = np.full_like(stack.process_cov, np.nan)
-    # From no doubt the right solution is reached if what Q leaves alone dies out by itself.
-    fading = np.array([_dies_out(model) for model in models])
-    with np.errstate(over="ignore", invalid="ignore"):  # beyond any number: the checks see it
-        _check_sizes(stack, names)
+    # Starting from P = 0 finds the right solution if the modes that Q does not excite decay.
+    fading = np.array([_decays(model) for model in models])
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow fails the checks
+        shocks = np.vecdot(stack.seen @ stack.process_cov, stack.seen)
+        for i in np.flatnonzero(~np.isfinite(shocks).all(axis=1)).tolist():
+            problem = "the variance of the rewards overflows"
+            raise errors.InvalidInput(names[i], problem, "measure the rewards in a larger unit")
         if fading.any():
-            covs[fading] = _refined(_by_doubling(stack.at(fading)), stack.at(fading))
+            part = stack.at(fading)
+            # Newton's method restores digits that ill-conditioned systems lose by doubling; each
+            # step roughly squares the error.
+            refined = _until_still(
+                _newton, *part, _by_doubling(part), tolerance=1e-12, fading=False
+            )
+            covs[fading] = refined
         gains, steady = _steady_gains(covs, stack)
         for i in np.flatnonzero(~steady).tolist():
             covs[i], gains[i] = _settled_slowly(stack.at([i]), names[i])
     return covs, gains
 
 
-def _check_sizes(stack: Stack, names: Sequence[str]) -> None:
-    shocks = np.vecdot(stack.seen @ stack.process_cov, stack.seen)
-    for i in np.flatnonzero(~np.isfinite(shocks).all(axis=1)).tolist():
-        raise errors.InvalidInput(
-            names[i],
-            "the rewards' variance is beyond the largest number",
-            "measure the rewards in a larger unit",
-        )
-
-
 def _by_doubling(stack: Stack) -> np.ndarray:
-    """Follow what is in doubt just after the rewards, from none, and let one more round pass.
+    """Follow the covariance just after the rewards, from zero, and predict one more round.
 
         P ↦ L Q + L Γ P (I + Γᵀ J Γ P)⁻¹ Γᵀ Lᵀ,   J = Cᵀ (C Q Cᵀ + σ² I)⁺ C,   L = I − Q J
 
-    The rewards read the last shock, which leaves L of it, and what they say of the state before
-    is blurred by it; so σ may be small or zero. Where σ = 0, arms of rank d leave nothing.
+    The rewards read the last shock and leave L of it, so that σ may be small or zero. If σ = 0,
+    arms of rank d leave nothing.
     """
     G, Q, C = stack.transition, stack.process_cov, stack.seen
     _, m, d = C.shape
-    spread = C @ Q @ _transposed(C) + stack.variance * np.eye(m)
-    J = _transposed(C) @ np.linalg.pinv(spread, rcond=NEWS, hermitian=True) @ C
+    spread = C @ Q @ C.mT + stack.variance * np.eye(m)
+    J = C.mT @ np.linalg.pinv(spread, rcond=NEWS, hermitian=True) @ C
     L = np.eye(d) - Q @ J
     if m >= d:
         exact = stack.variance[:, 0, 0] == 0
         exact[exact] = np.linalg.matrix_rank(C[exact]) == d
         L[exact] = 0
-    told = _symmetric(_transposed(G) @ J @ G)
-    doubt = _until_still(_riccati_twice, _transposed(L @ G), told, _symmetric(L @ Q))
-    return _symmetric(G @ doubt @ _transposed(G)) + Q
-
-
-def _refined(covs: np.ndarray, stack: Stack) -> np.ndarray:
-    """Newton's method: gives back the digits that ill-conditioned systems cost `_by_doubling`."""
-    # A step about squares the error.
-    return _until_still(_newton, *stack, covs, tolerance=1e-12, fading=False)
+    told = _symmetric(G.mT @ J @ G)
+    doubt = _until_still(_riccati_twice, (L @ G).mT, told, _symmetric(L @ Q))
+    return _symmetric(G @ doubt @ G.mT) + Q
 
 
 def _newton(
     G: np.ndarray, Q: np.ndarray, variance: np.ndarray, C: np.ndarray, covs: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """One step (Kleinman 1968): where the gain K of ``covs`` leads if it is kept.
+    """One step (Kleinman 1968): the covariance if the gain K of ``covs`` is kept.
 
     P = Φ P Φᵀ + σ² Γ K Kᵀ Γᵀ + Q,   Φ = Γ − Γ K C
     """
     stack = Stack(G, Q, variance, C)
     moved = G @ _fold(covs, stack)[1]
-    shocks = variance * (moved @ _transposed(moved)) + Q
+    shocks = variance * (moved @ moved.mT) + Q
     return *stack, _until_still(_lyapunov_twice, G - moved @ C, shocks)
 
 
@@ -216,17 +192,17 @@ def _until_still(
     tolerance: float = EPSILON,
     fading: bool = True,
 ) -> np.ndarray:
-    """Advance ``stacks`` until the last of them stands still, each of its matrices by itself.
+    """Iterate ``advance`` until each matrix of the last stack stops changing.
 
-    ``fading``: and until the first, a power, has died out; else states in small units, or reached
-    late, would be left out.
+    With ``fading``, also until the first stack, a power, has decayed: otherwise states in small
+    units, or reached late, would be missed.
     """
     ends = stacks[-1].copy()
     moving = np.arange(len(ends))
     for _ in range(64):
         before, stacks = stacks[-1], advance(*stacks)
         ends[moving] = stacks[-1]
-        # False also for what is no number any more.
+        # False for NaN, too.
         going = _largest(stacks[-1] - before) > tolerance * _largest(stacks[-1])
         if fading:
             going |= _largest(stacks[0]) ** 2 > EPSILON
@@ -239,23 +215,23 @@ def _until_still(
 def _riccati_twice(A: np.ndarray, G: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, ...]:
     """The map P ↦ H + Aᵀ P (I + G P)⁻¹ A, twice (structure-preserving doubling, Anderson 1978).
 
-    After k calls it is that of 2^k rounds, and H what these make of P = 0.
+    After k calls it is the map of 2^k rounds, and H is its value at P = 0.
     """
     d = H.shape[1]
     W = _solutions(np.eye(d) + G @ H, np.concatenate([A, G], axis=2))
-    V1, V2, At = W[:, :, :d], W[:, :, d:], _transposed(A)
+    V1, V2, At = W[:, :, :d], W[:, :, d:], A.mT
     return A @ V1, G + _symmetric(A @ V2 @ At), H + _symmetric(At @ H @ V1)
 
 
 def _lyapunov_twice(A: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, ...]:
     """The map P ↦ H + A P Aᵀ, twice (Smith 1968)."""
-    return A @ A, H + _symmetric(A @ H @ _transposed(A))
+    return A @ A, H + _symmetric(A @ H @ A.mT)
 
 
 def _solutions(matrices: np.ndarray, sides: np.ndarray) -> np.ndarray:
     try:
         return np.linalg.solve(matrices, sides)
-    except np.linalg.LinAlgError:  # one singular matrix must not spoil the others
+    except np.linalg.LinAlgError:  # solve the others without the singular one
         if len(matrices) == 1:
             return np.full_like(sides, np.nan)
         pairs = zip(matrices, sides, strict=True)
@@ -263,35 +239,39 @@ def _solutions(matrices: np.ndarray, sides: np.ndarray) -> np.ndarray:
 
 
 def _fold(covs: np.ndarray, stack: Stack) -> tuple[np.ndarray, np.ndarray]:
-    """Fold one reward of every arm in: the covariances after it, and the n × d × m gains."""
+    """The covariances after one reward of every arm, and the gains, n × d × m.
+
+    `kalman.observe` for a stack and several arms; that one rounds P up every time, which a fixed
+    point must not have. ``tests/test_kalman.py`` compares the two.
+    """
     seen = stack.seen
     n, m, d = seen.shape
     gains = np.zeros((n, d, m))
     floor = NEWS * np.vecdot(seen @ covs, seen)
     for i in range(m):
         row = seen[:, i : i + 1]
-        cross = covs @ _transposed(row)
+        cross = covs @ row.mT
         variance = row @ cross + stack.variance
         variance[variance <= floor[:, i, None, None]] = np.inf
         weight = cross / variance
         gains -= weight @ (row @ gains)
         gains[:, :, i] += weight[:, :, 0]
-        covs = _symmetric(covs - weight @ _transposed(cross))
+        covs = _symmetric(covs - weight @ cross.mT)
     return covs, gains
 
 
 def next_round(covs: np.ndarray, stack: Stack) -> np.ndarray:
-    """The covariances one round later, all rewards of the stack's arms seen."""
+    """The covariances one round later, after the rewards of all arms of the stack."""
     folded, _ = _fold(covs, stack)
-    after = stack.transition @ folded @ _transposed(stack.transition)
+    after = stack.transition @ folded @ stack.transition.mT
     return _symmetric(after) + stack.process_cov
 
 
 def _steady_gains(covs: np.ndarray, stack: Stack) -> tuple[np.ndarray, np.ndarray]:
-    """The gains of ``covs``, and which of these reproduce themselves, are semidefinite and stay.
+    """The gains of ``covs``, and which covariances are steady: fixed, semidefinite and stable.
 
-    The last part, an error that does not grow, matters where Q leaves a growing mode alone: P = 0
-    there solves the equation too, but no filter that starts with any doubt ends there.
+    Stability matters if Q does not excite a growing mode: P = 0 solves the equation there, too,
+    but no filter that starts with any uncertainty converges to it.
     """
     steady = np.isfinite(covs).all(axis=(1, 2))
     covs = np.where(steady[:, None, None], covs, 0)
@@ -299,9 +279,9 @@ def _steady_gains(covs: np.ndarray, stack: Stack) -> tuple[np.ndarray, np.ndarra
     steady &= np.linalg.eigvalsh(covs)[:, 0] >= -TOLERANCE * scale
     G = stack.transition
     folded, gains = _fold(covs, stack)
-    # What the products below lose to rounding, which a Γ far from normal makes large.
-    rounding = 100 * EPSILON * _largest(np.abs(G) @ np.abs(covs) @ np.abs(_transposed(G)))
-    error = _largest(G @ folded @ _transposed(G) + stack.process_cov - covs)
+    # Rounding error of the products below, which is large if Γ is far from normal.
+    rounding = 100 * EPSILON * _largest(np.abs(G) @ np.abs(covs) @ np.abs(G.mT))
+    error = _largest(G @ folded @ G.mT + stack.process_cov - covs)
     steady &= error <= TOLERANCE * scale + rounding
     closed = np.where(steady[:, None, None], G - G @ gains @ stack.seen, 0)
     steady &= np.abs(np.linalg.eigvals(closed)).max(axis=1) <= 1 + 1e-6
@@ -309,7 +289,7 @@ def _steady_gains(covs: np.ndarray, stack: Stack) -> tuple[np.ndarray, np.ndarra
 
 
 def _settled_slowly(stack: Stack, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """One system that is hard, as a stack of one: several ways, until one passes the checks."""
+    """A difficult system, as a stack of one: the first solution that passes the checks."""
     limit = _nearly_noiseless(stack)
     for system, solve in (
         (stack, _by_scipy),
@@ -323,14 +303,14 @@ def _settled_slowly(stack: Stack, name: str) -> tuple[np.ndarray, np.ndarray]:
         gains, steady = _steady_gains(covs, system)
         if steady[0]:
             return covs[0], gains[0]
-    raise errors.NotDetectable(f"{name}: the Riccati recursion did not settle")
+    raise errors.NotDetectable(f"{name}: the Riccati recursion did not converge")
 
 
 def _nearly_noiseless(stack: Stack) -> Stack:
-    """σ = 0 read as the limit of small σ.
+    """The same with a small σ in place of σ = 0.
 
-    Without any noise a singular covariance leaves the gain open where nothing is in doubt, and
-    the one at hand may let a first error grow; the limit's gain does not.
+    Without noise the gain is not unique where P is singular, and some gains let an error grow; the
+    limit of small σ picks one that does not.
     """
     size = np.vecdot(stack.seen @ stack.process_cov, stack.seen).max()
     size = size or np.vecdot(stack.seen, stack.seen).max()
@@ -348,22 +328,19 @@ def _by_scipy(stack: Stack) -> np.ndarray:
 
 
 def _by_patient_doubling(stack: Stack) -> np.ndarray:
-    """Doubling, made semidefinite and followed by 50 plain rounds.
-
-    In these, what a marginal mode's rounding left in the others dies out.
-    """
+    """Doubling, made semidefinite, then 50 plain rounds, in which rounding errors decay."""
     covs = _by_doubling(stack)
     if stack.variance == 0 or not np.isfinite(covs).all():
         return np.full_like(covs, np.nan)
     values, vectors = np.linalg.eigh(covs)
-    covs = (vectors * np.maximum(values, 0)[:, None]) @ _transposed(vectors)
+    covs = (vectors * np.maximum(values, 0)[:, None]) @ vectors.mT
     for _ in range(50):
         covs = next_round(covs, stack)
     return covs
 
 
 def _by_recursion(stack: Stack) -> np.ndarray:
-    """Follow the recursion itself, from more doubt than there can be."""
+    """Follow the recursion itself, from a covariance above any possible one."""
     Q = stack.process_cov
     covs = Q + np.eye(Q.shape[1]) * max(np.trace(Q[0]), 1.0)
     for _ in range(20_000):

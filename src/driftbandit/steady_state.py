@@ -1,9 +1,8 @@
-"""Where the error covariance settles: P_a when one arm is played forever, P_A when all are seen.
+"""The steady error covariance: P_a if one arm is played forever, P_A if all rewards are observed.
 
-    P = Γ P Γᵀ + Q − Γ P Cᵀ (C P Cᵀ + σ² I)⁻¹ C P Γᵀ,   C the arms that are seen (P9)
+    P = Γ P Γᵀ + Q − Γ P Cᵀ (C P Cᵀ + σ² I)⁻¹ C P Γᵀ,   C the observed arms (P9)
 
-`riccati` solves it, for many systems at once. Nothing about a known constant is in doubt: P is
-zero there, and so are the gain's rows; all is solved for what moves.
+`riccati` solves it. P and the gain are zero in the rows of known constants.
 """
 
 from __future__ import annotations
@@ -16,19 +15,12 @@ import numpy as np
 from driftbandit import errors, riccati
 from driftbandit.model import LGDS, checked_arms
 
-__all__ = [
-    "detectable",
-    "oracle_cov",
-    "oracle_gain",
-    "oracle_gains",
-    "oracle_path",
-    "prediction_cov",
-    "prediction_covs",
-]
+__all__ = ["detectable", "oracle_cov", "oracle_gain", "oracle_gains", "oracle_path"]
+__all__ += ["prediction_cov", "prediction_covs"]
 
 
 def detectable(model: LGDS, arms: Any) -> np.ndarray:
-    """Whether (Γ, aᵀ) is detectable, arm by arm: every mode with |λ| ≥ 1 shows in ⟨a, z⟩ (P3).
+    """Whether (Γ, aᵀ) is detectable for each arm: every mode with |λ| ≥ 1 shows in ⟨a, z⟩ (P3).
 
     Args:
         model: Γ.
@@ -43,14 +35,14 @@ def detectable(model: LGDS, arms: Any) -> np.ndarray:
         [True, False]
     """
     rows = model.without_offsets(checked_arms(arms, model))
-    return np.array([riccati.sees_growth(model, arm[None]) for arm in rows])
+    return np.array([riccati.detects(model, arm[None]) for arm in rows])
 
 
 def prediction_cov(model: LGDS, arm: Any) -> np.ndarray:
-    """P_a = g(P_a, a): the error covariance when ``arm`` alone is played forever (P9, P14).
+    """P_a = g(P_a, a): the error covariance if ``arm`` is played forever (P9, P14).
 
     Raises:
-        NotDetectable: the arm does not show a mode that does not die out by itself.
+        NotDetectable: the arm does not show some mode that does not decay.
 
     Example:
         >>> model = LGDS([[1.0]], [[1.0]], reward_std=1.0, initial_cov=[[1.0]])
@@ -63,14 +55,14 @@ def prediction_cov(model: LGDS, arm: Any) -> np.ndarray:
 
 
 def prediction_covs(model: LGDS, arms: Any) -> np.ndarray:
-    """P_a of every arm, k × d × d: what `prediction_cov` gives, all at once (P9, P14).
+    """P_a of every arm, k × d × d (P9, P14).
 
     Args:
         model: Γ, Q, σ.
         arms: k × d.
 
     Raises:
-        NotDetectable: one of the arms does not show a mode that does not die out by itself.
+        NotDetectable: one of the arms does not show some mode that does not decay.
 
     Example:
         >>> prediction_covs(LGDS([[0.5]], [[1.0]], reward_std=0.0), [[1.0], [2.0]]).ravel().tolist()
@@ -82,16 +74,15 @@ def prediction_covs(model: LGDS, arms: Any) -> np.ndarray:
 
 
 def oracle_cov(model: LGDS, arms: Any) -> np.ndarray:
-    """P_A: the error covariance when the rewards of all ``arms`` are seen every round (P9)."""
+    """P_A: the error covariance if the rewards of all ``arms`` are observed every round (P9)."""
     _, seen = _distilled(model.without_offsets(checked_arms(arms, model))[None])
     return riccati.settled([model], seen, ["arms"])[0][0]
 
 
 def oracle_path(model: LGDS, arms: Any) -> Iterator[np.ndarray]:
-    """P(t|t−1) of rounds t = 0, 1, … if all rewards are seen from the start (P9).
+    """P(t|t−1) of rounds t = 0, 1, …, without end, if all rewards are observed (P9).
 
-    P(0) is Σ0 or the stationary Z: what is known before the first reward. No filter that sees
-    fewer rewards has a smaller one in any round. Goes on forever.
+    P(0) is Σ0 or the stationary Z. A filter that sees fewer rewards has a larger P in every round.
 
     Example:
         >>> import itertools
@@ -113,15 +104,15 @@ def oracle_path(model: LGDS, arms: Any) -> Iterator[np.ndarray]:
 def oracle_gain(model: LGDS, arms: Any) -> np.ndarray:
     """K = P_A Cᵀ (C P_A Cᵀ + σ² I)⁻¹, d × k, the Kalman Oracle's steady gain (P9).
 
-    The rewards of k > d arms say no more than d combinations of them, whose noises are still
-    independent; these are folded in one by one: no k × k matrix, and what repeats something
-    known already (σ = 0) gets weight zero.
+    The rewards of k > d arms hold no more information than d combinations of them with independent
+    noise. Those are folded in one by one, without a k × k matrix; with σ = 0, a combination that
+    repeats what is already known gets weight zero.
     """
     return _gains([model], checked_arms(arms, model)[None], ["arms"])[0]
 
 
 def oracle_gains(systems: Sequence[tuple[LGDS, Any]]) -> np.ndarray:
-    """K of many systems at once, n × d × k: what `oracle_gain` gives for each (P9).
+    """The `oracle_gain` of many systems, n × d × k (P9).
 
     Args:
         systems: n pairs (model, arms), all with the same d and k.
@@ -138,9 +129,8 @@ def oracle_gains(systems: Sequence[tuple[LGDS, Any]]) -> np.ndarray:
     arms = [checked_arms(rows, model, name) for (model, rows), name in pairs]
     for name, rows in zip(names, arms, strict=True):
         if rows.shape != arms[0].shape:
-            raise errors.InvalidInput(
-                name, f"has shape {rows.shape}", f"give shape {arms[0].shape}, as system 0 has"
-            )
+            remedy = f"give shape {arms[0].shape}, as system 0 has"
+            raise errors.InvalidInput(name, f"has shape {rows.shape}", remedy)
     return _gains([model for model, _ in systems], np.stack(arms), names)
 
 
@@ -151,9 +141,9 @@ def _gains(models: Sequence[LGDS], arms: np.ndarray, names: Sequence[str]) -> np
 
 
 def _distilled(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """At most d combinations W X of the k rewards X that hold all they say, and the arms W C.
+    """W and W C, so that at most d combinations W X of the k rewards X hold all information.
 
-    Combinations that say nothing are kept as zero rows, so that all systems have as many.
+    Combinations without information are kept as zero rows, so that all systems have equally many.
     """
     _, k, d = arms.shape
     if k <= d:

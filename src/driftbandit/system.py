@@ -1,7 +1,7 @@
-"""A system with its arms and their names: what `fit` learns, a model file holds, an agent plays.
+"""A model with its arms and their names: what `fit` returns, a model file stores, an agent plays.
 
 system = db.load_model("model.json")
-agent = db.Agent(system)             # decisions say system.names, not row numbers
+agent = db.Agent(system)             # decisions use system.names, not row numbers
 """
 
 from __future__ import annotations
@@ -18,23 +18,20 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.model import LGDS, checked_arms
 
-__all__ = ["Name", "System", "checked_names", "checked_system", "label", "pair", "takes_system"]
-
 Returned = TypeVar("Returned")
-
 Name = str | int
-"""What an arm is called: a text, or a whole number."""
-BESIDE = ("were given beside a System, which has its own", "leave them out; name what follows")
+"""The name of an arm: a text or a whole number."""
+BESIDE = ("were given together with a System, which has its own", "leave them out")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class System:
-    """A model, its arms, and what the arms are called.
+    """A model, its arms and their names.
 
     Args:
         model: the `LGDS` that drives the rewards.
         arms: k × d, one row of features per arm.
-        names: k different texts or whole numbers; None: the row numbers 0 … k − 1.
+        names: k different texts or whole numbers. None: the row numbers 0 … k − 1.
 
     Example:
         >>> system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]], ["left", "right"])
@@ -52,12 +49,9 @@ class System:
         object.__setattr__(self, "names", checked_names(self.names, len(arms)))
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, System)
-            and self.names == other.names
-            and np.array_equal(self.arms, other.arms)
-            and self.model == other.model
-        )
+        if not isinstance(other, System) or self.names != other.names:
+            return False
+        return np.array_equal(self.arms, other.arms) and self.model == other.model
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -66,7 +60,7 @@ class System:
         return f"System({self.model.n_states} states, {len(self.names)} arms: {shown})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Made anew where it arrives: checked, and with arms that cannot be written to."""
+        """Pickle by the arguments: a copy is checked again and its arms are read-only."""
         return System, (self.model, self.arms, self.names)
 
     def index(self, name: Name) -> int:
@@ -74,11 +68,11 @@ class System:
         if name in self.names and not isinstance(name, bool):
             return self.names.index(name)
         valid = ", ".join(map(str, self.names[:20])) + (", …" if len(self.names) > 20 else "")
-        raise errors.InvalidInput("arm", f"{name!r} is no arm's name", f"valid: {valid}")
+        raise errors.InvalidInput("arm", f"{name!r} is not the name of an arm", f"valid: {valid}")
 
 
 def checked_names(names: Iterable[Any] | None, n_arms: int, argument: str = "names") -> tuple:
-    """One name for each arm, all different; the row numbers where none are given.
+    """One name for each arm, all different; None gives the row numbers.
 
     Example:
         >>> checked_names(None, 3)
@@ -96,16 +90,16 @@ def checked_names(names: Iterable[Any] | None, n_arms: int, argument: str = "nam
             shown = errors.printable(repr(name)[:60])
             raise errors.InvalidInput(argument, f"entry [{place}] is {shown}", remedy)
     if len(found) != n_arms:
-        raise errors.InvalidInput(argument, f"are {len(found)} for {n_arms} arms", remedy)
+        raise errors.InvalidInput(argument, f"has {len(found)} entries for {n_arms} arms", remedy)
     for name, times in Counter(map(str, found)).items():  # 1 and "1" look the same on a page
         if times > 1:
             shown = errors.printable(repr(name)[:60])
-            raise errors.InvalidInput(argument, f"hold {shown} twice", "give each name once")
+            raise errors.InvalidInput(argument, f"has {shown} twice", "give each name once")
     return tuple(found)
 
 
 def _plain(name: Any) -> Any:
-    """A text or whole number itself, without what an enumeration or NumPy adds to it."""
+    """A text or number without what an enumeration or NumPy adds to it."""
     if isinstance(name, str):
         return str.__str__(name)
     whole = isinstance(name, int | np.integer) and not isinstance(name, bool)
@@ -113,7 +107,7 @@ def _plain(name: Any) -> Any:
 
 
 def label(name: Name) -> str:
-    """A name as tables and sentences show it: on one line, cut at 30 characters.
+    """A name as tables and sentences show it: on one line, at most 30 characters.
 
     Example:
         >>> label(7), label("a very long name of an arm that goes on")
@@ -124,7 +118,7 @@ def label(name: Name) -> str:
 
 
 def checked_system(model: Any, arms: Any = None) -> System:
-    """The `System` that is given, or the one of a model and arms, which it numbers.
+    """The given `System`, or one made of a model and arms.
 
     Example:
         >>> checked_system(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]]).names
@@ -160,20 +154,18 @@ def takes_system(function: Callable[..., Returned]) -> Callable[..., Returned]:
     def called(*given: Any, **named: Any) -> Returned:
         system = named.get("model", given[place] if len(given) > place else None)
         if isinstance(system, System):
-            if named.get("arms") is not None:
-                raise errors.InvalidInput("arms", *BESIDE)
+            model, arms = pair(system, named.pop("arms", None))
             if "model" in named:
-                named |= {"model": system.model, "arms": system.arms}
+                named |= {"model": model, "arms": arms}
             else:
-                named.pop("arms", None)
-                given = (*given[:place], system.model, system.arms, *given[place + 1 :])
+                given = (*given[:place], model, arms, *given[place + 1 :])
         return function(*given, **named)
 
     return called
 
 
 def pair(system: Any, arms: Any = None) -> Any:
-    """The model and arms of a `System`; what is none is given back as it is.
+    """The model and arms of a `System`; anything else is returned unchanged.
 
     Example:
         >>> model, arms = pair(System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]]))

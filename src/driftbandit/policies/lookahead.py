@@ -38,7 +38,7 @@ import numpy as np
 
 from driftbandit import errors, kalman
 from driftbandit.arrays import Array, first_highest, namespace, or_infinite
-from driftbandit.gaussian.envelope import gain
+from driftbandit.gaussian.lines import gain
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies.base import ActionAbilities, BatchAbilities, Policy, Problem, highest

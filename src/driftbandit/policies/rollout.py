@@ -25,7 +25,7 @@ import numpy as np
 import scipy
 
 from driftbandit import errors, kalman
-from driftbandit.arrays import Array, first_highest, namespace, or_infinite
+from driftbandit.arrays import Array, first_highest, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import idea
@@ -60,21 +60,6 @@ def prepare(
     return {"surprises": scenarios(count, depth), "weights": weights}, kalman.prior(model)
 
 
-def _surprised(
-    means: Array, covs: Array, model: LGDS, played: Array, surprise: Array
-) -> tuple[Array, Array]:
-    """The next belief of every arm and scenario: means m × N × d, covariances m × N × d × d."""
-    xp = namespace(covs)
-    noise = model.reward_std**2
-    cross = xp.matmul(covs, played[..., None])[..., 0]
-    variance = or_infinite(xp.maximum(xp.vecdot(played, cross), 0 * surprise) + noise, noise)
-    share = cross / xp.sqrt(variance)[..., None]
-    means = (means + share * surprise[..., None]) @ model.transition.T
-    covs = covs - share[..., :, None] * share[..., None, :]
-    covs = model.transition @ covs @ model.transition.T + model.process_cov
-    return means, covs
-
-
 def values(belief: Belief, problem: Problem, tried: Array) -> Array:
     """⟨a, ẑ⟩ plus the later rounds, for each of the tried arms, m rows."""
     xp = namespace(belief.cov)
@@ -87,7 +72,7 @@ def values(belief: Belief, problem: Problem, tried: Array) -> Array:
     total = xp.zeros((m, n), dtype=belief.cov.dtype)
     for step in range(depth):
         surprise = xp.broadcast_to(surprises[:, step], (m, n))
-        means, covs = _surprised(means, covs, model, played, surprise)
+        means, covs = kalman.imagined_step(Belief(means, covs), model, played, surprise)
         predictions = means @ arms.T
         total = total + weights[step] * xp.max(predictions, axis=-1)
         played = arms[first_highest(predictions)]

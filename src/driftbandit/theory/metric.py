@@ -1,12 +1,12 @@
-"""The metric φ: how far a policy's view of the arms is from the Kalman Oracle's (P17).
+"""The metric φ: how far a policy's predictions of the arms are from the Kalman Oracle's (P17).
 
     φ(i, j | P) = ‖μ_i‖ + tr(Σ_ij + Σ̂_ij) − 2 tr((Σ̂_ij^½ Σ_ij Σ̂_ij^½)^½)
 
-Σ_ij is the covariance of (A_i ẑ, A_j z): by how much arm i is predicted to beat each other arm, and
-by how much arm j beats them. The oracle's ẑ has covariance Z − P_A and error P_A; the policy's,
-Σ̂_ij, has Z − P and error P, and its mean is μ_i, the lead u(a_i) − u(a_b) that the bonus gives arm
-i. So φ compares two normal laws. The paper prints ‖μ_i‖; with ‖μ_i‖² it is the squared
-2-Wasserstein distance (``squared=True``). Smaller is better.
+Σ_ij is the covariance of (A_i ẑ, A_j z): by how much arm i is predicted to beat the other arms,
+and by how much arm j beats them. The oracle's ẑ has covariance Z − P_A; the policy's, in Σ̂_ij, has
+Z − P and the mean μ_i, the lead u(a_i) − u(a_b) that the bonus gives arm i. So φ compares two
+normal distributions. The paper prints ‖μ_i‖; with ‖μ_i‖² it is the squared 2-Wasserstein distance
+(``squared=True``). Smaller is better.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from driftbandit.model import LGDS, checked_arms, factor
 from driftbandit.policies.optimistic import Bonus
 from driftbandit.system import System, pair, takes_system
 from driftbandit.theory import checks
-
-__all__ = ["Intervals", "metric", "metric_interval", "metric_intervals"]
 
 
 class Intervals(NamedTuple):
@@ -55,7 +53,7 @@ def metric(model: LGDS, arms: Any, bonus: Bonus, cov: Any, squared: bool = False
         >>> from driftbandit.policies import kode
         >>> model = LGDS(0.5 * np.eye(2), np.eye(2), reward_std=1.0)
         >>> oracle = steady_state.oracle_cov(model, np.eye(2))
-        >>> metric(model, np.eye(2), kode.bonus, oracle).round(9) + 0.0  # the oracle's own law
+        >>> metric(model, np.eye(2), kode.bonus, oracle).round(9) + 0.0  # the oracle's own
         array([[nan,  0.],
                [ 0., nan]])
     """
@@ -96,12 +94,12 @@ def metric_intervals(
 ) -> dict[str, Intervals]:
     """`metric_interval` of many systems and bonuses, in both forms (P17).
 
-    The traces, which cost nearly everything, do not depend on the bonus and are computed once.
+    The traces, which take nearly all the time, do not depend on the bonus and are computed once.
 
     Args:
         systems: n pairs (model, arms), or Systems.
         bonuses: name and u of each policy.
-        progress: called with the share that is done, from 0 to 1.
+        progress: called with the finished share, from 0 to 1.
         workers: threads; None: one per core.
 
     Example:
@@ -119,14 +117,14 @@ def metric_intervals(
         for i, (model, arms) in enumerate(map(pair, systems))
     ]
     found = np.empty((len(checked), len(bonuses), 2, 2))
-    pool = ThreadPoolExecutor(workers or cores())  # LAPACK runs without Python's lock
+    pool = ThreadPoolExecutor(workers or cores())  # LAPACK releases Python's lock
     try:
         tasks = pool.map(functools.partial(_extremes, bonuses=tuple(bonuses.values())), checked)
         for i, extremes in enumerate(tasks):
             found[i] = extremes
             if progress is not None:
                 progress((i + 1) / len(checked))
-    finally:  # Ctrl-C too: what has not begun does not
+    finally:  # after Ctrl-C, too
         pool.shutdown(cancel_futures=True)
     return {name: Intervals(found[:, b, 0], found[:, b, 1]) for b, name in enumerate(bonuses)}
 
@@ -145,13 +143,11 @@ def _extremes(system: tuple[LGDS, np.ndarray], bonuses: Sequence[Bonus]) -> np.n
     covs = steady_state.prediction_covs(model, arms)
     distances = _distances(covs, model, arms)
     least, greatest = np.nanmin(distances, axis=2), np.nanmax(distances, axis=2)
-    leads = [_leads(bonus, covs, model, arms) for bonus in bonuses]
-    return np.array(
-        [
-            [((form + least).min(), (form + greatest).max()) for form in (lead, lead**2)]
-            for lead in leads
-        ]
-    )
+    found = []
+    for bonus in bonuses:
+        lead = _leads(bonus, covs, model, arms)
+        found.append([((form + least).min(), (form + greatest).max()) for form in (lead, lead**2)])
+    return np.array(found)
 
 
 def _leads(bonus: Bonus, covs: np.ndarray, model: LGDS, arms: np.ndarray) -> np.ndarray:
@@ -163,14 +159,14 @@ def _leads(bonus: Bonus, covs: np.ndarray, model: LGDS, arms: np.ndarray) -> np.
 def _distances(covs: np.ndarray, model: LGDS, arms: np.ndarray) -> np.ndarray:
     """φ without ‖μ‖ for n covariances P, n × k × k, NaN where i = j.
 
-    With Σ = G Gᵀ and Σ̂ = Ĝ Ĝᵀ the last trace is the sum of the singular values of Gᵀ Ĝ, and
-    this needs of the 2 (k − 1) rows of G only M_i = A_iᵀ A_i:
+    With Σ = G Gᵀ and Σ̂ = Ĝ Ĝᵀ the last trace is the sum of the singular values of Gᵀ Ĝ, which
+    depends on the 2 (k − 1) rows of G only through M_i = A_iᵀ A_i:
 
         G = [A_i F, 0; A_j F, A_j E],   F Fᵀ = Z − P_A,   E Eᵀ = P_A
         Gᵀ Ĝ = [F, 0]ᵀ M_i [F̂, 0] + [F, E]ᵀ M_j [F̂, Ê]
     """
-    # Arms differ in at most k − 1 directions, and only differences count: in the coordinates
-    # R z, where QR are the arms less the first one, matrices are small and M_i near the identity.
+    # Only differences of arms count, in at most k − 1 directions. In the coordinates R z, where QR
+    # are the arms minus the first one, matrices are small and M_i is near the identity.
     offsets, seen = np.linalg.qr(arms[1:] - arms[0])
     offsets = np.vstack([np.zeros(len(seen)), offsets])
     A = offsets[:, None] - offsets  # A_i, and a row of zeros
@@ -186,16 +182,16 @@ def _distances(covs: np.ndarray, model: LGDS, arms: np.ndarray) -> np.ndarray:
         spread_i = _traces(M, oracle_predicted) + _traces(M, predicted)
         spread_j = _traces(M, oracle_state) + _traces(M, state)
         products = (oracle_predicted.T @ M @ predicted)[i] + (oracle_state.T @ M @ state)[j]
-        # Singular values, not the roots of a Gram matrix's eigenvalues: these take two thirds of
-        # the time but lose half of the digits, and φ may be 10⁻⁵ of the traces it is made of.
+        # Roots of a Gram matrix's eigenvalues would take two thirds of the time but lose half of
+        # the digits, and φ may be 10⁻⁵ of its traces.
         common = np.linalg.svd(products, compute_uv=False).sum(axis=1)
         distance[i, j] = spread_i[i] + spread_j[j] - 2 * common
     return distances
 
 
 def _factors(Z: np.ndarray, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """[F, 0] and [F, E], F Fᵀ = Z − P and E Eᵀ = P: ẑ and z of the same unit normal numbers."""
-    F, E = factor(Z - P), factor(P)  # which reads a Z − P below zero by rounding as zero
+    """[F, 0] and [F, E], F Fᵀ = Z − P and E Eᵀ = P: ẑ and z from the same unit normal numbers."""
+    F, E = factor(Z - P), factor(P)
     return np.hstack([F, np.zeros_like(F)]), np.hstack([F, E])
 
 

@@ -15,26 +15,17 @@ from driftbandit.policies.optimistic import Bonus
 from driftbandit.system import takes_system
 from driftbandit.theory import checks
 
-__all__ = ["Mistakes", "wrong_action_probability"]
-
 FIRST, LAST, MOST = 7, 14, 17
-"""Points per scramble are doubled from 2^FIRST to 2^LAST, and to 2^MOST where it takes that."""
+"""Points per scramble are doubled from 2^FIRST to 2^LAST, and to 2^MOST if needed."""
 GOOD, FAIR = 1e-3, 5e-3
-"""By default: the error that is aimed at, and the one that will do after 2^LAST points."""
-NEAR = 8
-"""More than so many times the wished-for accuracy after 2^LAST points is out of reach."""
-MOST_ARMS = 16
-"""Work grows as k³: beyond this the accuracy cannot be had within minutes."""
-BLOCK = 1 << 18
-"""Pairs of arms looked at together."""
-EFFECTIVE = 500
-"""Points of equal weight that the weighted ones must be worth before their spread is assumed."""
-ALIGNED = 1e-9
-"""Of rows of length one: what is left of them below this is rounding."""
-REACH = 8.0
-"""No normal number is ever further from its mean: the chance is 10⁻¹⁵."""
-RANK = 1e-13
-"""Singular values below this share of the largest count as zero."""
+"""Default accuracy: the target, and the error that is accepted after 2^LAST points."""
+NEAR = 8  # an error above this many times the wanted accuracy after 2^LAST points ends the search
+MAX_ARMS = 16  # the time grows as k³; beyond this it takes more than minutes
+BLOCK = 1 << 18  # pairs of arms in one block
+EFFECTIVE = 500  # effective sample size from which the error estimate is trusted
+ALIGNED = 1e-9  # remainders of unit rows below this are rounding
+REACH = 8.0  # standard deviations beyond which a normal number never lies: the chance is 10⁻¹⁵
+RANK = 1e-13  # singular values below this share of the largest count as zero
 
 
 class Mistakes(NamedTuple):
@@ -54,28 +45,27 @@ def wrong_action_probability(
 
         P( A_i ẑ + Δu_i > 0, A_j z > 0 ) / P( A_j z > 0 )
 
-    Both ẑ and z have the mean the state settles at: zero, but for offsets. The state is drawn from
-    quasi-random points inside the cone in which arm j is best, coordinate by coordinate, each
-    weighted with its chance to be there (Genz 1992), so that an arm that is rarely best is as well
-    known as any other. Given the state, ẑ is normal; its widest direction is integrated exactly.
-    Columns add up to one by construction.
+    Both ẑ and z have the stationary mean, which is zero without offsets. Quasi-random states are
+    drawn inside the cone in which arm j is best, coordinate by coordinate, each weighted by its
+    probability (Genz 1992), so that rarely best arms are as accurate as others. Given the state, ẑ
+    is normal; its widest direction is integrated exactly. Columns sum to one by construction.
 
     Args:
         model: Γ, Q, σ with ρ(Γ) < 1.
         arms: k × d, 2 ≤ k ≤ 16.
         bonus: u, as ``policies.idea.bonus``.
         cov: P, the policy's error covariance, d × d; at most Z.
-        accuracy: half-width of every entry's 99 % interval; where it cannot be reached, that is an
-            error. None: 10⁻³ where that is quickly reached, and ``error`` says what was reached.
+        accuracy: half-width of every entry's 99 % interval; an error is raised if it cannot be
+            reached. None: aims at 10⁻³; ``error`` tells what was reached.
 
     Returns:
         The probabilities, k × k, and their errors. Row i is the played arm, column j the best one;
-        of equal arms the first counts as best. A column is NaN, with error 0, where arm j is never
-        best (offsets of 8 standard deviations keep it from that), and NaN with an infinite error
-        where it is best so rarely that nothing can be said.
+        the first of equal arms counts as best. A column is NaN with error 0 if arm j is never best
+        (up to 8 standard deviations), and NaN with an infinite error if it is best too rarely to
+        say anything.
 
     Raises:
-        InvalidInput: the given accuracy was not reached, or there are too many arms to try.
+        InvalidInput: the given accuracy was not reached, or there are too many arms.
 
     Example:
         >>> from driftbandit.policies import kode
@@ -85,53 +75,47 @@ def wrong_action_probability(
         [[0.75, 0.25], [0.25, 0.75]]
     """
     rows = checked_arms(arms, model)
-    if not 2 <= len(rows) <= MOST_ARMS:
-        raise errors.InvalidInput("arms", f"has {len(rows)} rows", f"give 2 to {MOST_ARMS}")
+    if not 2 <= len(rows) <= MAX_ARMS:
+        raise errors.InvalidInput("arms", f"has {len(rows)} rows", f"give 2 to {MAX_ARMS}")
     checks.check_stationary(model)
     P = checks.error_cov(cov, model)
     if accuracy is not None:
         accuracy = errors.number(accuracy, "accuracy", low=0, strict=True)
     u = checks.bonuses(bonus, P, model, rows)
-    law = _law(model, rows, P)
+    scores = _scores(model, rows, P)
     first = [int((rows == row).all(axis=1).argmax()) for row in rows]
-    law, u = _Law(*(part[first] for part in law)), u[first]  # equal arms tie to the last digit
+    scores, u = _Scores(*(part[first] for part in scores)), u[first]  # equal arms tie exactly
     found = Mistakes(np.empty((len(rows), len(rows))), np.empty(len(rows)))
     for best in range(len(rows)):
-        found.probability[:, best], error = _column(law, u, best, accuracy)
+        found.probability[:, best], error = _column(scores, u, best, accuracy)
         found.error[best] = error
         if accuracy is not None and error > accuracy:
-            reached = f"{error:.3g} was reached" if error < math.inf else "nothing can be said"
-            raise errors.InvalidInput(
-                "accuracy",
-                f"is {accuracy:g}, but {reached} for arm {best} of {len(rows)}",
-                "ask for less, or leave out arms that are rarely best",
-            )
+            reached = f"{error:.3g} was reached" if error < math.inf else "no estimate was possible"
+            problem = f"is {accuracy:g}, but {reached} for arm {best} of {len(rows)}"
+            remedy = "give a larger value, or leave out arms that are rarely best"
+            raise errors.InvalidInput("accuracy", problem, remedy)
     return found
 
 
-class _Law(NamedTuple):
-    """The arms' true and predicted scores: m + C y, and m + H y + B ε; y, ε unit normal."""
+class _Scores(NamedTuple):
+    """The arms' true and predicted scores: m + C y and m + H y + B ε, with y, ε unit normal."""
 
-    offsets: np.ndarray
-    """m, k numbers."""
-    true: np.ndarray
-    """C, k × q."""
-    known: np.ndarray
-    """H, k × q: what the prediction takes over of the truth."""
-    blur: np.ndarray
-    """B, k × e: the rest, widest direction first."""
+    offsets: np.ndarray  # m, k numbers
+    true: np.ndarray  # C, k × q
+    known: np.ndarray  # H, k × q: the part of the truth that is predicted
+    blur: np.ndarray  # B, k × e: the rest, widest direction first
 
 
-def _law(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Law:
-    """Scores, less the first arm's: only differences count.
+def _scores(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Scores:
+    """Scores minus the first arm's, since only differences count.
 
-    With z = F w, w unit normal, and ŵ = F⁺ẑ: Cov ŵ = Cov(ŵ, w) = G = I − F⁺ P F⁺ᵀ, the share of
-    w that is known, so that ŵ given w is N(G w, G − G²). Arms read w in q directions, D = U S Vᵀ;
-    the same holds of y = Vᵀw and ŷ = Vᵀŵ with VᵀGV.
+    With z = F w, w unit normal, and ŵ = F⁺ẑ: Cov ŵ = Cov(ŵ, w) = G = I − F⁺ P F⁺ᵀ, so that ŵ given
+    w is N(G w, G − G²). Arms read w in q directions, D = U S Vᵀ; the same holds for y = Vᵀw and
+    ŷ = Vᵀŵ with VᵀGV.
     """
     Z = model.stationary_cov()
     offsets = (rows - rows[0]) @ model.stationary_mean()
-    size = np.sqrt(np.diag(Z))  # in units of their own, states of any size are told apart
+    size = np.sqrt(np.diag(Z))  # scaled, so that the units of the states do not matter
     unit = np.where(size > 0, size, 1.0)
     values, vectors = np.linalg.eigh(Z / np.outer(unit, unit))
     kept = values > RANK * values[-1]
@@ -147,15 +131,15 @@ def _law(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Law:
     blur = true @ (vectors * np.sqrt(values * (1 - values)))
     left, sizes, _ = np.linalg.svd(blur, full_matrices=False)
     wide = sizes > RANK * max(np.linalg.norm(true), np.finfo(float).tiny)
-    return _Law(offsets, true, true @ known, left[:, wide] * sizes[wide])
+    return _Scores(offsets, true, true @ known, left[:, wide] * sizes[wide])
 
 
 def _column(
-    law: _Law, u: np.ndarray, best: int, accuracy: float | None
+    scores: _Scores, u: np.ndarray, best: int, accuracy: float | None
 ) -> tuple[np.ndarray, float]:
     """P(play i | ``best`` is best) for every i, and the largest half-width."""
-    k = len(law.true)
-    leads, ahead = law.true[best] - law.true, law.offsets[best] - law.offsets
+    k = len(scores.true)
+    leads, ahead = scores.true[best] - scores.true, scores.offsets[best] - scores.offsets
     lengths = np.linalg.norm(leads, axis=1)
     alike = lengths <= RANK * lengths.max()
     never = alike & ((ahead < 0) | ((ahead == 0) & (np.arange(k) < best)))
@@ -163,8 +147,8 @@ def _column(
     if never.any() or not _has_inside(normals, ahead):
         return np.full(k, np.nan), 0.0
     cone, turn = _triangular(normals, ahead)
-    known = law.known @ turn
-    inside, e = cone.shape[1], max(law.blur.shape[1] - 1, 0)
+    known = scores.known @ turn
+    inside, e = cone.shape[1], max(scores.blur.shape[1] - 1, 0)
     sources = quasi_random.sources(inside + e)
     chances, weights = np.zeros((len(sources), k)), np.zeros(len(sources))
     squares, count, size = 0.0, 0, 1 << FIRST
@@ -172,17 +156,17 @@ def _column(
         for scramble, source in enumerate(sources):
             for cube in np.array_split(source.random(size), -(-size * k * k // BLOCK)):
                 weight, state = _in_cone(cube[:, :inside], cone, ahead)
-                scores = state @ known.T + law.offsets + u
-                chance = _played(law.blur, scores, quasi_random.normal(cube[:, inside:]))
+                predicted = state @ known.T + scores.offsets + u
+                chance = _played(scores.blur, predicted, quasi_random.normal(cube[:, inside:]))
                 weights[scramble] += weight.sum()
                 squares += float(weight @ weight)
                 chances[scramble] += weight @ chance
         count += size
         total = weights.sum()
         mean, error = np.full(k, np.nan), math.inf
-        if total**2 >= EFFECTIVE * squares > 0:  # else a few points have all the weight
+        if total**2 >= EFFECTIVE * squares > 0:  # otherwise a few points dominate
             mean = chances.sum(axis=0) / total
-            # A ratio of two means: what each scramble leaves over, in units of the denominator.
+            # The error of a ratio: each scramble's residual, in units of the denominator.
             left = (chances - weights[:, None] * mean) / weights.mean()
             error = float(quasi_random.half_width(left).max())
         if _enough(error, count, accuracy):
@@ -191,7 +175,7 @@ def _column(
 
 
 def _enough(error: float, count: int, accuracy: float | None) -> bool:
-    """Whether the error is small enough, or more points are not worth their time."""
+    """Whether the error is small enough, or more points would not help."""
     if accuracy is None:
         content = error <= (GOOD if count < 1 << LAST else FAIR)
     else:
@@ -200,9 +184,9 @@ def _enough(error: float, count: int, accuracy: float | None) -> bool:
 
 
 def _has_inside(cone: np.ndarray, ahead: np.ndarray) -> bool:
-    """Whether some x has L x + c > 0 in every row: whether the arm is ever the only best one.
+    """Whether some x within ±`REACH` has L x + c > 0 in every row, by linear programming.
 
-    The deepest such x within the cube of side 2 `REACH`, by linear programming.
+    If not, the arm is never the only best one.
     """
     from scipy.optimize import linprog  # slow to load
 
@@ -217,7 +201,7 @@ def _has_inside(cone: np.ndarray, ahead: np.ndarray) -> bool:
 
 
 def _played(blur: np.ndarray, scores: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    """The chance that each arm is played, points × k, the first direction of ε integrated."""
+    """The chance that each arm is played, points × k; the first direction of ε is integrated."""
     if not blur.shape[1]:
         return np.asarray(lines.probabilities(scores, np.zeros_like(scores)))
     scores = scores + rest @ blur[:, 1:].T
@@ -225,11 +209,11 @@ def _played(blur: np.ndarray, scores: np.ndarray, rest: np.ndarray) -> np.ndarra
 
 
 def _triangular(unit: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """L and an orthogonal U with L = M U lower triangular but for the order of its rows.
+    """L and an orthogonal U with L = M U lower triangular, except for the order of its rows.
 
-    M y + c > 0, with rows of length one, becomes L x + c > 0 with y = U x. Each next axis belongs
-    to the row least likely to hold where the coordinates before it have their means: what is tight
-    is decided first (Gibson, Glasbey and Elston 1994).
+    M y + c > 0, with unit rows, becomes L x + c > 0 with y = U x. The next axis belongs to the row
+    that is least likely to hold if the earlier coordinates have their means, so that the tightest
+    constraints come first (Gibson, Glasbey and Elston 1994).
     """
     rest, shift, chosen = unit, ahead, []
     for _ in range(unit.shape[1]):
@@ -252,7 +236,7 @@ def _triangular(unit: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray, np.nda
 def _in_cone(
     cube: np.ndarray, cone: np.ndarray, ahead: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Points x with L x + c > 0, and their weights: the products of their coordinates' chances."""
+    """Weights and points x with L x + c > 0; a weight is the product of coordinates' chances."""
     last = [int(np.flatnonzero(np.abs(row) > ALIGNED)[-1]) for row in cone]
     points, weight = np.zeros_like(cube), np.ones(len(cube))
     for column in range(cone.shape[1]):
@@ -264,7 +248,7 @@ def _in_cone(
                 low = np.maximum(low, edge)
             else:
                 high = np.minimum(high, edge)
-        # On the right of zero chances are differences of ones: mirror them.
+        # Above zero a chance is a difference of numbers near one, so mirror it.
         flip = np.where(low > 0, -1.0, 1.0)
         left, right = np.where(low > 0, -high, low), np.where(low > 0, -low, high)
         below, above = scipy.special.ndtr(left), scipy.special.ndtr(right)

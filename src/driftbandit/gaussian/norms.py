@@ -1,4 +1,4 @@
-"""The mean length of a normal vector: of a unit one, and of any by one smooth integral."""
+"""The mean length of a normal vector, by one smooth integral."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["expected_length", "expected_norm", "unit_length"]
-
-STEP = 0.25
-"""Of the trapezoidal rule, whose error is about exp(−π²/STEP) = 7·10⁻¹⁸ of the result."""
-REACH = 76.0
-"""Beyond ±REACH the integrand is below exp(−REACH/2) = 3·10⁻¹⁷ of its peak."""
+STEP = 0.25  # of the trapezoidal rule, whose error is about exp(−π²/STEP) = 7·10⁻¹⁸ of the result
+REACH = 76.0  # beyond ±REACH the integrand is below exp(−REACH/2) = 3·10⁻¹⁷ of its peak
 NODES = np.arange(-REACH, REACH + STEP, STEP)
 
 
@@ -35,8 +31,8 @@ def expected_length(squares: np.ndarray, variances: np.ndarray) -> np.ndarray:
         E e^(−sY) = Π_i (1 + 2 λ_i s)^(−½) exp(−s μ_i² / (1 + 2 λ_i s)).
 
     With s = eˣ the integrand decays on both sides and is analytic for |Im x| < π/2, so that the
-    trapezoidal rule is exact to rounding. Gauss–Hermite quadrature of the length itself is not:
-    where the vector can vanish, the length has a kink.
+    trapezoidal rule is exact to rounding. Gauss–Hermite quadrature of the length is not, because
+    the length has a kink where the vector vanishes.
 
     Args:
         squares: μ_i², shape (…, r).

@@ -1,0 +1,224 @@
+"""What exploration is worth, and what it alone would play (P7, P14, P15).
+
+This round's reward moves the prediction to Γẑ + v ω, ω ~ N(0, 1), with v = Γ P a / √(aᵀPa + σ²).
+Exploration pays by what the best arm of the next round is then worth on average: the two-step
+value. IDEA's bonus is the length of v. A schedule is what a bonus plays if rewards do not count.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors, kalman, steady_state
+from driftbandit.arrays import Array, first_highest, namespace
+from driftbandit.gaussian.lines import expected_highest
+from driftbandit.gaussian.norms import expected_length
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS, checked_arms, same_cov
+from driftbandit.policies import idea
+from driftbandit.policies.optimistic import Bonus
+from driftbandit.system import takes_system
+from driftbandit.theory import checks
+
+TOLERANCE = 1e-9  # covariances one period apart differ by at most this share of √(P_ii P_jj)
+
+
+@takes_system
+def two_step_value(belief: Belief, model: LGDS, arms: Array) -> Array:
+    """⟨a, ẑ⟩ + E max_b ⟨b, Γẑ + v_a ω⟩ of each arm: two rounds on a finite set, exactly (P7).
+
+    Next round's predictions are lines in ω, and the best one their upper envelope. Runs under NumPy
+    and JAX. `policies.lookahead` looks farther ahead.
+
+    Args:
+        belief: ẑ(t|t−1) and P(t|t−1).
+        model: Γ, Q, σ.
+        arms: k × d.
+
+    Returns:
+        k values; the two-step plan plays their argmax.
+
+    Example:
+        >>> model = LGDS(np.eye(2), np.eye(2), reward_std=1.0, initial_cov=np.diag([1.0, 9.0]))
+        >>> two_step_value(kalman.prior(model), model, np.eye(2)).round(4).tolist()
+        [0.2821, 1.1354]
+    """
+    rows, belief = _checked(belief, model, arms)
+    offsets = rows @ (model.transition @ belief.mean)
+    slopes = kalman.moves(belief.cov, model, rows) @ rows.T  # row a: the slopes if a is played
+    return rows @ belief.mean + expected_highest(offsets, slopes)
+
+
+@takes_system
+def sphere_two_step_value(belief: Belief, model: LGDS, arms: Array) -> np.ndarray:
+    """⟨a, ẑ⟩ + E ‖Γẑ + v_a ω‖ of each arm: any unit vector can be played next (Theorem 1, P7).
+
+    The mean length is a one-dimensional integral, exact to rounding, even if Γẑ and v_a are in line
+    and the length has a kink.
+
+    Args:
+        belief: ẑ(t|t−1) and P(t|t−1).
+        model: Γ, Q, σ.
+        arms: k × d; unit vectors if they are to lie on the sphere themselves.
+
+    Example:
+        >>> model = LGDS(np.eye(2), np.eye(2), reward_std=0.0, initial_cov=np.eye(2))
+        >>> sphere_two_step_value(kalman.prior(model), model, np.eye(2)).round(6).tolist()  # √(2/π)
+        [0.797885, 0.797885]
+    """
+    rows, belief = _checked(belief, model, arms)
+    moves = kalman.moves(belief.cov, model, rows)
+    ahead = model.transition @ belief.mean
+    spread = np.vecdot(moves, moves)
+    along = (moves @ ahead) / np.sqrt(np.where(spread > 0, spread, 1.0))
+    across = np.maximum(ahead @ ahead - along**2, 0.0)
+    squares = np.stack([along**2, across], axis=-1)
+    variances = np.stack([spread, np.zeros_like(spread)], axis=-1)
+    return np.asarray(rows @ belief.mean + expected_length(squares, variances))
+
+
+@takes_system
+def two_step_upper_bound(
+    belief: Belief, model: LGDS, arms: Array, bonus: Bonus = idea.bonus
+) -> Array:
+    """⟨a, ẑ⟩ + ‖Γẑ‖ + u(a | P): Theorem 5's bound on the two-step value on the sphere (P15).
+
+    E ‖Γẑ + v ω‖ ≤ ‖Γẑ‖ + ‖v‖ E|ω| by the triangle inequality, and E|ω| = √(2/π) < 1. With IDEA's
+    u = ‖v‖ it bounds `sphere_two_step_value` arm by arm, and its argmax is IDEA's choice.
+
+    Args:
+        belief: ẑ(t|t−1) and P(t|t−1).
+        model: Γ, Q, σ.
+        arms: k × d.
+        bonus: u; the theorem is about IDEA's.
+
+    Example:
+        >>> model = LGDS(np.eye(2), np.eye(2), reward_std=0.0, initial_cov=np.eye(2))
+        >>> two_step_upper_bound(kalman.prior(model), model, np.eye(2)).round(6).tolist()
+        [1.0, 1.0]
+    """
+    rows, belief = _checked(belief, model, arms)
+    ahead = model.transition @ belief.mean
+    length = namespace(ahead).sqrt(ahead @ ahead)
+    values = rows @ belief.mean + length
+    if namespace(rows) is np:
+        return values + checks.bonuses(bonus, belief.cov, model, rows)
+    return values + bonus(belief.cov, model, rows)
+
+
+def _checked(belief: Belief, model: LGDS, arms: Array) -> tuple[Array, Belief]:
+    """Check lists and NumPy arrays; JAX arrays, which may be traced, are not checked."""
+    for array in (arms, *belief):
+        if hasattr(array, "__array_namespace__") and namespace(array) is not np:
+            xp = namespace(array)
+            return xp.asarray(arms), Belief(*(xp.asarray(part) for part in belief))
+    rows = checked_arms(arms, model)
+    mean = errors.matrix(belief.mean, "belief.mean", shape=(model.n_states,))
+    cov = errors.covariance(belief.cov, "belief.cov", size=model.n_states)
+    return rows, Belief(mean, cov)
+
+
+class Schedule(NamedTuple):
+    """Arms by row: first ``opening``, then ``cycle`` again and again."""
+
+    opening: np.ndarray
+    cycle: np.ndarray
+    """Empty if no period was found."""
+    covs: np.ndarray
+    """P(t|t−1) of the cycle's rounds, p × d × d; without a cycle the last one, 1 × d × d."""
+
+    @property
+    def period(self) -> int | None:
+        """p, the length of the cycle; None if none was found."""
+        return len(self.cycle) or None
+
+
+@takes_system
+def exploration_schedule(
+    model: LGDS, arms: Any, bonus: Bonus, rounds: int = 2000, cov: Any = None
+) -> Schedule:
+    """Play a = argmax u(a | P), P ↦ g(P, a), and find the period of this sequence (Lemma 3, P14).
+
+    The path is deterministic. A period p counts if the arms repeat over the last 2p rounds and over
+    at least p + 64, and the covariance equals the one a period before, to 10⁻⁹.
+
+    Args:
+        model: Γ, Q, σ.
+        arms: k × d.
+        bonus: u, as ``policies.kalman_ucb.bonus``.
+        rounds: how many rounds to follow.
+        cov: the first P; None: the prior's.
+
+    Example:
+        >>> from driftbandit.policies import kalman_ucb
+        >>> model = LGDS(0.9 * np.eye(2), np.eye(2), reward_std=0.5)
+        >>> found = exploration_schedule(model, np.eye(2), kalman_ucb.bonus)
+        >>> found.cycle.tolist(), found.period
+        ([0, 1], 2)
+    """
+    rows = checked_arms(arms, model)
+    rounds = errors.whole_number(rounds, "rounds", low=1, high=10**6)
+    P = model.start_cov() if cov is None else errors.covariance(cov, "cov", size=model.n_states)
+    played = np.empty(rounds, int)
+    covs = np.empty((rounds + 1, model.n_states, model.n_states))
+    for t in range(rounds):
+        covs[t] = P
+        played[t] = first_highest(checks.bonuses(bonus, P, model, rows))
+        with np.errstate(over="ignore", invalid="ignore"):
+            P = kalman.riccati_step(P, model, rows[played[t]])
+        if not np.isfinite(P).all():
+            raise errors.NotDetectable(
+                f"arms: after {t + 1} rounds the error overflows, because the explored arms do not "
+                "show a growing mode; give fewer rounds, or an arm that reads it"
+            )
+    covs[rounds] = P
+    period = _period(played, covs)
+    if period is None:
+        return Schedule(played, played[:0], covs[rounds:])
+    differs = np.flatnonzero(played[period:] != played[:-period])
+    start = int(differs[-1]) + 1 if differs.size else 0
+    last = rounds - period  # the cycle's covariances are those of the last period
+    cycle = np.roll(covs[last:rounds], -((start - last) % period), axis=0)
+    return Schedule(played[:start], played[start : start + period], cycle)
+
+
+def _period(played: np.ndarray, covs: np.ndarray) -> int | None:
+    rounds = len(played)
+    for period in range(1, rounds):
+        checked = max(2 * period, period + 64)
+        if checked > rounds:
+            return None
+        tail = played[rounds - checked :]
+        back = same_cov(covs[-1], covs[-1 - period], TOLERANCE)
+        if back and (tail[period:] == tail[:-period]).all():
+            return period
+    return None
+
+
+@takes_system
+def every_arm_is_left(model: LGDS, arms: Any, bonus: Bonus) -> bool:
+    """Lemma 3's condition: for every arm a another one has u(a′ | P_a) ≥ u(a | P_a) (P14).
+
+    Then no arm can be explored forever, unless bonuses tie, as those of a and −a always do. The
+    lemma concludes that every arm is explored again and again. That does not follow: two arms can
+    alternate while a third is never played.
+
+    Args:
+        model: Γ, Q, σ.
+        arms: k × d; each must detect every growing mode.
+        bonus: u, as ``policies.kalman_ucb.bonus``.
+
+    Example:
+        >>> from driftbandit.policies import kalman_ucb
+        >>> model = LGDS(0.9 * np.eye(2), np.eye(2), reward_std=0.5)
+        >>> every_arm_is_left(model, np.eye(2), kalman_ucb.bonus)
+        True
+    """
+    rows = checked_arms(arms, model)
+    for number, P in enumerate(steady_state.prediction_covs(model, rows)):
+        u = checks.bonuses(bonus, P, model, rows)
+        if not (np.delete(u, number) >= u[number]).any():
+            return False
+    return True
