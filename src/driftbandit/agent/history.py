@@ -29,7 +29,7 @@ from driftbandit.system import Name, checked_names
 Told = Literal["learned", "missing", "duplicate", "too late"]
 
 LAST_ROUND = 2**53
-"""Later rounds can no longer be told apart in JSON."""
+"""The largest round: JSON readers may round larger numbers."""
 BLOCK = 1000
 """Plays of a log that are open at a time; each keeps the state before and after it."""
 COLUMNS = ("round", "arm", "reward")
@@ -201,7 +201,7 @@ class History:
         """Where the log begins: at the prior's round, while nothing was dropped."""
         return self.base if self.complete or not self.log else self.log[0].round
 
-    # Plays that somebody else chose.
+    # Plays that the agent did not choose.
 
     def play(
         self, round: Any, arm: Any, reward: Any, features: Any = None, *, in_log: bool = False

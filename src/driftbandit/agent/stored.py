@@ -155,7 +155,7 @@ def document(text: str) -> Mapping[str, Any]:
 
 
 def _upgraded(stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A document of format 2, with what it did not say."""
+    """A document of format 2, with defaults for the fields it lacks."""
     new: dict[str, Any] = {"names": None, "memory": 1000, "base": 0, "screen": True}
     new |= {"sphere": False, **stored}  # the oldest had neither screens nor the sphere
     kept = isinstance(stored.get("open"), list) and len(stored["open"]) == stored.get("decided")
