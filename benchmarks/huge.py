@@ -83,11 +83,6 @@ def one_decision(arms: int, states: int, repeats: int) -> dict[str, Any]:
     for name in POLICIES:
         agent = db.Agent(model, rows, name)
         columns = agent.problem.arms
-
-        def ask(screen: bool, agent: db.Agent = agent) -> int:
-            agent.screen = screen
-            return agent.ask(round=agent._now).arm
-
         for when, rounds in {"first round": 0, "steady": 50}.items():
             world = World(model)
             for _ in range(rounds):
@@ -95,6 +90,11 @@ def one_decision(arms: int, states: int, repeats: int) -> dict[str, Any]:
                 agent.tell(decision, world.reward(rows[decision.arm]))
             if rounds:
                 agent.advance()
+
+            def ask(screen: bool, agent: db.Agent = agent, now: int = agent.round) -> int:
+                agent.screen = screen
+                return agent.ask(round=now).arm
+
             assert ask(True) == ask(False)
             calls = {
                 "screened": lambda: ask(True),

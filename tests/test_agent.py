@@ -358,7 +358,7 @@ def test_more_arms_than_a_block():
     agent = Agent(STATIONARY, arms)
     for reward in (3.0, -1.0, 2.0):
         decision = agent.ask()
-        state = agent._ledger.at(decision.round)
+        state = agent._history.ledger.at(decision.round)
         scores = sum(agent.policy.scores(state, agent.problem))
         assert decision.arm == int(scores.argmax())
         assert decision.arm != 9_999
@@ -421,7 +421,7 @@ def test_stored_between_two_refits(unknown):
     """The schedule goes on, and so does the climb from the model that was learned."""
     middle, end, rewards = unknown
     agent = Agent.from_json(middle)
-    assert 0 < agent._until_refit < LEARNS.after * LEARNS.growth
+    assert 0 < agent._history.until_refit < LEARNS.after * LEARNS.growth
     model = agent.model
     assert learned(agent, rewards[200:]).to_json() == end
     assert np.abs(agent.model.transition - model.transition).max() > 1e-6
@@ -454,8 +454,8 @@ def test_refit_in_any_order():
     assert ends[0].to_json() == ends[1].to_json()
     assert_same(ends[0].state, ends[1].state)
     np.testing.assert_array_equal(ends[0].model.transition, ends[1].model.transition)
-    assert ends[0]._learned
-    assert [entry.round for entry in ends[0]._log] == [t for t in range(69) if t % 9]
+    assert ends[0]._history.has_model
+    assert [entry.round for entry in ends[0]._history.log] == [t for t in range(69) if t % 9]
 
 
 def test_refit_with_offsets():
@@ -466,11 +466,11 @@ def test_refit_with_offsets():
         decision = agent.ask(arms=[t % 3])
         agent.tell(decision, row[decision.arm])
     agent.refit()
-    assert agent._until_refit == 200
+    assert agent._history.until_refit == 200
     assert agent.model.n_states == 3
     assert agent.problem.arms.shape == (3, 3)
     np.testing.assert_allclose(agent.problem.arms[:, 2], [5, 6, 7], atol=1)
-    np.testing.assert_array_equal(agent.features, THREE)
+    np.testing.assert_array_equal(agent._history.features, THREE)
     other = Agent.from_json(agent.to_json())
     assert other.to_json() == agent.to_json()
     decision = agent.ask()
@@ -510,5 +510,5 @@ def test_when_an_agent_learns(monkeypatch):
     known = [t for t in range(240) if t % 4]
     for log, count in zip(logs, [20, 40, 60, 85, 110, 135, 160], strict=True):
         assert log == known[:count][-50:]
-    assert len(agent._log) == 50
+    assert len(agent._history.log) == 50
     assert max(sizes[80:]) < 1.1 * min(sizes[80:])

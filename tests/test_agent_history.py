@@ -11,7 +11,7 @@ import pytest
 import naive
 from driftbandit import LGDS, Agent, InvalidInput, Refit, System, families, kalman, policies
 from driftbandit.agent import refitting
-from driftbandit.agent.arm_names import ArmNames
+from driftbandit.agent.arms import ArmNames
 from driftbandit.agent.changes import with_level
 from driftbandit.io.logs import Log, Sequence
 
@@ -37,7 +37,7 @@ def asked(agent, rounds, arms, rewards):
 
 
 def assert_same(agent, other):
-    assert (agent.round, agent._now) == (other.round, other._now)
+    assert (agent.round, agent._history.now) == (other.round, other._history.now)
     for value, expected in zip(agent.state, other.state, strict=True):
         np.testing.assert_array_equal(value, expected, strict=True)
 
@@ -60,7 +60,7 @@ def test_a_play_is_a_decision_that_was_told(name, window):
     }
     for agent in (one_by_one, at_once):
         assert_same(agent, ours)
-        assert agent._decided == 0
+        assert agent._history.decided == 0
     assert at_once.to_json() == one_by_one.to_json()
     back = Agent.from_json(at_once.to_json())
     assert back.to_json() == at_once.to_json()
@@ -221,7 +221,7 @@ def test_arms_of_files_are_found_by_text_at_once():
     names = [*range(1, 4), "05"]
     agent = Agent(System(MODEL, ARMS, names))
     assert agent.tell_log([(0, "3", 1.0), (1, "05", 1.0)]) == {"learned": 2}
-    assert [entry.arm for entry in agent._ledger] == [2, 3]
+    assert [entry.arm for entry in agent._history.ledger] == [2, 3]
     for arms in (agent, Agent(MODEL, ARMS)):
         for text in ("02", "5", "9" * 5000, "٣", ""):
             with pytest.raises(InvalidInput, match="is no arm's name"):
@@ -229,7 +229,7 @@ def test_arms_of_files_are_found_by_text_at_once():
 
     many = [f"arm {i}" for i in range(3000)]
     found = ArmNames([*many, 7], 3001)
-    assert [found.by_text(name) for name in ("arm 0", "7", "arm 2999")] == [0, 3000, 2999]
+    assert [found.row_in_log(name) for name in ("arm 0", "7", "arm 2999")] == [0, 3000, 2999]
 
 
 WRONG = [
@@ -441,9 +441,15 @@ REFUSED = [
     (lambda: Agent(SYSTEM).add_arm(None, [1.0, 0, 0]), "names: entry .4. is None"),
     (lambda: Agent(SYSTEM).add_arm("new", [1.0, 0]), r"features: has shape \(2,\)"),
     (lambda: Agent(SYSTEM).add_arm("new", [0.0, 0, 0]), "features: row 0 is the zero vector"),
-    (lambda: Agent(MODEL, "sphere").add_arm("new"), "arm: cannot be added: the agent plays on"),
+    (
+        lambda: Agent(MODEL, "sphere").add_arm("new"),
+        "arm: cannot be added: it needs a list of arms, and",
+    ),
     (lambda: Agent(SYSTEM, policy="kalman_oracle").add_arm("new"), "sees the rewards of all arms"),
-    (lambda: Agent(SYSTEM, refit=Refit(offsets=True)).add_arm("new"), "beside their features"),
+    (
+        lambda: Agent(SYSTEM, refit=Refit(offsets=True)).add_arm("new"),
+        "learns an offset for each arm",
+    ),
     (lambda: Agent(SYSTEM).remove_arm("up"), "arm: 'up' is no arm's name"),
     (lambda: Agent(SYSTEM, policy="ucb").remove_arm("left"), "ucb keeps a score for each"),
     (lambda: Agent(MODEL, ARMS[:1]).remove_arm(0), "arm: is the last one"),
@@ -526,7 +532,11 @@ def test_another_system_knows_what_a_removed_arm_paid(window):
     agent.replace_model(STRAIGHT)
     assert agent.names == ("a", "b")
     assert agent.scores()[1].mean > 4.0
-    assert agent._log[0].row is None if window == 3 else agent._ledger._open[0].row is None
+    assert (
+        agent._history.log[0].row is None
+        if window == 3
+        else agent._history.ledger._open[0].row is None
+    )
     without = System(SWAPPED.model, [[0.0, 1.0]], ["a"])
     agent.remove_arm("b")
     with pytest.raises(InvalidInput, match="system: has other features, and arms that it does not"):
@@ -562,12 +572,15 @@ def test_a_system_keeps_the_features_beside_which_offsets_are_learned(monkeypatc
     agent.replace_model(System(offset, [[0.0, 1.0, 7.0], [1.0, 0.0, 5.0]], ["b", "a"]))
     assert agent.names == ("b", "a")
     agent = Agent.from_json(agent.to_json())
-    np.testing.assert_array_equal(agent.features, [[0.0, 1.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(agent._history.features, [[0.0, 1.0], [1.0, 0.0]])
     assert agent.scores()[0].mean > 2.0
     agent.refit()
     np.testing.assert_array_equal(seen, [[[0.0, 1.0], [1.0, 0.0]]])
     more = System(SWAPPED.model, [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], ["b", "a", "c"])
-    for system, message in ((more, "has other arms"), (SWAPPED, "has other features, and what")):
+    for system, message in (
+        (more, "has other arms"),
+        (SWAPPED, "has other features than the agent"),
+    ):
         with pytest.raises(InvalidInput, match=f"system: {message}"):
             agent.replace_model(system)
 
@@ -578,7 +591,7 @@ def test_a_bounded_history_is_what_is_kept():
     other = Agent(System(WALK, ARMS, NAMES), window=10)
     other.tell_log(list(zip(*history(), strict=True))[-15 - 11 :])
     assert_same(agent, other)
-    assert [entry.round for entry in agent._log] == list(range(24, 39))
+    assert [entry.round for entry in agent._history.log] == list(range(24, 39))
 
 
 def test_a_model_that_cannot_take_the_history_is_refused():

@@ -68,7 +68,7 @@ def test_a_file_is_not_replaced_by_one_that_cannot_be_read(tmp_path):
     agent.tell(agent.ask(), 1.0)
     agent.save(path)
     good = path.read_text()
-    agent._ledger.state = agent._ledger.state._replace(mean=np.array([np.nan, 0.0]))
+    agent._history.ledger.state = agent._history.ledger.state._replace(mean=np.array([np.nan, 0.0]))
     with pytest.raises(InvalidInput, match="state: has outgrown"):
         agent.save(path)
     assert path.read_text() == good
@@ -252,6 +252,6 @@ def test_format_2_is_read():
     back = Agent.from_json(tampered(whole, []))
     assert back.names == (0, 1, 2)
     assert back.refit_options == agent.refit_options
-    assert not back._complete  # it cannot be known
+    assert not back._history.complete  # it cannot be known
     assert back.ask() == agent.ask()
     np.testing.assert_array_equal(back.state.cov, agent.state.cov)

@@ -72,9 +72,9 @@ def test_parts_are_offered_by_name():
 def test_whole_numbers_that_are_names_are_never_row_numbers():
     agent = Agent(System(MODEL, ARMS, [3, 2, 1, 0]))
     decision = agent.ask(arms=[3])
-    assert (decision.arm, agent._ledger.find(decision.id).arm) == (3, 0)
+    assert (decision.arm, agent._history.ledger.find(decision.id).arm) == (3, 0)
     assert agent.ask(arms=np.array([0])).arm == 0
-    np.testing.assert_array_equal(agent._ledger._open[-1].arm, 3)
+    np.testing.assert_array_equal(agent._history.ledger._open[-1].arm, 3)
     with pytest.raises(InvalidInput, match="arms: 4 is no arm's name; valid: 3, 2, 1, 0"):
         agent.ask(arms=[4])
     agent = Agent(System(MODEL, ARMS, [10, 20, 30, 40]))
@@ -107,7 +107,7 @@ WRONG = [
     (lambda: save_model("fit", "x.json"), "system: has type str; give a System, such as fit.sys"),
     (lambda: Agent(MODEL, ARMS, names=["a", "b"]), "names: has 2 entries for 4 arms"),
     (lambda: Agent(MODEL, ARMS, names=["a", "b", "a", "c"]), "names: has 'a' twice"),
-    (lambda: Agent(MODEL, "sphere", names=["a"]), "names: were given, and the arms"),
+    (lambda: Agent(MODEL, "sphere", names=["a"]), "names: were given, and the agent"),
     (lambda: Agent(SYSTEM).ask(arms=["up"]), "arms: 'up' is no arm's name; valid: 'left'"),
     (lambda: Agent(SYSTEM).ask(arms=[0]), "arms: 0 is no arm's name"),
     (lambda: Agent(SYSTEM).ask(arms=[True]), "arms: is .True.; give names"),
@@ -138,10 +138,13 @@ WRONG = [
     (lambda: Agent(SYSTEM).ask_many(2, [7, 7]), "count: is 2, and 1 different"),
     (lambda: Agent(SYSTEM).ask_many(0), "count: is 0"),
     (lambda: Agent(SYSTEM).ask_many(2, distinct=1), "distinct: is 1"),
-    (lambda: Agent(SYSTEM, policy="rexp3").ask_many(2), "policy: is rexp3"),
-    (lambda: Agent(SYSTEM, policy="kalman_oracle").ask_many(2), "policy: is kalman_oracle"),
-    (lambda: Agent(MODEL, "sphere").ask_many(2), "ask_many: is for a list of arms"),
-    (lambda: Agent(MODEL, "sphere").scores(), "scores: are of a list of arms"),
+    (lambda: Agent(SYSTEM, policy="rexp3").ask_many(2), "policy: rexp3 always chooses"),
+    (
+        lambda: Agent(SYSTEM, policy="kalman_oracle").ask_many(2),
+        "policy: kalman_oracle always chooses",
+    ),
+    (lambda: Agent(MODEL, "sphere").ask_many(2), "ask_many: needs a list of arms"),
+    (lambda: Agent(MODEL, "sphere").scores(), "scores: needs a list of arms"),
 ]
 
 
@@ -197,7 +200,9 @@ def test_several_decisions_are_different_arms(name):
     assert {one.round for one in found} == {8}
     assert len({one.arm for one in found}) == 3
     assert agent.round == 9
-    for value, expected in zip(agent._ledger.at(8), state, strict=True):  # nothing was learned
+    for value, expected in zip(
+        agent._history.ledger.at(8), state, strict=True
+    ):  # nothing was learned
         np.testing.assert_array_equal(value, expected, strict=True)
     for one in found:
         assert agent.tell(one, 0.5) == "learned"

@@ -110,7 +110,7 @@ def rounds_of(agent, count, seed=0):
 def refolded(agent):
     """An agent that was told the same with the learned model from the start."""
     other = Agent(LEARNED, ARMS, window=agent.window)
-    for entry in [*agent._log, *agent._ledger]:
+    for entry in [*agent._history.log, *agent._history.ledger]:
         other.tell(other.ask(arms=[entry.arm], round=entry.round), entry.reward)
     return other
 
@@ -128,10 +128,10 @@ def test_a_refit_does_not_block(teacher):
     assert agent.model is LEARNED
     assert teacher.logs == [list(range(20))]
     other = refolded(agent)
-    assert agent._ledger.round == other._ledger.round == 169
+    assert agent._history.ledger.round == other._history.ledger.round == 169
     for value, expected in zip(agent.state, other.state, strict=True):
         np.testing.assert_array_equal(value, expected, strict=True)
-    assert agent._until_refit == 20 - 150  # it is due again
+    assert agent._history.until_refit == 20 - 150  # it is due again
     rounds_of(agent, 1)
     agent.wait_for_refit()
     assert len(teacher.logs) == 2
@@ -165,7 +165,7 @@ def test_a_refit_in_the_background_that_fails(monkeypatch, caplog):
     assert agent.refit_failure == "no memory left"
     assert "no memory left" in caplog.text
     assert len(teacher.logs) == 1
-    assert agent._until_refit == 10
+    assert agent._history.until_refit == 10
     with pytest.raises(RuntimeError, match="no memory left"):
         agent.refit()
 
@@ -175,7 +175,7 @@ def test_what_is_being_learned_is_dropped_when_the_agent_changes(teacher, change
     agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
     rounds_of(agent, 26)
     assert teacher.begun.wait(30)
-    task = agent._learning
+    task = agent._history.refit_task
     if change == "model":
         agent.replace_model(dataclasses.replace(MODEL, reward_std=2.0))
     else:
@@ -198,7 +198,7 @@ def test_a_refit_that_was_dropped_does_not_say_why_it_failed(teacher, caplog):
     agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
     rounds_of(agent, 26)
     assert teacher.begun.wait(30)
-    task = agent._learning
+    task = agent._history.refit_task
     agent.replace_model(dataclasses.replace(MODEL, reward_std=2.0))
     teacher.go.set()
     assert task.done.wait(30)
@@ -226,10 +226,10 @@ def test_a_log_that_fails_while_a_model_is_learned(teacher):
     rewards = [1.0] * 1500 + [9.0]  # a block of 1000 is settled before it fails
     with pytest.raises(RuntimeError, match="too much"):
         agent.tell_log({"arm": [0] * 1501, "reward": rewards})
-    assert agent._learning.counted == len(agent._learning.later) == 3
+    assert agent._history.settled_since_refit == len(agent._history.since_refit) == 3
     teacher.go.set()
     assert agent.wait_for_refit()
-    assert agent._until_refit == 20 - 3
+    assert agent._history.until_refit == 20 - 3
     for value, expected in zip(agent.state, refolded(agent).state, strict=True):
         np.testing.assert_array_equal(value, expected, strict=True)
     rounds_of(agent, 3)
@@ -273,7 +273,7 @@ def test_waiting_makes_background_refits_repeatable():
             agent.wait_for_refit()
         ends.append(agent.to_json())
     assert ends[0] == ends[1]
-    assert agent._learned
+    assert agent._history.has_model
 
 
 def test_background_is_checked():

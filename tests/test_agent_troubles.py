@@ -180,7 +180,7 @@ def test_time_begins_with_the_first_question():
     with pytest.raises(RuntimeError, match="no score"):
         agent.ask(round=then)
     agent.tell(agent.ask(round=0), 1.0)
-    assert agent._base == 0
+    assert agent._history.base == 0
 
 
 def test_nothing_passes_in_no_time():

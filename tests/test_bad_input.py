@@ -392,7 +392,9 @@ AGENT_CASES = [
         "decision 0",
     ),
     Case("duplicate NaN", lambda: told_twice(1.0, NAN), "reward", "nan"),
-    Case("ask round 6", lambda: asked(round=6), "round", "is 6, and time has come to round 7"),
+    Case(
+        "ask round 6", lambda: asked(round=6), "round", "is 6, but the agent is already at round 7"
+    ),
     Case("ask round -1", lambda: asked(round=-1), "round", "-1"),
     Case("ask round 7.0", lambda: asked(round=7.0), "round", "7.0"),
     Case("ask round True", lambda: asked(round=True), "round", "True"),
@@ -414,7 +416,12 @@ AGENT_CASES = [
     Case("ask 3-D", lambda: asked(np.ones((2, 2, 2))), "arms", "array"),
     Case("ask features of ucb", lambda: asked(EYE, policy="ucb"), "arms", "ucb keeps a score"),
     Case("ask features of rexp3", lambda: asked(EYE, policy="rexp3"), "arms", "rexp3"),
-    Case("ask a part of rexp3", lambda: asked([0], policy="rexp3"), "arms", "rexp3 chooses among"),
+    Case(
+        "ask a part of rexp3",
+        lambda: asked([0], policy="rexp3"),
+        "arms",
+        "rexp3 always chooses among",
+    ),
     Case("ask a part, oracle", lambda: asked([0], policy="kalman_oracle"), "arms", "kalman_oracle"),
     Case(
         "ask features beside offsets",

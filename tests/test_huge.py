@@ -235,7 +235,7 @@ def test_agents_stored_before_there_were_screens():
     whole = json.loads(db.Agent(system(), drawn("gaussian", count=300)).to_json())
     whole["driftbandit_agent"] = 2
     del whole["agent"]["screen"]
-    whole["checksum"] = stored._checksum(json.dumps(whole["agent"]))
+    whole["checksum"] = stored.checksum(json.dumps(whole["agent"]))
     assert db.Agent.from_json(json.dumps(whole)).screen is True
 
 

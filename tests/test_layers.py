@@ -10,7 +10,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "src" / "driftbandit"
 
 LAYERS = """
-_version errors arrays machine
+_version errors arrays machine program_cache
 gaussian
 model kalman riccati steady_state system families
 actions
@@ -31,25 +31,6 @@ cli
 
 FACES = {"adapters", "cli"}
 """Rooms that may import the package itself, as users do."""
-
-OLD_NAMES = {
-    "sphere": "actions",
-    "program_cache": "simulation",
-}
-"""Rooms that are still to be renamed or merged. Entries may only be removed."""
-
-KNOWN: set[str] = {
-    "agent.changes reaches private names of agent",
-    "agent.history reaches private names of agent",
-    "agent.learning reaches private names of agent",
-    "agent.stored reaches private names of agent",
-    "cycle: agent.agent agent.stored",
-    "cycle: agent.core agent.history agent.learning",
-    "cycle: policies sphere",
-    "sphere.offer imports policies, which is higher",
-    "sphere.solution imports policies, which is higher",
-}
-"""Violations that are still there, as the test prints them. Entries may only be removed."""
 
 NAMED_TUPLE = {"_replace", "_asdict", "_fields", "_make"}
 """Public in spite of the underscore."""
@@ -72,7 +53,7 @@ def room(module: str) -> str:
 
 
 def layer(module: str) -> int:
-    name = OLD_NAMES.get(room(module), room(module))
+    name = room(module)
     return next((number for number, line in enumerate(LAYERS) if name in line.split()), -1)
 
 
@@ -164,14 +145,12 @@ def test_every_room_is_in_one_layer():
     listed = " ".join(LAYERS).split()
     rooms = {room(module) for module in arrows()}
     assert len(listed) == len(set(listed))
-    assert sorted(rooms - set(OLD_NAMES) - set(listed)) == []
-    assert sorted(set(OLD_NAMES) - rooms) == [], "renamed: remove them from OLD_NAMES"
+    assert sorted(rooms - set(listed)) == []
+    assert sorted(set(listed) - rooms) == []
 
 
 def test_no_upward_import_no_cycle_and_nothing_private_across_modules():
-    found = upward() | private() | cycles()
-    assert sorted(found - KNOWN) == []
-    assert sorted(KNOWN - found) == [], "fixed: remove them from KNOWN"
+    assert sorted(upward() | private() | cycles()) == []
 
 
 def test_lazy_imports_are_seen():

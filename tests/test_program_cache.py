@@ -49,7 +49,7 @@ def test_what_a_killed_process_wrote_last_is_removed(cache):
     write(cache / "whole-cache", 1600)
     write(cache / "torn-cache", 1700)
     write(cache / f"running-{os.getpid()}", 1800)
-    program_cache._tidy(cache)
+    program_cache.tidy(cache)
     assert sorted(path.name for path in cache.iterdir()) == [
         "old-cache",
         f"running-{os.getpid()}",
@@ -60,11 +60,11 @@ def test_what_a_killed_process_wrote_last_is_removed(cache):
 def test_it_stays_small(cache, monkeypatch):
     for place in range(10):
         write(cache / str(place), 1000 + place, size=100)
-    monkeypatch.setattr(program_cache, "MOST", 1000)
-    program_cache._tidy(cache)
+    monkeypatch.setattr(program_cache, "MAX_BYTES", 1000)
+    program_cache.tidy(cache)
     assert len(list(cache.iterdir())) == 10
-    monkeypatch.setattr(program_cache, "MOST", 800)
-    program_cache._tidy(cache)
+    monkeypatch.setattr(program_cache, "MAX_BYTES", 800)
+    program_cache.tidy(cache)
     assert sorted(path.name for path in cache.iterdir()) == ["6", "7", "8", "9"]
 
 

@@ -302,7 +302,7 @@ def test_agents_play_unit_vectors(name, plane, tmp_path):
     if name == "kalman_oracle":
         assert (late.ask().arm == again.arm).all()
     back.tell(decisions[-1].id, rewards[-1])
-    with pytest.raises(db.InvalidInput, match="another vector"):
+    with pytest.raises(db.InvalidInput, match=r"decision: 11 is arm .* in round 11, not Decision"):
         back.tell(decisions[-1]._replace(arm=-decisions[-1].arm), rewards[-1])
 
 
@@ -369,7 +369,7 @@ def test_what_the_sphere_refuses(plane):
     _wrong("arms: are a list in some", db.simulate, mixed)
     _wrong("assumed.*has a list", db.simulate, mixed[:1], assumed=mixed[1:])
     _wrong("oful chooses from a list", db.Agent, plane, "sphere", "oful")
-    _wrong("model: is None, and the arms are the sphere", db.Agent, None, "sphere")
+    _wrong("model: is None, and the agent plays on the sphere", db.Agent, None, "sphere")
     _wrong("refit: is Refit", db.Agent, plane, "sphere", refit=db.Refit())
     _wrong("model: has type int", db.Agent, 3, "sphere")
     agent = db.Agent(plane, "sphere")

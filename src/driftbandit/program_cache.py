@@ -1,12 +1,9 @@
 """Compiled programs, kept on disk between processes.
 
-To compile the programs of a simulation takes longer than to play them. JAX can keep them in a
-folder, under a key made of the program, its versions and its flags. This module chooses the
-folder, keeps it small and removes what a killed process left half-written.
-
-The command line uses it by itself. The library does not, since the setting would hold for every
-JAX program of the process: call ``driftbandit.program_cache.enable()`` to choose it. The
-environment variable ``DRIFTBANDIT_CACHE`` names another folder, or is ``off``.
+JAX can keep what it compiled in a folder. This module chooses the folder, limits its size and
+removes what a killed process left half-written. The command line uses it by default; the library
+does not, because the setting applies to every JAX program of the process: call ``enable()`` to turn
+it on. The environment variable ``DRIFTBANDIT_CACHE`` names another folder, or is ``off``.
 """
 
 from __future__ import annotations
@@ -25,10 +22,10 @@ __all__ = ["VARIABLE", "enable", "folder", "in_environment"]
 
 VARIABLE = "DRIFTBANDIT_CACHE"
 OFF = ("off", "no", "none", "0", "false")
-MOST = 500e6
-"""Bytes that are kept. A program of a simulation takes 10 to 100 kB."""
+MAX_BYTES = 500e6
+"""Size limit of all programs; one takes 10 to 100 kB."""
 TORN = 2.0
-"""Seconds before the end of a killed process in which it may have been writing."""
+"""Files written so many seconds before a killed process's last one may be incomplete."""
 SETTINGS = {
     "jax_persistent_cache_min_compile_time_secs": 0.0,
     "jax_persistent_cache_min_entry_size_bytes": -1,
@@ -36,10 +33,10 @@ SETTINGS = {
 
 
 def folder() -> Path | None:
-    """Where programs are kept; None: nowhere, by choice or since the folder cannot be written.
+    """Where programs are kept; None: nowhere, by choice or because the folder is not writable.
 
-    Programs hold machine code. Machines that differ in their processor, and processes that differ
-    in XLA_FLAGS, have folders of their own, so that none runs the code of another.
+    Programs are machine code: processes with another processor, or other XLA_FLAGS, have a folder
+    of their own.
     """
     choice = os.environ.get(VARIABLE, "").strip()
     if choice.lower() in OFF:
@@ -54,6 +51,17 @@ def folder() -> Path | None:
     return found if os.access(found, os.W_OK) else None
 
 
+def _machine() -> str:
+    """A key that is the same for machines that can run each other's programs."""
+    features = platform.processor()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
+        features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    parts = [platform.system(), platform.machine(), features, os.environ.get("XLA_FLAGS", "")]
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        parts.append(metadata.version("jaxlib"))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
 def enable() -> Path | None:
     """Keep this process's compiled programs on disk, those of other JAX code too.
 
@@ -64,25 +72,24 @@ def enable() -> Path | None:
 
     found = folder()
     if found is not None:
-        _tidy(found)
-        jax.config.update("jax_compilation_cache_dir", str(found))
-        for name, value in SETTINGS.items():
+        tidy(found)
+        for name, value in {"jax_compilation_cache_dir": str(found), **SETTINGS}.items():
             jax.config.update(name, value)
     return found
 
 
 @contextlib.contextmanager
 def in_environment() -> Iterator[None]:
-    """The same by environment variables, without loading JAX, until the block ends.
+    """Do the same by environment variables, without loading JAX, until the block ends.
 
-    It has no effect where JAX is loaded already, or where its own variable names a folder.
+    It has no effect if JAX is already loaded, or if its own variable names a folder.
     """
     wanted = "JAX_COMPILATION_CACHE_DIR"
     found = None if "jax" in sys.modules or wanted in os.environ else folder()
     if found is None:
         yield
         return
-    _tidy(found)
+    tidy(found)
     values = {wanted: str(found)} | {name.upper(): str(value) for name, value in SETTINGS.items()}
     added = {name: value for name, value in values.items() if name not in os.environ}
     marker = found / f"running-{os.getpid()}"
@@ -98,59 +105,39 @@ def in_environment() -> Iterator[None]:
             marker.unlink(missing_ok=True)
 
 
-def _machine() -> str:
-    """A name for machines that can run each other's programs."""
-    features = platform.processor()
-    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
-        features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    parts = [platform.system(), platform.machine(), features, os.environ.get("XLA_FLAGS", "")]
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        parts.append(metadata.version("jaxlib"))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def _tidy(found: Path) -> None:
+def tidy(found: Path) -> None:
+    """Remove incomplete files of killed processes and, above the limit, the oldest programs."""
     with contextlib.suppress(OSError):
-        _remove_torn(found)
-        _keep_small(found.parent)
+        for marker in found.glob("running-*"):
+            number = marker.name.partition("-")[2]
+            if number.isdigit() and not _is_alive(int(number), marker):
+                _remove_written_last(found, since=marker.stat().st_mtime)
+                marker.unlink(missing_ok=True)
+        files = [path for path in found.parent.rglob("*") if path.is_file()]
+        files.sort(key=lambda path: path.stat().st_mtime)
+        total = sum(path.stat().st_size for path in files)
+        goal = total if total <= MAX_BYTES else MAX_BYTES / 2
+        for path in files:
+            if total <= goal:
+                break
+            total -= path.stat().st_size
+            path.unlink(missing_ok=True)
 
 
-def _remove_torn(found: Path) -> None:
-    """JAX writes its files in place: of a killed process, the last ones may be torn."""
-    for marker in found.glob("running-*"):
-        number = marker.name.partition("-")[2]
-        if not number.isdigit() or _alive(int(number), marker):
-            continue
-        since = marker.stat().st_mtime
-        times = {path: path.stat().st_mtime for path in found.glob("*-cache")}
-        last = max(times.values(), default=0.0)
-        for path, at in times.items():
-            if at >= max(since, last - TORN):
-                path.unlink(missing_ok=True)
-        marker.unlink(missing_ok=True)
+def _remove_written_last(found: Path, since: float) -> None:
+    """JAX writes its files in place, so the last ones of a killed process may be incomplete."""
+    times = {path: path.stat().st_mtime for path in found.glob("*-cache")}
+    last = max(times.values(), default=0.0)
+    for path, written in times.items():
+        if written >= max(since, last - TORN):
+            path.unlink(missing_ok=True)
 
 
-def _alive(process: int, marker: Path) -> bool:
+def _is_alive(process: int, marker: Path) -> bool:
     if os.name != "posix":  # there, os.kill ends processes
         return time.time() - marker.stat().st_mtime < 86_400
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True
-
-
-def _keep_small(base: Path) -> None:
-    """Above the limit, remove the oldest half."""
-    files = [path for path in base.rglob("*") if path.is_file()]
-    sizes = {path: path.stat().st_size for path in files}
-    total = sum(sizes.values())
-    if total <= MOST:
-        return
-    for path in sorted(files, key=lambda path: path.stat().st_mtime):
-        total -= sizes[path]
-        path.unlink(missing_ok=True)
-        if total <= MOST / 2:
-            return

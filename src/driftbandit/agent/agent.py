@@ -3,13 +3,16 @@
     decision = agent.ask()
     agent.tell(decision, reward)        # now, later, in any order, or never
 
-The policies are the very ones `simulate` plays; no compile, no JAX, tens of microseconds. Time
-moves with asking, never with telling: so what an agent knows does not depend on the order in which
-rewards arrive. Threads may share an agent: a lock makes each of its methods atomic.
+The policies are the same ones that `simulate` runs; no compilation, no JAX, tens of microseconds.
+Only asking moves time, so what an agent knows does not depend on the order in which rewards
+arrive. Threads may share an agent: a lock makes each of its methods atomic.
 """
 
 from __future__ import annotations
 
+import threading
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,37 +20,42 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.actions import action_set
-from driftbandit.agent import changes, history, learning, refitting, scoring, stored, unit_vectors
-from driftbandit.agent.arm_names import ArmNames
-from driftbandit.agent.choosing import Choice, Chosen, by_columns
-from driftbandit.agent.core import LAST_ROUND, Core, unpacked
-from driftbandit.agent.decision import Decision, Score, Told
-from driftbandit.agent.refitting import Refit
-from driftbandit.model import LGDS, checked_arms
-from driftbandit.policies import Policy, make
+from driftbandit.agent import changes, choosing, refitting, stored
+from driftbandit.agent.arms import ArmNames, Offer, offered
+from driftbandit.agent.choosing import Chosen, Decision, Score
+from driftbandit.agent.history import LAST_ROUND, History, Told
+from driftbandit.agent.refitting import Refit, RefitTask
+from driftbandit.agent.screening import Screen
+from driftbandit.io.atomic import write_whole
+from driftbandit.model import LGDS
+from driftbandit.policies import Policy, Problem, make
 from driftbandit.system import Name, System
 
 __all__ = ["Agent"]
 
+Choose = Callable[[History, Offer, Any], list[Chosen]]
+SETTINGS = ("rounds", "seed", "window", "memory", "screen")
+"""Arguments of an agent that never change and are stored as they are."""
 
-class Agent(Core):
+
+class Agent:
     """Decides round by round and learns from rewards, whenever they come.
 
     Args:
-        model: the system that drives the rewards; None: not known, see ``refit``. Or a `System`,
-            which has the arms and their names, too.
+        model: the model of the rewards, or a `System`, which includes the arms and their names.
+            None: not known; see ``refit``.
         arms: k × d; or "sphere": every unit vector.
         policy: a name such as "idea" or "kalman_ucb(width=2)", or a `Policy` of your own.
-        names: what the arms are called, texts or whole numbers; None: their row numbers.
-        rounds: the horizon, for policies that tune themselves to it.
-        seed: of the policy's own random numbers, for those that draw some.
+        names: the arms' names, strings or whole numbers; None: their row numbers.
+        rounds: the horizon, for policies that are tuned to it.
+        seed: of the policy's random numbers, if it draws any.
         window: how many rounds late a reward may come; 0: before the next round.
         refit: when and how to learn the model from the agent's own log. None: never; without a
             model: `Refit()`, and the agent starts with a random walk.
-        screen: whether to screen very many arms in single precision first. The decisions are the
-            same, several times faster; it takes half as much memory again as the arms.
-        memory: how many rewards older than the window the agent keeps, the newest ones, for
-            `replace_model`. With ``refit`` it keeps `Refit.memory` of them.
+        screen: whether to screen very many arms in single precision first: the same decisions,
+            several times faster, for half as much memory again as the arms take.
+        memory: how many rewards older than the window the agent keeps for `replace_model`, the
+            newest ones; with ``refit``, `Refit.memory`.
 
     Example:
         >>> from driftbandit import LGDS, Agent
@@ -76,12 +84,12 @@ class Agent(Core):
         screen: bool = True,
         memory: int = 1000,
     ) -> None:
-        model, arms, names = unpacked(model, arms, names)
+        model, arms, names = _unpacked(model, arms, names)
         self.policy = make(policy)
         self.rounds = errors.whole_number(rounds, "rounds", low=1)
         self.seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
         self.window = errors.whole_number(window, "window", low=0)
-        memory = errors.whole_number(memory, "memory", low=0, high=refitting.MOST)
+        self.memory = errors.whole_number(memory, "memory", low=0, high=LAST_ROUND)
         if refit is not None and not isinstance(refit, Refit):
             raise errors.InvalidInput("refit", f"is {refit!r}", "give a Refit, or None")
         if not isinstance(screen, bool):
@@ -89,10 +97,12 @@ class Agent(Core):
         self.screen = screen
         self.actions = action_set(arms)
         """What can be played: a list of arms, or the sphere."""
-        if not self.actions.listed:
-            unit_vectors.check(self.policy, model, refit, names)
-            arms = self.actions.rows(arms, model)
-        knows = model is not None
+        if names is not None:
+            self.actions.check_listed("names", "were given", "leave them out")
+        has_model = model is not None
+        if refit is not None or model is None:
+            wrong = ("model", "is None") if model is None else ("refit", f"is {refit!r}")
+            self.actions.check_listed(*wrong, "give a model and no refit")
         if model is None:
             refit = refit or Refit()
             model = refitting.random_walk(arms, refit.scale)
@@ -100,54 +110,77 @@ class Agent(Core):
             errors.require("refit", "jax")
         if refit is not None and self.policy.full_information:
             problem = f"cannot be learned by {self.policy.name}, which sees all rewards"
-            name = "refit" if knows else "model"
+            name = "refit" if has_model else "model"
             raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
-        arms = by_columns(checked_arms(arms, model))
-        self.policy.check_plays(self.actions, len(arms))
-        self._names = ArmNames(names, len(arms))
         self.refit_options = refit
-        self.memory = memory
-        self._start(model, arms, knows)
+        arms = choosing.by_columns(self.actions.rows(arms, model))
+        self.policy.check_plays(self.actions, len(arms))
+        self._history = History(
+            self.policy,
+            model,
+            arms,
+            ArmNames(names, len(arms)),
+            horizon=self.rounds,
+            window=self.window,
+            log=deque(maxlen=refit.memory if refit else self.memory),
+            until_refit=refit.after if refit else None,
+            offsets=refit is not None and refit.offsets,
+            has_model=has_model,
+            actions=self.actions,
+        )
+        self._lock = self._history.lock
+        self._saving = threading.Lock()  # so that files are replaced in the order of their states
+        self._screen: Screen | None = None
 
     @property
     def model(self) -> LGDS:
-        """The system as the agent believes it to be."""
+        """The model that the agent assumes."""
         return self.problem.model
 
     @property
+    def problem(self) -> Problem:
+        """The model, the arms and the policy's constants, as the policy's functions take them."""
+        return self._history.problem
+
+    @property
     def names(self) -> tuple[Name, ...]:
-        """What the arms are called, in the order of rows."""
-        return tuple(self._names.all)
+        """The names of the arms, in the order of rows."""
+        return tuple(self._history.names.all)
+
+    @property
+    def round(self) -> int:
+        """The round that the next `ask` is for."""
+        return self._history.round
 
     @property
     def state(self) -> Any:
-        """The policy's state as the next `ask` finds it: for Kalman policies the belief."""
+        """The policy's state in the next round: for Kalman policies the belief."""
         with self._lock:
-            return self._ledger.at(self.round)
+            return self._history.ledger.at(self._history.round)
+
+    @property
+    def refit_failure(self) -> str | None:
+        """Why the last scheduled refit failed and left the model as it was; None: it did not."""
+        return self._history.refit_failure
 
     def __repr__(self) -> str:
         with self._lock:
-            arms = self.actions.describe(len(self._names))
-            waiting = sum(entry.reward is None for entry in self._ledger)
+            arms = self.actions.describe(len(self._history.names))
+            waiting = sum(entry.reward is None for entry in self._history.ledger)
             return f"Agent({self.policy.label}, {arms}, round {self.round}, {waiting} open)"
 
     def ask(self, arms: Any = None, *, round: int | None = None) -> Decision:
-        """Choose an arm for the next round, or for a round of your own.
+        """Choose an arm for the next round, or for the round you name.
 
         Args:
-            arms: which arms are on offer: names of the agent's own; or others by their features,
-                rows of d numbers or a mapping from names to them; None: all of the agent's own,
-                and on the sphere there is nothing else to give.
+            arms: which arms are on offer: names of the agent's own; or other arms by their
+                features, rows of d numbers or a mapping from names to them. None: all of the
+                agent's own; the only choice on the sphere.
             round: when; None: one round after the last. The same round again is another decision
                 in it (see `ask_many`); a later one lets time pass.
         """
         with self._lock:
-            now, offer, state, chosen = self._asked(arms, round, self._choose)
-            if not self.actions.listed:
-                vector, figures = chosen
-                return self._decide(now, state, 0, vector, vector, figures)
-            name, row = self._called(offer, chosen)
-            return self._decide(now, state, chosen.arm, name, row, chosen.figures)
+            return self._ask(arms, round, self._choose_one)[0]
 
     def ask_many(
         self, count: int, arms: Any = None, *, round: int | None = None, distinct: bool = True
@@ -163,7 +196,7 @@ class Agent(Core):
             count: how many.
             arms: as for `ask`.
             round: as for `ask`.
-            distinct: no arm twice.
+            distinct: choose no arm twice.
 
         Example:
             >>> from driftbandit import LGDS, Agent
@@ -174,27 +207,74 @@ class Agent(Core):
         count = errors.whole_number(count, "count", low=1)
         if not isinstance(distinct, bool):
             raise errors.InvalidInput("distinct", f"is {distinct!r}", "give True or False")
+
+        def choose(history: History, offer: Offer, state: Any) -> list[Chosen]:
+            given = (self.policy, history.problem, state, offer)
+            return choosing.choose_several(*given, count, distinct, self._noise)
+
         with self._lock:
             remedy = "ask for one decision at a time"
-            self.actions.check_listed("ask_many", "is for a list of arms", remedy)
-            scoring.check_several(self.policy, self._offer(arms), count, distinct)
+            self.actions.check_listed("ask_many", "needs a list of arms", remedy)
+            return self._ask(arms, round, choose)
 
-            def noise(number: int, n_arms: int) -> Any:
-                return self._noise(n_arms, self._decided + number)
+    def _ask(self, arms: Any, round: int | None, choose: Choose) -> list[Decision]:
+        """Choose, note the decisions and let time pass; an error changes nothing."""
+        history = self._history
+        now, offer = history.checked_round(round), self._offer(history, arms)
+        state = history.state_at(now)
+        refit, until = self.refit_options, history.until_refit
+        if refit and until is not None and not refit.background and until <= len(history.ledger):
+            # A refit may be due first. It is made on a copy: if the choice fails, nothing changes.
+            changed = history.copy()
+            if self._settle(changed, now):  # a new model may read its arms differently
+                offer, state = self._offer(changed, arms), changed.state_at(now)
+            found = choose(changed, offer, state)
+            history.adopt(changed)
+        else:
+            found = choose(history, offer, state)
+            history.begin(now)
+            self._settle(history, now)
+        return [history.decide(now, state, chosen) for chosen in found]
 
-            def several(offer: Choice, state: Any) -> list[Chosen]:
-                given = (self.policy, self.problem, state, offer, count, distinct)
-                return scoring.several(*given, noise)
+    def _offer(self, history: History, arms: Any) -> Offer:
+        if arms is None:
+            return Offer(history.problem.arms, history.names)
+        shown = f"is {errors.printable(repr(arms)[:60])}"
+        self.actions.check_listed("arms", shown, "ask without arms")
+        return offered(arms, history.names, self.policy, history.problem, history.offsets)
 
-            now, offer, state, found = self._asked(arms, round, several)
-            decisions = []
-            for chosen in found:
-                name, row = self._called(offer, chosen)
-                decisions.append(self._decide(now, state, chosen.arm, name, row, chosen.figures))
-            return decisions
+    def _choose_one(self, history: History, offer: Offer, state: Any) -> list[Chosen]:
+        noise = self._noise(len(offer.arms))
+        if not self.actions.listed:
+            return [choosing.choose_vector(self.policy, history.problem, state, noise)]
+        screen = None
+        if self.screen and offer.arms is history.problem.arms:
+            if self._screen is None or self._screen.arms is not offer.arms:
+                self._screen = choosing.screen_of(self.policy, offer.arms)
+            screen = self._screen
+        return [choosing.choose(self.policy, history.problem, state, offer, noise, screen)]
+
+    def _noise(self, n_arms: int, ahead: int = 0) -> Any:
+        """The random numbers of the next decision, or of a later one; no earlier draw matters."""
+        noise = self.actions.noise(self.policy)
+        if noise is None:
+            return None
+        counter = [0, 0, 0, self._history.decided + ahead]
+        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=counter))
+        draw = rng.random if noise.law == "uniform" else rng.standard_normal
+        return np.asarray(draw(noise.shape(self.model.n_states, n_arms)))
+
+    def _settle(self, history: History, now: int) -> bool:
+        """Settle what has left the window, and refit if that is due; return whether it is done."""
+        history.settle(now)
+        refit, until = self.refit_options, history.until_refit
+        is_due = until is not None and until <= 0 and len(history.log) >= 2
+        if refit is None or not is_due or history.refit_task is not None:
+            return False
+        return RefitTask(history, refit, self.seed).run_scheduled()
 
     def scores(self, arms: Any = None) -> list[Score]:
-        """What the policy thinks of every arm in the next round, in the order of arms.
+        """The policy's score of every arm in the next round, in the order of arms.
 
         Args:
             arms: as for `ask`; None: all.
@@ -206,17 +286,12 @@ class Agent(Core):
             Score(arm='a', mean=0.0, bonus=0.42..., uncertainty=1.0)
         """
         with self._lock:
-            self.actions.check_listed("scores", "are of a list of arms", "ask for a decision")
-            offer = self._offer(arms)
-            if offer.new:
-                names = list(range(len(offer.arms)) if offer.labels is None else offer.labels)
-            else:
-                rows = range(len(offer.arms)) if offer.places is None else offer.places.tolist()
-                names = [self._names[row] for row in rows]
-            return scoring.table(self.policy, self.problem, self.state, offer, names)
+            self.actions.check_listed("scores", "needs a list of arms", "ask for a decision")
+            offer = self._offer(self._history, arms)
+            return choosing.score_table(self.policy, self.problem, self.state, offer)
 
     def tell(self, decision: Decision | int, reward: Any) -> Told:
-        """Learn what a decision paid; the order does not matter.
+        """Learn the reward of a decision; the order of rewards does not matter.
 
         Args:
             decision: what `ask` returned, or its id.
@@ -224,27 +299,24 @@ class Agent(Core):
                 rewards of all k arms. None: not known, which is how every decision starts.
 
         Returns:
-            "learned"; or, where nothing changes, "missing": there is no reward yet; "duplicate":
+            "learned"; or, if nothing changes, "missing": there is no reward yet; "duplicate":
             the same was told before; "too late": the decision's round has left the window.
         """
         with self._lock:
-            entry = self._entry(decision)
-            if reward is not None:
-                reward = self._checked_reward(reward)
+            entry = self._history.open_entry(decision)
+            reward = self._history.checked_reward(reward)
             if entry is None:
                 return "too late"
             if entry.reward is None:
                 if reward is None:
                     return "missing"
-                self._ledger.learn(entry, reward)
+                self._history.ledger.learn(entry, reward)
                 return "learned"
             if reward is None or not np.array_equal(reward, entry.reward):
                 new, old = (" ".join(repr(one).split()) for one in (reward, entry.reward))
-                raise errors.InvalidInput(
-                    "reward",
-                    f"is {new}, but decision {entry.id} was told {old}",
-                    "a decision has one reward; what was told first is kept",
-                )
+                problem = f"is {new}, but decision {entry.id} was told {old}"
+                remedy = "a decision has one reward; the first is kept"
+                raise errors.InvalidInput("reward", problem, remedy)
             return "duplicate"
 
     def tell_play(
@@ -253,8 +325,8 @@ class Agent(Core):
         """Learn from a play that the agent did not choose, as if it had.
 
         Args:
-            arm: the arm's name.
-            reward: what it paid; None: not known, so that only time passes.
+            arm: the arm's name; on the sphere, the unit vector.
+            reward: its reward; None: not known, so that only time passes.
             round: when; None: the next round, as for `ask`. It may be in the past, even before
                 the agent's first round.
             features: d numbers, if the arm is not one of the agent's own.
@@ -264,8 +336,11 @@ class Agent(Core):
             longer keeps all rewards since then (see ``memory``).
         """
         with self._lock:
-            entry = self._play(self.round if round is None else round, arm, reward, features)
-            return next(iter(history.tell(self, [entry])))
+            round = self.round if round is None else round
+            entry = self._history.play(round, arm, reward, features)
+            told = self._history.tell_plays([entry])
+            self._settle(self._history, self._history.now)
+            return next(iter(told))
 
     def tell_log(self, log: Any) -> dict[Told, int]:
         """Learn from a log of plays that the agent did not choose; a bad log changes nothing.
@@ -287,53 +362,57 @@ class Agent(Core):
             0
         """
         with self._lock:
-            return history.tell_log(self, log)
+            told = self._history.tell_log(log)
+            if told:
+                self._settle(self._history, self._history.now)
+            return told
 
     def advance(self, rounds: int = 1) -> None:
         """Let rounds pass in which nothing is decided."""
         if errors.whole_number(rounds, "rounds", low=0, high=LAST_ROUND) == 0:
             return
         with self._lock:
-            now = self._checked_round(self.round + rounds)
-            self._check_reach(now)
-            self._now = self.round = now
-            self._settle(now)
+            now = self._history.checked_round(self.round + rounds)
+            self._history.advance(now)
+            self._settle(self._history, now)
 
     def add_arm(self, name: Name, features: Any = None) -> None:
         """Offer one more arm from now on.
 
-        Args:
-            name: a name that no other arm has.
-            features: d numbers; None: they are not known. The arm then gets a level of its own,
-                which drifts, and lies as far off, as the other arms' do (`changes.with_level`).
-
         A Kalman policy keeps its belief. Any other policy computes its state again from the rewards
         that the agent keeps (see ``memory``).
+
+        Args:
+            name: a name that no other arm has.
+            features: d numbers; None: they are not known. The arm then gets a reward level of its
+                own that drifts and varies as the other arms' do (`changes.with_level`).
         """
         with self._lock:
-            changes.add_arm(self, name, features)
+            changes.add_arm(self._history, name, features)
 
     def remove_arm(self, name: Name) -> None:
         """Stop offering an arm. Its open decisions can still be told.
 
-        A Kalman policy keeps its belief. Any other policy computes its state again from the rewards
-        that the agent keeps (see ``memory``).
+        The policy's state is kept or computed again as in `add_arm`.
         """
         with self._lock:
-            changes.remove_arm(self, name)
+            changes.remove_arm(self._history, name)
 
     def replace_model(self, model: LGDS | System) -> None:
         """Switch to another model and filter the kept rewards again under it.
 
         The agent keeps the rewards inside its window, and the newest ``memory`` older ones. A refit
-        under way is dropped; the next follows after its usual pause.
+        in progress is dropped; the next follows after its usual pause.
 
         Args:
             model: an `LGDS` that fits the arms' features; or a `System` that has an arm for each of
                 the agent's names.
         """
         with self._lock:
-            changes.replace_model(self, model)
+            changes.replace_model(self._history, model)
+            if self.refit_options is not None:  # one that was due would replace the model at once
+                pause = self.refit_options.pause(len(self._history.log))
+                self._history.until_refit = pause
 
     def refit(self) -> None:
         """Learn the model from the agent's own log: the rewards older than the window.
@@ -343,27 +422,28 @@ class Agent(Core):
         `refit_failure` says why.
         """
         with self._lock:
-            if self.refit_options is None or len(self._log) < 2:
-                few = f"has {len(self._log)} settled rewards"
+            settled = len(self._history.log)
+            if self.refit_options is None or settled < 2:
                 remedy = "make the agent with refit=Refit(), and play on"
-                raise errors.InvalidInput("log", few, remedy)
-            task = learning.start(self)
-        learning.run(self, task)
+                raise errors.InvalidInput("log", f"has {settled} settled rewards", remedy)
+            task = RefitTask(self._history, self.refit_options, self.seed)
+        task.run()
 
     def wait_for_refit(self, timeout: float | None = None) -> bool:
-        """Wait until no refit is under way, and return whether that is so.
+        """Wait until no refit is in progress, and return whether that is so.
 
         Args:
             timeout: the most seconds to wait; None: as long as it takes.
         """
         with self._lock:
-            task = self._learning
+            task = self._history.refit_task
         return task is None or task.done.wait(timeout)
 
     def to_json(self) -> str:
-        """The whole agent as JSON text; `from_json` goes on where this one stands, bit for bit."""
+        """The whole agent as JSON text; `from_json` continues from it, bit for bit."""
+        settings = {name: getattr(self, name) for name in SETTINGS}
         with self._lock:
-            return stored.written(self)
+            return stored.text_of(self._history, settings, self.refit_options)
 
     @classmethod
     def from_json(cls, text: str, policy: str | Policy | None = None) -> Self:
@@ -371,19 +451,48 @@ class Agent(Core):
 
         Args:
             text: what `to_json` returned.
-            policy: the `Policy` itself, where it is one of your own.
+            policy: the `Policy` itself, if it is one of your own.
         """
-        return stored.read(cls, text, policy)
+        return cls._read(text, policy, "text")
 
     def save(self, path: str | Path) -> None:
-        """Write the whole agent to a file, which is seen complete or not at all."""
-        stored.save(self, path)
+        """Write the whole agent to a file; readers see the old file or the new one, whole."""
+        target = stored.checked_path(path)
+        with self._saving:
+            write_whole(target, self.to_json().encode())
 
     @classmethod
     def load(cls, path: str | Path, policy: str | Policy | None = None) -> Self:
         """Bring back an agent from `save`; a damaged file, or a newer version's, is refused."""
-        return stored.read(cls, stored.text_of(path), policy, str(path))
+        return cls._read(stored.file_text(path), policy, str(path))
+
+    @classmethod
+    def _read(cls, text: str, policy: str | Policy | None, source: str) -> Self:
+        with stored.reading(source):
+            document = stored.document(text)
+            agent = cls(**stored.arguments(document, policy))
+            stored.restore(agent._history, document)
+        return agent
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy an agent as the text that `to_json` writes."""
-        return stored.revived, (type(self), self.to_json(), self.policy)
+        return _revived, (type(self), self.to_json(), self.policy)
+
+
+def _revived(cls: type[Agent], text: str, policy: Policy) -> Agent:
+    return cls.from_json(text, policy)
+
+
+def _unpacked(model: Any, arms: Any, names: Any) -> tuple[LGDS | None, Any, Any]:
+    """The model, arms and names from an agent's arguments; a `System` is all three."""
+    if isinstance(model, System):
+        if arms is not None or names is not None:
+            which = "names" if arms is None else "arms"
+            problem = "were given together with a System, which has its own"
+            raise errors.InvalidInput(which, problem, "write Agent(system, policy=…)")
+        return model.model, model.arms, model.names
+    if model is not None:
+        changes.check_model(model)
+    if arms is None:
+        raise errors.InvalidInput("arms", "is missing", "give a k × d array, or a System")
+    return model, arms, names

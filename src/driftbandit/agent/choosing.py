@@ -1,33 +1,102 @@
-"""Choosing one arm of those on offer: all, a part of them, or ones never seen before."""
+"""Choosing arms: what a decision says, how one arm or several are chosen, every arm's score."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.actions import FINITE
-from driftbandit.agent.arm_names import ArmNames
+from driftbandit.actions import SPHERE
+from driftbandit.agent.arms import Offer, check_can_choose_from_part
+from driftbandit.agent.ledger import Entry, observed
 from driftbandit.agent.screening import Screen
 from driftbandit.kalman import Belief
-from driftbandit.model import checked_arms
 from driftbandit.policies import Policy, Problem
-from driftbandit.policies.base import first_best
-from driftbandit.system import Name, checked_names
-
-__all__ = ["Choice", "Chosen", "by_columns", "choose", "new_arms", "screen_of"]
+from driftbandit.policies.base import Scores, first_best
 
 BLOCK = 8192
-"""Arms scored at a time: their products stay in the cache."""
+"""Arms scored at a time, so that intermediate products stay in the cache."""
 SCREENED = 8 * BLOCK
-"""Arms from which it pays to screen them."""
+"""Number of arms from which screening pays off."""
+
+
+class _AsJSON:
+    """Named tuples whose fields can be written as JSON."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values: a vector becomes a list, an infinite bonus None.
+
+        Example:
+            >>> Decision(0, "left", 0, 0.0, float("inf"), None).to_dict()
+            {'id': 0, 'arm': 'left', 'round': 0, 'mean': 0.0, 'bonus': None, 'uncertainty': None}
+        """
+        found = {}
+        for field, value in zip(self._fields, self, strict=True):  # type: ignore[call-overload, attr-defined]
+            if isinstance(value, np.ndarray):
+                value = value.tolist()
+            elif isinstance(value, float) and not math.isfinite(value):
+                value = None
+            found[field] = value
+        return found
+
+    _asdict = to_dict
+
+
+class _Decision(NamedTuple):
+    id: int
+    """Number of the decision, from 0."""
+    arm: Any
+    """Name of the arm to play; without names, its row number. If `ask` was given features, their
+    row number or key; on the sphere, the unit vector, a NumPy array."""
+    round: int
+    """The round it is for."""
+    mean: float | None
+    """The reward the policy expects; None for policies that expect none."""
+    bonus: float | None
+    """What the policy adds for exploration; infinite for an arm never tried; None for policies
+    without a score, and on the sphere."""
+    uncertainty: float | None
+    """√(aᵀPa), the standard deviation of ⟨a, z⟩; None for policies without a Kalman filter."""
+
+
+class Decision(_AsJSON, _Decision):
+    """What to play in a round; `to_dict` returns JSON values."""
+
+    __slots__ = ()
+
+
+class _Score(NamedTuple):
+    arm: Any
+    mean: float | None
+    bonus: float | None
+    uncertainty: float | None
+
+
+class Score(_AsJSON, _Score):
+    """A policy's score of one arm; the fields mean what they mean in `Decision`."""
+
+    __slots__ = ()
+
+
+class Chosen(NamedTuple):
+    """The arm to play: its place in the offer, and what `Entry` and `Decision` say of it."""
+
+    place: int
+    arm: Any
+    row: np.ndarray | None
+    name: Any
+    mean: float | None
+    bonus: float | None
+    uncertainty: float | None
 
 
 def by_columns(arms: np.ndarray) -> np.ndarray:
-    """The arms, if they are many laid out column by column, which is faster to score."""
+    """The arms; if there are many, stored column by column, which is faster to score."""
     if len(arms) <= BLOCK:
         return arms
     arms = np.asfortranarray(arms)
@@ -35,153 +104,74 @@ def by_columns(arms: np.ndarray) -> np.ndarray:
     return arms
 
 
-class Choice(NamedTuple):
-    """The arms on offer."""
-
-    arms: np.ndarray
-    """Their rows."""
-    places: np.ndarray | None = None
-    """Their rows among the agent's own; None: all of these in order, or new ones."""
-    new: bool = False
-    """Whether they are none of the agent's own."""
-    labels: Sequence[Name] | None = None
-    """What new ones are called; None: by their places."""
-
-    @classmethod
-    def of(
-        cls, arms: Any, names: ArmNames, policy: Policy, problem: Problem, fixed: bool
-    ) -> Choice:
-        """The offer from what a user gave: names, or features unless arms are fixed.
-
-        Args:
-            arms: names of the agent's arms; rows of features; or features by name.
-            names: of the agent's arms.
-            policy: which is to choose.
-            problem: the policy's.
-            fixed: whether features of other arms are refused.
-        """
-        if isinstance(arms, Set | ValuesView | Iterator):
-            raise errors.InvalidInput("arms", f"is a {type(arms).__name__}", "give a list")
-        if isinstance(arms, Mapping) and arms:
-            labels = checked_names(arms, len(arms), "arms")
-            return cls(
-                new_arms(list(arms.values()), policy, problem, fixed), new=True, labels=labels
-            )
-        try:
-            given = np.asarray(arms)
-        except ValueError:  # ragged
-            given = np.empty((), object)
-        if isinstance(arms, Mapping) or given.shape == (0,):
-            raise errors.InvalidInput("arms", "is empty", names.remedy())
-        if given.ndim == 2:
-            return cls(new_arms(arms, policy, problem, fixed), new=True)
-        if given.ndim != 1 or given.dtype.kind not in ("iu" if names.plain else "iuUO"):
-            what = "indices" if names.plain else "names"
-            raise errors.InvalidInput(
-                "arms",
-                f"is {errors.printable(repr(arms)[:60])}",
-                f"give {what} of the agent's arms, or rows of features",
-            )
-        k = len(problem.arms)
-        if not names.plain:
-            given = names.rows(arms)  # not those of the array, whose numbers may have become text
-        elif given.min() < 0 or given.max() >= k:
-            raise errors.InvalidInput("arms", f"holds {_outside(given, k)}", names.remedy())
-        if policy.full_information or not (policy.scores or policy.agent.reads_features):
-            problem_ = f"are a part, and {policy.name} chooses among all of its arms"
-            raise errors.InvalidInput("arms", problem_, "choose a policy with scores")
-        return cls(problem.arms[given], given)
-
-    def part(self, places: np.ndarray) -> Choice:
-        """Some of the arms on offer, by their places in it."""
-        if self.new:
-            return Choice(self.arms[places], new=True)
-        return Choice(self.arms[places], places if self.places is None else self.places[places])
-
-
-def _outside(given: np.ndarray, k: int) -> int:
-    return int(given[(given < 0) | (given >= k)][0])
-
-
-def new_arms(
-    arms: Any, policy: Policy, problem: Problem, fixed: bool, argument: str = "arms"
-) -> np.ndarray:
-    """Rows of arms that are none of the agent's own, if the policy can play such."""
-    if not policy.agent.reads_features:
-        problem_ = f"are new, and {policy.name} keeps a score for each of its own arms"
-        raise errors.InvalidInput(argument, problem_, "choose a policy that reads features")
-    policy.check_plays(FINITE, len(arms))
-    if fixed:
-        problem_ = "are new, and what they pay beside their features is not known"
-        raise errors.InvalidInput(argument, problem_, "refit without offsets")
-    return checked_arms(arms, problem.model, argument)
-
-
-class Chosen(NamedTuple):
-    """The arm to play."""
-
-    place: int
-    """Its row in the offer."""
-    arm: int
-    """Its row among the agent's own arms; of new ones its row in the offer."""
-    figures: tuple[float | None, float | None, float | None]
-    """Expected reward, bonus, uncertainty."""
-
-
 def screen_of(policy: Policy, arms: np.ndarray) -> Screen | None:
-    """A screen of the arms, where the policy can be screened and they are many enough."""
-    return (
-        Screen(arms) if policy.actions.length_ratio is not None and len(arms) >= SCREENED else None
-    )
+    """A screen of the arms, if the policy can be screened and there are enough of them."""
+    can_screen = policy.actions.length_ratio is not None and len(arms) >= SCREENED
+    return Screen(arms) if can_screen else None
 
 
 def choose(
     policy: Policy,
     problem: Problem,
     state: Any,
-    offer: Choice,
+    offer: Offer,
     noise: Any,
     screen: Screen | None = None,
 ) -> Chosen:
-    """Play the policy on what is on offer, whose ``screen`` may be given."""
+    """Choose one arm of the offer, whose ``screen`` may be given."""
     mean = bonus = uncertainty = None
-    if policy.scores is not None:
-        place, mean, bonus = _highest(policy, problem, state, offer, screen)
+    scores = policy.scores
+    if scores is not None:
+        place, mean, bonus = _highest(policy, scores, problem, state, offer, screen)
     else:
         place = int(policy.choose(state, problem._replace(arms=offer.arms), noise))
         last = len(offer.arms) - 1
         errors.whole_number(place, f"arm of policy {policy.name!r}", low=0, high=last)
+    row = offer.arms[place]
     if isinstance(state, Belief):
-        row = offer.arms[place]
         mean = float(row @ state.mean) if mean is None else mean
         uncertainty = math.sqrt(max(float(row @ state.cov @ row), 0.0))
-    arm = place if offer.places is None else int(offer.places[place])
+    arm = place if offer.rows is None else int(offer.rows[place])
     if mean is not None and (math.isnan(mean) or (bonus is not None and math.isnan(bonus))):
-        problem_ = f"gives arm {arm} the expected reward {mean} and the bonus {bonus}"
+        wrong = f"gives arm {arm} the expected reward {mean} and the bonus {bonus}"
         remedy = "check the model: a state has outgrown the largest number, or a bonus is wrong"
-        raise errors.InvalidInput(f"policy {policy.name!r}", problem_, remedy)
-    return Chosen(place, arm, (mean, bonus, uncertainty))
+        raise errors.InvalidInput(f"policy {policy.name!r}", wrong, remedy)
+    name = offer.names[arm]
+    if offer.new:
+        return Chosen(place, name, row, name, mean, bonus, uncertainty)
+    return Chosen(place, arm, None, name, mean, bonus, uncertainty)
+
+
+def choose_vector(policy: Policy, problem: Problem, state: Any, noise: Any) -> Chosen:
+    """Choose any unit vector."""
+    vector = SPHERE.choose(policy)(state, problem, noise)
+    argument = f"arm of policy {policy.name!r}"
+    vector = SPHERE.checked_vector(vector, problem.model.n_states, argument)
+    mean = uncertainty = None
+    if isinstance(state, Belief):
+        mean = float(vector @ state.mean)
+        uncertainty = math.sqrt(max(float(vector @ state.cov @ vector), 0.0))
+    return Chosen(0, 0, vector, vector, mean, None, uncertainty)
 
 
 def _highest(
-    policy: Policy, problem: Problem, state: Any, offer: Choice, screen: Screen | None
+    policy: Policy,
+    scores: Scores,
+    problem: Problem,
+    state: Any,
+    offer: Offer,
+    screen: Screen | None,
 ) -> tuple[int, float, float]:
-    """The first of the highest scores."""
-    assert policy.scores is not None
-    if not policy.agent.reads_features or (policy.actions.compares and offer.places is not None):
-        expected, bonuses = policy.scores(state, problem)
-        if offer.places is not None:
-            expected, bonuses = expected[offer.places], bonuses[offer.places]
-        return _first(expected, bonuses)
+    """Place, expected reward and bonus of the first arm with the highest score."""
+    n_arms = len(offer.arms)
+    if n_arms <= BLOCK or policy.actions.compares or not policy.agent.reads_features:
+        return _first(*_scored(policy, scores, problem, state, offer))
     if offer.arms is not problem.arms:
         problem = problem._replace(arms=offer.arms)
-    if len(offer.arms) <= BLOCK or policy.actions.compares:
-        return _first(*policy.scores(state, problem))
     blocks = None if screen is None else screen.blocks(policy, problem, state, BLOCK)
-    begins = range(0, len(offer.arms), BLOCK) if blocks is None else blocks
+    begins = range(0, n_arms, BLOCK) if blocks is None else blocks
     scored = [
-        policy.scores(state, problem._replace(arms=offer.arms[begin : begin + BLOCK]))
-        for begin in begins
+        scores(state, problem._replace(arms=offer.arms[begin : begin + BLOCK])) for begin in begins
     ]
     place, mean, bonus = _first(*map(np.concatenate, zip(*scored, strict=True)))
     return begins[place // BLOCK] + place % BLOCK, mean, bonus
@@ -190,3 +180,67 @@ def _highest(
 def _first(expected: np.ndarray, bonuses: np.ndarray) -> tuple[int, float, float]:
     place = int(first_best(expected, bonuses))
     return place, expected.item(place), bonuses.item(place)
+
+
+def _scored(policy: Policy, scores: Scores, problem: Problem, state: Any, offer: Offer) -> Any:
+    """Expected rewards and bonuses of all arms on offer."""
+    if offer.arms is problem.arms:
+        return scores(state, problem)
+    if policy.agent.reads_features and (offer.new or not policy.actions.compares):
+        return scores(state, problem._replace(arms=offer.arms))
+    means, bonuses = scores(state, problem)  # of all own arms, even if only some are on offer
+    return means[offer.rows], bonuses[offer.rows]
+
+
+def score_table(policy: Policy, problem: Problem, state: Any, offer: Offer) -> list[Score]:
+    """The score of every arm on offer."""
+    means = bonuses = uncertainties = None
+    if policy.scores is not None:
+        means, bonuses = _scored(policy, policy.scores, problem, state, offer)
+    if isinstance(state, Belief):
+        means = offer.arms @ state.mean if means is None else means
+        variances = np.vecdot(offer.arms @ state.cov, offer.arms)
+        uncertainties = np.sqrt(np.maximum(variances, 0.0))
+    rows = range(len(offer.arms)) if offer.rows is None else offer.rows.tolist()
+    columns = [
+        [None] * len(rows) if values is None else np.asarray(values).tolist()
+        for values in (means, bonuses, uncertainties)
+    ]
+    names = (offer.names[row] for row in rows)
+    return [Score(*score) for score in zip(names, *columns, strict=True)]
+
+
+def choose_several(
+    policy: Policy,
+    problem: Problem,
+    state: Any,
+    offer: Offer,
+    count: int,
+    distinct: bool,
+    noise: Callable[[int, int], Any],
+) -> list[Chosen]:
+    """Choose one arm after another, each as if the earlier ones had paid what is expected.
+
+    A reward equal to its expectation changes no mean and shrinks the uncertainty: ẑ stays,
+    P ← P − K aᵀP. So the next choice gets no bonus for what earlier ones will already teach. A
+    policy without expected rewards (`random`) simply chooses again.
+
+    ``noise(k, i)`` draws the random numbers of the i-th choice, among k arms.
+    """
+    check_can_choose_from_part(policy, "policy", "ask for one decision at a time")
+    left = offer.distinct()
+    if distinct and count > len(left):
+        wrong = f"is {count}, and {len(left)} different arms are on offer"
+        remedy = f"give at most {len(left)}, or distinct=False"
+        raise errors.InvalidInput("count", wrong, remedy)
+    found = []
+    for number in range(count):
+        part = offer if len(left) == len(offer.arms) else offer.part(left)
+        chosen = choose(policy, problem, state, part, noise(len(left), number))
+        found.append(chosen)
+        if distinct:
+            left = np.delete(left, chosen.place)
+        if chosen.mean is not None and math.isfinite(chosen.mean):
+            entry = Entry(None, 0, chosen.arm, chosen.row, chosen.mean)
+            state = observed(policy, problem, state, entry)
+    return found

@@ -1,36 +1,314 @@
-"""Plays that the agent did not choose: one of them, or a whole log."""
+"""What an agent has been through: its time, its model and arms, its open decisions, its log.
+
+Plays in the window are open, in the ledger; older ones with a reward are in the log. A change that
+can fail half-way is made on a `History.copy`, which is adopted at the end: all or nothing.
+"""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import sys
-from collections import Counter
+import threading
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.agent.decision import Told
-from driftbandit.agent.ledger import Entry, refolded
+from driftbandit.actions import SPHERE, ActionSet
+from driftbandit.agent.arms import ArmNames, new_arms
+from driftbandit.agent.choosing import Chosen, Decision
+from driftbandit.agent.ledger import Entry, Ledger, replayed
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS
+from driftbandit.policies import Policy, Problem
+from driftbandit.system import Name, checked_names
 
-if TYPE_CHECKING:
-    from driftbandit.agent.core import Core
+Told = Literal["learned", "missing", "duplicate", "too late"]
 
-__all__ = ["reward_of", "rows_of", "tell", "tell_log"]
-
+LAST_ROUND = 2**53
+"""The largest round: JSON readers may round larger numbers."""
 BLOCK = 1000
-"""Plays that are open at a time; each keeps the state before and after it."""
+"""Plays of a log that are open at a time; each keeps the state before and after it."""
 COLUMNS = ("round", "arm", "reward")
 REMEDY = "give columns round, arm and reward, or rows of these three"
 
 
-def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
-    """(round, arm, reward) of every play; a round of None is the next one.
+@dataclasses.dataclass(eq=False)
+class History:
+    """Everything about an agent that changes. Callers hold ``lock``."""
 
-    Args:
-        log: a mapping or table of columns ``arm``, ``reward`` and perhaps ``round``; rows of
-            (round, arm, reward), or mappings of these names; or a `Log` of one sequence, or a
-            `Sequence`, of `identify`.
+    policy: Policy
+    model: dataclasses.InitVar[LGDS]
+    features: np.ndarray
+    """The arms as they were given; a model learned with offsets adds a column."""
+    names: ArmNames
+    horizon: int
+    """The number of rounds that the policy is tuned to."""
+    window: int
+    """How many rounds late a reward may come."""
+    log: deque[Entry]
+    """The newest settled plays with their rewards."""
+    until_refit: int | None
+    """Settled rewards until the next refit; None: the agent never refits."""
+    offsets: bool
+    """Whether refits learn an offset for each arm, so that new arms cannot be played."""
+    has_model: bool
+    """Whether the model was given or learned, and is not just a start."""
+    actions: ActionSet
+    problem: Problem = dataclasses.field(init=False)
+    ledger: Ledger = dataclasses.field(init=False)
+    removed: tuple[Name, ...] = ()
+    """Names of removed arms; a new model may have them, but they are not offered."""
+    complete: bool = True
+    """Whether the log holds everything that was ever settled."""
+    round: int = 0
+    """The round of the next `ask`."""
+    now: int = 0
+    """The earliest round that can still be asked for."""
+    base: int = 0
+    """The round of the prior."""
+    decided: int = 0
+    """How many decisions were made."""
+    refit_failure: str | None = None
+    refit_task: Any = None
+    """The refit in progress."""
+    since_refit: list[Entry] = dataclasses.field(default_factory=list)
+    """Plays settled during the refit in progress that are not in its state yet."""
+    settled_since_refit: int = 0
+    """How many plays were settled during the refit in progress."""
+    lock: Any = dataclasses.field(default_factory=threading.RLock)
+
+    def __post_init__(self, model: LGDS) -> None:
+        self.problem, state = self.prepared(model, self.features)
+        self.ledger = Ledger(self.policy, self.problem, state, round=0)
+
+    def copy(self) -> History:
+        """An independent copy."""
+        other = copy.copy(self)
+        other.ledger, other.log = self.ledger.copy(), self.log.copy()
+        other.since_refit = self.since_refit.copy()
+        return other
+
+    def adopt(self, other: History) -> None:
+        """Become what a copy has become."""
+        vars(self).update(vars(other))
+
+    def prepared(self, model: LGDS, arms: np.ndarray) -> tuple[Problem, Any]:
+        """The policy's problem for a model and arms, and its state before the first round."""
+        constants, state = self.policy.prepare(model, arms, self.horizon)
+        return Problem(model, arms, constants), state
+
+    # Time.
+
+    def checked_round(self, round: Any) -> int:
+        """The round of a question; None: the next one."""
+        if round is None and self.round <= LAST_ROUND:
+            return self.round
+        now = whole_round(self.round if round is None else round)
+        if now < self.now:
+            problem = f"is {now}, but the agent is already at round {self.now}"
+            raise errors.InvalidInput("round", problem, "give this round or a later one")
+        return now
+
+    def state_at(self, round: int) -> Any:
+        """The policy's state in a round that is not before any decision; see `check_reach`."""
+        untouched = not self.decided and self._is_untouched()
+        state = self.ledger.state if untouched else self.ledger.at(round)
+        if not self.problem.model.is_stable:
+            _check_size(state, round)
+        return state
+
+    def check_reach(self, round: int) -> None:
+        """Refuse a round by which an unstable model's state has outgrown the largest number."""
+        if not self.problem.model.is_stable and round >= self.now:
+            _check_size(self.ledger.at(round), round)
+
+    def begin(self, round: int) -> None:
+        """Let time begin in this round, if nothing has happened before."""
+        if not self.decided and self._is_untouched():
+            self.base = self.ledger.round = round
+
+    def _is_untouched(self) -> bool:
+        """Whether nothing was ever decided or told, and no time has passed."""
+        return not (self.decided or len(self.ledger) or self.log or self.round or self.ledger.round)
+
+    def advance(self, round: int) -> None:
+        """Let time pass until this round."""
+        self.check_reach(round)
+        self.now = self.round = round
+
+    # Decisions.
+
+    def decide(self, now: int, state: Any, chosen: Chosen) -> Decision:
+        """Note a decision that was made in ``state``."""
+        id_ = self.decided
+        self.ledger.add(Entry(id_, now, chosen.arm, chosen.row), state)
+        self.decided, self.now, self.round = id_ + 1, now, now + 1
+        return Decision(id_, chosen.name, now, chosen.mean, chosen.bonus, chosen.uncertainty)
+
+    def open_entry(self, decision: Decision | int) -> Entry | None:
+        """The ledger's entry for a decision; None: it is settled."""
+        remedy = "tell what ask returned, or its id"
+        id_: Any = decision.id if isinstance(decision, Decision) else decision
+        if isinstance(id_, np.integer):
+            id_ = int(id_)
+        if type(id_) is not int:
+            raise errors.InvalidInput("decision", f"is {decision!r}", remedy)
+        if not 0 <= id_ < self.decided:
+            problem = f"{id_} was never made: there are {self.decided}"
+            raise errors.InvalidInput("decision", problem, remedy)
+        entry = self.ledger.find(id_)
+        if entry is None or not isinstance(decision, Decision):
+            return entry
+        name: Any = self.names[entry.arm] if entry.row is None else entry.arm
+        if self.actions.listed:
+            same_arm = decision.arm == name
+        else:
+            same_arm, name = np.array_equal(decision.arm, entry.row), entry.row  # type: ignore[arg-type]
+        if not (same_arm and decision.round == entry.round):
+            problem = f"{id_} is arm {name} in round {entry.round}, not {decision!r}"
+            raise errors.InvalidInput("decision", " ".join(problem.split()), remedy)
+        return entry
+
+    def settle(self, now: int) -> None:
+        """Move what has left the window in round ``now`` from the ledger to the log."""
+        settled = self.ledger.settle(now - self.window)
+        if settled:
+            told = [entry for entry in settled if entry.reward is not None]
+            self._remember(told)
+            if self.until_refit is not None:
+                self.until_refit -= len(told)
+            if self.refit_task is not None:
+                self.since_refit.extend(told)
+                self.settled_since_refit += len(told)
+
+    def _remember(self, told: list[Entry]) -> None:
+        assert self.log.maxlen is not None
+        self.complete &= len(self.log) + len(told) <= self.log.maxlen
+        self.log.extend(told)
+
+    def change_model(self, problem: Problem, state: Any, round: int) -> None:
+        """Go on with another model or other arms, from a settled state in a round."""
+        self.problem, self.has_model, self.refit_failure = problem, True, None
+        self.ledger.restart(problem, state, round)
+        self.check_reach(self.round)
+        self.ledger.at(self.round)  # a model that cannot take the rewards fails here
+
+    def first_round(self) -> int:
+        """Where the log begins: at the prior's round, while nothing was dropped."""
+        return self.base if self.complete or not self.log else self.log[0].round
+
+    # Plays that the agent did not choose.
+
+    def play(
+        self, round: Any, arm: Any, reward: Any, features: Any = None, *, in_log: bool = False
+    ) -> Entry:
+        """A play that the agent did not choose, checked."""
+        round, row = whole_round(round), None
+        if features is not None:
+            self.actions.check_listed("features", "were given", "give the vector as arm")
+        if not self.actions.listed:
+            row, arm = SPHERE.checked_vector(arm, self.problem.model.n_states), 0
+        elif features is not None:
+            (arm,) = checked_names([arm], 1, "arm")
+            row = errors.matrix(features, "features", shape=(self.problem.model.n_states,))
+            row = new_arms([row], self.policy, self.problem, self.offsets, "features")[0]
+        else:
+            arm = self.names.row_in_log(arm) if in_log else self.names.row(arm)
+        return Entry(None, round, arm, row, self.checked_reward(_missing_as_none(reward)))
+
+    def checked_reward(self, reward: Any) -> Any:
+        """A finite number, or those of all arms if the policy sees them; None: not known."""
+        if reward is None:
+            return None
+        if self.policy.full_information:
+            return errors.matrix(reward, "reward", shape=(len(self.problem.arms),))
+        if isinstance(reward, bool | np.bool):  # a click
+            return float(reward)
+        return errors.number(reward, "reward")
+
+    def tell_plays(self, entries: list[Entry]) -> dict[Told, int]:
+        """Fold in plays, all of them or, after an error, none. Time moves to the last of them."""
+        counts: Counter[Told] = Counter()
+        if not entries:
+            return {}
+        new = self.copy()
+        entries = sorted(entries, key=lambda entry: entry.round)
+        last = entries[-1].round
+        told = [entry for entry in entries if entry.reward is not None]
+        counts["missing"] = len(entries) - len(told)
+        oldest = max(new.now - new.window, new.ledger.round)
+        if new._is_untouched() and told:
+            oldest = told[0].round
+            new.begin(oldest)
+        late = [entry for entry in told if entry.round < oldest]
+        if late and new.complete:
+            new._insert_settled(late)
+            counts["learned"] += len(late)
+        else:
+            counts["too late"] += len(late)
+        recent = told[len(late) :]
+        for begin in range(0, len(recent), BLOCK):
+            block = recent[begin : begin + BLOCK]
+            for entry in block:
+                new.check_reach(entry.round)
+                new.ledger.insert(entry)
+            new.settle(max(new.now, block[-1].round))
+        counts["learned"] += len(recent)
+        new.check_reach(last)
+        new.ledger.at(max(new.round, last))  # a reward that the policy cannot take fails here
+        new.now, new.round = max(new.now, last), max(new.round, last + 1)
+        self.adopt(new)
+        return {name: number for name, number in counts.items() if number}
+
+    def _insert_settled(self, late: list[Entry]) -> None:
+        """Fold in plays among settled ones, all of which are still in the log."""
+        entries = sorted([*self.log, *late], key=lambda entry: entry.round)
+        self.base, self.refit_task = min(self.base, entries[0].round), None
+        _, prior = self.prepared(self.problem.model, self.problem.arms)
+        state, round_ = replayed(self.policy, self.problem, prior, self.base, entries)
+        self.ledger.restart(self.problem, state, round_)
+        self.log.clear()
+        self._remember(entries)
+        if self.until_refit is not None:
+            self.until_refit -= len(late)
+
+    def tell_log(self, log: Any) -> dict[Told, int]:
+        """Fold in a log of plays; see `rows_of` for its forms."""
+        next_, entries = self.round, []
+        for number, (round_, arm, reward) in enumerate(rows_of(log)):
+            round_ = next_ if round_ is None else round_
+            try:
+                entry = self.play(round_, arm, reward, in_log=True)
+            except errors.InvalidInput as error:
+                raise error.of(f"log row {number}:") from None
+            next_ = max(next_, entry.round + 1)
+            entries.append(entry)
+        return self.tell_plays(entries)
+
+
+def _check_size(state: Any, round: int) -> None:
+    if isinstance(state, Belief) and not (
+        np.abs(state.cov).max() <= errors.LARGEST and np.abs(state.mean).max() <= errors.LARGEST
+    ):
+        problem = f"is {round}, by when the state has outgrown the largest number"
+        raise errors.InvalidInput("round", problem, "give an earlier one, or another model")
+
+
+def whole_round(round: Any) -> int:
+    """A round within ±2⁵³."""
+    try:
+        return errors.whole_number(round, "round", low=-LAST_ROUND, high=LAST_ROUND)
+    except errors.InvalidInput as error:
+        remedy = "give a whole number from -2**53 to 2**53"
+        raise errors.InvalidInput("round", error.problem, remedy) from None
+
+
+def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
+    """(round, arm, reward) of every play, from any form that `Agent.tell_log` takes.
 
     Example:
         >>> rows_of({"arm": ["left", "right"], "reward": [0.5, None]})
@@ -43,12 +321,11 @@ def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
         one = log.sequences[0]
         arms = [log.names[number] for number in one.arms]
         return list(zip(one.rounds.tolist(), arms, one.rewards.tolist(), strict=True))
-    if all(hasattr(log, field) for field in ("rounds", "arms", "rewards")):
-        columns = [_column(getattr(log, f"{name}s"), name) for name in COLUMNS]
-        return list(zip(*columns, strict=True))
-    named = getattr(log, "column_names", getattr(log, "columns", None))
-    if isinstance(log, Mapping) or named is not None:
-        return _by_column(log, list(log if named is None else named))
+    if all(hasattr(log, f"{name}s") for name in COLUMNS):
+        log = {name: getattr(log, f"{name}s") for name in COLUMNS}
+    column_names = getattr(log, "column_names", getattr(log, "columns", None))
+    if isinstance(log, Mapping) or column_names is not None:
+        return _rows_of_table(log, list(log if column_names is None else column_names))
     if isinstance(log, str | bytes) or not isinstance(log, Iterable):
         raise errors.InvalidInput("log", f"is {errors.printable(repr(log)[:60])}", REMEDY)
     rows = []
@@ -58,17 +335,16 @@ def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
                 round_, arm, reward = row.get("round"), row["arm"], row["reward"]
             else:
                 round_, arm, reward = row
-        except KeyError as error:
-            problem = f"row {number} has no {error.args[0]!r}"
-            raise errors.InvalidInput("log", problem, REMEDY) from None
-        except (TypeError, ValueError):
+        except (KeyError, TypeError, ValueError) as error:
             problem = f"row {number} is {errors.printable(repr(row)[:60])}"
+            if isinstance(error, KeyError):
+                problem = f"row {number} has no {error.args[0]!r}"
             raise errors.InvalidInput("log", problem, REMEDY) from None
         rows.append((round_, arm, reward))
     return rows
 
 
-def _by_column(log: Any, names: list[Any]) -> list[tuple[Any, Any, Any]]:
+def _rows_of_table(log: Any, names: list[Any]) -> list[tuple[Any, Any, Any]]:
     for name in ("arm", "reward"):
         if name not in names:
             raise errors.InvalidInput("log", f"has no column {name!r}", REMEDY)
@@ -90,75 +366,8 @@ def _column(values: Any, name: str) -> list[Any]:
     return list(values)
 
 
-def tell_log(agent: Core, log: Any) -> dict[Told, int]:
-    """See `Agent.tell_log`. The caller holds the lock."""
-    next_, entries = agent.round, []
-    for number, (round_, arm, reward) in enumerate(rows_of(log)):
-        try:
-            entry = agent._play(next_ if round_ is None else round_, arm, reward, by_text=True)
-        except errors.InvalidInput as error:
-            raise error.of(f"log row {number}:") from None
-        next_ = max(next_, entry.round + 1)
-        entries.append(entry)
-    return tell(agent, entries)
-
-
-def tell(agent: Core, entries: list[Entry]) -> dict[Told, int]:
-    """Fold plays in, all of them or, after an error, none. Time moves to the last of them."""
-    counts: Counter[Told] = Counter()
-    if not entries:
-        return dict(counts)
-    entries = sorted(entries, key=lambda entry: entry.round)
-    last = entries[-1].round
-    told = [entry for entry in entries if entry.reward is not None]
-    counts["missing"] = len(entries) - len(told)
-    kept = agent._backup()
-    try:
-        if agent._untouched() and told:
-            agent._base = agent._ledger.round = told[0].round  # where time begins
-            oldest = told[0].round
-        else:
-            oldest = max(agent._now - agent.window, agent._ledger.round)
-        late = [entry for entry in told if entry.round < oldest]
-        if late and agent._complete:
-            _insert_settled(agent, late)
-            counts["learned"] += len(late)
-        else:
-            counts["too late"] += len(late)
-        new = told[len(late) :]
-        for begin in range(0, len(new), BLOCK):
-            block = new[begin : begin + BLOCK]
-            for entry in block:
-                agent._check_reach(entry.round)
-                agent._ledger.insert(entry)
-            now = max(agent._now, block[-1].round)
-            agent._keep(agent._ledger.settle(now - agent.window))
-        counts["learned"] += len(new)
-        agent._check_reach(last)
-        agent._ledger.at(max(agent.round, last))  # a reward that the policy cannot take fails here
-    except BaseException:
-        agent._restore(kept)
-        raise
-    agent._now, agent.round = max(agent._now, last), max(agent.round, last + 1)
-    agent._settle(agent._now)
-    return {name: number for name, number in counts.items() if number}
-
-
-def _insert_settled(agent: Core, late: list[Entry]) -> None:
-    """Fold plays in among settled ones, all of which the agent still keeps."""
-    entries = sorted([*agent._log, *late], key=lambda entry: entry.round)
-    agent._base = min(agent._base, entries[0].round)
-    agent._learning = None
-    state, round_ = refolded(agent.policy, agent.problem, agent._prior(), agent._base, entries)
-    agent._ledger.restart(agent.problem, state, round_)
-    agent._log.clear()
-    agent._remember(entries)
-    agent._until_refit -= len(late)
-
-
-def reward_of(reward: Any) -> Any:
-    """The reward of a log's row: None where there is none."""
+def _missing_as_none(reward: Any) -> Any:
     is_nan = isinstance(reward, float | np.floating) and np.isnan(reward)
     pandas = sys.modules.get("pandas")
     is_na = pandas is not None and reward is getattr(pandas, "NA", None)
-    return None if reward is None or is_nan or is_na else reward
+    return None if is_nan or is_na else reward

@@ -1,19 +1,21 @@
-"""What was decided and paid, folded into a policy's state in the order of time.
+"""The ledger of open decisions: rewards folded into a policy's state in the order of rounds.
 
-Rewards arrive in any order. The state is a function of the decisions and of the rewards known of
-them, not of when these came: every open decision keeps the state before and after it, and a
-reward that comes late has everything from its decision on computed again, by the same operations
-in the same order. Decisions older than the window are settled: their states and rewards are let
-go, so that memory stays flat.
+Rewards arrive in any order, but the state depends only on the decisions and on the rewards known
+so far. Every open decision keeps the state before and after it. A late reward makes everything
+from its decision on out of date; it is computed again when needed, by the same operations in the
+same order. Decisions older than the window are settled: their states are dropped, so memory stays
+flat.
 """
 
 from __future__ import annotations
 
 import bisect
 import copy
+import dataclasses
 import itertools
+import operator
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from driftbandit import errors
@@ -21,68 +23,67 @@ from driftbandit.arrays import Array
 from driftbandit.policies import Policy, Problem
 from driftbandit.policies.base import check_kinds
 
-__all__ = ["Entry", "Ledger", "fold", "refolded"]
 
-
+@dataclasses.dataclass(slots=True, eq=False)
 class Entry:
-    """One play and, once it is known, what it paid."""
+    """One play and, once it is known, its reward."""
 
-    __slots__ = ("after", "arm", "before", "id", "noted", "removed", "reward", "round", "row")
-
-    def __init__(
-        self, id_: int | None, round_: int, arm: Any, row: Array | None, reward: Any = None
-    ) -> None:
-        self.id, self.round = id_, round_
-        """The decision's number; None: somebody else decided."""
-        self.arm = arm
-        """The arm's row among the agent's own; with ``row``: what the user calls it."""
-        self.row = row
-        """The features that were played, where they are none of the agent's own arms."""
-        self.removed = False
-        """Whether they are of an arm that was the agent's own."""
-        self.reward = reward
-        """None: not known."""
-        self.noted = False
-        """Whether the reward came late, and no state was computed with it yet."""
-        self.before: Any = None
-        """The state in this round, before the reward."""
-        self.after: Any = None
-        """The state in this round, after the reward where one is known."""
-
-    def copy(self) -> Entry:
-        """The same play, to be changed apart."""
-        return copy.copy(self)
+    id: int | None
+    """The decision's number; None: the agent did not choose this play."""
+    round: int
+    arm: Any
+    """The arm's row among the agent's own; with ``row``: its name."""
+    row: Array | None
+    """The features that were played, unless the arm is one of the agent's own."""
+    reward: Any = None
+    """None: not known."""
+    removed: bool = False
+    """Whether ``row`` belongs to an arm that was removed from the agent."""
+    pending: bool = False
+    """Whether the reward came late and is not in any state yet."""
+    before: Any = None
+    """The state in this round, before the reward."""
+    after: Any = None
+    """The state in this round, after the reward if it is known."""
 
 
-def fold(policy: Policy, problem: Problem, state: Any, entry: Entry) -> Any:
+def advanced(policy: Policy, problem: Problem, state: Any, rounds: int) -> Any:
+    """The state after so many rounds without a reward."""
+    if rounds == 0 or policy.agent.advance is None:
+        return state
+    return policy.agent.advance(state, problem, rounds)
+
+
+def observed(policy: Policy, problem: Problem, state: Any, entry: Entry) -> Any:
     """The state after the entry's reward, in the same round."""
     if entry.reward is None:
         return state
-    learn = policy.agent.observe or policy.update
+    observe = policy.agent.observe or policy.update
     if entry.row is None or policy.full_information:
-        return learn(state, problem, entry.arm, entry.reward)
-    return learn(state, problem._replace(arms=entry.row[None, :]), 0, entry.reward)
+        return observe(state, problem, entry.arm, entry.reward)
+    return observe(state, problem._replace(arms=entry.row[None, :]), 0, entry.reward)
+
+
+def replayed(
+    policy: Policy, problem: Problem, state: Any, round: int, entries: Iterable[Entry]
+) -> tuple[Any, int]:
+    """The state after all entries, and its round, starting from a state in an earlier round."""
+    for entry in entries:
+        state = advanced(policy, problem, state, entry.round - round)
+        state, round = observed(policy, problem, state, entry), entry.round
+    return state, round
 
 
 class Ledger:
-    """The open decisions, oldest first, on top of a state that is settled.
-
-    Args:
-        policy: how rewards are folded in.
-        problem: the policy's.
-        state: what is known at ``round``.
-        round: when.
-    """
+    """The open decisions, oldest first, on top of a settled state and its round."""
 
     def __init__(self, policy: Policy, problem: Problem, state: Any, round: int) -> None:
         self.policy, self.problem = policy, problem
         self.state, self.round = state, round
         self._open: deque[Entry] = deque()
         self._by_id: dict[int, Entry] = {}
-        self._checked = False
-        """Whether the policy was seen to keep its state's kinds."""
-        self._stale: int | None = None
-        """Place of the first entry whose states are out of date."""
+        self._checked = False  # whether the policy was seen to keep its state's types
+        self._stale: int | None = None  # place of the first entry whose states are out of date
 
     def __len__(self) -> int:
         return len(self._open)
@@ -91,82 +92,72 @@ class Ledger:
         return iter(self._open)
 
     def copy(self) -> Ledger:
-        """The same ledger, to be changed apart."""
+        """An independent copy."""
         other = copy.copy(self)
-        other._open = deque(entry.copy() for entry in self._open)
+        other._open = deque(copy.copy(entry) for entry in self._open)
         other._by_id = {entry.id: entry for entry in other._open if entry.id is not None}
         return other
-
-    def waited(self, state: Any, rounds: int) -> Any:
-        """The state after so many rounds in which nothing is learned."""
-        if rounds == 0 or self.policy.agent.advance is None:
-            return state
-        return self.policy.agent.advance(state, self.problem, rounds)
 
     def at(self, round: int) -> Any:
         """The state in a round that is not before the newest decision's."""
         self.refresh()
+        state, last = self.state, self.round
         if self._open:
             newest = self._open[-1]
-            return self.waited(newest.after, round - newest.round)
-        return self.waited(self.state, round - self.round)
+            state, last = newest.after, newest.round
+        return advanced(self.policy, self.problem, state, round - last)
 
     def add(self, entry: Entry, state: Any) -> None:
-        """Add a decision that was just made in ``state``, which `at` gave."""
+        """Add a decision that was just made in ``state``, which `at` returned."""
         entry.before = entry.after = state
         self._open.append(entry)
         self._by_id[entry.id] = entry  # type: ignore[index]
 
     def find(self, id_: int) -> Entry | None:
-        """The open decision of that number."""
+        """The open decision with that number."""
         return self._by_id.get(id_)
 
     def learn(self, entry: Entry, reward: Any) -> None:
-        """Note what an open decision paid.
+        """Give an open decision its reward.
 
-        A reward that comes late is tried on the state that was known in its round, so that one
-        that the policy cannot take is refused; the states from there on are computed when they are
-        needed, once for all rewards that came until then.
+        It is tried on the state that was known in its round, so that a reward that the policy
+        cannot take is refused. After a late reward, later states are computed when needed.
         """
         entry.reward = reward
         try:
-            after = fold(self.policy, self.problem, entry.before, entry)
+            after = observed(self.policy, self.problem, entry.before, entry)
             if not self._checked:
                 check_kinds(entry.before, after)
                 self._checked = True
-        except BaseException:  # a policy that fails has learned nothing
+        except BaseException:  # if the policy fails, nothing is learned
             entry.reward = None
             raise
         if self._stale is None and entry is self._open[-1]:
             entry.after = after
             return
-        entry.noted = True
+        entry.pending = True
         place = bisect.bisect_left(self._open, entry.round, key=_round)
         while self._open[place] is not entry:  # one of several in its round
             place += 1
-        self._spoil(place)
+        self._mark_stale(place)
 
     def insert(self, entry: Entry) -> None:
-        """Add a play with its reward, in the order of time, after all others of its round.
-
-        Its round is not before the settled state's.
-        """
+        """Add a play with its reward, after all others of its round; none of it is settled."""
         newest = self._open[-1] if self._open else None
         if self._stale is None and (newest is None or newest.round <= entry.round):
             entry.before = self.at(entry.round)
-            entry.after = fold(self.policy, self.problem, entry.before, entry)
+            entry.after = observed(self.policy, self.problem, entry.before, entry)
             self._open.append(entry)
             return
         place = bisect.bisect_right(self._open, entry.round, key=_round)
         self._open.insert(place, entry)
-        self._spoil(place)
+        self._mark_stale(place)
 
-    def _spoil(self, place: int) -> None:
-        """States from an entry on are out of date."""
+    def _mark_stale(self, place: int) -> None:
         self._stale = place if self._stale is None else min(self._stale, place)
 
     def settle(self, oldest: int) -> list[Entry]:
-        """Let go of all decisions before round ``oldest``; they come back, oldest first."""
+        """Remove all decisions before round ``oldest``; return them, oldest first."""
         settled = []
         if self._open and self._open[0].round < oldest:
             self.refresh()
@@ -180,7 +171,7 @@ class Ledger:
         return settled
 
     def restart(self, problem: Problem, state: Any, round: int) -> None:
-        """Compute all open entries again on another settled state, for another model."""
+        """Put the open entries on top of another settled state, for another model."""
         self.problem, self.state, self.round = problem, state, round
         self._stale = 0 if self._open else None
 
@@ -191,48 +182,35 @@ class Ledger:
         self._stale = 0 if self._open else None
 
     def refresh(self) -> None:
-        """Compute what is out of date; if that fails, forget the late rewards that are to blame."""
+        """Compute the states that are out of date; late rewards that make it fail are dropped."""
         if self._stale is None:
             return
+        late = list(itertools.islice(self._open, self._stale, None))
         try:
-            self._compute(self._stale)
+            self._compute(late)
         except Exception as error:
-            noted = [entry for entry in self._open if entry.noted]
-            if not noted:
+            pending = [entry for entry in self._open if entry.pending]
+            if not pending:
                 raise
-            for entry in noted:
-                entry.reward, entry.noted = None, False
-            which = ", ".join(str(entry.id) for entry in noted)
+            for entry in pending:
+                entry.reward, entry.pending = None, False
+            which = ", ".join(str(entry.id) for entry in pending)
             problem = f"told late for decision {which} cannot be learned ({error})"
-            remedy = "it was forgotten; go on, or tell another"
+            remedy = "it was dropped; go on, or tell another"
             raise errors.InvalidInput("reward", problem, remedy) from error
-        for entry in itertools.islice(self._open, self._stale, None):
-            entry.noted = False
+        for entry in late:
+            entry.pending = False
         self._stale = None
 
-    def _compute(self, place: int) -> None:
-        """The states from an entry on."""
+    def _compute(self, entries: list[Entry]) -> None:
         state, round_ = self.state, self.round
-        if place > 0:
-            before = self._open[place - 1]
-            state, round_ = before.after, before.round
-        for entry in itertools.islice(self._open, place, None):
-            entry.before = self.waited(state, entry.round - round_)
-            entry.after = fold(self.policy, self.problem, entry.before, entry)
-            state, round_ = entry.after, entry.round
+        if self._stale:
+            previous = self._open[self._stale - 1]
+            state, round_ = previous.after, previous.round
+        for entry in entries:
+            entry.before = advanced(self.policy, self.problem, state, entry.round - round_)
+            state = entry.after = observed(self.policy, self.problem, entry.before, entry)
+            round_ = entry.round
 
 
-def refolded(
-    policy: Policy, problem: Problem, state: Any, round: int, entries: Sequence[Entry]
-) -> tuple[Any, int]:
-    """The state after all entries, and its round, from a state in a round before them."""
-    for entry in entries:
-        if entry.round != round and policy.agent.advance is not None:
-            state = policy.agent.advance(state, problem, entry.round - round)
-        state = fold(policy, problem, state, entry)
-        round = entry.round
-    return state, round
-
-
-def _round(entry: Entry) -> int:
-    return entry.round
+_round = operator.attrgetter("round")

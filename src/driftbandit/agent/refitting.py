@@ -1,8 +1,14 @@
-"""Learn the model anew from what an agent has seen itself."""
+"""Learning the model from the agent's own log, while it decides or before it does.
+
+A refit works on a snapshot of the log and is swapped in when it is done.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import logging
+import threading
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -10,35 +16,36 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent.choosing import by_columns
-from driftbandit.agent.ledger import Entry
+from driftbandit.agent.history import LAST_ROUND, History
+from driftbandit.agent.ledger import Entry, replayed
 from driftbandit.model import LGDS, checked_arms
 
-__all__ = ["Refit", "learned", "random_walk"]
+FEW = 100
+"""Most rewards to filter while the agent is locked; more are filtered before."""
 
-MOST = 2**53
-"""Settled rewards that can be kept or waited for."""
+logger = logging.getLogger("driftbandit")
 
 
 @dataclasses.dataclass(frozen=True)
 class Refit:
     """When and how an agent learns its model from its own log.
 
-    The log are the settled rewards, those older than the agent's window: what is learned from
-    them does not depend on the order in which rewards came. The first time after ``after`` of
-    them, then whenever the log has grown by ``growth`` of itself, and by ``after`` at least.
+    The log holds the settled rewards, those older than the agent's window, so what is learned does
+    not depend on the order in which rewards came. The first refit follows after ``after`` settled
+    rewards, the next whenever the log has grown by ``growth`` of itself, and by ``after`` at least.
 
     Args:
-        after: settled rewards before the first time.
-        growth: share by which the log grows until the next.
+        after: settled rewards before the first refit.
+        growth: relative growth of the log until the next refit.
         memory: how many settled rewards are kept, the newest.
         structure: of Γ: "free", "diagonal" or "scalar".
         stable: keep ρ(Γ) below 1.
         offsets: whether arms pay an offset of their own; `Agent.ask` then takes no new features.
-        iterations: of expectation maximization, at most, each time.
-        scale: about how far rewards spread; the start's random walk is made for it.
+        iterations: EM iterations per refit, at most.
+        scale: rough spread of the rewards; the initial random walk is made for it.
         background: learn in a thread of its own. Decisions go on with the old model until the new
-            one is there. This is the default, since learning takes seconds, for which a service
-            cannot stop. Which decision is the first under the new model then depends on timing.
+            one is ready. This is the default, because a fit takes seconds and a service cannot
+            wait that long. The first decision under the new model then depends on timing.
             False: `Agent.ask` waits, so that the same rewards always give the same decisions, as
             experiments need.
     """
@@ -54,9 +61,9 @@ class Refit:
     background: bool = True
 
     def __post_init__(self) -> None:
-        errors.whole_number(self.after, "after", low=2, high=MOST)
+        errors.whole_number(self.after, "after", low=2, high=LAST_ROUND)
         errors.number(self.growth, "growth", low=0)
-        errors.whole_number(self.memory, "memory", low=self.after, high=MOST)
+        errors.whole_number(self.memory, "memory", low=self.after, high=LAST_ROUND)
         errors.closest(self.structure, "structure", ("free", "diagonal", "scalar"))
         errors.whole_number(self.iterations, "iterations", low=1)
         errors.number(self.scale, "scale", low=0, strict=True)
@@ -65,18 +72,14 @@ class Refit:
                 raise errors.InvalidInput(field, f"is {getattr(self, field)!r}", "True or False")
 
     def pause(self, seen: int) -> int:
-        """How many more settled rewards until the next time, after ``seen`` were used."""
+        """How many more settled rewards until the next refit, after one that used ``seen``."""
         return max(self.after, int(self.growth * min(seen, self.memory)))
 
 
 def random_walk(arms: Any, scale: float = 1.0) -> LGDS:
-    """What to believe of arms of which nothing is known: a state that wanders, read with noise.
+    """The model to start from when nothing is known: a random walk, observed with noise.
 
-        Γ = I,   Σ0 = s² I,   Q = Σ0 / 50,   σ² = scale² / 2,   s² = scale² / (2 mean ‖a‖²)
-
-    Args:
-        arms: k × d.
-        scale: about how far rewards spread.
+    Γ = I,   Σ0 = s² I,   Q = Σ0 / 50,   σ² = scale² / 2,   s² = scale² / (2 mean ‖a‖²)
     """
     rows = errors.matrix(arms, "arms", shape=(None, None))
     identity = np.eye(rows.shape[1])
@@ -88,14 +91,9 @@ def random_walk(arms: Any, scale: float = 1.0) -> LGDS:
 def learned(
     entries: Sequence[Entry], arms: np.ndarray, options: Refit, start: LGDS | None, seed: int
 ) -> tuple[LGDS, np.ndarray]:
-    """The likeliest model of the entries, and the agent's arms as this model reads them.
+    """The most likely model of the entries, and the agent's arms as this model reads them.
 
-    Args:
-        entries: in the order of time, each with its reward.
-        arms: the agent's own features, k × d.
-        options: how to learn.
-        start: a model to climb from; None: the usual starts.
-        seed: of those.
+    EM starts from ``start``; None: from the usual restarts, drawn with ``seed``.
     """
     from driftbandit.identify import fitting
     from driftbandit.io import logs  # JAX, and pyarrow
@@ -121,3 +119,75 @@ def learned(
         start=start,
     )
     return found.model, by_columns(found.arms) if options.offsets else arms
+
+
+class RefitTask:
+    """One refit of an agent, from a snapshot of its log.
+
+    It replaces a refit in progress. The caller holds the lock.
+    """
+
+    def __init__(self, history: History, options: Refit, seed: int) -> None:
+        self.history, self.options, self.seed = history, options, seed
+        self.entries = list(history.log)
+        self.features = history.features
+        self.start = history.problem.model if history.has_model else None
+        self.done = threading.Event()
+        history.refit_task, history.since_refit, history.settled_since_refit = self, [], 0
+
+    def run_scheduled(self) -> bool:
+        """Run, in the background if so chosen; return whether it is done already."""
+        if not self.options.background:
+            self._run_without_error()
+            return True
+        # Not a daemon: an interpreter that exits while JAX computes may crash, so it waits instead.
+        threading.Thread(
+            target=self._run_without_error, name="driftbandit refit", daemon=False
+        ).start()
+        return False
+
+    def _run_without_error(self) -> None:
+        with contextlib.suppress(Exception):  # decisions go on with the present model
+            self.run(scheduled=True)
+
+    def run(self, *, scheduled: bool = False) -> None:
+        """Learn the model, filter the log under it, and swap it in unless the task was replaced.
+
+        If a ``scheduled`` refit fails, `Agent.refit_failure` says why.
+        """
+        history = self.history
+        try:
+            self._learn_and_swap()
+        except Exception as error:
+            with history.lock:
+                if scheduled and history.refit_task is self:
+                    history.refit_failure = str(error) or type(error).__name__
+                    logger.warning("the model could not be refitted: %s", error)
+            raise
+        finally:
+            with history.lock:
+                if history.refit_task is self:
+                    history.refit_task = None
+                    pause = self.options.pause(len(self.entries))
+                    history.until_refit = pause - history.settled_since_refit
+            self.done.set()
+
+    def _learn_and_swap(self) -> None:
+        history, policy = self.history, self.history.policy
+        model, arms = learned(self.entries, self.features, self.options, self.start, self.seed)
+        problem, state = history.prepared(model, arms)
+        base = round_ = self.entries[0].round  # a fit counts rounds from the log's first
+        more = self.entries
+        while True:
+            state, round_ = replayed(policy, problem, state, round_, more)
+            with history.lock:
+                if history.refit_task is not self:
+                    return
+                more, history.since_refit = history.since_refit, []
+                if len(more) <= FEW:
+                    state, round_ = replayed(policy, problem, state, round_, more)
+                    new = history.copy()
+                    new.base = base
+                    new.change_model(problem, state, round_)
+                    history.adopt(new)
+                    return

@@ -1,41 +1,11 @@
-"""Which of very many arms can be the best: found in single precision, with proof.
+"""Screening of huge arm sets: which arms can be the best, found in single precision with proof.
 
-Scoring k arms of d numbers takes two products k × d × d in double precision. A screen looks at all
-arms in single precision, with one such product, and knows by how much it may be wrong:
+    rough(a) = ⟨a, ẑ⟩ + √(Σ λ_i y_i²) / q,    |rough(a) − score(a)| ≤ doubt(a),
 
-    |rough(a) − score(a)| ≤ doubt(a)
-
-An arm whose rough + doubt is below another's rough − doubt is not the best. Few arms remain. They
-alone are scored by the policy itself, so the decision is the one that scoring all arms gives.
-
-**One product.** The policy's `LengthRatio` has F and M. With Mᵀ M = V Λ Vᵀ and y = (F V)ᵀ a,
-
-    rough(a) = ⟨a, ẑ⟩ + √(Σ λ_i y_i²) / q,    q = √(Σ y_i² + σ²), or q = 1 where nothing is divided.
-
-**Its doubt.** Let ε = 2⁻²⁴ and ‖F‖ = 1 (Frobenius). A sum of d products, in any order, errs by at
-most γ_d Σ |x_j w_j|, γ_n = nε / (1 − nε) (Higham, Accuracy and Stability of Numerical Algorithms,
-3.1); rounding a and F V to single precision makes it γ_{d+2}. So y errs by at most γ_{d+2} ‖a‖ in
-length, and ⟨a, ẑ⟩ by γ_{d+2} ‖a‖ ‖ẑ‖. Numerator and q are lengths themselves: they err by √λ_max
-and 1 times that, and their quotient, never above √λ_max, by 2 √λ_max γ_{d+2} ‖a‖ / q. Sums of
-squares, quotient and roots add a relative error of γ_{d+5} at most, of a bonus of √λ_max ‖a‖ / q at
-most, and a last sum adds ε. Together, to first order,
-
-    |rough(a) − score(a)| ≤ (d + 6)ε ‖a‖ (‖ẑ‖ + 3 √λ_max / q).
-
-The doubt is twice that, with d + 10. Its other half covers the rounding of the policy's own double
-precision, where aᵀPa errs by some d 2⁻⁵³ ‖a‖² and q by that over q, as long as ‖a‖ ≤ 2²⁰ q; the
-factors F and V, which are exact for a matrix as near to P as LAPACK promises; the doubt's own
-rounding; and underflow, as long as arms, scaled to lengths of at most 1, are no shorter than 2⁻²⁹
-and σ is at most 2²⁰. Where one of these conditions fails, all arms are scored.
-
-**Near ties.** What remains may be a thousand arms: they are scored in double precision, and
-compared within what two such scores of one arm can differ by,
-
-    2 (d + 10) 2⁻⁵³ ‖a‖ (‖ẑ‖ + 3 (size / q) (1 + ‖a‖ / ‖y‖)),
-
-derived likewise. One or two are left. They are looked up among the policy's scores of the whole
-block they are in, as if every block were scored: a product of matrices rounds a row differently
-from place to place.
+with y = (F V)ᵀ a, Mᵀ M = V Λ Vᵀ, and q = √(Σ y_i² + σ²), or 1 if the bonus has no divisor; F, M and
+σ are the policy's `LengthRatio`. An arm whose rough + doubt is below another's rough − doubt is not
+the best. The policy itself scores the few that remain, so the decision is the same as if every arm
+were scored. docs/screening.md has the proof.
 """
 
 from __future__ import annotations
@@ -49,29 +19,26 @@ import numpy as np
 from driftbandit.arrays import TIED, dots
 from driftbandit.policies import LengthRatio, Policy, Problem
 
-__all__ = ["Screen"]
-
 EPSILON = 2.0**-24
 """Relative rounding error of single precision."""
 SHORTEST, WIDEST, LOUDEST = 2.0**-29, 2.0**20, 2.0**20
-"""Bounds of ‖a‖, of ‖a‖ / q, and of σ, within which doubts are proven."""
+"""Limits of ‖a‖, of ‖a‖ / q, and of σ within which the doubts are proven."""
 TIE = 4 * TIED * 2.0**-52
-"""By how much at most the scores of tied arms differ, in the unit of scores."""
+"""Largest difference of the scores of tied arms, in the unit of scores."""
 MOST = 64
-"""Of so many arms at most one may remain, or it is no faster than scoring them all."""
+"""If more than one arm in so many remains, screening is no faster than scoring all arms."""
 WORK = 10**6
-"""Multiplications of one product, fewer than those for which a BLAS library starts threads, which
-would wait for each other wherever the processor has something else to do."""
+"""Multiplications of one product: too few for BLAS to start threads, which slow down a busy
+machine by waiting for each other."""
 CACHE = 2**17
-"""Numbers looked at together."""
+"""Numbers processed at a time."""
 
 
 class Screen:
     """A set of arms, ready to be screened.
 
     Args:
-        arms: k × d; a copy in single precision is kept, half the memory of the arms again, and
-            eight bytes an arm.
+        arms: k × d; the screen keeps a copy in single precision, and eight bytes per arm.
     """
 
     def __init__(self, arms: np.ndarray) -> None:
@@ -82,9 +49,9 @@ class Screen:
         longest = float(lengths.max())
         usable = 2.0**-400 < longest < 2.0**400
         self.unit = 2.0 ** math.ceil(math.log2(longest)) if usable else math.inf
-        """Of lengths; a power of two, so that no digit is lost."""
+        """Unit of lengths; a power of two, so that no digit is lost."""
         self.usable = bool(lengths.min() >= SHORTEST * self.unit)
-        """Whether arms are not too different in length."""
+        """Whether the arms' lengths are similar enough."""
         if self.usable:
             self.rows = np.empty(arms.shape[::-1], np.float32)
             np.multiply(arms.T, 1 / self.unit, out=self.rows, casting="same_kind")
@@ -97,8 +64,8 @@ class Screen:
     ) -> Sequence[int] | None:
         """Where the blocks of ``size`` arms begin that hold the best; None: score all of them.
 
-        Arms that are equal, or equally good, cannot be told apart. Where that goes on for rounds,
-        the screen rests for longer and longer, since it only adds to the work.
+        A screen cannot separate arms that are equally good. While it fails, it only adds work, so
+        it pauses for more and more rounds.
         """
         if not self.usable:
             return None
@@ -114,12 +81,12 @@ class Screen:
         return begins
 
     def remaining(self, policy: Policy, problem: Problem, state: Any) -> np.ndarray | None:
-        """The arms among which the first of the highest scores is; None: nothing can be said."""
+        """The arms that may have the highest score, the first of equal ones; None: any may."""
         assert policy.actions.length_ratio is not None
         assert policy.scores is not None
         try:
             scaled = _scaled(*policy.actions.length_ratio(state, problem), self.unit)
-        except np.linalg.LinAlgError:  # a belief that is not finite
+        except np.linalg.LinAlgError:  # the belief is not finite
             return None
         if scaled is None:
             return None
@@ -136,7 +103,7 @@ class Screen:
         return found
 
     def _leaders(self, scaled: _Scaled) -> np.ndarray:
-        """The arms that single precision cannot tell from the best."""
+        """The arms that may be the best as far as single precision can tell."""
         floor = np.float32(self._rough(scaled, self._highest) - TIE)
         return np.flatnonzero(self._highest >= np.nextafter(floor, np.float32(-np.inf)))
 
@@ -180,7 +147,7 @@ class Screen:
         return floor
 
     def _doubts(self, found: np.ndarray, scaled: _Scaled) -> np.ndarray:
-        """By how much double precision scores of these arms may be wrong."""
+        """Error bounds of these arms' scores in double precision."""
         lengths = self.lengths[found].astype(float)
         y = self.arms[found] @ (scaled.root / self.unit)
         y = np.sqrt(np.vecdot(y, y))
@@ -191,36 +158,27 @@ class Screen:
 
 
 def _rounded(count: int) -> int:
-    """Down to whole vectors of the processor."""
+    """Rounded down to a multiple of the processor's vectors."""
     return max(64, count // 64 * 64)
 
 
 class _Scaled(NamedTuple):
     """A score in units in which arms, F and the score itself are at most about 1."""
 
-    mean: np.ndarray
-    """ẑ."""
-    root: np.ndarray
-    """F V, d × r; ‖F V‖ = 1."""
-    weights: np.ndarray
-    """λ, the highest of them 1."""
-    gain: float
-    """What the bonus is multiplied with for that."""
+    mean: np.ndarray  # ẑ
+    root: np.ndarray  # F V, d × r; ‖F V‖ = 1
+    weights: np.ndarray  # λ, the largest of them 1
+    gain: float  # factor of the bonus that makes it so
     divided: bool
-    noise: float
-    """σ; 0 where nothing is divided."""
-    top: float
-    """The unit of scores."""
-    of_mean: float
-    """Doubt of ⟨a, ẑ⟩, for ‖a‖ = 1."""
-    of_bonus: float
-    """Doubt of the bonus, for ‖a‖ = q = 1."""
-    of_size: float
-    """The same with `LengthRatio.size` for √λ_max."""
+    noise: float  # σ; 0 if the bonus is not divided
+    top: float  # the unit of scores
+    of_mean: float  # doubt of ⟨a, ẑ⟩ for ‖a‖ = 1
+    of_bonus: float  # doubt of the bonus for ‖a‖ = q = 1
+    of_size: float  # the same with `LengthRatio.size` for √λ_max
 
 
 def _scaled(mean: np.ndarray, ratio: LengthRatio, unit: float) -> _Scaled | None:
-    """The score of arms in units of ``unit``; None where its doubts are not proven."""
+    """The score of arms in units of ``unit``; None: its doubts are not proven."""
     factor, stretch, noise, size = ratio
     values, turn = np.linalg.eigh(stretch.T @ stretch)
     most = math.sqrt(max(values[-1], 0.0))
@@ -239,7 +197,7 @@ def _scaled(mean: np.ndarray, ratio: LengthRatio, unit: float) -> _Scaled | None
             return None
     part = 2 * (len(mean) + 10) * EPSILON / top
     of_bonus = 3 * part * scale * (most + EPSILON * size)
-    if not of_bonus < 1:  # nothing would be told apart
+    if not of_bonus < 1:  # no two arms could be separated
         return None
     return _Scaled(
         mean * (unit / top),

@@ -1,0 +1,174 @@
+"""The arms of an agent: their names, and which arms are on offer in a round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.actions import FINITE
+from driftbandit.model import checked_arms
+from driftbandit.policies import Policy, Problem
+from driftbandit.system import Name, checked_names
+
+
+class ArmNames:
+    """The names of k arms, and the row that each name stands for.
+
+    Args:
+        names: k different strings or whole numbers; None: the row numbers.
+        n_arms: k.
+
+    Example:
+        >>> names = ArmNames(["left", "right"], 2)
+        >>> names.row("right"), names[0]
+        (1, 'left')
+    """
+
+    def __init__(self, names: Any, n_arms: int) -> None:
+        self.all: Sequence[Name] = range(n_arms)
+        """The names in the order of rows."""
+        self._rows: dict[Name, int] | None = None
+        self._rows_by_text: dict[str, int] | None = None  # made when first needed
+        if names is not None:
+            self.all = checked_names(names, n_arms)
+            self._rows = {name: row for row, name in enumerate(self.all)}
+            if self.all == tuple(range(n_arms)):  # a million row numbers need no dictionary
+                self.all, self._rows = range(n_arms), None
+
+    @property
+    def plain(self) -> bool:
+        """Whether the names are the row numbers."""
+        return self._rows is None
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __getitem__(self, row: int) -> Name:
+        return row if self._rows is None else self.all[row]
+
+    def __contains__(self, name: Any) -> bool:
+        return self.find(name) is not None
+
+    def find(self, name: Any) -> int | None:
+        """The row of the arm with that name; None: there is none."""
+        if isinstance(name, int | np.integer) and not isinstance(name, bool):
+            name = int(name)
+        elif not isinstance(name, str):
+            return None
+        if self._rows is not None:
+            return self._rows.get(name)
+        return name if isinstance(name, int) and 0 <= name < len(self.all) else None
+
+    def row(self, name: Any, argument: str = "arm") -> int:
+        """The row of the arm with that name; an unknown name is refused."""
+        row = self.find(name)
+        if row is None:
+            shown = errors.printable(repr(name)[:60])
+            raise errors.InvalidInput(argument, f"{shown} is no arm's name", self.remedy())
+        return row
+
+    def row_in_log(self, name: Any) -> int:
+        """As `row`, and a log may hold the text "5" for an arm named 5, or the other way round."""
+        found = self.find(name)
+        if found is None and self._rows is None:
+            short = isinstance(name, str) and len(name) <= len(str(len(self.all)))
+            if short and name.isdecimal() and str(int(name)) == name:  # "02" is no arm's name
+                found = self.find(int(name))
+        elif found is None and isinstance(name, str | int | np.integer):
+            if self._rows_by_text is None:
+                self._rows_by_text = {str(own): row for row, own in enumerate(self.all)}
+            found = None if isinstance(name, bool) else self._rows_by_text.get(str(name))
+        return self.row(name) if found is None else found
+
+    def rows(self, names: Sequence[Any] | np.ndarray, argument: str = "arms") -> np.ndarray:
+        """The rows of several arms."""
+        return np.array([self.row(name, argument) for name in names], np.intp)
+
+    def remedy(self) -> str:
+        """The valid names, for error messages."""
+        if self._rows is None:
+            return f"give indices of 0..{len(self.all) - 1}"
+        more = ", …" if len(self.all) > 20 else ""
+        return f"valid: {', '.join(map(repr, self.all[:20]))}{more}"
+
+
+class Offer(NamedTuple):
+    """The arms to choose from in a round."""
+
+    arms: np.ndarray
+    """Their features, one row each."""
+    names: ArmNames | Sequence[Name]
+    """Names of the agent's own arms; if ``new``, of the arms on offer."""
+    rows: np.ndarray | None = None
+    """Their rows among the agent's own arms; None: all of these in order, or new arms."""
+    new: bool = False
+    """Whether they are not the agent's own."""
+
+    def distinct(self) -> np.ndarray:
+        """Places of the arms on offer; an arm that was named twice is counted once."""
+        if self.rows is None:
+            return np.arange(len(self.arms))
+        return np.sort(np.unique(self.rows, return_index=True)[1])
+
+    def part(self, places: np.ndarray) -> Offer:
+        """Some of the arms on offer, by their places."""
+        if self.new:
+            return Offer(self.arms[places], [self.names[place] for place in places], new=True)
+        rows = places if self.rows is None else self.rows[places]
+        return Offer(self.arms[places], self.names, rows)
+
+
+def offered(arms: Any, names: ArmNames, policy: Policy, problem: Problem, fixed: bool) -> Offer:
+    """The offer that a user describes by names of the agent's arms, or by features of any arms.
+
+    ``fixed``: new arms are refused.
+    """
+    if isinstance(arms, Set | ValuesView | Iterator):
+        raise errors.InvalidInput("arms", f"is a {type(arms).__name__}", "give a list")
+    if isinstance(arms, Mapping) and arms:
+        labels = checked_names(arms, len(arms), "arms")
+        return Offer(new_arms(list(arms.values()), policy, problem, fixed), labels, new=True)
+    try:
+        given = np.asarray(arms)
+    except ValueError:  # ragged
+        given = np.empty((), object)
+    if isinstance(arms, Mapping) or given.shape == (0,):
+        raise errors.InvalidInput("arms", "is empty", names.remedy())
+    if given.ndim == 2:
+        rows = new_arms(arms, policy, problem, fixed)
+        return Offer(rows, range(len(rows)), new=True)
+    if given.ndim != 1 or given.dtype.kind not in ("iu" if names.plain else "iuUO"):
+        what = "indices" if names.plain else "names"
+        remedy = f"give {what} of the agent's arms, or rows of features"
+        raise errors.InvalidInput("arms", f"is {errors.printable(repr(arms)[:60])}", remedy)
+    if not names.plain:
+        given = names.rows(arms)  # not of ``given``, in which numbers may have become text
+    elif given.min() < 0 or given.max() >= len(names):
+        outside = int(given[(given < 0) | (given >= len(names))][0])
+        raise errors.InvalidInput("arms", f"holds {outside}", names.remedy())
+    check_can_choose_from_part(policy, "arms", "choose a policy with scores")
+    return Offer(problem.arms[given], names, given)
+
+
+def check_can_choose_from_part(policy: Policy, argument: str, remedy: str) -> None:
+    """Refuse a policy that always chooses among all of its arms."""
+    if policy.full_information or not (policy.scores or policy.agent.reads_features):
+        problem = f"{policy.name} always chooses among all of its arms"
+        raise errors.InvalidInput(argument, problem, remedy)
+
+
+def new_arms(
+    arms: Any, policy: Policy, problem: Problem, fixed: bool, argument: str = "arms"
+) -> np.ndarray:
+    """Features of arms that are not the agent's own, if the policy can play such arms."""
+    if not policy.agent.reads_features:
+        wrong = f"are new, and {policy.name} keeps a score for each of its own arms"
+        raise errors.InvalidInput(argument, wrong, "choose a policy that reads features")
+    policy.check_plays(FINITE, len(arms))
+    if fixed:
+        wrong = "are new, and their offsets beside the features are unknown"
+        raise errors.InvalidInput(argument, wrong, "refit without offsets")
+    return checked_arms(arms, problem.model, argument)
