@@ -13,7 +13,7 @@ import pytest
 
 import driftbandit as db
 from driftbandit.policies import Noise, Policy
-from driftbandit.simulation import Options, blocks, jobs
+from driftbandit.simulation import Options, jobs
 from engine_paths import states_and_rewards
 
 POLICIES = ["kode", "rexp3", "kalman_oracle"]
@@ -65,7 +65,7 @@ def test_numbers_do_not_depend_on_the_company(systems, whole):
 
 
 def test_numbers_do_not_depend_on_workers(systems, whole, monkeypatch):
-    monkeypatch.setitem(jobs.LIMITS, "cpu", blocks.Limits(8, 1e9))
+    monkeypatch.setitem(jobs.LIMITS, "cpu", jobs.Limits(8, 1e9))
     results = [
         db.simulate(
             systems,
@@ -136,7 +136,7 @@ def test_numbers_do_not_depend_on_what_others_remember(tied, tied_whole):
 def test_decisions_do_not_depend_on_lanes(monkeypatch, tied, tied_whole, lanes, memory):
     """Programs of another shape round differently; ties are broken the same all the same."""
     systems, study = tied
-    monkeypatch.setitem(jobs.LIMITS, "cpu", blocks.Limits(lanes, memory))
+    monkeypatch.setitem(jobs.LIMITS, "cpu", jobs.Limits(lanes, memory))
     names = ["idea", "discounted_linucb"]
     again = db.simulate(systems[:6], runs=2, **(study | {"policies": names}))
     for name in names:
@@ -306,8 +306,8 @@ def test_all_rewards_and_one_reward_carry_the_same_noise():
     [(1, 1, 2), (1, 2000, 64), (1000, 10, 64), (7, 3, 8), (3, 7, 4), (1, 5, 4)],
 )
 def test_blocks_cover_every_run_once(systems, runs, lanes):
-    limits = blocks.Limits(lanes, 1e9)
-    plan = blocks.plan(systems, runs, 100, per_round=60, at_rest=1000, limits=limits)
+    limits = jobs.Limits(lanes, 1e9)
+    plan = jobs.plan(systems, runs, 100, per_round=60, at_rest=1000, limits=limits)
     covered = []
     for block in plan.blocks():
         assert block.systems.shape == block.runs.shape == (plan.lanes,) == (lanes,)
@@ -317,9 +317,9 @@ def test_blocks_cover_every_run_once(systems, runs, lanes):
 
 def test_the_plan_does_not_depend_on_the_study():
     """Lanes and spans are what programs are compiled for."""
-    limits = blocks.Limits(64, 256e6)
+    limits = jobs.Limits(64, 256e6)
     plans = [
-        blocks.plan(systems, runs, 1000, per_round=60, at_rest=1000, limits=limits)
+        jobs.plan(systems, runs, 1000, per_round=60, at_rest=1000, limits=limits)
         for systems, runs in [(1, 1), (1000, 10), (3, 10**6)]
     ]
     assert len({(plan.lanes, plan.span) for plan in plans}) == 1
@@ -329,8 +329,8 @@ def test_the_plan_does_not_depend_on_the_study():
 @pytest.mark.parametrize("at_rest", [1_000, 300_000])
 def test_blocks_stay_within_the_memory_budget(per_round, at_rest):
     """Lanes become fewer first, then spans shorter; two lanes are the least."""
-    limits = blocks.Limits(64, 256e6)
-    plan = blocks.plan(1000, 10, 10**6, per_round=per_round, at_rest=at_rest, limits=limits)
+    limits = jobs.Limits(64, 256e6)
+    plan = jobs.plan(1000, 10, 10**6, per_round=per_round, at_rest=at_rest, limits=limits)
     assert 8 * plan.lanes * (plan.span * per_round + at_rest) <= limits.memory
     assert plan.span >= 1
 

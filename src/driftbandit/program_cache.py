@@ -22,10 +22,8 @@ __all__ = ["VARIABLE", "enable", "folder", "in_environment"]
 
 VARIABLE = "DRIFTBANDIT_CACHE"
 OFF = ("off", "no", "none", "0", "false")
-MAX_BYTES = 500e6
-"""Size limit of all programs; one takes 10 to 100 kB."""
-TORN = 2.0
-"""Files written so many seconds before a killed process's last one may be incomplete."""
+MAX_BYTES = 500e6  # size limit of all programs; one takes 10 to 100 kB
+TORN = 2.0  # files written so many seconds before a killed process's last one may be incomplete
 SETTINGS = {
     "jax_persistent_cache_min_compile_time_secs": 0.0,
     "jax_persistent_cache_min_entry_size_bytes": -1,

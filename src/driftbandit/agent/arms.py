@@ -28,8 +28,7 @@ class ArmNames:
     """
 
     def __init__(self, names: Any, n_arms: int) -> None:
-        self.all: Sequence[Name] = range(n_arms)
-        """The names in the order of rows."""
+        self.all: Sequence[Name] = range(n_arms)  # the names in the order of rows
         self._rows: dict[Name, int] | None = None
         self._rows_by_text: dict[str, int] | None = None  # made when first needed
         if names is not None:
@@ -98,14 +97,12 @@ class ArmNames:
 class Offer(NamedTuple):
     """The arms to choose from in a round."""
 
-    arms: np.ndarray
-    """Their features, one row each."""
+    arms: np.ndarray  # their features, one row each
     names: ArmNames | Sequence[Name]
     """Names of the agent's own arms; if ``new``, of the arms on offer."""
     rows: np.ndarray | None = None
     """Their rows among the agent's own arms; None: all of these in order, or new arms."""
-    new: bool = False
-    """Whether they are not the agent's own."""
+    new: bool = False  # whether they are not the agent's own
 
     def distinct(self) -> np.ndarray:
         """Places of the arms on offer; an arm that was named twice is counted once."""

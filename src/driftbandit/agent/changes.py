@@ -21,8 +21,7 @@ from driftbandit.system import Name, System
 REMEDY = "make a new agent"
 LASTING = 100.0
 """Time constant of a new arm's long-run reward, in horizons; finite, to keep the model stable."""
-LONGEST = 1e9
-"""Its largest value in rounds: 1 − 1/m must be below 1 by more than rounding."""
+LONGEST = 1e9  # its largest value in rounds: 1 − 1/m must be below 1 by more than rounding
 
 
 def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[LGDS, np.ndarray]:

@@ -20,8 +20,7 @@ from driftbandit.agent.history import LAST_ROUND, History
 from driftbandit.agent.ledger import Entry, replayed
 from driftbandit.model import LGDS, checked_arms
 
-FEW = 100
-"""Most rewards to filter while the agent is locked; more are filtered before."""
+FEW = 100  # most rewards to filter while the agent is locked; more are filtered before
 
 logger = logging.getLogger("driftbandit")
 

@@ -30,10 +30,8 @@ from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, make
 from driftbandit.system import checked_names
 
-FORMAT = 3
-"""Version of the stored format."""
-READ = (2, FORMAT)
-"""Versions that can be read."""
+FORMAT = 3  # version of the stored format
+READ = (2, FORMAT)  # versions that can be read
 FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What damaged numbers can cause; all of it is refused as `InvalidInput`."""
 REMEDY = "give what Agent.to_json or Agent.save wrote"

@@ -3,7 +3,7 @@
 Each is written for one run and mapped over lanes: a lane is one run of one system, with arrays of
 its own. Axes are always (rounds, lanes, …). Every policy has its own program, so its results do not
 depend on the other policies; and its shape depends only on the policy and the system's shape
-(`blocks`), so they do not depend on the number of runs.
+(`jobs`), so they do not depend on the number of runs.
 """
 
 from __future__ import annotations
@@ -60,21 +60,16 @@ class Environment(NamedTuple):
     """The true system, as arrays."""
 
     model: LGDS
-    arms: Array
-    """k × d."""
-    process_factor: Array
-    """F with F Fᵀ = Q."""
-    start_factor: Array
-    """F with F Fᵀ = covariance of z(0)."""
-    start_mean: Array
-    """E z(0), d numbers."""
+    arms: Array  # k × d
+    process_factor: Array  # F with F Fᵀ = Q
+    start_factor: Array  # F with F Fᵀ = covariance of z(0)
+    start_mean: Array  # E z(0), d numbers
 
 
 class Rule(NamedTuple):
     """The part of a policy that is compiled; equal rules share one program."""
 
-    choose: Callable[..., Array]
-    """The index of an arm or, on the sphere, the unit vector."""
+    choose: Callable[..., Array]  # the index of an arm or, on the sphere, the unit vector
     update: Callable[..., Any]
     noise: Noise | None
     full_information: bool
