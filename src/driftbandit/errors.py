@@ -194,6 +194,13 @@ def whole_number(value: Any, argument: str, *, low: int, high: int | None = None
     return int(value)
 
 
+def boolean(value: Any, argument: str) -> bool:
+    """Return ``value`` if it is True or False."""
+    if not isinstance(value, bool):
+        raise InvalidInput(argument, f"is {_shown(value)}", "give True or False")
+    return value
+
+
 def closest(value: Any, argument: str, valid: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``valid``; otherwise suggest the nearest valid name."""
     names = sorted(valid)

@@ -36,14 +36,10 @@ NEWTON = 3  # Newton steps that follow
 class Solution(NamedTuple):
     """A unit vector and its certificate."""
 
-    arm: np.ndarray
-    """a, d numbers."""
-    value: float
-    """Its score ⟨a, ẑ⟩ + u(a | P)."""
-    residual: float
-    """‖(I − aaᵀ)∇‖, the gradient of the score along the sphere; zero at a stationary point."""
-    bound: float
-    """No unit vector scores more."""
+    arm: np.ndarray  # a, d numbers
+    value: float  # its score ⟨a, ẑ⟩ + u(a | P)
+    residual: float  # ‖(I − aaᵀ)∇‖, the gradient along the sphere; zero at a stationary point
+    bound: float  # no unit vector scores more
 
     @property
     def gap(self) -> float:

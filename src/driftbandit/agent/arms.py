@@ -15,11 +15,7 @@ from driftbandit.system import Name, checked_names
 
 
 class ArmNames:
-    """The names of k arms, and the row that each name stands for.
-
-    Args:
-        names: k different strings or whole numbers; None: the row numbers.
-        n_arms: k.
+    """The names of k arms (None: their row numbers), and the row that each name stands for.
 
     Example:
         >>> names = ArmNames(["left", "right"], 2)
@@ -98,10 +94,8 @@ class Offer(NamedTuple):
     """The arms to choose from in a round."""
 
     arms: np.ndarray  # their features, one row each
-    names: ArmNames | Sequence[Name]
-    """Names of the agent's own arms; if ``new``, of the arms on offer."""
-    rows: np.ndarray | None = None
-    """Their rows among the agent's own arms; None: all of these in order, or new arms."""
+    names: ArmNames | Sequence[Name]  # of the agent's own arms; if ``new``, of those on offer
+    rows: np.ndarray | None = None  # rows of the agent's own arms; None: all of them, or new arms
     new: bool = False  # whether they are not the agent's own
 
     def distinct(self) -> np.ndarray:

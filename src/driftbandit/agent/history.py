@@ -47,12 +47,11 @@ class History:
     log: deque[Entry]  # the newest settled plays with their rewards
     until_refit: int | None  # settled rewards until the next refit; None: the agent never refits
     offsets: bool  # whether refits learn an offset for each arm, so that new arms cannot be played
-    has_model: bool  # whether the model was given or learned, and is not just a start
+    has_model: bool  # whether the model was given or learned; if not, it is a random walk
     actions: ActionSet
     problem: Problem = dataclasses.field(init=False)
     ledger: Ledger = dataclasses.field(init=False)
-    removed: tuple[Name, ...] = ()
-    """Names of removed arms; a new model may have them, but they are not offered."""
+    removed: tuple[Name, ...] = ()  # names of removed arms, which no new model brings back
     complete: bool = True  # whether the log holds everything that was ever settled
     round: int = 0  # the round of the next `ask`
     now: int = 0  # the earliest round that can still be asked for
@@ -60,8 +59,8 @@ class History:
     decided: int = 0  # how many decisions were made
     refit_failure: str | None = None
     refit_task: Any = None  # the refit in progress
+    # Plays settled during the refit in progress that are not in its state yet.
     since_refit: list[Entry] = dataclasses.field(default_factory=list)
-    """Plays settled during the refit in progress that are not in its state yet."""
     settled_since_refit: int = 0  # how many plays were settled during the refit in progress
     lock: Any = dataclasses.field(default_factory=threading.RLock)
 
@@ -99,8 +98,7 @@ class History:
 
     def state_at(self, round: int) -> Any:
         """The policy's state in a round that is not before any decision; see `check_reach`."""
-        untouched = not self.decided and self._is_untouched()
-        state = self.ledger.state if untouched else self.ledger.at(round)
+        state = self.ledger.state if self._is_untouched() else self.ledger.at(round)
         if not self.problem.model.is_stable:
             _check_size(state, round)
         return state
@@ -112,7 +110,7 @@ class History:
 
     def begin(self, round: int) -> None:
         """Let time begin in this round, if nothing has happened before."""
-        if not self.decided and self._is_untouched():
+        if self._is_untouched():
             self.base = self.ledger.round = round
 
     def _is_untouched(self) -> bool:
@@ -215,7 +213,7 @@ class History:
         return errors.number(reward, "reward")
 
     def tell_plays(self, entries: list[Entry]) -> dict[Told, int]:
-        """Fold in plays, all of them or, after an error, none. Time moves to the last of them."""
+        """Fold in plays: all of them or, after an error, none. Time moves to the last of them."""
         counts: Counter[Told] = Counter()
         if not entries:
             return {}
@@ -292,7 +290,7 @@ def whole_round(round: Any) -> int:
 
 
 def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
-    """(round, arm, reward) of every play, from any form that `Agent.tell_log` takes.
+    """(round, arm, reward) of every play, from any log that `Agent.tell_log` takes.
 
     Example:
         >>> rows_of({"arm": ["left", "right"], "reward": [0.5, None]})

@@ -259,9 +259,7 @@ def _whole(stored: Mapping[str, Any], field: str, low: int = -LAST_ROUND) -> int
 
 
 def _boolean(stored: Mapping[str, Any], field: str) -> bool:
-    if not isinstance(stored[field], bool):
-        raise errors.InvalidInput(field, f"is {stored[field]!r:.60}", "give true or false")
-    return bool(stored[field])
+    return errors.boolean(stored[field], field)
 
 
 def _entry(history: History, stored: Any) -> Entry:

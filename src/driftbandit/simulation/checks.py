@@ -46,10 +46,7 @@ class Options:
 
     def __post_init__(self) -> None:
         errors.closest(self.regret, "regret", ("mean", "noisy", "hindsight"))
-        if not isinstance(self.common_noise, bool):
-            raise errors.InvalidInput(
-                "common_noise", f"is {self.common_noise!r}", "give True or False"
-            )
+        errors.boolean(self.common_noise, "common_noise")
         if not isinstance(self.stream, str):
             raise errors.InvalidInput("stream", f"is {self.stream!r}", "give a text")
         errors.whole_number(self.warmup, "warmup", low=0)
@@ -71,7 +68,7 @@ def _wrong_type(value: Any, argument: str, remedy: str) -> errors.InvalidInput:
 
 
 def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[Pair], ActionSet]:
-    """The systems with their arms, all of one shape, after ``warmup`` rounds; and the action set."""
+    """The systems with their arms, all of one shape, after ``warmup`` rounds; their action set."""
     systems, actions = _checked_pairs(_pairs(model, arms), "model")
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems], actions
 

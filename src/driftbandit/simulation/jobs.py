@@ -212,18 +212,16 @@ class Seating(NamedTuple):
 
 
 class Seat:
-    """A policy on some of a block's lanes: its arguments in every span, and its current state."""
+    """A policy on some of a block's lanes, and its current state there."""
 
-    def __init__(self, lanes: slice, keys: Any, problem: Any, noise_std: Any, state: Any) -> None:
-        self.lanes, self.keys, self.problem, self.noise_std = lanes, keys, problem, noise_std
-        self.state = state
-        self.regret = noise_std * 0
+    def __init__(self, lanes: slice, inputs: programs.Lanes, state: Any) -> None:
+        self.lanes, self.inputs, self.state = lanes, inputs, state
+        self.regret = inputs.noise_std * 0
 
     def arguments(self, first: Any, count: Any, values: Any) -> tuple[Any, ...]:
         """What the policy's program takes."""
         mine = values if values.shape[1] == len(self.regret) else values[:, self.lanes]
-        now = (self.state, self.regret, first, count, mine)
-        return (*self.keys, *now, self.problem, self.noise_std)
+        return self.inputs, self.state, self.regret, first, count, mine
 
     def play(self, program: Any, first: Any, count: Any, values: Any) -> Any:
         """Play a span to its end; returns the regret after each of its rounds."""
@@ -244,13 +242,13 @@ def seated(job: Job, block: Block) -> Seating:
         if key not in told:  # gathered once for all players that know the same
             told[key] = programs.of_lanes(player.known, systems[lanes])
         model, arms = told[key]
-        return Seat(
-            lanes,
-            [draws.Key(*(word[lanes] for word in keys[r])) for r in (draws.REWARD, player.role)],
-            Problem(model, arms, programs.of_lanes(player.constants, systems[lanes])),
-            environment.model.reward_std[lanes],
-            programs.of_lanes(player.state, systems[lanes]),
+        problem = Problem(model, arms, programs.of_lanes(player.constants, systems[lanes]))
+        reward_key, policy_key = (
+            draws.Key(*(word[lanes] for word in keys[role])) for role in (draws.REWARD, player.role)
         )
+        noise_std = environment.model.reward_std[lanes]
+        inputs = programs.Lanes(reward_key, policy_key, problem, noise_std)
+        return Seat(lanes, inputs, programs.of_lanes(player.state, systems[lanes]))
 
     systems, numbers, runs = put((block.systems, block.systems + job.first_system, block.runs))
     keys = {role: programs.lane_keys(put(key), numbers, runs) for role, key in job.roles.items()}
