@@ -119,10 +119,7 @@ def curve(frame: Frame, form: Array) -> Curve:
 
 
 def _tilted(parts: Array) -> Array:
-    """The parts of m, the last of which, along the leading eigenvector, is kept off zero.
-
-    If it were zero (the hard case), there would be two best vectors and no root.
-    """
+    """The parts of m; the last one is kept off zero, where there is no root (the hard case)."""
     xp = namespace(parts)
     lead = parts[:, -1:]
     least = rounding(parts.dtype) ** 0.75  # m has length one

@@ -66,7 +66,7 @@ class ArmNames:
         return row
 
     def row_in_log(self, name: Any) -> int:
-        """As `row`, and a log may hold the text "5" for an arm named 5, or the other way round."""
+        """As `row`, but the text "5" also stands for an arm named 5, and the other way round."""
         found = self.find(name)
         if found is None and self._rows is None:
             short = isinstance(name, str) and len(name) <= len(str(len(self.all)))
@@ -113,10 +113,7 @@ class Offer(NamedTuple):
 
 
 def offered(arms: Any, names: ArmNames, policy: Policy, problem: Problem, fixed: bool) -> Offer:
-    """The offer that a user describes by names of the agent's arms, or by features of any arms.
-
-    ``fixed``: new arms are refused.
-    """
+    """The offer given by names of the agent's arms or, unless ``fixed``, by features of others."""
     if isinstance(arms, Set | ValuesView | Iterator):
         raise errors.InvalidInput("arms", f"is a {type(arms).__name__}", "give a list")
     if isinstance(arms, Mapping) and arms:

@@ -246,9 +246,8 @@ def _rebuild(
 ) -> None:
     """Change the agent's model, arms and names, and adapt the plays it keeps (``update_entry``).
 
-    A Kalman filter's belief does not depend on the list of arms; ``keep_belief`` carries it over.
-    None: the model is another one, so the belief is computed again from the plays that the agent
-    keeps, like any other policy's state. ``features``: the arms without offsets, if they differ.
+    ``keep_belief`` carries over a Kalman filter's belief. Without it, and for other policies, the
+    state is computed again from the plays. ``features``: the arms without offsets, if they differ.
     """
     arms = by_columns(checked_arms(arms, model))
     problem, fresh = history.prepared(model, arms)

@@ -1,10 +1,9 @@
 """The ledger of open decisions: rewards folded into a policy's state in the order of rounds.
 
-Rewards arrive in any order, but the state depends only on the decisions and on the rewards known
-so far. Every open decision keeps the state before and after it. A late reward makes everything
-from its decision on out of date; it is computed again when needed, by the same operations in the
-same order. Decisions older than the window are settled: their states are dropped, so memory stays
-flat.
+Rewards arrive in any order, but the state depends only on the decisions and on the rewards known so
+far. Every open decision keeps the state before and after it. After a late reward, the states from
+its decision on are out of date; they are computed again when needed, by the same operations in the
+same order. Decisions older than the window are settled: their states are dropped.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     {"driftbandit_agent": 3, "checksum": …, "agent": {…}}
 
-The checksum covers the agent's part, so that any damage to the file is noticed. Every field is
-checked all the same. Format 2, which had no names, is read too.
+The checksum covers the agent's part and detects damage to the file; every field is checked
+nevertheless. Format 2, which had no names, can be read, too.
 """
 
 from __future__ import annotations

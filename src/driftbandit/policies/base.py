@@ -103,8 +103,7 @@ class ActionAbilities(NamedTuple):
 class AgentAbilities(NamedTuple):
     """What lets an `Agent` offer other arms and skip rounds."""
 
-    reads_features: bool = False
-    """Whether only the rows in ``problem.arms`` matter, so that new arms can be played."""
+    reads_features: bool = False  # whether it can play new arms by their rows in ``problem.arms``
     observe: Callable[[Any, Problem, Array, Array], Any] | None = None
     """``update`` without the passing of time: fold in a reward; None: ``update`` itself."""
     advance: Callable[[Any, Problem, int], Any] | None = None

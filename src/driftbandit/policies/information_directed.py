@@ -36,8 +36,7 @@ from driftbandit.policies.optimistic import filtering
 __all__ = ["policy"]
 
 MOST = 2000  # arms: every pair of them is compared
-LEAST = 1e-12
-"""Added to v, which is at most one: an uninformative arm is played for its reward alone."""
+LEAST = 1e-12  # added to v ≤ 1, so that an arm that teaches nothing is played for its reward
 
 
 def _constants(points: int, model: LGDS, arms: Array, rounds: int) -> dict[str, np.ndarray]:
