@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.actions.idea_objective import Frame, Idea, identity, normalized, rounding
-from driftbandit.arrays import Array, dots, namespace, repeat
+from driftbandit.arrays import Array, dots, namespace
 
 PARTS = 15  # each refinement divides the interval around a root by this number
 TICKS = np.arange(1.0, PARTS) / PARTS
@@ -172,6 +172,13 @@ def _scores(objective: Idea, rows: Array) -> Array:
 
 def climbed(objective: Any, rows: Array, rounds: int) -> Array:
     """Improve every row, n × d, by at most so many steps; ``objective`` is like `Idea`."""
+    if isinstance(rows, np.ndarray):
+        for _ in range(rounds):
+            rows, steps = _climbed_once(objective, rows)
+            if np.abs(steps).max() < STILL:
+                break
+        return rows
+    from jax import lax  # loaded already: the rows are its arrays
 
     def moving(state: tuple[Any, Array, Array]) -> Any:
         return (state[0] < rounds) & (abs(state[2]).max() >= STILL)
@@ -179,7 +186,7 @@ def climbed(objective: Any, rows: Array, rounds: int) -> Array:
     def moved(state: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
         return (state[0] + 1, *_climbed_once(objective, state[1]))
 
-    return repeat(moving, moved, (0, rows, rows))[1]
+    return lax.while_loop(moving, moved, (0, rows, rows))[1]
 
 
 def _climbed_once(objective: Any, rows: Array) -> tuple[Array, Array]:

@@ -98,7 +98,8 @@ class History:
 
     def state_at(self, round: int) -> Any:
         """The policy's state in a round that is not before any decision; see `check_reach`."""
-        state = self.ledger.state if self._is_untouched() else self.ledger.at(round)
+        untouched = not self.decided and self._is_untouched()
+        state = self.ledger.state if untouched else self.ledger.at(round)
         if not self.problem.model.is_stable:
             _check_size(state, round)
         return state
@@ -110,7 +111,7 @@ class History:
 
     def begin(self, round: int) -> None:
         """Let time begin in this round, if nothing has happened before."""
-        if self._is_untouched():
+        if not self.decided and self._is_untouched():
             self.base = self.ledger.round = round
 
     def _is_untouched(self) -> bool:
