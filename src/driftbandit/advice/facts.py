@@ -387,10 +387,7 @@ def play(
     seed: int,
     progress: Callable[[float], None] | None = None,
 ) -> Simulation:
-    """Play policies and random choice on the same states and noise.
-
-    Always on the CPU, so that a near tie ends the same way on every machine.
-    """
+    """Play policies and random choice on the same states and noise."""
     from driftbandit.simulation import Options, simulate  # loads JAX
 
     shared: list[str | Policy] = []
@@ -400,6 +397,7 @@ def play(
             shared.append(optimistic(name, _bonus, informed=informed, width=width))
         else:
             shared.append(dataclasses.replace(policy, name=name))
+    # On the CPU, so that a near tie ends the same way on every machine.
     settings: dict[str, Any] = {"device": "cpu", "options": Options(checkpoints=1)}
     settings |= {"rounds": rounds, "runs": runs, "seed": seed, "progress": progress}
     return summarized(simulate(model, arms, [*shared, RANDOM], **settings))

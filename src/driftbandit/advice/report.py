@@ -251,8 +251,7 @@ def report(advice: Advice, name: str, *, terminal: bool = False) -> Report:
     if terminal:
         return Report(f"Advice for {name}", "", [*found, *said], data)
     settings = {"system": name, "driftbandit": __version__}
-    if advice.simulation is not None:
-        played = advice.simulation
+    if (played := advice.simulation) is not None:
         settings["simulation"] = f"{played.runs} runs × {played.rounds} rounds per policy"
         settings["seed"] = str(played.seed)
     blocks = [*said, *found, Heading("Settings"), Facts(settings)]

@@ -46,7 +46,7 @@ class Prior(NamedTuple):
     cov: Array  # S, d × d
 
     def added(self, sums: Sums) -> Sums:
-        """The sums with those of the pseudo-rounds."""
+        """The sums plus those of the pseudo-rounds."""
         whole = self.rounds * self.cov
         return sums._replace(
             transitions=sums.transitions + self.rounds,
@@ -71,7 +71,7 @@ class Options(NamedTuple):
     stable: bool = False  # keep ρ(Γ) below 1
     reads: bool = False  # estimate the read-outs
     offsets: bool = False  # estimate the offsets
-    prior: Prior | None = None  # Pseudo-rounds; None: the log alone
+    prior: Prior | None = None  # None: the log alone
 
 
 def e_step(parameters: Parameters, data: Data, whole: bool = False) -> Sums:
@@ -144,14 +144,12 @@ def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
             - 2 * np.vecdot(sums.products - offsets[:, None] * sums.means, reads)
             + np.einsum("ki,kij,kj->k", reads, sums.moments, reads)
         )
-        mean = float(fitted.sum()) / float(sums.plays.sum())
-        reward_var = np.asarray(max(mean, _least_var(sums)))
-    initial_mean = sums.start_means.mean(axis=0)
-    apart = sums.start_means - initial_mean
-    initial_cov = (sums.start_covs + apart.T @ apart) / len(apart)
-    return Parameters(
-        transition, process_cov, reward_var, initial_mean, initial_cov, reads, offsets
-    )
+        fitted_var = float(fitted.sum()) / float(sums.plays.sum())
+        reward_var = np.asarray(max(fitted_var, _least_var(sums)))
+    mean = sums.start_means.mean(axis=0)
+    apart = sums.start_means - mean
+    cov = (sums.start_covs + apart.T @ apart) / len(apart)
+    return Parameters(transition, process_cov, reward_var, mean, cov, reads, offsets)
 
 
 def _transition(parameters: Parameters, sums: Sums, options: Options) -> np.ndarray:

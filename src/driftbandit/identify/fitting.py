@@ -60,10 +60,9 @@ class Fit:
         """The model in one sentence, and which others came close."""
         if self.selection is None:
             return self.kind.sentence
-        close = "; ".join(one.label for one in self.selection.close)
-        return (
-            f"{self.kind.sentence} {f'Close: {close}' if close else 'No other model came close'}."
-        )
+        labels = "; ".join(one.label for one in self.selection.close)
+        close = f"Close: {labels}." if labels else "No other model came close."
+        return f"{self.kind.sentence} {close}"
 
     @property
     def system(self) -> System:

@@ -70,10 +70,7 @@ class Dynamics(NamedTuple):
 
 
 def plays_of(data: Data, n_arms: int, size: int = 1, later: np.ndarray | None = None) -> Plays:
-    """Every arm's plays, sequence after sequence; those of ``later`` sequences last.
-
-    ``size`` is the least n, so that parts of a log share a compiled program.
-    """
+    """Every arm's plays, sequence after sequence, those of ``later`` ones last; n ≥ ``size``."""
     S, n, m = data.seen.shape
     which, row, slot = np.nonzero(data.seen > 0)
     last = np.zeros(S, bool) if later is None else later

@@ -78,10 +78,7 @@ def best_run(
     restarts: int = 1,
     start: LGDS | None = None,
 ) -> em.Run:
-    """The most likely of several EM runs; the first may start from a given model.
-
-    ``reports`` gives the progress callback of each run.
-    """
+    """The most likely of several EM runs; ``reports`` gives each run's progress callback."""
     reads = np.eye(task.n_arms, n_states) if task.features is None else task.features
     k, d = reads.shape
     options = task.options._replace(reads=task.features is None and d < k)

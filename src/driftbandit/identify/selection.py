@@ -29,6 +29,14 @@ LEAST = 10  # fewest rewards to learn from, and fewest to score, in every split
 MOST_ITERATIONS, LEAST_TOLERANCE = 60, 1e-4  # of EM here: many runs, which are only compared
 
 
+ALIKE = "Each arm drifts on its own, all with the same size and speed ({})."
+OWN = {  # independent arms: a short name, and a sentence with the number of states
+    "constant": ("no drift", "No drift: each arm has a constant mean."),
+    "alike": ("each arm on its own, all alike", ALIKE),
+    "apart": ("each arm on its own", "Each arm drifts on its own ({})."),
+}
+
+
 class Candidate(NamedTuple):
     """A kind of model and its size."""
 
@@ -48,11 +56,8 @@ class Candidate(NamedTuple):
             >>> Candidate("alike", 8).label, Candidate("free", 1).label
             ('each arm on its own, all alike', 'one shared factor')
         """
-        if self.own:
-            alone = "each arm on its own"
-            return {"constant": "no drift", "alike": f"{alone}, all alike", "apart": alone}[
-                self.own
-            ]
+        if self.kind in OWN:
+            return OWN[self.kind][0]
         structure = "" if self.kind == "free" else f", {self.kind}"
         shared = "one shared factor" if self.n_states == 1 else f"{self.n_states} shared states"
         return shared + structure
@@ -66,14 +71,10 @@ class Candidate(NamedTuple):
             'Each arm drifts on its own (8 states).'
         """
         count = f"{self.n_states} states" if self.n_states != 1 else "1 state"
-        if self.kind == "constant":
-            return "No drift: each arm has a constant mean."
-        if self.kind == "alike" and self.n_states == 1:
+        if self == ("alike", 1):
             return "The arm drifts (1 state)."
-        if self.kind == "alike":
-            return f"Each arm drifts on its own, all with the same size and speed ({count})."
-        if self.kind == "apart":
-            return f"Each arm drifts on its own ({count})."
+        if self.kind in OWN:
+            return OWN[self.kind][1].format(count)
         if self.n_states == 1:
             return "All arms share one drifting factor (1 state)."
         if self.kind == "free":
@@ -135,10 +136,7 @@ def candidates(n_arms: int, structure: str | None, offsets: bool) -> tuple[Candi
 
 
 def splits(data: Data) -> list[Split]:
-    """The splits of cross-validation; none if the log is too short.
-
-    Five sequences or more, none of which dominates, are dealt into five parts; else rewards are.
-    """
+    """Folds of sequences or, if these are few or one dominates, of rewards; [] if too short."""
     counts = data.seen.sum(axis=(1, 2))
     dealt = len(counts) >= FOLDS and FOLDS * counts.max() <= 2 * counts.sum()
     found = list(_folds(data, counts) if dealt else _rewards(data))
@@ -231,10 +229,7 @@ def _near(scores: np.ndarray, errors: np.ndarray) -> np.ndarray:
 
 
 def choose(task: Task, structure: str | None, progress: Progress, later: int) -> Selection | None:
-    """The model that predicts best; None if the log is too short to say.
-
-    ``later``: EM iterations that follow the choice, for the progress report.
-    """
+    """The model that predicts best; None if the log is too short. ``later`` iterations follow."""
     parts = splits(task.data)
     if not parts:
         return None

@@ -175,10 +175,7 @@ def _filtered(p: Parameters, F: Any, Q: Any, rows: Any, keep: Callable[..., Any]
 
 
 def predicted(parameters: Parameters, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means and variances of all rewards given the rounds before their own, S × n × m each.
-
-    The third is the state's covariance after each sequence, S × d × d.
-    """
+    """Means and variances of rewards given earlier rounds, S × n × m; last Cov z, S × d × d."""
     arrays = (data.arms, data.rewards, data.seen, data.gaps)
     with jax.enable_x64(True):
         means, variances, covs = map(np.asarray, _predicted(parameters, arrays, bits_of(data)))
@@ -199,10 +196,7 @@ def _predicted(p: Parameters, data: Any, bits: Any) -> Any:
 
 
 def log_densities(parameters: Parameters, data: Data, extra_var: Any = 0.0) -> np.ndarray:
-    """Log-densities of all rewards, each given the rounds before its own, S × n × m.
-
-    ``extra_var`` (k) is added to the variances of each arm's predictions.
-    """
+    """Log-densities of rewards given earlier rounds, S × n × m; ``extra_var`` (k) adds variance."""
     means, variances, _ = predicted(parameters, data)
     variances = variances + np.broadcast_to(extra_var, len(parameters.reads))[data.arms]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -255,11 +249,9 @@ def _sequence(
             N = jnp.outer(read, read) * weight + keep.T @ N @ keep
             return (r, N, fold @ keep), None
 
-        after = (r_after, N_after, jnp.eye(d))
-        folded = (reads, gains, scaled, weights)
-        (r_after, N_after, fold), _ = jax.lax.scan(
-            unfold, after, folded, reverse=True, unroll=min(m, UNROLLED)
-        )
+        after, plays = (r_after, N_after, jnp.eye(d)), (reads, gains, scaled, weights)
+        last, _ = jax.lax.scan(unfold, after, plays, reverse=True, unroll=min(m, UNROLLED))
+        r_after, N_after, fold = last
         smooth = mean + P @ r_after
         cov = P - P @ N_after @ P
         cov = 0.5 * (cov + cov.T)

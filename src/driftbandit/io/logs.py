@@ -126,8 +126,7 @@ class Log:
         if largest >= len(names):
             problem = f"hold {len(names)}, and a sequence plays arm {largest}"
             raise errors.InvalidInput("names", problem, "name every arm")
-        object.__setattr__(self, "sequences", sequences)
-        object.__setattr__(self, "names", names)
+        vars(self).update(sequences=sequences, names=names)  # the class is frozen
 
     @property
     def rows(self) -> int:
@@ -169,8 +168,7 @@ class Arms:
         if zero < len(names):
             raise errors.InvalidInput("features", f"row {zero} is the zero vector", NO_ZERO)
         features.setflags(write=False)
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "features", features)
+        vars(self).update(names=names, features=features)  # the class is frozen
 
 
 def checked_names(names: Any) -> tuple[Name, ...]:

@@ -277,11 +277,9 @@ def _mapping(names: list[Any], get: Callable[[Any], Any], name: str) -> Table:
         lengths = {column: len(values) for column, values in columns.items()}
         for (one, n), (other, m) in itertools.pairwise(lengths.items()):
             if n != m:
-                lengths_differ = (
-                    f"{parsing.shown(other)} has {m} rows, {parsing.shown(one)} has {n}"
-                )
-                remedy = "make all columns equally long"
-                raise errors.InvalidInput(name, f"column {lengths_differ}", remedy)
+                problem = f"column {parsing.shown(other)} has {m} rows"
+                problem += f", {parsing.shown(one)} has {n}"
+                raise errors.InvalidInput(name, problem, "make all columns equally long")
         rows, most = max(lengths.values(), default=0), _rows_of_block(places)
         for start in range(0, rows, most):
             end = min(start + most, rows)

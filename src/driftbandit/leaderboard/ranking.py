@@ -46,11 +46,10 @@ class Setting(NamedTuple):
 
 
 def _wrong(target: str, symbol: str) -> Setting:
-    seen = (
-        f"learners see {symbol} through T = I + νΞ, ‖Ξ‖ = ν = 1 (P24); the Oracle knows the truth"
-    )
+    meaning = f"learners see {symbol} through T = I + νΞ, ‖Ξ‖ = ν = 1 (P24)"
     changes = {"perturbed": target, "strength": 1.0}
-    return Setting(f"wrong_{target}", f"{symbol} wrong", seen, changes)
+    truth = "the Oracle knows the truth"
+    return Setting(f"wrong_{target}", f"{symbol} wrong", f"{meaning}; {truth}", changes)
 
 
 SETTINGS = (  # in the order of tables
@@ -269,12 +268,11 @@ def document(outcome: Outcome) -> dict[str, Any]:
     """Rows by cell and policy, and their averages: by setting, by family, overall."""
     study, results = outcome.specification, outcome.results()
     settings = {cell.label: setting_of(cell) for cell in study.cells}
-    means = {
-        (cell.family, settings[cell.label].name): {
-            policy: values.mean(axis=1) for policy, values in results[cell.label].regret.items()
-        }
-        for cell in study.cells
-    }
+    means = {}
+    for cell in study.cells:
+        regret = results[cell.label].regret
+        key = cell.family, settings[cell.label].name
+        means[key] = {policy: values.mean(axis=1) for policy, values in regret.items()}
     board = Board(means, study.seed)
     rows = [row for key in means for row in board.cell(key)]
     policies = list(dict.fromkeys(policy for found in means.values() for policy in found))

@@ -49,9 +49,8 @@ def page(document: Document) -> Report:
     """The same for Markdown, with every cell and its intervals: ``leaderboard.md``."""
     settings = document["settings"]
     cells = len({(row["family"], row["setting"]) for row in document["rows"]})
-    versions = ", ".join(
-        f"{package} {' and '.join(found)}" for package, found in document["versions"].items()
-    )
+    found = document["versions"].items()
+    versions = ", ".join(f"{package} {' and '.join(several)}" for package, several in found)
     size = " × ".join(f"{settings[key]} {key}" for key in ("systems", "runs", "rounds"))
     size += f" in each of {cells} cells, {settings['dtype']} on {settings['platform']}"
     command_line = f"`{command(document)}`"

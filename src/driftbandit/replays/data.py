@@ -79,8 +79,7 @@ class Table:
         times = _times(self.times, len(rewards))
         rewards.setflags(write=False)
         times.setflags(write=False)
-        # The class is frozen.
-        vars(self).update(rewards=rewards, names=names, features=features, times=times)
+        vars(self).update(rewards=rewards, names=names, features=features, times=times)  # frozen
 
     @property
     def logged(self) -> bool:
@@ -237,8 +236,7 @@ def _rewards(values: Any) -> np.ndarray:
     if rewards.ndim != 2 or 0 in rewards.shape:
         raise errors.InvalidInput("data", f"has shape {rewards.shape}", REMEDY)
     _check_size(*rewards.shape)
-    if np.isinf(rewards).any() or (np.abs(rewards) > errors.LARGEST).any():
-        row, arm = (int(i) for i in np.argwhere(np.abs(rewards) > errors.LARGEST)[0])
+    for row, arm in np.argwhere(np.abs(rewards) > errors.LARGEST)[:1]:
         problem = f"round {row} of arm {arm} is {rewards[row, arm]:g}"
         raise errors.InvalidInput("data", problem, parsing.REMEDIES["reward"])
     return rewards
@@ -277,9 +275,8 @@ def flights(columns: Mapping[str, Any]) -> Table:
     """
     hour = _numbers(columns, "hour").astype(np.int64)
     inside = (hour >= HOURS[0]) & (hour <= HOURS[1])
-    year, month, day = (
-        _numbers(columns, name)[inside].astype(np.int64) for name in ("year", "month", "day")
-    )
+    parts = (_numbers(columns, name)[inside] for name in ("year", "month", "day"))
+    year, month, day = (part.astype(np.int64) for part in parts)
     dates = ((year - 1970) * 12 + month - 1).astype("M8[M]").astype("M8[D]") + (day - 1)
     days = (dates - dates.min()).astype(np.int64)
     per_day = HOURS[1] - HOURS[0] + 1

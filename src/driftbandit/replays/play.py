@@ -93,18 +93,18 @@ def replay(
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)
     chosen, notes = _playable(policies, table)
     baseline = _baseline(baseline, chosen, table)
-    lives = [
+    games = [
         (label, policy, number, len(table) - (number * first // (2 * runs) if warm else first))
         for label, policy in chosen.items()
         for number in range(runs if warm or policy.noise is not None else 1)
     ]
-    total = sum(length for *_, length in lives)
+    total = sum(length for *_, length in games)
 
-    def moved(stage: str, share: float) -> None:
+    def report(stage: str, share: float) -> None:
         if progress is not None:
             progress(stage, share, total)
 
-    moved("fit", 0.0)
+    report("fit", 0.0)
     center = float(np.nanmean(table.rewards[:first]))
     found = fit(
         table.log(0, first, center),
@@ -114,17 +114,17 @@ def replay(
         starts=starts,
         iterations=iterations,
         seed=seed,
-        progress=lambda share: moved("fit", share),
+        progress=lambda share: report("fit", share),
     )
     model, rows = found.model, found.arms
     if table.features is None:
         model, rows = scale_offsets(model, rows)
-    moved("fit", 1.0)
+    report("fit", 1.0)
     centered = table.rewards - center
-    moved("play", 0.0)
+    report("play", 0.0)
     arms: dict[str, list[np.ndarray]] = {}
     done = 0
-    for label, policy, number, length in lives:
+    for label, policy, number, length in games:
         waits = table.waits[-length:]
         horizon = int(waits[1:].sum()) + 1
         agent = Agent(model, rows, policy, rounds=horizon, seed=seed + number, window=0)
@@ -133,9 +133,9 @@ def replay(
             choices[t] = arm
             done += 1
             if done % REPORTED == 0:
-                moved("play", done / total)
+                report("play", done / total)
         arms.setdefault(label, []).append(choices[first - len(table) :])
-    moved("play", 1.0)
+    report("play", 1.0)
 
     before, rewards = table.rewards[:first], table.rewards[first:]
     rounds = np.flatnonzero(np.isfinite(rewards).any(axis=1))
@@ -322,10 +322,7 @@ def fixed_arm(rewards: np.ndarray, arm: int) -> np.ndarray:
 def predictions(
     model: LGDS, arms: np.ndarray, rewards: np.ndarray, waits: np.ndarray
 ) -> np.ndarray:
-    """One-step predictions of all arms, T × k, by a filter that sees every known reward.
-
-    ``rewards`` are T × k, NaN where unknown; ``waits`` are T, the rounds since the previous row.
-    """
+    """One-step predictions of all arms, T × k, by a filter that sees every known reward."""
     belief = kalman.prior(model)
     predicted = np.empty_like(rewards)
     for t, row in enumerate(rewards):

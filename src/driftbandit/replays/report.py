@@ -157,17 +157,15 @@ class Replay:
                 least, most, blocks = self._interval(pair, base, confidence)
                 difference = _mean(*pair) - _mean(*base), least, most
                 verdict = _verdict(least, most, blocks, confidence)
-            kind, arm, means = "policy", None, np.empty(0)
-            if label in self.played:
+            kind, arm, spread = "policy", None, math.nan
+            if label in self.references:
+                kind, arm = "reference", self.references[label].arm
+            else:
                 means = self.played[label].means
                 means = means[np.isfinite(means)]
-            else:
-                kind, arm = "reference", self.references[label].arm
-            spread = float(means.std(ddof=1)) if len(means) > 1 else math.nan
-            sums = float(earned.sum()), spread, float(counted.sum())
-            found.append(
-                Row(label, kind, arm, _mean(*pair), low, high, *sums, *difference, verdict)
-            )
+                spread = float(means.std(ddof=1)) if len(means) > 1 else math.nan
+            mean, sums = _mean(*pair), (float(earned.sum()), spread, float(counted.sum()))
+            found.append(Row(label, kind, arm, mean, low, high, *sums, *difference, verdict))
         return sorted(found, key=lambda row: math.inf if math.isnan(row.mean) else -row.mean)
 
     def pair(self, label: str) -> Pair:
@@ -282,9 +280,8 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
     mean, ends = numbers.estimate(row.mean, row.low, row.high)
     difference = apart = ""
     if row.verdict:
-        difference, apart = numbers.estimate(
-            row.difference, row.difference_low, row.difference_high, signed=True
-        )
+        paired = row.difference, row.difference_low, row.difference_high
+        difference, apart = numbers.estimate(*paired, signed=True)
     entries = [(mean, row.mean), (ends, row.low), (difference, row.difference), (apart, None)]
     entries += [(numbers.count(round(row.counted)), row.counted)] * logged
     tone: Tone = "dim" if row.kind != "policy" else ""
@@ -294,12 +291,16 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
 
 def explanation(result: Replay) -> list[str]:
     """How to read the table, in sentences."""
-    told, n_states = result.predictability, result.fit.n_states
+    explained, n_states = result.predictability, result.fit.n_states
     model = f"A model with {n_states} state{'s' * (n_states > 1)}"
     start = "Every policy played them first" if result.warm else "Every policy starts after them"
-    share = f"a filter that sees every reward explains {100 * told.rewards:.1f} % of the variance"
-    if told.differences is not None:
-        share += f" of rewards, and {100 * told.differences:.1f} % of the variance between arms"
+    share = (
+        f"a filter that sees every reward explains {100 * explained.rewards:.1f} % of the variance"
+    )
+    if explained.differences is not None:
+        share += (
+            f" of rewards, and {100 * explained.differences:.1f} % of the variance between arms"
+        )
     meanings = [
         f"{name} is {MEANINGS[name].format('' if one.arm is None else arm_label(one.arm))}"
         for name, one in result.references.items()
