@@ -11,20 +11,11 @@ from driftbandit.advice import facts
 from driftbandit.advice.facts import Advice, Arm, Difference, LowerBound, Metric, Simulation
 from driftbandit.model import shown_radius
 from driftbandit.policies import TITLES, title
-from driftbandit.report import (
-    Block,
-    Cell,
-    Facts,
-    Figure,
-    Heading,
-    Points,
-    Report,
-    Table,
-    Text,
-    figures,
-    verdicts,
-)
+from driftbandit.report import Block, Cell, Facts, Figure, Heading, Points, Report, Table, Text
+from driftbandit.report.figures import GRAY, grid, interval_rows, log_ticks, name_rows
 from driftbandit.report.numbers import NONE, percent, plus_minus, short
+from driftbandit.report.verdicts import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
+from driftbandit.report.verdicts import cell as verdict_cell
 from driftbandit.result import policy_styles
 from driftbandit.system import Name, label
 
@@ -72,15 +63,15 @@ def _ranking(simulation: Simulation) -> list[str]:
     """The headline, and how clear it is."""
     best, runs = simulation.best, simulation.runs
     *rivals, random = simulation.differences
-    worse = [row for row in rivals if row.verdict == verdicts.WORSE]
-    level = [row for row in rivals if row.verdict != verdicts.WORSE]
+    worse = [row for row in rivals if row.verdict == WORSE]
+    level = [row for row in rivals if row.verdict != WORSE]
     name = title(best.policy)
     lowest = f"{name} came out lowest."
     if all(row.regret == 0 for row in simulation.policies):
         return [f"Any policy will do, {name} among them: none has any regret."]
-    if random.verdict == verdicts.TOO_FEW:
+    if random.verdict == TOO_FEW:
         return [f"Too few runs to tell. {lowest}", f"Give more than {runs} runs."]
-    if random.verdict != verdicts.WORSE:
+    if random.verdict != WORSE:
         return [
             f"It hardly matters: no policy clearly beats random choice. {lowest}",
             f"It loses {short(best.regret)} per round, and random choice differs from that by at "
@@ -133,9 +124,9 @@ def _agreement(metric: Metric, simulation: Simulation) -> tuple[str | None, str]
     if simulation.rivals is None:
         return None, f"The metric {favors}; the simulation did not play both."
     verdict = simulation.rivals.verdict  # Kalman-UCB's, against IDEA
-    if verdict not in (verdicts.BETTER, verdicts.WORSE):
+    if verdict not in (BETTER, WORSE):
         return "cannot tell", f"The metric {favors}; the simulation cannot tell these two apart."
-    if metric.winner == ("idea" if verdict == verdicts.WORSE else "kalman_ucb"):
+    if metric.winner == ("idea" if verdict == WORSE else "kalman_ucb"):
         return "agree", f"The metric {favors}, and the simulation agrees."
     return "disagree", (
         f"Metric and simulation disagree: {favors}, but in the simulation {other} loses less. "
@@ -391,7 +382,7 @@ def _simulation_blocks(advice: Advice) -> Iterator[Block]:
         more, verdict = Cell(NONE), Cell("lowest", tone="best")
         if row is not best:
             gap = differences[row.policy]
-            more, verdict = Cell(_gap(gap, unit), gap.mean), verdicts.cell(gap.verdict)
+            more, verdict = Cell(_gap(gap, unit), gap.mean), verdict_cell(gap.verdict)
         rows.append([policy, regret, _cell(row.regret / bound if bound else None), more, verdict])
     columns = ["policy", "regret", "× bound", "more, %" if best.regret > 0 else "more", "verdict"]
     caption = f"Regret per round: {simulation.runs} runs × {simulation.rounds} rounds"
@@ -403,7 +394,7 @@ def _simulation_blocks(advice: Advice) -> Iterator[Block]:
         "Regret per round of each policy, and the paired differences to the lowest",
         lambda: _simulation_figure(simulation, bound),
     )
-    level = verdicts.NO_DIFFERENCE
+    level = NO_DIFFERENCE
     readings = [
         "regret: the mean per round and its 95 % interval.",
         "× bound: in multiples of the lower bound on regret.",
@@ -420,27 +411,27 @@ def _gap(gap: Difference, unit: float) -> str:
 
 
 def _metric_figure(forms: Mapping[str, tuple[Mapping[str, tuple[float, float]], Any]]) -> Any:
-    drawing, axes = figures.grid(2, 2, 6.6, 1.6)
+    drawing, axes = grid(2, 2, 6.6, 1.6)
     styles = policy_styles(facts.BONUSES)
     for axis, (form, (intervals, _)) in zip(axes, forms.items(), strict=True):
         rows = [(low, float("nan"), high) for low, high in intervals.values()]
-        figures.interval_rows(axis, rows, [styles[policy]["color"] for policy in facts.BONUSES])
+        interval_rows(axis, rows, [styles[policy]["color"] for policy in facts.BONUSES])
         low = min(low for low, _, _ in rows)
         high = max(high for _, _, high in rows)
         if low > 0 and high > 20 * low:
             axis.set_xscale("log")
-            figures.log_ticks(axis.xaxis, low, high)
+            log_ticks(axis.xaxis, low, high)
         else:
             axis.set_xlim(left=0)
         axis.set_title(f"φ, {form}", fontsize=9)
-        figures.name_rows(axis, [TITLES[policy] for policy in facts.BONUSES])
+        name_rows(axis, [TITLES[policy] for policy in facts.BONUSES])
     return drawing
 
 
 def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
     names = [row.policy for row in simulation.policies]
-    styles = policy_styles(names) | {facts.RANDOM: {"color": figures.GRAY}}
-    drawing, (left, right) = figures.grid(2, 2, 6.6, 1.0 + 0.22 * len(names))
+    styles = policy_styles(names) | {facts.RANDOM: {"color": GRAY}}
+    drawing, (left, right) = grid(2, 2, 6.6, 1.0 + 0.22 * len(names))
     colors = [styles[name]["color"] for name in names]
     left.barh(range(len(names)), [row.regret for row in simulation.policies], 0.6, color=colors)
     for place, row in enumerate(simulation.policies):
@@ -448,13 +439,13 @@ def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
     if bound is not None:
         left.axvline(bound, color="black", ls="--", lw=1)
     left.set_title("regret per round", fontsize=9)
-    figures.name_rows(left, [title(name) for name in names])
+    name_rows(left, [title(name) for name in names])
     gaps = simulation.differences[:-1]
     rows = [(gap.low, gap.mean, gap.high) for gap in gaps]
-    figures.interval_rows(right, rows, [styles[gap.policy]["color"] for gap in gaps])
+    interval_rows(right, rows, [styles[gap.policy]["color"] for gap in gaps])
     right.axvline(0, color="black", ls="--", lw=1)
     right.set_title(f"more than {title(simulation.best.policy)}, per round", fontsize=9)
-    figures.name_rows(right, [title(gap.policy) for gap in gaps])
+    name_rows(right, [title(gap.policy) for gap in gaps])
     for axis in (left, right):
         axis.locator_params(axis="x", nbins=5)
     return drawing

@@ -11,20 +11,10 @@ import numpy as np
 
 from driftbandit import errors, policies, statistics
 from driftbandit.identify.fitting import Fit
-from driftbandit.report import (
-    Block,
-    Cell,
-    Figure,
-    Points,
-    Report,
-    Table,
-    Text,
-    Tone,
-    figures,
-    numbers,
-    storable,
-    verdicts,
-)
+from driftbandit.report import Block, Cell, Figure, Points, Report, Table, Text, figures, storable
+from driftbandit.report.numbers import count, estimate
+from driftbandit.report.verdicts import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
+from driftbandit.report.verdicts import cell as verdict_cell
 from driftbandit.system import Name
 from driftbandit.system import label as arm_label
 
@@ -245,10 +235,10 @@ def _share(earned: np.ndarray, counted: np.ndarray) -> np.ndarray:
 
 def _verdict(low: float, high: float, blocks: float, confidence: float) -> str:
     if math.isnan(low) or 2.0 ** (1 - blocks) > 1 - confidence:
-        return verdicts.TOO_FEW
+        return TOO_FEW
     if low > 0:
-        return verdicts.BETTER
-    return verdicts.WORSE if high < 0 else verdicts.NO_DIFFERENCE
+        return BETTER
+    return WORSE if high < 0 else NO_DIFFERENCE
 
 
 # The report
@@ -277,16 +267,17 @@ def report(result: Replay, name: str = "") -> Report:
 
 
 def _cells(row: Row, logged: bool) -> list[Cell]:
-    mean, ends = numbers.estimate(row.mean, row.low, row.high)
+    mean, ends = estimate(row.mean, row.low, row.high)
     difference = apart = ""
     if row.verdict:
         paired = row.difference, row.difference_low, row.difference_high
-        difference, apart = numbers.estimate(*paired, signed=True)
+        difference, apart = estimate(*paired, signed=True)
     entries = [(mean, row.mean), (ends, row.low), (difference, row.difference), (apart, None)]
-    entries += [(numbers.count(round(row.counted)), row.counted)] * logged
-    tone: Tone = "dim" if row.kind != "policy" else ""
-    cells = [Cell(text, sort if text else None, tone=tone) for text, sort in entries]
-    return [Cell(row.label, tone=tone), verdicts.cell(row.verdict, symbol=True), *cells]
+    entries += [(count(round(row.counted)), row.counted)] * logged
+    cells = [Cell(text, sort if text else None) for text, sort in entries]
+    if row.kind != "policy":
+        cells = [dataclasses.replace(cell, tone="dim") for cell in cells]
+    return [Cell(row.label, tone=cells[0].tone), verdict_cell(row.verdict, symbol=True), *cells]
 
 
 def explanation(result: Replay) -> list[str]:
