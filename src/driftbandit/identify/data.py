@@ -28,7 +28,7 @@ class Data(NamedTuple):
     lengths: Array  # rows of each sequence, S
     gaps: Array | None = None  # index into ``gap_lengths`` of the gap after a row, S × n
     gap_lengths: Array | None = None  # distinct numbers of rounds between rows, u; the first is 1
-    # ``gaps`` and ``gap_lengths`` are None if all gaps are 1.
+    # Both are None if all gaps are 1.
 
 
 class Parameters(NamedTuple):

@@ -159,13 +159,12 @@ def fit(
         parameters, ahead = units.raw(run[0]), end
         begin = parameters.initial_mean, parameters.initial_cov
     else:
-        run = best_run(
-            task,
-            kind.n_states,
-            lambda number: work.part((1 - work.share) / (starts - number), iterations),
-            starts,
-            None if start is None else units.model(start),
-        )
+
+        def reports(number: int) -> Callable[[float], None]:
+            return work.part((1 - work.share) / (starts - number), iterations)
+
+        first = None if start is None else units.model(start)
+        run = best_run(task, kind.n_states, reports, starts, first)
         parameters = run[0]
         options = options._replace(reads=features is None and kind.n_states < k)
         ahead = end = float(em.e_step(parameters, data).log_likelihood)

@@ -13,19 +13,8 @@ from driftbandit.identify.fitting import Fit
 from driftbandit.identify.smoothing import predicted
 from driftbandit.io import model_file, parsing
 from driftbandit.io.logs import Log, as_log
-from driftbandit.report import (
-    Block,
-    Cell,
-    Facts,
-    Figure,
-    Points,
-    Report,
-    Table,
-    Text,
-    Tone,
-    figures,
-    storable,
-)
+from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
+from driftbandit.report.figures import COLORS, grid
 
 HOW_CHOSEN = (
     "score: log-likelihood per reward of held-out rewards, one step ahead; difference: from the "
@@ -90,9 +79,9 @@ def one_step(
     read = as_log(log, found.names, columns=columns, step=step)
     model, k = found.model, len(read.names)
     data = data_of(read, model.n_states)
-    start, noise = (model.start_mean(), model.start_cov()), np.asarray(model.reward_std**2)
-    fixed = model.transition, model.process_cov, noise, *start, found.arms, np.zeros(k)
-    parameters = Parameters(*fixed)
+    dynamics = model.transition, model.process_cov, np.asarray(model.reward_std**2)
+    start = model.start_mean(), model.start_cov()
+    parameters = Parameters(*dynamics, *start, found.arms, np.zeros(k))
     means, variances, _ = predicted(parameters, data)
     seen = data.seen > 0
     arms, rewards = data.arms[seen], data.rewards[seen]
@@ -192,8 +181,8 @@ def _candidates(selection: Mapping[str, Any]) -> Table:
         if one["score"] is not None:
             cells = [f"{value:.4f}" for value in (one["score"], one["score"] - best, one["error"])]
         mark = "chosen" if chosen else "close" if one["model"] in selection["close"] else ""
-        tone: Tone = "best" if chosen else ""
-        rows.append([Cell(text, tone=tone) for text in (one["model"], *cells, mark)])
+        texts = one["model"], *cells, mark
+        rows.append([Cell(text, tone="best" if chosen else "") for text in texts])
     columns = ["model", "score", "difference", "±", ""]
     return Table("Models, by cross-validation", columns, rows)
 
@@ -201,8 +190,8 @@ def _candidates(selection: Mapping[str, Any]) -> Table:
 def draw(found: Fit, ahead: OneStep, title: str) -> Any:
     """EM's log-likelihood, the cross-validation if there was one, and the predictions."""
     panels = 3 if found.selection is None else 4
-    figure, axes = figures.grid(panels, panels, 3.6 * panels, 3.4)
-    blue, orange, *_ = figures.COLORS
+    figure, axes = grid(panels, panels, 3.6 * panels, 3.4)
+    blue, orange, *_ = COLORS
     rise, seen, residuals = axes[0], axes[-2], axes[-1]
     rise.plot(found.log_likelihoods / len(ahead.rewards), color=blue)
     rise.set(title="EM", xlabel="iteration", ylabel="log-likelihood and prior, per reward")
