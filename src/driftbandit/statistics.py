@@ -16,21 +16,10 @@ import numpy as np
 
 from driftbandit import errors
 
-__all__ = [
-    "Interval",
-    "Paired",
-    "block_interval",
-    "block_length",
-    "block_means",
-    "ends_of",
-    "median_interval",
-    "paired",
-    "several_systems",
-    "units",
-]
-
 BLOCK = 200_000
 """Counts processed together: few enough to stay in a core's cache."""
+BETTER, WORSE = "better", "worse"
+NO_DIFFERENCE, TOO_FEW = "no difference seen", "too few to tell"
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 """From how often each unit is in each resample (resamples × units) to one number per resample."""
@@ -60,7 +49,7 @@ class Paired(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """From the median: "worse", "better", "no difference seen" or "too few to tell"."""
+        """`WORSE`, `BETTER`, `NO_DIFFERENCE` or `TOO_FEW`, from the median."""
         return self._verdict(self.low, self.high)
 
     @property
@@ -72,17 +61,12 @@ class Paired(NamedTuple):
         # Without any difference, n independent medians are all on one side of zero with
         # probability 2¹⁻ⁿ. If that exceeds 1 − confidence, no data can decide: 95 % takes six.
         if 2.0 ** (1 - self.independent) > 1 - self.confidence:
-            return "too few to tell"
-        return "worse" if low > 0 else "better" if high < 0 else "no difference seen"
+            return TOO_FEW
+        return WORSE if low > 0 else BETTER if high < 0 else NO_DIFFERENCE
 
 
 def paired(
-    first: Any,
-    second: Any,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    first: Any, second: Any, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Paired:
     """Compare two policies run by run, as in Table II (P21): median, mean and win rate.
 
@@ -92,11 +76,9 @@ def paired(
     or 1 has an interval of no width. Time grows as values × resamples.
 
     Args:
-        first: (runs,) or (systems, runs), the regret of one policy.
-        second: the same runs of the other.
+        first, second: the regret of two policies in the same runs; (runs,) or (systems, runs).
         confidence: of the intervals, between 0 and 1.
-        resamples: the number of bootstrap resamples.
-        seed: whole number ≥ 0; the same seed gives the same intervals.
+        resamples, seed: of the bootstrap; the same seed gives the same intervals.
 
     Returns:
         `Paired`; with a single run its intervals are NaN.
@@ -191,7 +173,7 @@ def _bootstrap(
 
 
 def ends_of(drawn: np.ndarray, confidence: float) -> tuple[float, float]:
-    """The percentile interval of drawn values; its ends are drawn values, since ∞ may be one."""
+    """The percentile interval of drawn values, without interpolation, since some may be ∞."""
     drawn = np.sort(drawn)
     outside = int(len(drawn) * (1 - confidence) / 2)
     return float(drawn[outside]), float(drawn[-1 - outside])
@@ -211,15 +193,13 @@ def _counts(shape: tuple[int, ...], resamples: int, seed: int) -> Iterator[np.nd
 
 
 def _median(values: np.ndarray) -> Statistic:
-    """The median over all runs of a resample, from one sort of all values.
-
-    By Hoeffding's inequality a running count strays more than ``alike`` √(14 n) from its place in
-    the data once in 10¹² resamples, so only places that near the middle are searched.
-    """
+    """The median over all runs of a resample, from one sort of all values."""
     independent, alike = values.shape
     order = np.argsort(values, axis=None)
     ranked, owner = values.ravel()[order], order // alike
     middle = (values.size - 1) // 2, values.size // 2
+    # By Hoeffding's inequality a running count strays farther than this from its place in the data
+    # once in 10¹² resamples, so only places that near the middle are searched.
     reach = alike * math.isqrt(14 * independent) + 1
     start = max(0, middle[0] - reach)
     before = np.bincount(owner[:start], minlength=independent)
@@ -251,13 +231,12 @@ def _mean(values: np.ndarray) -> Statistic:
 
 
 class Interval(NamedTuple):
-    """The mean of a series and its interval."""
+    """The mean of a series and its interval, from a bootstrap of ``block`` neighbors at a time."""
 
     mean: float
     low: float
     high: float
     block: int
-    """How many neighbors were drawn together."""
 
 
 def block_length(values: Any) -> int:
@@ -265,13 +244,8 @@ def block_length(values: Any) -> int:
 
         b = (2 G² n / D)^⅓,   G = Σ λ(k/M) |k| R(k),   D = 4/3 (Σ λ(k/M) R(k))²
 
-    R is the autocovariance, λ a flat-top window, M twice the lag from which on R is noise.
-
-    Args:
-        values: n numbers in order of time.
-
-    Returns:
-        1 for a series without memory, at most min(3 √n, n/3).
+    R is the autocovariance, λ a flat-top window, M twice the lag from which on R is noise. The
+    length is 1 for a series without memory, and at most min(3 √n, n/3).
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -307,11 +281,8 @@ def block_means(values: Any, block: int, *, resamples: int = 2000, seed: int = 0
 
     Args:
         values: n numbers in order of time, or n × c, whose columns stay together.
-        block: how many neighbors are drawn together; 1: the ordinary bootstrap.
-        resamples, seed: as in `paired`.
-
-    Returns:
-        resamples × c.
+        block: how many neighbors are drawn together; 1 is the ordinary bootstrap.
+        resamples, seed: as in `paired`; the result is resamples × c.
     """
     series = _series(values)
     n = len(series)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from driftbandit import statistics
 from driftbandit._version import __version__
 from driftbandit.advice import facts
 from driftbandit.advice.facts import Advice, Arm, Difference, LowerBound, Metric, Simulation
@@ -22,7 +23,7 @@ from driftbandit.report import (
     Table,
     Text,
     figures,
-    verdicts,
+    verdict_cell,
 )
 from driftbandit.report.numbers import NONE, percent, plus_minus, short
 from driftbandit.result import policy_styles
@@ -77,15 +78,15 @@ def _ranking(simulation: Simulation) -> list[str]:
     """The headline, and how clear it is."""
     best, runs = simulation.best, simulation.runs
     *rivals, random = simulation.differences
-    worse = [row for row in rivals if row.verdict == verdicts.WORSE]
-    level = [row for row in rivals if row.verdict != verdicts.WORSE]
+    worse = [row for row in rivals if row.verdict == statistics.WORSE]
+    level = [row for row in rivals if row.verdict != statistics.WORSE]
     name = title(best.policy)
     lowest = f"{name} came out lowest."
     if all(row.regret == 0 for row in simulation.policies):
         return [f"Any policy will do, {name} among them: none has any regret."]
-    if random.verdict == verdicts.TOO_FEW:
+    if random.verdict == statistics.TOO_FEW:
         return [f"Too few runs to tell. {lowest}", f"Give more than {runs} runs."]
-    if random.verdict != verdicts.WORSE:
+    if random.verdict != statistics.WORSE:
         return [
             f"It hardly matters: no policy clearly beats random choice. {lowest}",
             f"It loses {short(best.regret)} per round, and random choice differs from that by at "
@@ -143,9 +144,9 @@ def _agreement(metric: Metric, simulation: Simulation) -> tuple[str | None, str]
     if simulation.rivals is None:
         return None, f"The metric {favors}; the simulation did not play both."
     verdict = simulation.rivals.verdict  # Kalman-UCB's, against IDEA
-    if verdict not in (verdicts.BETTER, verdicts.WORSE):
+    if verdict not in (statistics.BETTER, statistics.WORSE):
         return "cannot tell", f"The metric {favors}; the simulation cannot tell these two apart."
-    if metric.winner == ("idea" if verdict == verdicts.WORSE else "kalman_ucb"):
+    if metric.winner == ("idea" if verdict == statistics.WORSE else "kalman_ucb"):
         return "agree", f"The metric {favors}, and the simulation agrees."
     return "disagree", (
         f"Metric and simulation disagree: {favors}, but in the simulation {other} loses less. "
@@ -407,7 +408,7 @@ def _simulation_blocks(advice: Advice) -> Iterator[Block]:
         more, verdict = Cell(NONE), Cell("lowest", tone="best")
         if row is not best:
             gap = differences[row.policy]
-            more, verdict = Cell(_gap(gap, unit), gap.mean), verdicts.cell(gap.verdict)
+            more, verdict = Cell(_gap(gap, unit), gap.mean), verdict_cell(gap.verdict)
         rows.append(
             [
                 Cell(title(row.policy), tone="dim" if row.policy == facts.RANDOM else ""),
@@ -432,7 +433,7 @@ def _simulation_blocks(advice: Advice) -> Iterator[Block]:
             "regret: the mean per round and its 95 % interval.",
             "× bound: in multiples of the lower bound on regret.",
             "more: than the lowest, run by run on the same states and noise; 95 % interval.",
-            f"verdict: worse if that interval is above zero, {verdicts.NO_DIFFERENCE} if it "
+            f"verdict: worse if that interval is above zero, {statistics.NO_DIFFERENCE} if it "
             "contains zero.",
         ],
         "dim",

@@ -76,14 +76,9 @@ def command(
     given = {key: value for key, value in given.items() if value is not None}
     name, system = _system(model, family, given, seed)
     with progress.bars(transient=True) as bars:  # the report takes their place
-        advice = db.advise(
-            system,
-            runs=runs,
-            rounds=rounds,
-            seed=seed,
-            policies=_chosen(policies),
-            progress=progress.stages(bars, "simulation"),
-        )
+        moved = progress.stages(bars, "simulation")
+        chosen, size = _chosen(policies), {"runs": runs, "rounds": rounds, "seed": seed}
+        advice = db.advise(system, policies=chosen, progress=moved, **size)
     from driftbandit.advice.report import report
 
     options.show(report(advice, name, terminal=True), as_json)
@@ -96,7 +91,7 @@ def command(
 
 
 def _chosen(policies: str) -> list[str] | None:
-    """What `advise` takes; None: its default policies."""
+    """The argument of `advise`; None: its default policies."""
     if policies.strip().lower() != "all":
         return options.split_policies(policies) or None
     made = [db.policies.make(name) for name in db.policies.available()]
@@ -108,9 +103,8 @@ def _system(
 ) -> tuple[str, db.System]:
     """The system of a file, or a random one, and its name."""
     if path is not None:
-        options.exclude(
-            errors.printable(str(path)), [*(["family"] if family is not None else []), *given]
-        )
+        others = [*given] if family is None else ["family", *given]
+        options.exclude(errors.printable(str(path)), others)
         return errors.printable(path.name), db.load_model(path)
     if family is None:
         raise errors.InvalidInput("MODEL", "is missing", "give a model file, or --family")

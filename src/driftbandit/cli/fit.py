@@ -133,14 +133,11 @@ def command(
         options.saved("Model", out, as_json)
     options.save_plot(made, plot, as_json)
     if not as_json:
-        _suggest(out)
+        _suggest_next(out)
 
 
-def _suggest(out: Path | None) -> None:
-    """What to run next."""
+def _suggest_next(out: Path | None) -> None:
     model = "model.json" if out is None else errors.printable(str(out))
-    lines = [f"driftbandit advise {model}", f"driftbandit simulate --model {model}"]
-    if out is None:
-        lines.insert(0, f"the same command with --out {model}, to keep the model")
-    for line in lines:
+    keep = [f"the same command with --out {model}, to keep the model"] * (out is None)
+    for line in [*keep, f"driftbandit advise {model}", f"driftbandit simulate --model {model}"]:
         Console(highlight=False).print(Text(f"next: {line}", "dim"), soft_wrap=True)

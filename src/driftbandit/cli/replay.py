@@ -120,7 +120,7 @@ def command(
 
 
 def _chosen(policies: str) -> Any:
-    """What `replay` takes; None: its default policies."""
+    """The argument of `replay`; None: its default policies."""
     if policies == "default":
         return None
     return policies if policies == "all" else options.split_policies(policies)

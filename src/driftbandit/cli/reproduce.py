@@ -15,7 +15,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from driftbandit import errors, families
-from driftbandit.cli import interrupt, memory, options, progress
+from driftbandit.cli import interrupt, options, progress
 
 if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help does not need
     from driftbandit import paper
@@ -176,7 +176,7 @@ def _check_memory(specification: Specification) -> None:
     columns = sum(len(specification.players(cell)) + 2 for cell in specification.cells)
     size = 3 * 8.0 * systems * runs * columns
     asked = f"{systems:,} systems and {runs:,} runs in {len(specification.cells)} cells"
-    memory.check("--systems, --runs", asked, size)
+    options.check_memory("--systems, --runs", asked, size)
 
 
 def _size(target: paper.Target, quick: bool, given: dict[str, int | None]) -> paper.Size:
@@ -217,7 +217,7 @@ def _engine(name: str, address: str | None, workers: int | None) -> Engine:
 def _family_bars(
     bars: Progress, specification: Specification
 ) -> Callable[[str, float, float], None]:
-    """Return what `reproduce` calls: one bar per family, over all of its cells."""
+    """A callback for `paper.reproduce`: one bar per family, over all of its cells."""
     family = {cell.label: cell.family for cell in specification.cells}
     members: dict[str, dict[str, tuple[float, float]]] = {name: {} for name in family.values()}
     tasks = {name: bars.add_task(name, total=1.0, start=False, rate="") for name in members}
@@ -230,7 +230,7 @@ def _family_bars(
     def moved(label: str, share: float, before: float) -> None:
         if label in stored:
             compiled()
-        else:  # the first call for each cell: nothing is played yet
+        else:  # the first call for this cell: nothing is played yet
             stored[label] = before
             there = sum(stored.values()) / len(family)
             if there == 1:

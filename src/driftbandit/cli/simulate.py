@@ -13,7 +13,8 @@ import typer
 import driftbandit as db
 from driftbandit import errors
 from driftbandit.actions import SPHERE
-from driftbandit.cli import interrupt, memory, options, progress
+from driftbandit.cli import interrupt, options, progress
+from driftbandit.machine import cores
 from driftbandit.system import pair
 
 EXAMPLES = (
@@ -35,6 +36,7 @@ BUDGET, FEWEST_RUNS, MOST_RUNS = 1.9e7, 32, 256
 """Steps of one policy on a given system, a fifth of a second on a core; limits of the runs."""
 BEST = "best"
 """Stands for the policy with the lowest mean regret of each study."""
+CHECKPOINTS = 40
 
 
 def command(
@@ -116,9 +118,8 @@ def command(
     )
     options.check_file("--plot", plot, *options.PICTURES)
     given = {"family": family, "systems": systems, "states": states, "arms": arms}
+    given["unit_arms"] = unit_arms or None
     given = {key: value for key, value in given.items() if value is not None}
-    if unit_arms:
-        given["unit_arms"] = True
     if sphere:
         options.exclude("--sphere", given.keys() & {"arms", "unit_arms"})
     studies: dict[str, Any]
@@ -159,9 +160,8 @@ def command(
     if compare is not None:
         for name, result in results.items():
             baselines[name] = result.best() if compare == BEST else compare
-    names = {  # of the arms in a model file
-        name: study[0].names for name, study in studies.items() if isinstance(study[0], db.System)
-    }
+    firsts = {name: study[0] for name, study in studies.items()}
+    names = {name: one.names for name, one in firsts.items() if isinstance(one, db.System)}
     made = report(results, baselines, names)
     options.show(made, as_json)
     options.save_plot(made, plot, as_json)
@@ -179,18 +179,16 @@ def _baseline(text: str, chosen: Sequence[str]) -> str:
     """The label of the policy to compare with, or best."""
     labels = list(db.policies.chosen(chosen))
     if len(labels) == 1:
-        raise errors.InvalidInput(
-            "--compare", f"has nothing to compare {labels[0]} with", "name more in --policies"
-        )
+        problem = f"has nothing to compare {labels[0]} with"
+        raise errors.InvalidInput("--compare", problem, "name more in --policies")
     label = dict(zip(chosen, labels, strict=True)).get(text, text)
     with contextlib.suppress(errors.InvalidInput):  # a title, as Kalman-UCB
         made = db.policies.make(text)
         label = made.label if made.label in labels else made.name if "(" not in text else label
     valid = [*labels, BEST]
     if label in db.policies.available() and label not in valid:
-        raise errors.InvalidInput(
-            "--compare", f"{label} is not among --policies", f"valid: {', '.join(valid)}"
-        )
+        remedy = f"valid: {', '.join(valid)}"
+        raise errors.InvalidInput("--compare", f"{label} is not among --policies", remedy)
     return errors.closest(label, "--compare", valid)
 
 
@@ -207,12 +205,21 @@ def _random(seed: int, given: dict[str, Any], runs: int, policies: int) -> dict[
     }
 
 
-def _check_memory(systems: int, states: int, arms: int, runs: int, policies: int) -> None:
-    size = memory.needed(
-        systems=systems, n_states=states, n_arms=arms, runs=runs, policies=policies
-    )
-    asked = f"{systems:,} systems of {states:,} states and {arms:,} arms, {runs:,} runs each,"
-    memory.check("--systems, --states, --arms, --runs", asked, size)
+def _check_memory(systems: int, n_states: int, n_arms: int, runs: int, policies: int) -> None:
+    """Refuse a study that does not fit: its systems, its results and its running programs."""
+    d, k = float(n_states), float(n_arms)
+    # A system is Γ, Q and the arms: once as drawn, once stacked with its factors for the engine,
+    # and once for every policy that computes constants of that size.
+    system = 6 * d * d + 4 * k * d
+    kept = systems * (2 * system + policies * (d * d + k * d))
+    results = float(systems) * runs * policies * CHECKPOINTS
+    lanes, block = 64, 256e6 / 8  # as in `simulation.jobs` on a CPU
+    own = min(lanes * 3 * (d * d + k), block / 8) + 2 * 3 * d * d  # at least two lanes
+    own_and_shared = min(lanes * system, block) + 2 * system + policies * own
+    playing = 3 * cores() * own_and_shared  # compiled programs make copies
+    asked = f"{systems:,} systems of {n_states:,} states and {n_arms:,} arms, {runs:,} runs each,"
+    size = 8 * (kept + results + playing)
+    options.check_memory("--systems, --states, --arms, --runs", asked, size)
 
 
 def default_runs(n_states: int, n_arms: int, rounds: int) -> int:

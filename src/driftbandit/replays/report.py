@@ -19,7 +19,7 @@ from driftbandit.report import (
     Tone,
     figures,
     numbers,
-    verdicts,
+    verdict_cell,
 )
 from driftbandit.system import label as arm_label
 
@@ -82,7 +82,7 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
     entries += [(numbers.count(round(row.counted)), row.counted)] * logged
     tone: Tone = "dim" if row.kind != "policy" else ""
     cells = [Cell(text, sort if text else None, tone=tone) for text, sort in entries]
-    return [Cell(row.label, tone=tone), verdicts.cell(row.verdict, symbol=True), *cells]
+    return [Cell(row.label, tone=tone), verdict_cell(row.verdict, symbol=True), *cells]
 
 
 def explanation(result: Replay) -> list[str]:

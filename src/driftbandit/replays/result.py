@@ -11,7 +11,7 @@ import numpy as np
 
 from driftbandit import errors, policies, statistics
 from driftbandit.identify.fitting import Fit
-from driftbandit.report import storable, verdicts
+from driftbandit.report import storable
 from driftbandit.system import Name
 
 __all__ = ["Played", "Predictability", "Reference", "Replay", "Row"]
@@ -270,7 +270,7 @@ def _share(earned: np.ndarray, counted: np.ndarray) -> np.ndarray:
 
 def _verdict(low: float, high: float, blocks: float, confidence: float) -> str:
     if math.isnan(low) or 2.0 ** (1 - blocks) > 1 - confidence:
-        return verdicts.TOO_FEW
+        return statistics.TOO_FEW
     if low > 0:
-        return verdicts.BETTER
-    return verdicts.WORSE if high < 0 else verdicts.NO_DIFFERENCE
+        return statistics.BETTER
+    return statistics.WORSE if high < 0 else statistics.NO_DIFFERENCE

@@ -38,8 +38,6 @@ with errors.needing("a study"):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-__all__ = ["Store", "encode", "logged_seconds", "versions"]
-
 KEY = b"driftbandit"
 """Name of our entry in a Parquet file's metadata."""
 
@@ -99,7 +97,7 @@ class Store:
             yield chunk, self._intact(chunk, listing.get(chunk.name, ()))
 
     def _files(self, chunk: Chunk) -> list[Path]:
-        """Every file with the chunk's name, intact or not."""
+        """All files with the chunk's name, including damaged ones."""
         return sorted(self.folder.glob(f"{chunk.name}.*.parquet"))
 
     def _intact(self, chunk: Chunk, files: Iterable[Path]) -> tuple[Path, bytes] | None:
