@@ -77,8 +77,8 @@ def command(
     name, system = _system(model, family, given, seed)
     with progress.bars(transient=True) as bars:  # the report takes their place
         moved = progress.stages(bars, "simulation")
-        chosen, size = _chosen(policies), {"runs": runs, "rounds": rounds, "seed": seed}
-        advice = db.advise(system, policies=chosen, progress=moved, **size)
+        size: dict[str, Any] = {"runs": runs, "rounds": rounds, "seed": seed}
+        advice = db.advise(system, policies=_chosen(policies), progress=moved, **size)
     from driftbandit.advice.report import report
 
     options.show(report(advice, name, terminal=True), as_json)

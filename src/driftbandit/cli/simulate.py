@@ -113,9 +113,7 @@ def command(
         errors.whole_number(runs, "runs", low=1, high=2**32 - 1)
     if compare is not None:
         compare = _baseline(compare, chosen)
-    interrupt.keeps(
-        "Nothing was kept. Run the same command again, or give fewer --runs or --rounds."
-    )
+    interrupt.keeps("Nothing was kept. Run the same command again, with fewer --runs or --rounds.")
     options.check_file("--plot", plot, *options.PICTURES)
     given = {"family": family, "systems": systems, "states": states, "arms": arms}
     given["unit_arms"] = unit_arms or None

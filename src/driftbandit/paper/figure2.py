@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftbandit.paper.figure1 import as_published, diagonal, place, scatter
+from driftbandit.paper.figure1 import as_published, diagonal, percent, place, scatter
 from driftbandit.paper.readings import Options
-from driftbandit.report import Block, Cell, Figure, Heading, Points, Table, Text, figures
+from driftbandit.report import Block, Figure, Heading, Points, Table, Text, figures
 from driftbandit.studies import Outcome, Size, Specification, Summary
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def summary(document: Document) -> Summary:
 def blocks(document: Document) -> list[Block]:
     """The scatter plots, and how often each end is smaller for IDEA."""
     rows = [
-        [family, *(Cell(f"{100 * v:.0f} %", v) for v in found["idea_lower"].values())]
+        [family, *map(percent, found["idea_lower"].values())]
         for family, found in document["families"].items()
     ]
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from driftbandit.report import Block, Cell, Facts, Figure, Heading, Points, Report, Table, Text
 
@@ -49,7 +50,7 @@ def _block(block: Block, pictures: Mapping[str, str]) -> str:
 
 
 def _wrapped(paragraph: str, bullet: str = "") -> str:
-    whole = {"break_on_hyphens": False, "break_long_words": False}
+    whole: Any = {"break_on_hyphens": False, "break_long_words": False}
     indent = " " * len(bullet)
     return textwrap.fill(paragraph, WIDTH, initial_indent=bullet, subsequent_indent=indent, **whole)
 

@@ -125,9 +125,7 @@ def on_ray(address: str | None = None) -> Engine:
             remote = ray.remote(play)
             if specification.platform == "gpu":
                 if not ray.cluster_resources().get("GPU"):
-                    raise errors.InvalidInput(
-                        "device", "is gpu, which the cluster lacks", "use cpu"
-                    )
+                    raise errors.InvalidInput("device", "the cluster has no GPU", "use cpu")
                 remote = remote.options(num_gpus=1)
             todo = iter(wanted)
             # A few more tasks than cores: no core waits, and a killed driver wastes little.

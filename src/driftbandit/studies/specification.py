@@ -66,8 +66,9 @@ class Cell:
         self, numbers: range, n_states: int, n_arms: int, seed: int
     ) -> tuple[Sequence[Any], list[Any] | None]:
         """The true systems with these numbers, and what learners assume (None: the truth)."""
-        size, scales = (len(numbers), n_states, n_arms, seed), (self.radius, self.noise_scale)
-        return families.sample(self.family, *size, False, numbers.start, *scales), None
+        scales: dict[str, Any] = {"radius": self.radius, "noise_scale": self.noise_scale}
+        size = (len(numbers), n_states, n_arms)
+        return families.sample(self.family, *size, seed, first=numbers.start, **scales), None
 
     def simulation_options(self) -> dict[str, Any]:
         """Further arguments of `simulate`."""

@@ -40,9 +40,7 @@ def metric(model: LGDS, arms: Any, bonus: Bonus, cov: Any, squared: bool = False
     """φ(i, j | P) of every pair of arms (P17).
 
     Args:
-        model: Γ, Q, σ with ρ(Γ) < 1.
-        arms: k × d, k ≥ 2.
-        bonus: u, as ``policies.idea.bonus``.
+        model, arms, bonus: Γ, Q, σ with ρ(Γ) < 1; k × d, k ≥ 2; u, as ``policies.idea.bonus``.
         cov: P, the policy's error covariance, d × d; at most Z.
         squared: ‖μ_i‖² instead of the printed ‖μ_i‖.
 
@@ -70,10 +68,7 @@ def metric_interval(
     """The least and the greatest φ(i, j | P_a) over i ≠ j and a, P_a = g(P_a, a) (P17).
 
     Args:
-        model: Γ, Q, σ with ρ(Γ) < 1.
-        arms: k × d, k ≥ 2.
-        bonus: u, as ``policies.idea.bonus``.
-        squared: ‖μ_i‖² instead of the printed ‖μ_i‖.
+        model, arms, bonus, squared: as in `metric`.
 
     Example:
         >>> from driftbandit.policies import idea
@@ -97,8 +92,7 @@ def metric_intervals(
     The traces, which take nearly all the time, do not depend on the bonus and are computed once.
 
     Args:
-        systems: n pairs (model, arms), or Systems.
-        bonuses: name and u of each policy.
+        systems, bonuses: n pairs (model, arms), or Systems; name and u of each policy.
         progress: called with the finished share, from 0 to 1.
         workers: threads; None: one per core.
 
