@@ -17,7 +17,7 @@ Array = Any  # a NumPy or JAX array (or a JAX tracer)
 
 
 def namespace(array: Array) -> Any:
-    """Return the array API module (numpy or jax.numpy) that ``array`` belongs to."""
+    """The array API module of an array, numpy or jax.numpy."""
     return array.__array_namespace__()
 
 
@@ -74,9 +74,6 @@ def first_highest(scores: Array, sizes: Array | None = None) -> Array:
         scores: shape (…, k); may be infinite. If any are NaN, the first NaN is returned.
         sizes: the magnitude that each score's rounding error is relative to, same shape: |m| + |b|
             for a score m + b. None: |scores|.
-
-    Returns:
-        Shape (…).
 
     Example:
         >>> int(first_highest(np.array([0.3, 0.1 + 0.2, 0.2])))  # 0.1 + 0.2 > 0.3 by one rounding

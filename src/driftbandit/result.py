@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["ORACLE", "Result", "Timing", "median_and_iqr", "policy_styles", "quartiles"]
-
 ORACLE = "kalman_oracle"
 """The policy whose regret is the unit in which others are compared."""
 COLUMNS = ("policy", "mean regret", "± s.e.", "median", "IQR")
@@ -31,10 +29,8 @@ COLUMNS = ("policy", "mean regret", "± s.e.", "median", "IQR")
 class Timing(NamedTuple):
     """Seconds spent on each step, and the device."""
 
-    prepare: float
-    """Steady states, tuning constants and stacking, in NumPy."""
-    compile: float
-    """Programs that this process had not compiled before."""
+    prepare: float  # steady states, tuning constants and stacking, in NumPy
+    compile: float  # programs that this process had not compiled before
     play: float
     device: str
 
@@ -63,15 +59,11 @@ class Result:
         Runs in which the baseline has no regret give infinity, or zero if both have none.
         """
         if against not in self.regret:
-            raise errors.InvalidInput(
-                "against", f"{against!r} was not simulated", f"valid: {', '.join(self.regret)}"
-            )
+            remedy = f"valid: {', '.join(self.regret)}"
+            raise errors.InvalidInput("against", f"{against!r} was not simulated", remedy)
         base = self.regret[against]
-        return {
-            name: _ratio(regret - base, base)
-            for name, regret in self.regret.items()
-            if name != against
-        }
+        others = {name: regret for name, regret in self.regret.items() if name != against}
+        return {name: _ratio(regret - base, base) for name, regret in others.items()}
 
     @property
     def in_oracle_units(self) -> bool:
@@ -119,20 +111,14 @@ class Result:
         # Divided once: if the Oracle has no regret, both normalized regrets are infinite and
         # their difference is undefined, but this quotient still has a sign.
         unit = self.regret[ORACLE] if self.in_oracle_units else np.ones_like(base)
-        return {
-            name: statistics.paired(
-                _ratio(regret - base, unit), np.zeros_like(base), confidence=confidence, seed=seed
-            )
-            for name, regret in self.regret.items()
-            if name != baseline
-        }
+        found, zero = {}, np.zeros_like(base)
+        for name in [name for name in self.regret if name != baseline]:
+            more = _ratio(self.regret[name] - base, unit)
+            found[name] = statistics.paired(more, zero, confidence=confidence, seed=seed)
+        return found
 
     def summary(self) -> dict[str, dict[str, float]]:
-        """Mean, standard error, median and interquartile range of the regret, by policy.
-
-        With several systems the standard error is that of the systems' means, since runs of one
-        system are alike.
-        """
+        """Mean, standard error (of the systems' means if there are several), median and IQR."""
         return {name: _summary(regret) for name, regret in self.regret.items()}
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -176,7 +162,6 @@ class Result:
         return figure
 
     def _boxes(self) -> Figure:
-        """Quartiles of every policy's regret over the runs, from the lowest mean to the highest."""
         means = {label: float(regret.mean()) for label, regret in self.regret.items()}
         labels = sorted(means, key=lambda label: means[label])
         styles = policy_styles(labels)
@@ -191,7 +176,6 @@ class Result:
         return figure
 
     def _cumulative(self) -> Figure:
-        """Cumulative regret round by round: median over the runs, and a band between quartiles."""
         if not self.curves:
             raise errors.InvalidInput("curves", "are none in this result", "give checkpoints > 0")
         ends = {label: float(curve[..., -1].mean()) for label, curve in self.curves.items()}
@@ -208,13 +192,8 @@ class Result:
 
     def save(self, path: str | Path) -> None:
         """Write all numbers to a file, whole or not at all; `load` reads them back exactly."""
-        header = {
-            "rounds": self.rounds,
-            "seed": self.seed,
-            "timing": self.timing._asdict(),
-            "regret": list(self.regret),
-            "curves": list(self.curves),
-        }
+        header = {"rounds": self.rounds, "seed": self.seed, "timing": self.timing._asdict()}
+        header |= {"regret": list(self.regret), "curves": list(self.curves)}
         arrays = {"checkpoints": self.checkpoints}
         for kind in ("regret", "curves"):
             each = getattr(self, kind).values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -28,38 +28,33 @@ LARGEST = 4_000_000
 
 
 def command(
-    model: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Model file, JSON or TOML: transition, process_cov, reward_std, arms; optional: "
-            "names of the arms, and initial_cov if the state does not start stationary."
-        ),
-    ] = None,
-    family: Annotated[
-        str | None,
-        typer.Option(help=f"A random system instead of a file: {', '.join(db.families.FAMILIES)}."),
-    ] = None,
+    model: Path | None = typer.Argument(
+        None,
+        help="Model file, JSON or TOML: transition, process_cov, reward_std, arms; optional: "
+        "names of the arms, and initial_cov if the state does not start stationary.",
+    ),
+    family: str | None = typer.Option(
+        None, help=f"A random system instead of a file: {', '.join(db.families.FAMILIES)}."
+    ),
     states: options.States = None,
     arms: options.Arms = None,
     unit_arms: options.UnitArms = False,
-    policies: Annotated[
-        str,
-        typer.Option(
-            help="Policies to choose from: comma-separated names from the list below, with "
-            "parameters in parentheses, as in kalman_ucb(width=2); or all.",
-            show_default="those that know the model, except the slow rollout",
-        ),
-    ] = "",
-    runs: Annotated[
-        int | None, typer.Option(help="Simulated runs.", show_default="by size, 32 to 1024")
-    ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(help="Rounds per run.", show_default="by size, up to 500")
-    ] = None,
+    policies: str = typer.Option(
+        "",
+        help="Policies to choose from: comma-separated names from the list below, with "
+        "parameters in parentheses, as in kalman_ucb(width=2); or all.",
+        show_default="those that know the model, except the slow rollout",
+    ),
+    runs: int | None = typer.Option(
+        None, help="Simulated runs.", show_default="by size, 32 to 1024"
+    ),
+    rounds: int | None = typer.Option(
+        None, help="Rounds per run.", show_default="by size, up to 500"
+    ),
     seed: options.Seed = 0,
-    html: Annotated[
-        Path | None, typer.Option(help="Also write a page with figures to this .html file.")
-    ] = None,
+    html: Path | None = typer.Option(
+        None, help="Also write a page with figures to this .html file."
+    ),
     as_json: options.Json = False,
 ) -> None:
     """Say which policy to play on a system, and why.

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -36,72 +36,52 @@ RESUMING = "Resuming: {:.0f} % of this study is already stored. --no-resume play
 
 
 def command(
-    target: Annotated[
-        str,
-        typer.Argument(
-            help="table2, figure1, figure2, figure3 or all, from the paper; or leaderboard, which "
-            "is not in the paper."
-        ),
-    ],
-    systems: Annotated[
-        int | None,
-        typer.Option(
-            help="Random systems per family.", show_default="1000, as the paper; leaderboard: 200"
-        ),
-    ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(help="Runs per system.", show_default="10, as the paper; leaderboard: 5"),
-    ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(help="Rounds per run.", show_default="1000, as the paper")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small size for a first look.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for data, pictures and report.")] = Path(
-        "reproduced"
+    target: str = typer.Argument(
+        ...,
+        help="table2, figure1, figure2, figure3 or all, from the paper; or leaderboard, which "
+        "is not in the paper.",
     ),
+    systems: int | None = typer.Option(
+        None, help="Random systems per family.", show_default="1000, as the paper; leaderboard: 200"
+    ),
+    runs: int | None = typer.Option(
+        None, help="Runs per system.", show_default="10, as the paper; leaderboard: 5"
+    ),
+    rounds: int | None = typer.Option(
+        None, help="Rounds per run.", show_default="1000, as the paper"
+    ),
+    quick: bool = typer.Option(False, "--quick", help="A small size for a first look."),
+    out: Path = typer.Option(Path("reproduced"), help="Folder for data, pictures and report."),
     seed: options.Seed = 0,
-    reading: Annotated[
-        str,
-        typer.Option(
-            help="How to interpret what the paper leaves open: plain, closest, unit, or single "
-            "choices as in 'arms=unit, noise=one'; docs/paper.md lists them."
-        ),
-    ] = "plain",
-    family: Annotated[
-        str, typer.Option("--families", help="Comma-separated families, or all.")
-    ] = ALL,
-    resume: Annotated[
-        bool, typer.Option(help="Keep the parts of this study that the folder already holds.")
-    ] = True,
-    engine: Annotated[
-        str, typer.Option(help="Where to compute: local (this machine) or ray (a cluster).")
-    ] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Address of a running Ray cluster, or auto.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Parallel workers of the local engine.", show_default="one per core"),
-    ] = None,
+    reading: str = typer.Option(
+        "plain",
+        help="How to interpret what the paper leaves open: plain, closest, unit, or single "
+        "choices as in 'arms=unit, noise=one'; docs/paper.md lists them.",
+    ),
+    family: str = typer.Option(ALL, "--families", help="Comma-separated families, or all."),
+    resume: bool = typer.Option(
+        True, help="Keep the parts of this study that the folder already holds."
+    ),
+    engine: str = typer.Option(
+        "local", help="Where to compute: local (this machine) or ray (a cluster)."
+    ),
+    address: str | None = typer.Option(None, help="Address of a running Ray cluster, or auto."),
+    workers: int | None = typer.Option(
+        None, help="Parallel workers of the local engine.", show_default="one per core"
+    ),
     device: options.Device = None,
-    congruent: Annotated[
-        bool, typer.Option("--congruent", help="Figure 3: T⁻¹QT⁻ᵀ, not the projected T⁻¹QT.")
-    ] = False,
-    settings: Annotated[
-        str,
-        typer.Option(
-            help="Leaderboard: comma-separated settings such as base, k100, noise10; "
-            "the page on the leaderboard in docs lists them.",
-            show_default="all; with --quick those of at most 100 arms",
-        ),
-    ] = "",
-    policies: Annotated[
-        str,
-        typer.Option(
-            help="Leaderboard: comma-separated policies to compare with IDEA.", show_default="all"
-        ),
-    ] = "",
+    congruent: bool = typer.Option(
+        False, "--congruent", help="Figure 3: T⁻¹QT⁻ᵀ, not the projected T⁻¹QT."
+    ),
+    settings: str = typer.Option(
+        "",
+        help="Leaderboard: comma-separated settings such as base, k100, noise10; "
+        "the page on the leaderboard in docs lists them.",
+        show_default="all; with --quick those of at most 100 arms",
+    ),
+    policies: str = typer.Option(
+        "", help="Leaderboard: comma-separated policies to compare with IDEA.", show_default="all"
+    ),
     float32: options.Float32 = False,
     as_json: options.Json = False,
 ) -> None:

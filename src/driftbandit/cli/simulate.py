@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -40,54 +40,41 @@ CHECKPOINTS = 40
 
 
 def command(
-    family: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Random systems, comma-separated: {', '.join(db.families.FAMILIES)}; or all.",
-            show_default="gaussian",
-        ),
-    ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            help="Model file (JSON or TOML) with one system and its arms, instead of a family."
-        ),
-    ] = None,
-    policies: Annotated[
-        str,
-        typer.Option(
-            help="Comma-separated names from the list below, with parameters in parentheses, as in "
-            "kalman_ucb(width=2). all: every policy.",
-            show_default="every policy except rollout, the slowest by far",
-        ),
-    ] = "default",
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="POLICY",
-            help="Also compare every policy with this one, run by run: how much more regret it "
-            "has, how certain that is, and how often it wins. best: the policy with the lowest "
-            "mean regret, except the Oracle.",
-        ),
-    ] = None,
-    systems: Annotated[
-        int | None, typer.Option(help="Random systems per family.", show_default="20")
-    ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            help="Independent runs per system.",
-            show_default="4; with --model 32 to 256, fewer for larger systems",
-        ),
-    ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 1000,
+    family: str | None = typer.Option(
+        None,
+        help=f"Random systems, comma-separated: {', '.join(db.families.FAMILIES)}; or all.",
+        show_default="gaussian",
+    ),
+    model: Path | None = typer.Option(
+        None, help="Model file (JSON or TOML) with one system and its arms, instead of a family."
+    ),
+    policies: str = typer.Option(
+        "default",
+        help="Comma-separated names from the list below, with parameters in parentheses, as in "
+        "kalman_ucb(width=2). all: every policy.",
+        show_default="every policy except rollout, the slowest by far",
+    ),
+    compare: str | None = typer.Option(
+        None,
+        metavar="POLICY",
+        help="Also compare every policy with this one, run by run: how much more regret it "
+        "has, how certain that is, and how often it wins. best: the policy with the lowest "
+        "mean regret, except the Oracle.",
+    ),
+    systems: int | None = typer.Option(None, help="Random systems per family.", show_default="20"),
+    runs: int | None = typer.Option(
+        None,
+        help="Independent runs per system.",
+        show_default="4; with --model 32 to 256, fewer for larger systems",
+    ),
+    rounds: int = typer.Option(1000, help="Rounds per run."),
     seed: options.Seed = 0,
     states: options.States = None,
     arms: options.Arms = None,
     unit_arms: options.UnitArms = False,
-    sphere: Annotated[
-        bool, typer.Option("--sphere", help="Play any unit vector, instead of a list of arms.")
-    ] = False,
+    sphere: bool = typer.Option(
+        False, "--sphere", help="Play any unit vector, instead of a list of arms."
+    ),
     device: options.Device = None,
     float32: options.Float32 = False,
     plot: options.Plot = None,

@@ -189,8 +189,8 @@ def excess(x: Array) -> Array:
 
 @functools.cache
 def _coefficients() -> list[float]:
-    """Coefficients of p, lowest first: p interpolates ψ(x)/φ(x) = ∫ u exp(−x u − u²/2) du, u > 0."""
-    # With u = eˢ the integrand decays on both sides; the trapezoidal rule is exact to rounding.
+    """Coefficients of p, lowest first: p interpolates ψ(x)/φ(x) = ∫ u exp(−x u − u²/2) du."""
+    # Over u > 0. With u = eˢ the integrand decays on both sides, and the trapezoidal rule is exact.
     t = np.cos(math.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
     x = MIDDLE * (1 + t) / (1 - t)
     step = 1 / 80

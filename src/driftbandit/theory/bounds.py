@@ -315,7 +315,7 @@ def ucb_upper_bound(model: LGDS, arms: Any, rounds: int, delta: float = 0.05) ->
 
 
 class _Stretch(NamedTuple):
-    """``weight`` rounds in a row with the same mean m, state covariance Z and error covariance P."""
+    """``weight`` rounds with the same mean m, state covariance Z and error covariance P."""
 
     mean: np.ndarray
     cov: np.ndarray
@@ -357,7 +357,7 @@ def _same(one: _Stretch, later: _Stretch, largest: np.ndarray) -> bool:
 
 
 def _drowns(Z: np.ndarray, P: np.ndarray) -> bool:
-    """Whether P is lost in rounding beside a growing Z; counted as zero, the bound stays a bound."""
+    """Whether P is lost in rounding beside a growing Z; as zero it keeps the bound valid."""
     return bool(np.linalg.eigvalsh(P)[-1] < 1e-18 * np.linalg.eigvalsh(Z)[-1])
 
 

@@ -106,8 +106,8 @@ class _Scores(NamedTuple):
 
 def _scores(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Scores:
     """Scores minus the first arm's, since only differences count."""
-    # With z = F w, w unit normal, and ŵ = F⁺ẑ: Cov ŵ = Cov(ŵ, w) = G = I − F⁺ P F⁺ᵀ, so that ŵ given
-    # w is N(G w, G − G²). Arms read w in q directions, D = U S Vᵀ; the same holds for y = Vᵀw and
+    # With z = F w, w unit normal, ŵ = F⁺ẑ: Cov ŵ = Cov(ŵ, w) = G = I − F⁺ P F⁺ᵀ, so ŵ given w is
+    # N(G w, G − G²). Arms read w in q directions, D = U S Vᵀ; the same holds for y = Vᵀw and
     # ŷ = Vᵀŵ with VᵀGV.
     Z = model.stationary_cov()
     offsets = (rows - rows[0]) @ model.stationary_mean()
@@ -180,7 +180,7 @@ def _enough(error: float, count: int, accuracy: float | None) -> bool:
 
 
 def _has_inside(cone: np.ndarray, ahead: np.ndarray) -> bool:
-    """Whether some x within ±`REACH` has L x + c > 0; if not, the arm is never the only best one."""
+    """Whether some x within ±`REACH` has L x + c > 0; if not, the arm is never the only best."""
     from scipy.optimize import linprog  # slow to load
 
     m, q = cone.shape
@@ -203,7 +203,7 @@ def _played(blur: np.ndarray, scores: np.ndarray, rest: np.ndarray) -> np.ndarra
 
 def _triangular(unit: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L and an orthogonal U with L = M U lower triangular, except for the order of its rows."""
-    # M y + c > 0, with unit rows, becomes L x + c > 0 with y = U x. The next axis belongs to the row
+    # M y + c > 0, with unit rows, becomes L x + c > 0 with y = U x. Next comes the axis of the row
     # that is least likely to hold if the earlier coordinates have their means, so that the tightest
     # constraints come first (Gibson, Glasbey and Elston 1994).
     rest, shift, chosen = unit, ahead, []
