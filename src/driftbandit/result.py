@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-ORACLE = "kalman_oracle"
-"""The policy whose regret is the unit in which others are compared."""
-COLUMNS = ("policy", "mean regret", "± s.e.", "median", "IQR")
-"""Of the table that `print` shows."""
+ORACLE = "kalman_oracle"  # the policy whose regret is the unit in which others are compared
+COLUMNS = ("policy", "mean regret", "± s.e.", "median", "IQR")  # of the table that `print` shows
 
 
 class Timing(NamedTuple):
@@ -47,8 +45,7 @@ class Result:
     """Dynamic regret Σ_t max_b ⟨b, z⟩ − ⟨a, z⟩ over all rounds (P4), by policy."""
     curves: dict[str, np.ndarray]
     """The same up to each of ``checkpoints``, along one more axis, the last."""
-    checkpoints: np.ndarray
-    """Log-spaced round numbers, the last one ``rounds``."""
+    checkpoints: np.ndarray  # log-spaced round numbers, the last one ``rounds``
     rounds: int
     seed: int
     timing: Timing
@@ -92,12 +89,11 @@ class Result:
 
         Args:
             baseline: the label of a simulated policy.
-            confidence: of the intervals, between 0 and 1.
-            seed: whole number ≥ 0, of the bootstrap.
+            confidence, seed: as in `statistics.paired`.
 
         Returns:
-            By policy. Positive differences: more regret than the baseline. Win rate above one
-            half: less regret in most runs.
+            By policy. Positive differences mean more regret than the baseline, a win rate above
+            one half less regret in most runs.
 
         Example:
             >>> from driftbandit import families, simulate
@@ -119,7 +115,15 @@ class Result:
 
     def summary(self) -> dict[str, dict[str, float]]:
         """Mean, standard error (of the systems' means if there are several), median and IQR."""
-        return {name: _summary(regret) for name, regret in self.regret.items()}
+        found = {}
+        for name, regret in self.regret.items():
+            means = statistics.units(regret).mean(axis=1)
+            several = means.size > 1
+            error = float(means.std(ddof=1) / np.sqrt(means.size)) if several else float("nan")
+            middle, spread = median_and_iqr(regret)
+            found[name] = {"mean": float(regret.mean()), "standard_error": error}
+            found[name] |= {"median": middle, "iqr": spread}
+        return found
 
     def to_dataframe(self) -> pd.DataFrame:
         """A pandas table with one row per system, run and policy.
@@ -261,15 +265,6 @@ def _ratio(excess: np.ndarray, base: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         share = excess / base
     return np.where((base == 0) & (excess == 0), 0.0, share)
-
-
-def _summary(regret: np.ndarray) -> dict[str, float]:
-    independent = statistics.units(regret).mean(axis=1)
-    error = float("nan")
-    if independent.size > 1:
-        error = float(independent.std(ddof=1) / np.sqrt(independent.size))
-    middle, spread = median_and_iqr(regret)
-    return {"mean": float(regret.mean()), "standard_error": error, "median": middle, "iqr": spread}
 
 
 def median_and_iqr(values: np.ndarray) -> tuple[float, float]:

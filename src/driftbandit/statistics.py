@@ -16,8 +16,7 @@ import numpy as np
 
 from driftbandit import errors
 
-BLOCK = 200_000
-"""Counts processed together: few enough to stay in a core's cache."""
+BLOCK = 200_000  # counts processed together: few enough to stay in a core's cache
 BETTER, WORSE = "better", "worse"
 NO_DIFFERENCE, TOO_FEW = "no difference seen", "too few to tell"
 
@@ -28,24 +27,18 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 class Paired(NamedTuple):
     """One policy against another, run by run; less is better, as with regret."""
 
-    median_difference: float
-    """Median over all runs of first − second, and its interval."""
+    median_difference: float  # median over all runs of first − second, and its interval
     low: float
     high: float
-    win_rate: float
-    """Share of runs in which first < second, and its interval; ties count half."""
+    win_rate: float  # share of runs in which first < second, and its interval; ties count half
     win_low: float
     win_high: float
-    mean_difference: float
-    """Mean over all runs of first − second, and its interval."""
+    mean_difference: float  # mean over all runs of first − second, and its interval
     mean_low: float
     mean_high: float
-    runs: int
-    """In all systems together."""
-    independent: int
-    """What the bootstrap draws: systems, or the runs of one system."""
-    confidence: float
-    """Of all intervals."""
+    runs: int  # in all systems together
+    independent: int  # what the bootstrap draws: systems, or the runs of one system
+    confidence: float  # of all intervals
 
     @property
     def verdict(self) -> str:

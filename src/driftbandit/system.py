@@ -19,8 +19,7 @@ from driftbandit import errors
 from driftbandit.model import LGDS, checked_arms
 
 Returned = TypeVar("Returned")
-Name = str | int
-"""The name of an arm: a text or a whole number."""
+Name = str | int  # the name of an arm: a text or a whole number
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -23,8 +23,7 @@ EXAMPLES = (
     driftbandit advise examples/plant.json --json > advice.json
 """
 )
-LARGEST = 4_000_000
-"""Numbers of a random system, states × (states + arms): more take hours."""
+LARGEST = 4_000_000  # numbers of a random system, states × (states + arms): more take hours
 
 
 def command(

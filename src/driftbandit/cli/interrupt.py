@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 EXIT_CODE = 130
-PATIENCE = 10.0
-"""Seconds for cleaning up, after which the process ends anyway."""
+PATIENCE = 10.0  # seconds for cleaning up, after which the process ends anyway
 NOTHING = "No work had begun."
 
 _cleanups: list[Callable[[], object]] = []

@@ -23,12 +23,9 @@ from rich.text import Text
 
 from driftbandit.cli import interrupt
 
-FIRST, EVERY = 2.0, 10.0
-"""Seconds until the first plain line, and between lines."""
-MEASURABLE = 0.2
-"""Seconds after which a speed is shown."""
-NARROW = 90
-"""Terminals with fewer columns get short bars."""
+FIRST, EVERY = 2.0, 10.0  # seconds until the first plain line, and between lines
+MEASURABLE = 0.2  # seconds after which a speed is shown
+NARROW = 90  # terminals with fewer columns get short bars
 
 
 @contextlib.contextmanager

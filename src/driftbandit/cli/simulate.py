@@ -30,12 +30,10 @@ EXAMPLES = (
     driftbandit simulate --family gaussian --json > result.json
 """
 )
-RUNS = 4
-"""Runs of each random system: many systems tell more than many runs of one."""
+RUNS = 4  # runs of each random system: many systems tell more than many runs of one
 BUDGET, FEWEST_RUNS, MOST_RUNS = 1.9e7, 32, 256
 """Steps of one policy on a given system, a fifth of a second on a core; limits of the runs."""
-BEST = "best"
-"""Stands for the policy with the lowest mean regret of each study."""
+BEST = "best"  # stands for the policy with the lowest mean regret of each study
 CHECKPOINTS = 40
 
 

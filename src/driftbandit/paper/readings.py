@@ -280,8 +280,7 @@ class Options(studies.Options):
     """What the paper's targets are computed for."""
 
     reading: Reading = PLAIN
-    congruent: bool = False
-    """Figure 3: T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT."""
+    congruent: bool = False  # Figure 3: T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT
 
     def cell(self, family: str, **changes: Any) -> Cell:
         """A cell with this reading."""

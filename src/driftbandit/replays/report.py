@@ -79,7 +79,7 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
             row.difference, row.difference_low, row.difference_high, signed=True
         )
     entries = [(mean, row.mean), (ends, row.low), (difference, row.difference), (apart, None)]
-    entries += [(numbers.count(round(row.counted)), row.counted)] * logged
+    entries += [(f"{row.counted:,.0f}", row.counted)] * logged
     tone: Tone = "dim" if row.kind != "policy" else ""
     cells = [Cell(text, sort if text else None, tone=tone) for text, sort in entries]
     return [Cell(row.label, tone=tone), verdict_cell(row.verdict, symbol=True), *cells]

@@ -22,8 +22,7 @@ __all__ += ["Tone", "as_json", "storable", "verdict_cell"]
 
 Tone: TypeAlias = Literal["", "good", "bad", "dim", "best"]
 """Good and bad stand out, best is the single best one, dim is less visible."""
-EMPTY = ("", "-", "–", "—")
-"""Texts of cells without a value: they sort last in both directions."""
+EMPTY = ("", "-", "–", "—")  # texts of cells without a value: they sort last in both directions
 VERDICTS: dict[str, tuple[str, Tone]] = {
     statistics.BETTER: ("▲", "good"),
     statistics.WORSE: ("▼", "bad"),
@@ -35,12 +34,7 @@ VERDICTS: dict[str, tuple[str, Tone]] = {
 
 @dataclass(frozen=True)
 class Heading:
-    """Starts a section.
-
-    Args:
-        text: the section's title, also in the table of contents.
-        id: the HTML anchor; by default the text in lower case, with hyphens.
-    """
+    """Starts a section; ``id`` is the HTML anchor, by default the text with hyphens."""
 
     text: str
     id: str = ""
@@ -197,9 +191,9 @@ def verdict_cell(verdict: str, *, symbol: bool = False) -> Cell:
     return Cell(sign if symbol else verdict, tone=tone)
 
 
-def as_json(report: Report, indent: int = 2) -> str:
+def as_json(report: Report) -> str:
     """The report's data as JSON text; infinite numbers and NaN become null."""
-    return json.dumps(storable(report.data), indent=indent, allow_nan=False)
+    return json.dumps(storable(report.data), indent=2, allow_nan=False)
 
 
 def storable(value: Any) -> Any:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-NONE = "–"
-"""Shown where there is no number."""
+NONE = "–"  # shown where there is no number
 
 
 def short(value: float | None, digits: int = 3) -> str:
@@ -47,11 +46,6 @@ def percent(share: float, digits: int = 2) -> str:
         ('3.1 %', '25 %', '1,250 %')
     """
     return f"{short(100 * share, digits)} %"
-
-
-def count(number: int) -> str:
-    """A whole number with commas: 1,234,567."""
-    return f"{number:,}"
 
 
 def plus_minus(value: float, error: float) -> str:

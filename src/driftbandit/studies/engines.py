@@ -23,9 +23,7 @@ from driftbandit.studies.store import Store, encode, logged_seconds
 
 ENGINES = ("local", "ray")
 
-Report = Callable[[Chunk, float], None]
-"""Called with the finished share of a chunk."""
-
+Report = Callable[[Chunk, float], None]  # called with the finished share of a chunk
 Progress = Callable[[str, float, float], None]
 """Called with a cell's label, its finished share, and the share that was stored before."""
 
@@ -38,9 +36,8 @@ class Done(NamedTuple):
     timing: Timing
 
 
-Engine = Callable[
-    [Specification, list[Chunk], Callable[[Chunk], bool], Report], Generator[Done, None, None]
-]
+IsStored = Callable[[Chunk], bool]
+Engine = Callable[[Specification, list[Chunk], IsStored, Report], Generator[Done, None, None]]
 """Yields each of the wanted chunks as soon as it is done, in any order.
 
 Skips those that another process has stored in the meantime. Closing the generator stops the work.
@@ -64,10 +61,7 @@ def local(workers: int | None = None) -> Engine:
         workers = errors.whole_number(workers, "workers", low=1)
 
     def engine(
-        specification: Specification,
-        wanted: list[Chunk],
-        is_stored: Callable[[Chunk], bool],
-        report: Report,
+        specification: Specification, wanted: list[Chunk], is_stored: IsStored, report: Report
     ) -> Generator[Done]:
         stop = threading.Event()
         # While one chunk is on the GPU another is prepared; more would only share Python's lock.
@@ -109,10 +103,7 @@ def on_ray(address: str | None = None) -> Engine:
     _check_reachable(address)
 
     def engine(
-        specification: Specification,
-        wanted: list[Chunk],
-        is_stored: Callable[[Chunk], bool],
-        report: Report,
+        specification: Specification, wanted: list[Chunk], is_stored: IsStored, report: Report
     ) -> Generator[Done]:
         started_here = not ray.is_initialized()
         if started_here:

@@ -38,8 +38,7 @@ with errors.needing("a study"):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-KEY = b"driftbandit"
-"""Name of our entry in a Parquet file's metadata."""
+KEY = b"driftbandit"  # name of our entry in a Parquet file's metadata
 
 
 @functools.cache  # every chunk records them, and reading them takes longer than writing a chunk

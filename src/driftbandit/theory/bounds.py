@@ -50,12 +50,9 @@ class Bound(NamedTuple):
 class RegretBound(NamedTuple):
     """A round's regret and its upper bound; or those of n rounds, as arrays."""
 
-    regret: Array
-    """⟨a* − a, z⟩."""
-    bound: Array
-    """u(a) − u(a*) + (‖a‖ + ‖a*‖) ‖e‖; for unit arms the paper's, with 2 ‖e‖."""
-    sharp: Array
-    """u(a) − u(a*) + ⟨a* − a, e⟩, before lengths are taken."""
+    regret: Array  # ⟨a* − a, z⟩
+    bound: Array  # u(a) − u(a*) + (‖a‖ + ‖a*‖) ‖e‖; for unit arms the paper's, with 2 ‖e‖
+    sharp: Array  # u(a) − u(a*) + ⟨a* − a, e⟩, before lengths are taken
 
 
 def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = None) -> Bound:

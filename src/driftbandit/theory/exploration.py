@@ -116,8 +116,7 @@ class Schedule(NamedTuple):
     """Arms by row: first ``opening``, then ``cycle`` again and again."""
 
     opening: np.ndarray
-    cycle: np.ndarray
-    """Empty if no period was found."""
+    cycle: np.ndarray  # empty if no period was found
     covs: np.ndarray
     """P(t|t−1) of the cycle's rounds, p × d × d; without a cycle the last one, 1 × d × d."""
 

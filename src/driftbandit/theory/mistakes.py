@@ -31,8 +31,7 @@ RANK = 1e-13  # singular values below this share of the largest count as zero
 class Mistakes(NamedTuple):
     """How often each arm is played while each is best; see `wrong_action_probability`."""
 
-    probability: np.ndarray
-    """k × k: row i the played arm, column j the best one."""
+    probability: np.ndarray  # k × k: row i the played arm, column j the best one
     error: np.ndarray
     """Half-width of the entries' 99 % intervals, the largest of each column: k numbers."""
 
