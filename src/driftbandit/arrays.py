@@ -44,9 +44,8 @@ def or_infinite(values: Array, floor: Array) -> Array:
     """Replace zeros by infinity, given that no value is below ``floor`` ≥ 0.
 
     Values so small that dividing by them may overflow (10⁻²⁹² in double precision) count as zero.
-    NumPy skips the comparison if the floor is positive, which it nearly always is.
     """
-    if isinstance(values, np.ndarray | np.floating) and floor > 0:
+    if isinstance(values, np.ndarray | np.floating) and floor > 0:  # nearly always
         return values
     limits = np.finfo(values.dtype)
     return namespace(values).where(values > limits.tiny / limits.eps, values, math.inf)

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -113,20 +113,18 @@ def command(
     if settings:
         played = _ordered(settings, "--settings", [one.name for one in leaderboard.SETTINGS])
     given = {"systems": systems, "runs": runs, "rounds": rounds}
-    asked = {
-        name: paper.Options(
-            _size(targets[name], quick, given),
-            seed,
-            families=_ordered(family, "--families", list(families.FAMILIES)),
-            dtype="float32" if float32 else "float64",
-            platform=_platform(device, engine),
-            settings=played,
-            policies=tuple(options.split_policies(policies)),
-            reading=readings.named(reading),
-            congruent=congruent,
-        )
-        for name in chosen
+    shared: dict[str, Any] = {
+        "seed": seed,
+        "families": _ordered(family, "--families", list(families.FAMILIES)),
+        "dtype": "float32" if float32 else "float64",
+        "platform": _platform(device, engine),
+        "settings": played,
+        "policies": tuple(options.split_policies(policies)),
+        "reading": readings.named(reading),
+        "congruent": congruent,
     }
+    sizes = {name: _size(targets[name], quick, given) for name in chosen}
+    asked = {name: paper.Options(size, **shared) for name, size in sizes.items()}
     player = _engine(engine, address, workers)
     specifications = {name: targets[name].specification(asked[name]) for name in chosen}
     for specification in specifications.values():
@@ -137,13 +135,12 @@ def command(
         begin = time.perf_counter()
         with progress.bars() as bars:
             moved = _family_bars(bars, specification)
-            made[name] = paper.reproduce(
-                targets[name], asked[name], out, player, resume=resume, progress=moved
-            )
+            work = (targets[name], asked[name], out, player)
+            made[name] = paper.reproduce(*work, resume=resume, progress=moved)
         if not as_json:
             tables = [block for block in made[name].blocks if isinstance(block, Table)]
             terminal.show(tables, console)
-            _say(console, made[name], time.perf_counter() - begin)
+            _print_times(console, made[name], time.perf_counter() - begin)
     page = paper.write_report(targets, out, made)
     if as_json:
         print(json.dumps({name: part.document for name, part in made.items()}, indent=1))
@@ -151,7 +148,7 @@ def command(
 
 
 def _check_memory(specification: Specification) -> None:
-    """Chunks are small; only the results that are read back grow with the study."""
+    """Refuse a study whose results do not fit; chunks are small."""
     systems, runs = specification.systems, specification.runs
     columns = sum(len(specification.players(cell)) + 2 for cell in specification.cells)
     size = 3 * 8.0 * systems * runs * columns
@@ -231,14 +228,12 @@ def _family_bars(
     return moved
 
 
-def _say(console: Console, made: paper.Reproduced, seconds: float) -> None:
+def _print_times(console: Console, made: paper.Reproduced, seconds: float) -> None:
     spent = made.outcome.seconds
     names = ", ".join(escape(str(path)) for path in made.files)
-    console.print(
+    text = (
         f"{made.target.title}: {seconds:.1f} s here; in all {spent['prepare']:.1f} s preparing, "
         f"{spent['compile']:.1f} s compiling, {spent['play']:.1f} s playing, summed over workers.\n"
-        f"Saved {names}",
-        style="dim",
-        highlight=False,
-        soft_wrap=True,
+        f"Saved {names}"
     )
+    console.print(text, style="dim", highlight=False, soft_wrap=True)

@@ -48,7 +48,7 @@ def place(family: str, idea: Any, kalman_ucb: Any, near: float) -> tuple[str, bo
 
 def as_published(places: list[tuple[str, bool | None]], what: str) -> Summary:
     """How many of the `place`s agree with the paper."""
-    judged = [agrees for _, agrees in places if agrees is not None]
+    judged = [agrees for _, agrees in places if agrees is not None]  # the others: not published
     return Summary.counted(sum(judged), len(judged), f"families: Kalman-UCB's {what} as published")
 
 
@@ -82,7 +82,7 @@ def _positive(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
-    """Both policies' excess regret of every system, and the paired comparison."""
+    """The excess regret of both policies in every system, and their paired comparison."""
     found = {}
     for family, result in outcome.results().items():
         means = table2.of_means(result)

@@ -64,19 +64,11 @@ def document(outcome: Outcome) -> dict[str, Any]:
             plain, wrong = (np.concatenate([excess[f, *key] for f in members]) for key in keys)
             before, quantiles = float(np.median(plain)), np.quantile(wrong, BOX).tolist()
             known = PUBLISHED.get(target, {}).get(policy) if strength == 10 else None
-            rows.append(
-                {
-                    "family": family,
-                    "perturbed": target,
-                    "strength": strength,
-                    "policy": policy,
-                    "quantiles": quantiles,
-                    "unperturbed_median": before,
-                    "change": quantiles[2] / before - 1 if before > 0 else None,
-                    "whole_change": (1 + quantiles[2]) / (1 + before) - 1,
-                    "published_change": known,
-                }
-            )
+            row = {"family": family, "perturbed": target, "strength": strength, "policy": policy}
+            row |= {"quantiles": quantiles, "unperturbed_median": before}
+            row["change"] = quantiles[2] / before - 1 if before > 0 else None
+            row["whole_change"] = (1 + quantiles[2]) / (1 + before) - 1
+            rows.append(row | {"published_change": known})
     return {"rows": rows, "quantiles": list(BOX)}
 
 

@@ -206,8 +206,8 @@ def compute(
 ) -> tuple[Columns, Timing]:
     """The columns of a chunk, a pure function of (specification, chunk), and the time they took.
 
-    Regret has one row per run. The metric has one row per system, with both ends of every policy's
-    interval of φ, printed and squared. Uses one core: an engine computes several chunks at once.
+    Regret has one row per run; the metric has one row per system, with both ends of every policy's
+    intervals of φ. Uses one core: an engine computes several chunks at once.
     """
     begin = time.perf_counter()
     cell, players = chunk.cell, specification.players(chunk.cell)
@@ -228,6 +228,8 @@ def compute(
 
     from driftbandit.simulation import Options, simulate  # loads JAX
 
+    # All cells of a family see the same noise, so they are paired.
+    part: dict[str, Any] = {"stream": cell.family, "first_system": chunk.first}
     result = simulate(
         systems,
         policies=players,
@@ -237,13 +239,7 @@ def compute(
         assumed=assumed,
         device=specification.platform,
         dtype=specification.dtype,
-        options=Options(
-            stream=cell.family,  # all cells of a family see the same noise, so they are paired
-            first_system=chunk.first,
-            checkpoints=1,
-            workers=1,
-            **cell.simulation_options(),
-        ),
+        options=Options(checkpoints=1, workers=1, **part, **cell.simulation_options()),
         progress=progress,
     )
     return columns | {p: regret.ravel() for p, regret in result.regret.items()}, result.timing

@@ -136,10 +136,7 @@ class Store:
             log.write(line)
 
     def gather(self) -> tuple[dict[str, Columns], Mapping[str, Any]]:
-        """All columns of a finished study, joined by cell, and its manifest.
-
-        Also writes the manifest: files, hashes, sizes and versions.
-        """
+        """All columns of a finished study by cell, and its manifest, which is also written."""
         listed, absent = {}, []
         parts: dict[str, list[Columns]] = {}
         for chunk, found in self.read_all():
@@ -150,12 +147,9 @@ class Store:
             table = pq.read_table(io.BytesIO(content))
             columns = {name: table.column(name).to_numpy() for name in table.column_names}
             parts.setdefault(chunk.cell.label, []).append(columns)
-            listed[chunk.name] = {
-                "file": path.name,
-                "sha256": hashlib.sha256(content).hexdigest(),
-                "bytes": len(content),
-                "versions": _about(content)["versions"],
-            }
+            digest = hashlib.sha256(content).hexdigest()
+            about = {"bytes": len(content), "versions": _about(content)["versions"]}
+            listed[chunk.name] = {"file": path.name, "sha256": digest} | about
         manifest = {"study": self.folder.name, "complete": not absent, "chunks": listed}
         self._write_json("manifest.json", manifest)
         if absent:

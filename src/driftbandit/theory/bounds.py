@@ -171,9 +171,8 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
 
     Σ̃_i|j is the covariance of A_i ẑ given A_j z for the Kalman Oracle's ẑ, and tr Ψ_i|j =
     tr Σ̃⁻¹ + tr(Πᵀ Σ̃⁻¹ Π) with Π = A_i Z̃ A_jᵀ (A_j Z A_jᵀ)⁻¹ A_j, Z̃ = Z − P_A. If the state and
-    the noise grow by a factor c (Q c², σ c), it grows by c^k and every regret by c, so that a large
-    c makes it exceed the regret of the best policy. If the arms grow by c instead, the rewards are
-    the same but the number is not. `finite_lower_bound` is exact.
+    the noise grow by a factor c (Q c², σ c), it grows by c^k and every regret by c. So a large c
+    makes it exceed the regret of the best policy. `finite_lower_bound` is exact.
 
     Args:
         model: Γ, Q, σ with ρ(Γ) < 1 and a mean of zero.
