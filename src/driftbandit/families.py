@@ -131,7 +131,7 @@ def draw(entries: Entries, rng: np.random.Generator, n_states: int, n_arms: int)
 def draw_arms(
     entries: Entries, rng: np.random.Generator, n_states: int, n_arms: int
 ) -> tuple[np.ndarray, int]:
-    """Arms as k × d array, and how many zero vectors were redrawn."""
+    """The arms, k × d, and how many zero vectors were redrawn."""
     redraws = 0
     rows = entries(rng, (n_arms, n_states))
     while (zero := ~rows.any(axis=1)).any():

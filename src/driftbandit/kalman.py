@@ -179,8 +179,8 @@ def imagined_step(beliefs: Belief, model: LGDS, arms: Array, surprise: Array) ->
 
         ẑ⁺ = Γ(ẑ + P a ω / √(aᵀPa + σ²)),   P⁺ = g(P, a)
 
-    Written apart from `step` because it takes any leading axes under NumPy, too. It does not round
-    P up, because imagined paths last only a few rounds.
+    Unlike `step` it takes any leading axes, and does not round P up, because imagined paths last
+    only a few rounds.
 
     Args:
         beliefs, model: means of shape (…, d) and covariances of shape (…, d, d); Γ, Q, σ.

@@ -142,9 +142,8 @@ class Result:
         regret = np.stack([np.atleast_2d(r) for r in self.regret.values()], axis=-1)
         system, run, policy = (place.ravel() for place in np.indices(regret.shape))
         names = np.array(list(self.regret), dtype=object)[policy]
-        return pd.DataFrame(
-            {"system": system, "run": run, "policy": names, "regret": regret.ravel()}
-        )
+        columns = {"system": system, "run": run, "policy": names, "regret": regret.ravel()}
+        return pd.DataFrame(columns)
 
     def plot(
         self, path: str | Path | None = None, *, kind: Literal["boxes", "curves"] = "boxes"
@@ -155,9 +154,6 @@ class Result:
             path: a .png, .svg or .pdf file, or None.
             kind: "boxes", quartiles of each policy's regret over the runs, sorted by mean; or
                 "curves", cumulative regret round by round, median and quartiles.
-
-        Returns:
-            The figure, which a notebook shows.
         """
         errors.closest(kind, "kind", ("boxes", "curves"))
         figure = self._boxes() if kind == "boxes" else self._cumulative()

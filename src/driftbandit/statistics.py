@@ -70,11 +70,8 @@ def paired(
 
     Args:
         first, second: the regret of two policies in the same runs; (runs,) or (systems, runs).
-        confidence: of the intervals, between 0 and 1.
+        confidence: of the intervals, between 0 and 1; with a single run they are NaN.
         resamples, seed: of the bootstrap; the same seed gives the same intervals.
-
-    Returns:
-        `Paired`; with a single run its intervals are NaN.
 
     Example:
         >>> rng = np.random.default_rng(1)
@@ -103,10 +100,7 @@ def median_interval(
 
     Args:
         values: (runs,) or (systems, runs); infinite ones count, NaN is refused.
-        confidence, resamples, seed: as in `paired`.
-
-    Returns:
-        The lower and upper end; NaN with a single run.
+        confidence, resamples, seed: as in `paired`; with a single run the ends are NaN.
 
     Example:
         >>> median_interval([1, 2, 3, 4, 5, 6, 7, 8, 9])
@@ -311,10 +305,7 @@ def block_interval(
     Args:
         values: n numbers in order of time.
         block: how many neighbors are drawn together; None: `block_length`.
-        confidence, resamples, seed: as in `paired`.
-
-    Returns:
-        `Interval`; with a single round its ends are NaN.
+        confidence, resamples, seed: as in `paired`; with a single round the ends are NaN.
 
     Example:
         >>> found = block_interval(np.random.default_rng(2).normal(size=400))

@@ -64,12 +64,7 @@ RoundStep = Annotated[str | None, _column(_STEP, "a day, or the step that fits a
 
 
 def columns(**given: str | None) -> dict[str, str] | None:
-    """The ``columns`` argument of the library; None if no option was given.
-
-    Example:
-        >>> columns(round="day", arm=None), columns(round=None)
-        ({'round': 'day'}, None)
-    """
+    """The names that were given, for the ``columns`` argument of the library; None if none was."""
     return {key: name for key, name in given.items() if name is not None} or None
 
 

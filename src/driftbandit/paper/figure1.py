@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from driftbandit import statistics
 from driftbandit.paper import table2
 from driftbandit.report import Block, Cell, Figure, Heading, Points, Table, Text, figures, numbers
-from driftbandit.studies import Outcome, Summary
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+from driftbandit.studies import Outcome
+from driftbandit.studies.target import Document, Summary
 
 NEAR = 2.0
 PUBLISHED = {"gaussian": "on", "cauchy": "on", "uniform": "on"}
 PUBLISHED |= {"bernoulli": "above", "exponential": "above"}
 """By family, where Kalman-UCB's dots lie relative to the diagonal, in Figures 1 and 2 (P22)."""
 specification = table2.specification
-
-Document = Mapping[str, Any]
 
 
 def place(family: str, idea: Any, kalman_ucb: Any, near: float) -> tuple[str, bool | None]:
@@ -95,7 +91,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
     return {"families": found}
 
 
-def figure(document: Document) -> Drawing:
+def figure(document: Document) -> figures.Figure:
     """One panel per family, log axes in percent of the Oracle's regret, the diagonal dashed."""
     families = document["families"]
     drawing, panels = figures.grid(len(families), columns=3, width=6.6, height=2.1)

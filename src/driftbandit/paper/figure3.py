@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from driftbandit.paper.readings import Options
 from driftbandit.policies import TITLES
 from driftbandit.report import Block, Cell, Figure, Heading, Points, Table, Text, figures, numbers
 from driftbandit.result import ORACLE
-from driftbandit.studies import Outcome, Specification, Summary
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+from driftbandit.studies import Outcome, Specification
+from driftbandit.studies.target import Document, Summary
 
 POLICIES = ("kode", "idea", "kalman_ucb")
 SYMBOLS = {"transition": "Γ", "arms": "arms", "process_cov": "Q"}
@@ -31,7 +29,6 @@ PUBLISHED: dict[str, dict[str, float]] = {
 }
 """Growth of the median normalized regret at ν = 10, by what is perturbed; none is given for Q."""
 
-Document = Mapping[str, Any]
 Row = Mapping[str, Any]
 
 
@@ -72,7 +69,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
     return {"rows": rows, "quantiles": list(BOX)}
 
 
-def figure(document: Document) -> Drawing:
+def figure(document: Document) -> figures.Figure:
     """Boxes of regret in multiples of the Oracle's; rows Γ, arms, Q; columns ν."""
     drawing, axes = figures.grid(len(PANELS), 3, 6.6, 5.6 / 3, sharex=True, sharey="row")
     for row in _rows(document, ALL):

@@ -114,10 +114,8 @@ def named(text: str) -> Reading:
     """A reading from its name, or from its changes as in "arms=unit, noise=one".
 
     Example:
-        >>> named("arms=unit").arms
-        'unit'
-        >>> named("plain") == PLAIN
-        True
+        >>> named("arms=unit").arms, named("plain") == PLAIN
+        ('unit', True)
     """
     if not isinstance(text, str):
         raise errors.InvalidInput("reading", f"is {text!r}", f"valid: {', '.join(NAMED)}")
@@ -145,7 +143,7 @@ def sample(
     radius: float = families.SPECTRAL_RADIUS,
     noise_scale: float = 1.0,
 ) -> families.Systems:
-    """Random systems of a family under this reading; `PLAIN` gives those of `families.sample`."""
+    """Random systems of a family in this reading; `PLAIN` gives those of `families.sample`."""
     entries = families.FAMILIES[errors.closest(family, "family", families.FAMILIES)]
     if family == "uniform" and reading.interval != "0..1":
         low, high = (float(end) for end in reading.interval.split(".."))

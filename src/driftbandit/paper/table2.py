@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from driftbandit.paper.readings import PLAIN, Options
 from driftbandit.policies import TITLES
 from driftbandit.report import Block, Cell, Figure, Heading, Points, Table, Text, figures, numbers
 from driftbandit.result import Result, median_and_iqr, quartiles
-from driftbandit.studies import Outcome, Specification, Summary
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+from driftbandit.studies import Outcome, Specification
+from driftbandit.studies.target import Document, Summary
 
 _FILTERS = ("idea", "kode", "kalman_ucb", "kalman_oracle")
 POLICIES = (*_FILTERS, "ucb", "sliding_window_ucb", "rexp3", "oful", "random")
@@ -28,7 +26,6 @@ GROUPS = (("idea", "kode", "kalman_ucb"), ("oful", "random", "rexp3", "ucb"))
 """As published, every policy of the first group (filters) is below all of the second."""
 CRITERION = "within 25 % (or within 0.03 if they are below 0.2)"
 
-Document = Mapping[str, Any]
 Row = Mapping[str, Any]
 
 
@@ -134,7 +131,7 @@ def _by_family(document: Document) -> dict[str, list[Row]]:
     return found
 
 
-def figure(document: Document) -> Drawing:
+def figure(document: Document) -> figures.Figure:
     """Medians and quartiles by family, with the published medians."""
     by_family = _by_family(document)
     names = [row["policy"] for row in next(iter(by_family.values()))]

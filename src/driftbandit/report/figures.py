@@ -13,7 +13,7 @@ from driftbandit import errors
 from driftbandit.io.atomic import write_whole
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure  # `figures.Figure` in annotations
 
 # Okabe and Ito's palette, safe for readers with any kind of color vision.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#666666")

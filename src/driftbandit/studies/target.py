@@ -22,6 +22,9 @@ from driftbandit.report import Block, Figure, Report, Tone, figures, markdown, s
 from driftbandit.studies.engines import Engine, Outcome, Progress, run
 from driftbandit.studies.specification import Cell, Specification
 
+Document = Mapping[str, Any]
+"""All numbers of a target, in a form that JSON can hold."""
+
 
 class Size(NamedTuple):
     """The size of a study: systems per family, runs per system, rounds per run."""
@@ -91,15 +94,14 @@ class Target(NamedTuple):
     quick: Size  # for a first look
     specification: Callable[[Any], Specification]  # from `Options`
     document: Callable[[Outcome], dict[str, Any]]
-    """All numbers that the blocks show, in a form that JSON can hold."""
-    blocks: Callable[[Mapping[str, Any]], list[Block]]
+    blocks: Callable[[Document], list[Block]]
     """From the document: a heading with the target's name as id, one figure, and more."""
-    summary: Callable[[Mapping[str, Any]], Summary]
-    page: Callable[[Mapping[str, Any]], Report] | None = None
+    summary: Callable[[Document], Summary]
+    page: Callable[[Document], Report] | None = None
     """From the document: a page of Markdown."""
     published: bool = True  # whether it is in the paper
 
-    def drawn(self, document: Mapping[str, Any]) -> list[Block]:
+    def drawn(self, document: Document) -> list[Block]:
         """The blocks; every figure is drawn once, however many files show it."""
         return [
             dataclasses.replace(block, draw=functools.cache(block.draw))
@@ -113,7 +115,7 @@ class Reproduced(NamedTuple):
     """A target that was computed and written."""
 
     target: Target
-    document: Mapping[str, Any]
+    document: Document
     blocks: list[Block]
     files: tuple[Path, ...]
     outcome: Outcome

@@ -92,10 +92,9 @@ def two_step_upper_bound(
         [1.0, 1.0]
     """
     rows, belief = _checked(belief, model, arms)
-    ahead = model.transition @ belief.mean
-    length = namespace(ahead).sqrt(ahead @ ahead)
-    values = rows @ belief.mean + length
-    if namespace(rows) is np:
+    xp, ahead = namespace(rows), model.transition @ belief.mean
+    values = rows @ belief.mean + xp.sqrt(ahead @ ahead)
+    if xp is np:
         return values + checks.bonuses(bonus, belief.cov, model, rows)
     return values + bonus(belief.cov, model, rows)
 
@@ -117,8 +116,7 @@ class Schedule(NamedTuple):
 
     opening: np.ndarray
     cycle: np.ndarray  # empty if no period was found
-    covs: np.ndarray
-    """P(t|t−1) of the cycle's rounds, p × d × d; without a cycle the last one, 1 × d × d."""
+    covs: np.ndarray  # P(t|t−1) of the cycle's rounds, p × d × d; the last P if there is no cycle
 
     @property
     def period(self) -> int | None:

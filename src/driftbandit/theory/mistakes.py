@@ -32,8 +32,7 @@ class Mistakes(NamedTuple):
     """How often each arm is played while each is best; see `wrong_action_probability`."""
 
     probability: np.ndarray  # k × k: row i the played arm, column j the best one
-    error: np.ndarray
-    """Half-width of the entries' 99 % intervals, the largest of each column: k numbers."""
+    error: np.ndarray  # half-width of the 99 % intervals, the largest of each column: k numbers
 
 
 @takes_system
@@ -60,9 +59,6 @@ def wrong_action_probability(
         the first of equal arms counts as best. A column is NaN with error 0 if arm j is never best
         (up to 8 standard deviations), and NaN with an infinite error if it is best too rarely to
         say anything.
-
-    Raises:
-        InvalidInput: the given accuracy was not reached, or there are too many arms.
 
     Example:
         >>> from driftbandit.policies import kode
