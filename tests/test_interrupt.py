@@ -24,7 +24,7 @@ COMMANDS = {
     "leaderboard": ["reproduce", "leaderboard", *SMALL, "--settings", "base", "--out", "made"],
 }
 LINES = {
-    "simulate": "Nothing was kept. Run the same command again, or give fewer --runs or --rounds.",
+    "simulate": "Nothing was kept. Run the same command again, with fewer --runs or --rounds.",
     "advise": "Nothing was kept. Run the same command again, or give fewer --runs.",
     "fit": "Nothing was written. Run the same command again, or give fewer --iterations.",
     "replay": "Nothing was kept. Run the same command again, or name fewer --policies.",

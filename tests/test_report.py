@@ -117,7 +117,7 @@ def test_numbers_that_json_does_not_have():
     ("wrong", "message"),
     [
         (lambda: Table("Regret", ["a", "b"], [[1, 2], [3]]), "row 1 of 'Regret' has 1 entries"),
-        (lambda: Heading("", id="two words"), "'two words' is no anchor"),
+        (lambda: Heading("", id="two words"), "'two words' is not an anchor"),
         (lambda: Report("", "", [Heading("A")] * 2), "2 headings have the id 'a'"),
     ],
 )

@@ -19,7 +19,7 @@ import driftbandit as db
 from browser import assert_readable, console_problems, open_page, set_width
 from driftbandit import cli, paper, theory
 from driftbandit.cli.app import app
-from driftbandit.paper import figure1, figure3, published, readings, table2
+from driftbandit.paper import figure1, figure3, readings, table2
 from driftbandit.paper.figure3 import TARGETS as PERTURBED
 from driftbandit.paper.perturbation import similarity
 from driftbandit.paper.readings import PLAIN, Cell, Reading
@@ -250,10 +250,10 @@ def test_P21_published_values():
     """P21, P24: all 35 pairs of the table, and the six percentages of Figure 3's text."""
     for policy, pairs in TABLE.items():
         for family, pair in zip(COLUMNS, pairs, strict=True):
-            assert published.TABLE2[family][policy] == pair, (family, policy)
-    assert list(published.TABLE2) == COLUMNS
-    assert all(set(cells) == set(TABLE) for cells in published.TABLE2.values())
-    flat = {(w, p): change for w, row in published.FIGURE3.items() for p, change in row.items()}
+            assert table2.PUBLISHED[family][policy] == pair, (family, policy)
+    assert list(table2.PUBLISHED) == COLUMNS
+    assert all(set(cells) == set(TABLE) for cells in table2.PUBLISHED.values())
+    flat = {(w, p): change for w, row in figure3.PUBLISHED.items() for p, change in row.items()}
     assert flat == CHANGES
 
 
@@ -536,7 +536,7 @@ def test_the_order_of_the_groups():
 
 
 def test_P21_all_published_medians_agree_with_themselves():
-    for family, cells in published.TABLE2.items():
+    for family, cells in table2.PUBLISHED.items():
         rows = [
             {"policy": p, "median": cell.median, "published_median": cell.median}
             for p, cell in cells.items()

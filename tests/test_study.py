@@ -309,7 +309,7 @@ def test_what_a_cell_changes_is_checked(field, value):
     ("cell", "words"),
     [
         (Cell("gaussian", absent=("kod",)), "absent: unknown name 'kod'; did you mean 'kode'"),
-        (Cell("gaussian", absent=("idea", "kode")), "absent: leaves nobody to play gaussian"),
+        (Cell("gaussian", absent=("idea", "kode")), "absent: leaves no policy to play gaussian"),
         (Cell("gaussian", perturbed="arms", n_arms=4), "n_arms: is 4 with 3 states"),
     ],
 )
@@ -400,7 +400,6 @@ BESIDE_THE_NUMBERS = {
     "paper/figure1.py",
     "paper/figure2.py",
     "paper/figure3.py",
-    "paper/published.py",
     "paper/table2.py",
     "result.py",
     "statistics.py",

@@ -20,7 +20,7 @@ import driftbandit as db
 from driftbandit import cli, errors
 from driftbandit.advice import facts
 from driftbandit.advice.report import report as advised
-from driftbandit.cli import interrupt, memory, options, progress, simulate
+from driftbandit.cli import interrupt, options, progress, simulate
 from driftbandit.cli.app import COMMANDS, app
 from driftbandit.io import model_file
 from driftbandit.replays.report import report as replayed
@@ -403,12 +403,12 @@ def test_what_does_not_fit_is_refused_before_it_is_tried(words, monkeypatch, cap
 
 
 def test_what_fits_is_not_refused(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: 1e9)
-    memory.check("--runs", "ten", 0.9e9)
+    monkeypatch.setattr(options, "available_memory", lambda: 1e9)
+    options.check_memory("--runs", "ten", 0.9e9)
     with pytest.raises(errors.InvalidInput, match=r"ten need about 1\.8 GiB"):
-        memory.check("--runs", "ten", 1.93273528e9)
-    monkeypatch.setattr(memory, "available", lambda: None)
-    memory.check("--runs", "ten", 1e30)
+        options.check_memory("--runs", "ten", 1.93273528e9)
+    monkeypatch.setattr(options, "available_memory", lambda: None)
+    options.check_memory("--runs", "ten", 1e30)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,17 @@ import numpy as np
 
 from driftbandit import statistics
 from driftbandit.io.parsing import some
-from driftbandit.report import Block, Cell, Figure, Report, Table, Text, figures, numbers, verdicts
+from driftbandit.report import (
+    Block,
+    Cell,
+    Figure,
+    Report,
+    Table,
+    Text,
+    figures,
+    numbers,
+    verdict_cell,
+)
 from driftbandit.result import ORACLE, Result, median_and_iqr, policy_styles, quartiles
 from driftbandit.statistics import Paired
 
@@ -128,9 +138,9 @@ def _leaders(results: Results) -> Iterator[str]:
         verdict, ends = row.mean_verdict, f"{row.mean_low:.3g} to {row.mean_high:.3g}"
         more = "--systems" if row.independent < row.runs else "--runs"
         start = f"{name}: {best} is lowest, {second} second"
-        if verdict == verdicts.WORSE:
+        if verdict == statistics.WORSE:
             yield f"{start}. They are clearly apart: the second has {ends} more regret."
-        elif verdict == verdicts.TOO_FEW:
+        elif verdict == statistics.TOO_FEW:
             yield f"{start}. {row.runs} runs cannot tell them apart: give more {more}."
         elif row.mean_low == row.mean_high == 0:
             yield f"{start}. Their regret is the same in all {row.runs} runs."
@@ -139,7 +149,7 @@ def _leaders(results: Results) -> Iterator[str]:
                 f"{start}. {row.runs} runs do not tell them apart: the second has {ends} more "
                 f"regret. More {more} would narrow that."
             )
-        explained |= verdict != verdicts.TOO_FEW
+        explained |= verdict != statistics.TOO_FEW
     if explained:
         unit = ", in units of the Oracle's" if result.in_oracle_units else ""
         yield f"(95 % intervals of the mean difference over paired runs{unit}.)"
@@ -154,7 +164,7 @@ def _against(name: str, result: Result, baseline: str) -> Table:
         difference, ends = numbers.estimate(middle, row.low, row.high, signed=True)
         cells = [Cell(difference, middle), Cell(ends, row.low), Cell(_wins(row), row.win_rate)]
         named = Cell(policy, tone="dim" if policy == ORACLE else "")
-        rows.append([named, verdicts.cell(row.verdict), *cells])
+        rows.append([named, verdict_cell(row.verdict), *cells])
     columns = ["policy", "verdict", "difference", "95 % interval", "wins, %"]
     return Table(f"{name}: run by run against the baseline, {baseline}", columns, rows)
 
