@@ -188,7 +188,7 @@ class Teacher:
     def __call__(self, entries, arms, options, start, seed):
         self.logs.append([entry.round for entry in entries])
         self.begun.set()
-        assert self.go.wait(30)
+        assert self.go.wait(300)
         if isinstance(self.result, Exception):
             raise self.result
         return self.result, arms
@@ -220,7 +220,7 @@ def test_a_refit_does_not_block(teacher):
     """Decisions go on with the old model, and then with the new one and all that came between."""
     agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
     rounds_of(agent, 26)
-    assert teacher.begun.wait(30)
+    assert teacher.begun.wait(300)
     assert not agent.wait_for_refit(timeout=0)
     rounds_of(agent, 150)  # the model is still being learned
     assert agent.model is MODEL
@@ -242,7 +242,7 @@ def test_a_saved_agent_learns_again(teacher):
     """What is under way is not stored, and is due at once where the agent goes on."""
     agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
     rounds_of(agent, 30)
-    assert teacher.begun.wait(30)
+    assert teacher.begun.wait(300)
     other = Agent.from_json(agent.to_json())
     assert other.to_json() == agent.to_json()
     assert other.wait_for_refit()  # there is none
@@ -275,7 +275,7 @@ def test_a_refit_in_the_background_that_fails(monkeypatch, caplog):
 def test_what_is_being_learned_is_dropped_when_the_agent_changes(teacher, change):
     agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
     rounds_of(agent, 26)
-    assert teacher.begun.wait(30)
+    assert teacher.begun.wait(300)
     task = agent._history.refit_task
     if change == "model":
         agent.replace_model(dataclasses.replace(MODEL, reward_std=2.0))
@@ -283,7 +283,7 @@ def test_what_is_being_learned_is_dropped_when_the_agent_changes(teacher, change
         agent.add_arm("new", [1.0, 0.0, 0.0])
     kept = agent.model
     teacher.go.set()
-    assert task.done.wait(30)
+    assert task.done.wait(300)
     assert agent.model is kept
     assert agent.refit_failure is None
     rounds_of(agent, 19)
@@ -298,11 +298,11 @@ def test_a_refit_that_was_dropped_does_not_say_why_it_failed(teacher, caplog):
     teacher.result = RuntimeError("no memory left")
     agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
     rounds_of(agent, 26)
-    assert teacher.begun.wait(30)
+    assert teacher.begun.wait(300)
     task = agent._history.refit_task
     agent.replace_model(dataclasses.replace(MODEL, reward_std=2.0))
     teacher.go.set()
-    assert task.done.wait(30)
+    assert task.done.wait(300)
     for thread in threading.enumerate():
         if thread.name == "driftbandit refit":
             thread.join()
@@ -322,7 +322,7 @@ def test_a_log_that_fails_while_a_model_is_learned(teacher):
     own = dataclasses.replace(plain, name="picky", agent=plain.agent._replace(observe=picky))
     agent = Agent(MODEL, ARMS, own, window=5, refit=Refit(after=20))
     rounds_of(agent, 26)
-    assert teacher.begun.wait(30)
+    assert teacher.begun.wait(300)
     rounds_of(agent, 3)
     rewards = [1.0] * 1500 + [9.0]  # a block of 1000 is settled before it fails
     with pytest.raises(RuntimeError, match="too much"):
@@ -354,7 +354,7 @@ def test_refit_by_hand_is_done_when_it_returns(teacher):
     rounds_of(agent, 30)
     hand = threading.Thread(target=agent.refit)
     hand.start()
-    assert teacher.begun.wait(30)
+    assert teacher.begun.wait(300)
     rounds_of(agent, 10)
     assert agent.model is MODEL
     teacher.go.set()
