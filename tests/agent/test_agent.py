@@ -77,8 +77,15 @@ def go_on(agent, rewards):
     return arms, np.array(noises)
 
 
-@pytest.mark.parametrize("horizon", [ROUNDS, 1000])
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(
+    ("system", "horizon"),
+    [
+        ("stationary", ROUNDS),
+        ("started", 1000),
+        pytest.param("stationary", 1000, marks=pytest.mark.nightly),
+        pytest.param("started", ROUNDS, marks=pytest.mark.nightly),
+    ],
+)
 @pytest.mark.parametrize(("name", "parameters"), POLICIES, ids=IDS)
 def test_decisions_are_the_textbook_s(name, parameters, system, horizon):
     """P9, P12-P15, P18, P19: every decision of 200 rounds."""
