@@ -1,6 +1,7 @@
 """The batch engine: what must not change a run's numbers, and what bounds its memory."""
 
 import dataclasses
+import functools
 import os
 import subprocess
 import sys
@@ -81,52 +82,45 @@ def test_numbers_do_not_depend_on_workers(systems, whole, monkeypatch):
     assert_same(results[0].regret, whole.regret)
 
 
-LAST_BIT = [
-    "idea",
-    "information_directed",
-    "oful",
-    "discounted_linucb",
-    "sliding_window_linucb",
-    "weighted_linucb",
-    "restarted_linucb",
-]
-"""Policies that on Bernoulli systems, whose arms are often equal, meet scores that are equal."""
+LAST_BIT = ("idea", "oful", "discounted_linucb", "sliding_window_linucb")
+"""Policies that on Bernoulli systems, whose arms are often equal, see scores that are equal."""
+MORE = ("information_directed", "weighted_linucb", "restarted_linucb")
+TIED = db.families.sample("bernoulli", 24, n_states=4, n_arms=6, seed=0)
+STUDY = {"rounds": 200, "seed": 1}
+where_a_last_bit_would_decide = pytest.mark.parametrize(
+    "names", [LAST_BIT, pytest.param(MORE, marks=pytest.mark.nightly)], ids=["some", "more"]
+)
 
 
-@pytest.fixture(scope="module")
-def tied():
-    """Systems full of ties, and how they are played."""
-    systems = db.families.sample("bernoulli", 24, n_states=4, n_arms=6, seed=0)
-    return systems, {"policies": LAST_BIT, "rounds": 200, "seed": 1}
+@functools.cache
+def tied_whole(*names):
+    return db.simulate(TIED, policies=names, runs=4, **STUDY)
 
 
-@pytest.fixture(scope="module")
-def tied_whole(tied):
-    systems, study = tied
-    return db.simulate(systems, runs=4, **study)
+@where_a_last_bit_would_decide
+def test_numbers_do_not_depend_on_the_number_of_runs(names):
+    """Bit for bit."""
+    one = db.simulate(TIED, policies=names, runs=1, **STUDY)
+    for name in names:
+        np.testing.assert_array_equal(one.curves[name], tied_whole(*names).curves[name][:, :1])
 
 
-def test_numbers_do_not_depend_on_the_number_of_runs(tied, tied_whole):
-    """Bit for bit, where a last bit would decide."""
-    systems, study = tied
-    one = db.simulate(systems, runs=1, **study)
-    for name in LAST_BIT:
-        np.testing.assert_array_equal(one.curves[name], tied_whole.curves[name][:, :1])
+@where_a_last_bit_would_decide
+def test_numbers_do_not_depend_on_the_other_systems(names):
+    options = Options(first_system=7)
+    some = db.simulate(TIED[7:12], policies=names, runs=3, **STUDY, options=options)
+    for name in names:
+        expected = tied_whole(*names).curves[name][7:12, :3]
+        np.testing.assert_array_equal(some.curves[name], expected)
 
 
-def test_numbers_do_not_depend_on_the_other_systems(tied, tied_whole):
-    systems, study = tied
-    some = db.simulate(systems[7:12], runs=3, **study, options=Options(first_system=7))
-    for name in LAST_BIT:
-        np.testing.assert_array_equal(some.curves[name], tied_whole.curves[name][7:12, :3])
-
-
-def test_numbers_do_not_depend_on_what_others_remember(tied, tied_whole):
+def test_numbers_do_not_depend_on_what_others_remember():
     """A policy with a huge memory plays fewer lanes at a time; those beside it do not."""
-    systems, study = tied
     company = ["discounted_linucb", "sliding_window_ucb(window=100000)"]
-    beside = db.simulate(systems[:2], runs=4, **(study | {"policies": company, "rounds": 130}))
-    alone = db.simulate(systems[:2], runs=4, **(study | {"policies": company[:1], "rounds": 130}))
+    beside, alone = (
+        db.simulate(TIED[:2], policies=names, runs=4, rounds=130, seed=1)
+        for names in (company, company[:1])
+    )
     name = company[0]
     np.testing.assert_array_equal(beside.curves[name], alone.curves[name])
 
@@ -135,18 +129,17 @@ def test_numbers_do_not_depend_on_what_others_remember(tied, tied_whole):
     ("lanes", "memory"),
     [(2, 1e9), pytest.param(8, 1e9, marks=pytest.mark.nightly), (64, 100e3)],
 )
-def test_decisions_do_not_depend_on_lanes(monkeypatch, tied, tied_whole, lanes, memory):
+def test_decisions_do_not_depend_on_lanes(monkeypatch, lanes, memory):
     """Programs of another shape round differently; ties are broken the same all the same."""
-    systems, study = tied
-    monkeypatch.setitem(jobs.LIMITS, "cpu", blocks.Limits(lanes, memory))
     names = ["idea", "discounted_linucb"]
-    again = db.simulate(systems[:6], runs=2, **(study | {"policies": names}))
+    expected = tied_whole(*LAST_BIT).curves
+    monkeypatch.setitem(jobs.LIMITS, "cpu", blocks.Limits(lanes, memory))
+    again = db.simulate(TIED[:6], policies=names, runs=2, **STUDY)
     for name in names:
-        expected = tied_whole.curves[name][:6, :2]
-        np.testing.assert_allclose(again.curves[name], expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(again.curves[name], expected[name][:6, :2], rtol=1e-9, atol=1e-9)
 
 
-def test_decisions_do_not_depend_on_the_instruction_set(tied, tied_whole, tmp_path):
+def test_decisions_do_not_depend_on_the_instruction_set(tmp_path):
     """Another instruction set rounds differently; ties are broken the same all the same."""
     code = """
 import sys, numpy as np, driftbandit as db
@@ -160,7 +153,7 @@ np.savez(sys.argv[1], **db.simulate(systems, runs=4, **study).curves)
     subprocess.run(command, check=True, env=os.environ | flags)
     with np.load(tmp_path / "curves.npz") as curves:
         for name in names:
-            expected = tied_whole.curves[name]
+            expected = tied_whole(*LAST_BIT).curves[name]
             np.testing.assert_allclose(curves[name], expected, rtol=1e-9, atol=1e-9)
 
 

@@ -313,16 +313,17 @@ def parts(model, arms):
     }
 
 
+@pytest.mark.parametrize("paths", [400, pytest.param(2000, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", BONUSES)
-def test_P12_theorem_4_holds_on_ten_thousand_paths(name):
-    """Unit arms, 5 families × 2000 paths × 50 rounds: in every round, so in every sum."""
+def test_P12_theorem_4_holds_on_every_path(name, paths):
+    """Unit arms, 5 families × 50 rounds: in every round, so in every sum."""
     import jax
 
-    paths, play = 0, jax.jit(simulated, static_argnames=("bonus", "rounds"))
+    play = jax.jit(simulated, static_argnames=("bonus", "rounds"))
     for family in families.FAMILIES:
         system = families.sample(family, n_states=3, n_arms=5, unit_arms=True, seed=4)[0]
         with jax.enable_x64(True):
-            keys = jax.random.split(jax.random.key(0), 2000)
+            keys = jax.random.split(jax.random.key(0), paths)
             found = play(keys, parts(*system), BONUSES[name], rounds=50)
         regret, bound, sharp = (np.asarray(part) for part in found)
         slack = 1e-12 * np.abs(bound).max()
@@ -331,8 +332,6 @@ def test_P12_theorem_4_holds_on_ten_thousand_paths(name):
         assert (sharp <= bound + slack).all()
         assert (regret.cumsum(axis=1) <= bound.cumsum(axis=1) + 50 * slack).all()
         assert regret.max() > 0.05 * bound.max()  # the inequality is not about nothing
-        paths += len(regret)
-    assert paths == 10_000
 
 
 @pytest.mark.parametrize("name", BONUSES)
