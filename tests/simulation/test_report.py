@@ -1,0 +1,29 @@
+"""What is said of a simulation."""
+
+import numpy as np
+import pytest
+
+from driftbandit.result import Result, Timing
+from driftbandit.simulation.report import report as simulated
+from terminals import shown
+
+
+@pytest.mark.parametrize(
+    ("factors", "runs", "words"),
+    [
+        ((1.0, 2.0), 20, "idea is lowest, kode second. They are clearly apart"),
+        ((1.0, 1.0001), 20, "20 runs do not tell them apart"),
+        ((1.0, 2.0), 4, "4 runs cannot tell them apart: give more --runs."),
+        ((1.0, 1.0), 20, "Their regret is the same in all 20 runs."),
+    ],
+)
+def test_whether_the_first_two_are_told_apart_is_said(factors, runs, words):
+    draw = np.random.default_rng(1)
+    noise = 0.0 if factors[0] == factors[1] else 0.1
+    regret = {
+        name: factor * (100 + noise * 50 * draw.standard_normal(runs))
+        for name, factor in zip(("idea", "kode"), factors, strict=True)
+    }
+    curves = {name: values[:, None] for name, values in regret.items()}
+    found = Result(regret, curves, np.array([9]), 9, 0, Timing(0, 0, 1, "cpu"))
+    assert words in " ".join(shown(simulated({"plant.json": found}), 80).split())
