@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# Workers share the cores: threads of their own, which wait by spinning, would slow each other down.
+export OPENBLAS_NUM_THREADS := 1
 
 NUMBERS := simulate every_policy rivals
 LIGHT := agent agent_history agent_hostile agent_kill agent_machine agent_names agent_threads \

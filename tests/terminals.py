@@ -46,7 +46,9 @@ def fails(monkeypatch, capsys, *words):
     monkeypatch.setenv("DRIFTBANDIT_CACHE", "off")
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    error = capsys.readouterr().err
+    shown = capsys.readouterr()
+    error = shown.err
     assert ended.value.code == 2
+    assert shown.out == ""
     assert len(error.splitlines()) == 1
     return error

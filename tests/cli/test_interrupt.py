@@ -82,7 +82,14 @@ linux = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /
 
 
 @linux
-@pytest.mark.parametrize("name", ["simulate", "advise", "fit", "replay", "reproduce"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fit",
+        "reproduce",
+        *(pytest.param(n, marks=pytest.mark.nightly) for n in ("simulate", "advise", "replay")),
+    ],
+)
 def test_interrupted_while_jax_is_at_work(name, tmp_path):
     write_log(tmp_path)
     process = begin(tmp_path, *COMMANDS[name])

@@ -1,8 +1,6 @@
 """`driftbandit simulate`: its table, its JSON, its plot, and what it refuses."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from driftbandit.cli.app import app
 from driftbandit.cli.simulate import _chosen
 from driftbandit.io import model_file
 from driftbandit.simulation import Options
-from terminals import result
+from terminals import fails, result
 
 SMALL = ["--systems", "2", "--runs", "2", "--rounds", "40", "--states", "3", "--arms", "4"]
 FEW = ["--policies", "idea, kalman_ucb(width=2), kalman_oracle"]
@@ -141,17 +139,9 @@ def test_plot_of_all_families(tmp_path):
         (["--plot", "no/such/folder.png"], "is not a folder"),
     ],
 )
-def test_wrong_input_is_one_line_and_exit_code_2(arguments, words, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", "from driftbandit.cli import main; main()", "simulate", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert words in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_wrong_input_is_one_line_and_exit_code_2(arguments, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert words in fails(monkeypatch, capsys, "simulate", *arguments)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -123,8 +123,11 @@ def test_a_given_model_that_predicts_nothing_is_said():
     assert not fit(drifting(300), n_states=4, structure="diagonal", starts=1).warnings
 
 
-def test_what_moves_arms_together_within_a_round_is_no_drift():
+@pytest.mark.parametrize("tried", [3, pytest.param(None, marks=pytest.mark.nightly)])
+def test_what_moves_arms_together_within_a_round_is_no_drift(tried, monkeypatch):
     """Three arms that share a new shock in every round: nothing can be said before the round."""
+    few = selection.candidates(3, None, True)[:tried]
+    monkeypatch.setattr(selection, "candidates", lambda *_: few)
     rng = np.random.default_rng(4)
     shocks = rng.standard_normal((100, 1)) + 0.5 * rng.standard_normal((100, 3))
     rounds, arms = np.indices((100, 3)).reshape(2, -1)
@@ -306,9 +309,8 @@ def test_units_of_features_do_not_matter(system, log):
 
 def test_rewards_that_begin_with_nothing():
     """σ² has a floor where all rewards of a part are zero, and jumps keep it."""
-    rng = np.random.default_rng(1)
-    rewards = np.where(np.arange(120) < 84, 0.0, rng.standard_normal(120))
-    log = {"round": range(120), "arm": rng.integers(3, size=120), "reward": rewards}
+    rewards = np.random.default_rng(1).standard_normal(300)
+    log = drifting(300) | {"reward": np.where(np.arange(300) < 210, 0.0, rewards)}
     assert fit(log, starts=1, iterations=20).selection is not None
     same = fit({"round": range(60), "arm": [0] * 60, "reward": [5.0] * 60}, **SMALL)
     assert (np.diff(same.log_likelihoods) > -0.2).all()  # rounding, at σ² of 10⁻¹¹
@@ -332,7 +334,11 @@ def test_a_start_is_kept_stable(system, log):
 
 @pytest.mark.parametrize(
     ("rounds", "options"),
-    [("pause", {"n_states": 2, "structure": "diagonal", "starts": 1}), ("unix", {})],
+    [
+        ("pause", {"n_states": 2, "structure": "diagonal", "starts": 1}),
+        ("unix", {"n_states": 2, "structure": "diagonal", "starts": 1}),
+        pytest.param("unix", {}, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_pause_and_the_seconds_of_a_clock_are_no_work(rounds, options):
     """Round by round the first is 3 × 10⁵ steps, the second 10⁵: minutes, or for ever."""

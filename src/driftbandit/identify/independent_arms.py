@@ -5,8 +5,8 @@
 u_a is an AR(1) with memory m_a and variance v_a; arms share only σ and the priors of their offsets,
 memories and variances. So each arm has a filter of two states, its drift and its offset, over its
 own plays, and a gap of any length is one step. It is separate from `smoothing` because it runs arm
-by arm and its gradient is taken; tests/test_own.py checks it against statsmodels. Offsets are
-integrated out, and their posterior is part of the result.
+by arm and its gradient is taken; tests/identify/test_independent_arms.py checks it against
+statsmodels. Offsets are integrated out, and their posterior is part of the result.
 """
 
 from __future__ import annotations

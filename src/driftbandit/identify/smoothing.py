@@ -6,7 +6,7 @@ A filter runs forward and a smoother backward (Durbin and Koopman, Time Series A
 Space Methods, 4.4 to 4.7); they divide by innovation variances alone, so that covariances may be
 singular. Rewards of one round are folded in one by one; gaps between rounds take one step. They are
 separate from `kalman` because they are compiled over padded sequences with several plays a round
-and gaps, and do not round P up; tests/test_em.py holds the two equal.
+and gaps, and do not round P up; tests/identify/test_smoothing.py holds the two equal.
 
 A gap of g rounds costs log g, by repeated squaring:
 
