@@ -6,10 +6,15 @@ WORKERS ?= 2
 # Workers share the cores: threads of their own, which wait by spinning, would slow each other down.
 export OPENBLAS_NUM_THREADS := 1
 
-NUMBERS := simulate every_policy rivals
-LIGHT := agent agent_history agent_hostile agent_kill agent_machine agent_names agent_threads \
-  agent_troubles constants discounted families huge kalman light lower_bounds metric mistakes \
-  model model_file schedule statistics steady_state system
+NUMBERS := simulation/test_engine policies/test_every_policy policies/test_linear \
+  policies/test_published_examples
+LIGHT := test_errors test_families test_kalman test_light test_model test_result \
+  test_statistics test_steady_state test_system agent/test_agent agent/test_arms agent/test_changes \
+  agent/test_failures agent/test_history agent/test_kill agent/test_limits agent/test_random_lives \
+  agent/test_refitting agent/test_screening agent/test_stored agent/test_threads gaussian/test_norms \
+  io/test_atomic io/test_model_file \
+  policies/test_registry policies/test_ucb theory/test_bounds theory/test_exploration \
+  theory/test_metric theory/test_mistakes
 
 .PHONY: demo test numbers light nightly bench lint clean
 
@@ -20,12 +25,12 @@ test: $(VENV)/test lint  ## run the linter, the type checker and the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 numbers: $(VENV)/test  ## run the tests that compare numbers, to check other XLA_FLAGS
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(NUMBERS:%=tests/test_%.py)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(NUMBERS:%=tests/%.py)
 
 light:  ## test the plain install, in an environment with only numpy and scipy
 	$(PYTHON) -m venv --clear .venv-light
 	.venv-light/bin/python -m pip install --quiet --disable-pip-version-check . pytest hypothesis
-	.venv-light/bin/python -m pytest -p no:cacheprovider $(LIGHT:%=tests/test_%.py)
+	.venv-light/bin/python -m pytest -p no:cacheprovider $(LIGHT:%=tests/%.py)
 
 lint: $(VENV)/test  ## run the linter and the type checker
 	$(BIN)/ruff check .

@@ -18,6 +18,9 @@ KINDS = (
 )
 
 
+PLAYED = ("idea", "kode", "kalman_ucb", "kalman_oracle", "random")
+
+
 def case(kind, d, rng):
     """A belief and a model of d states."""
     root = rng.standard_normal((d, d))
@@ -54,3 +57,14 @@ def scores_of(name, belief, model):
     """The policy's own score of every row."""
     bonus = getattr(db.policies, name).bonus
     return lambda rows: rows @ belief.mean + bonus(belief.cov, model, rows)
+
+
+def _plane():
+    rng = np.random.default_rng(8)
+    turn = rng.standard_normal((2, 2))
+    turn *= 0.9 / np.abs(np.linalg.eigvals(turn)).max()
+    return db.LGDS(turn, np.diag([0.5, 1.0]), 0.1, np.diag([2.0, 1.0]), np.array([1.0, -0.5]))
+
+
+PLANE = _plane()
+"""It starts from a mean, so that no first vector ties with its opposite."""

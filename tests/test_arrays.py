@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from driftbandit.arrays import first_highest, inverse, put
+from driftbandit.arrays import first_highest, inverse, lower_factor, put
 
 
 def definite(d, decades, seed):
@@ -59,3 +61,22 @@ def test_the_first_highest_is_the_same_in_both_libraries(scores, first):
         under_jax = int(jax.jit(first_highest)(row))
     assert int(first_highest(row)) == under_jax == first
     assert first_highest(np.array([row, row])).tolist() == [first, first]
+
+
+checked = settings(deadline=None, derandomize=True, max_examples=50)
+
+
+# Thompson sampling and information-directed sampling.
+
+
+@checked
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(0, 6))
+def test_factors_of_singular_covariances(seed, d, rank):
+    root = np.random.default_rng(seed).standard_normal((d, min(rank, d)))
+    cov = root @ root.T
+    factor = lower_factor(cov)
+    assert np.isfinite(factor).all()
+    assert np.abs(factor @ factor.T - cov).max() <= 1e-6 * max(np.abs(cov).max(), 1e-300)
+    assert (factor == np.tril(factor)).all()
+    if rank >= d:
+        np.testing.assert_allclose(factor, np.linalg.cholesky(cov), rtol=1e-6, atol=1e-9)

@@ -6,17 +6,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import driftbandit as db
 import naive
 from driftbandit import InvalidInput, families
 from driftbandit.families import FAMILIES, sample
+from refusals import Case, assert_refused, each
 
 NAMES = list(FAMILIES)
+
+
 LAWS = {
     "gaussian": stats.norm(),
     "cauchy": stats.cauchy(),
     "uniform": stats.uniform(),
     "exponential": stats.expon(),
 }
+
+
 SIZES = {
     "gaussian": stats.halfnorm(),
     "cauchy": stats.halfcauchy(),
@@ -24,6 +30,8 @@ SIZES = {
     "exponential": stats.expon(),
 }
 """Law of an entry's absolute value."""
+
+
 DOUBT = 1e-3
 """Seeds are fixed: a law that fits stays above this p-value forever."""
 
@@ -289,3 +297,20 @@ def test_the_names_of_version_0_1_still_work():
     )
     assert model == same
     assert np.array_equal(arms, rows)
+
+
+CASES = [
+    Case("gausian", lambda: db.families.sample("gausian"), "family", "did you mean 'gaussian'?"),
+    Case("family number", lambda: db.families.sample(3), "family", "3"),
+    Case("family None", lambda: db.families.sample(None), "family", "None"),
+    Case("systems 0", lambda: db.families.sample("uniform", systems=0), "systems", "is 0"),
+    Case("states 0", lambda: db.families.sample("uniform", n_states=0), "n_states", "is 0"),
+    Case("arms 0", lambda: db.families.sample("uniform", n_arms=0), "n_arms", "is 0"),
+    Case("family seed -1", lambda: db.families.sample("uniform", seed=-1), "seed", "-1"),
+    Case("first -1", lambda: db.families.sample("uniform", first=-1), "first", "-1"),
+]
+
+
+@each(CASES)
+def test_bad_families_are_refused(case):
+    assert_refused(case)

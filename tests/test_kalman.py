@@ -9,14 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import driftbandit as db
 import naive
 from driftbandit import LGDS, kalman, riccati
-from driftbandit.kalman import Belief
+from driftbandit.kalman import Belief, log_likelihood
 from driftbandit.model import factor
 from driftbandit.policies import idea
+from refusals import EYE, NAN, STABLE, Case, assert_refused, each
 from systems import assert_close, random_system
 
 SYSTEMS = [(seed, d) for d in (1, 2, 4, 10) for seed in (0, 1, 2)]
+
+
 on_random_systems = pytest.mark.parametrize(("seed", "d"), SYSTEMS)
 
 
@@ -216,6 +220,7 @@ def test_P5_likelihood_filter_and_smoother_agree_with_statsmodels(seed, d, noise
 
 # Its own statistics: 2000 independent runs of 50 rounds, the arms chosen by IDEA on the way.
 
+
 RUNS, ROUNDS = 2000, 50
 
 
@@ -293,7 +298,10 @@ def test_P6_normalized_innovations_are_chi_square(played_by_idea):
 # Properties. Entries are multiples of 1/8, so that a drawn covariance is positive semidefinite to
 # the last bit and singular ones are exactly so; σ = 0 and singular Q are common.
 
+
 in_eighths = st.integers(-16, 16).map(lambda n: n / 8)
+
+
 checked = settings(deadline=None, derandomize=True, max_examples=50)
 
 
@@ -523,3 +531,17 @@ def test_P5_expectation_maximization_filters_and_smooths_the_same(seed, d):
     means, variances = prediction.predicted(parameters, data)
     assert_close(rewards - means[0, :, 0], run.surprises, 1e-9)
     assert_close(variances[0, :, 0], run.variances, 1e-9)
+
+
+CASES = [
+    Case("rewards short", lambda: log_likelihood(STABLE, EYE, [1.0]), "rewards", "(1,)"),
+    Case("rewards NaN", lambda: log_likelihood(STABLE, EYE, [1, NAN]), "rewards", "[1] is nan"),
+    Case("rewards 2-D", lambda: log_likelihood(STABLE, EYE, EYE), "rewards", "(2, 2)"),
+    Case("played width", lambda: log_likelihood(STABLE, [[1.0]], [1.0]), "played", "(1, 1)"),
+    Case("smooth short", lambda: db.kalman.smooth(STABLE, EYE, [1.0]), "rewards", "(1,)"),
+]
+
+
+@each(CASES)
+def test_bad_arguments_are_refused(case):
+    assert_refused(case)

@@ -119,7 +119,7 @@ def test_the_light_tests_load_in_the_plain_install():
     """What `make light` runs imports nothing else at the top; running it takes a minute."""
     makefile = (ROOT / "Makefile").read_text()
     names = re.search(r"LIGHT := ((?:.*\\\n)*.*)", makefile)[1].replace("\\\n", " ").split()
-    paths = [str(ROOT / f"tests/test_{name}.py") for name in names]
+    paths = [str(ROOT / f"tests/{name}.py") for name in names]
     code = "import pytest; raise SystemExit(pytest.main(sys.argv[1:]))"
     others = ("pandas", "statsmodels", "filterpy", "pykalman", "gymnasium", "river", "ray")
     code = f"sys.modules.update(dict.fromkeys({others}))\n{code}"

@@ -1,14 +1,21 @@
 """P1–P3: the system, its arms and its structure."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
+import driftbandit as db
 import naive
 from driftbandit import LGDS, InvalidInput, steady_state
 from driftbandit.model import checked_arms, factor, unit_rows
-from systems import assert_close, random_system
+from refusals import EYE, INF, NAN, STABLE, UNSTABLE, Case, assert_refused, each, lgds
+from systems import assert_close, random_system, with_constants
 
 SIZES = [1, 2, 4, 10]
+
+
 CHAIN = [[0.5, 1.0], [0.0, 0.5]]  # z2 drives z1, never the other way
 
 
@@ -186,3 +193,205 @@ def test_P3_a_state_that_starts_from_a_mean():
     np.testing.assert_allclose(moment, model.settled_cov(3) + np.outer(mean, mean))
     assert model.settled_cov(3)[0, 0] == pytest.approx(4 / 3)  # beside a known constant
     assert not LGDS([[0.5]], [[1.0]], 1.0).start_mean().any()
+
+
+# The model.
+
+
+@pytest.mark.parametrize(
+    ("transition", "process_cov", "initial_cov", "expected"),
+    [
+        (np.diag([0.5, 1.0]), np.diag([1.0, 0.0]), None, [False, True]),
+        ([[0.5, 2.0], [0.0, 1.0]], np.diag([1.0, 0.0]), np.diag([3.0, 0.0]), [False, True]),
+        (np.diag([1.0, 1.0]), np.zeros((2, 2)), None, [True, True]),
+        (np.diag([0.5, 1.0]), np.diag([1.0, 0.0]), np.eye(2), [False, False]),  # not known
+        (np.diag([0.5, 1.0]), np.eye(2), None, [False, False]),  # moved by noise
+        (np.diag([0.5, 1 - 1e-15]), np.diag([1.0, 0.0]), None, [False, False]),  # fades
+        ([[0.5, 0.0], [1e-15, 1.0]], np.diag([1.0, 0.0]), None, [False, False]),  # is pushed
+    ],
+)
+def test_what_a_known_constant_is(transition, process_cov, initial_cov, expected):
+    model = LGDS(transition, process_cov, 1.0, initial_cov)
+    assert model.constants.tolist() == expected
+    if not any(expected):
+        assert model.moving is model
+
+
+@pytest.mark.parametrize("initial", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_P3_what_moves_settles_around_the_mean_that_constants_push_it_to(initial, count):
+    base, arms = random_system(1, 3, radius=0.8, initial=initial)
+    model, _, own = with_constants(base, arms, count=count, start=[1.0, -2.0, 3.0])
+    assert model.is_stable
+    assert model.spectral_radius == pytest.approx(0.8, rel=1e-12)
+    Z, mean = model.stationary_cov(), model.stationary_mean()
+    assert_close(Z[np.ix_(own, own)], base.stationary_cov(), 1e-12)
+    assert not Z[model.constants].any()
+    assert_close(model.transition @ Z @ model.transition.T + model.process_cov, Z, 1e-12)
+    assert_close(model.state_mean(500), mean, 1e-12)
+    assert (mean[model.constants] == model.initial_mean[model.constants]).all()
+    assert model.is_controllable()
+    assert_close(model.settled_moment(500), Z + np.outer(mean, mean), 1e-12)
+    assert not base.stationary_mean().any()
+
+
+def test_P3_constants_do_not_settle_what_grows():
+    base, arms = random_system(1, 2, radius=1.05, initial=True)
+    model, _, _ = with_constants(base, arms)
+    assert not model.is_stable
+    for settled in (model.stationary_cov, model.stationary_mean):
+        with pytest.raises(InvalidInput, match=r"^transition: has spectral radius 1\.05, so there"):
+            settled()
+    reached = LGDS(np.diag([0.5, 0.5, 1.0]), np.diag([1.0, 0, 0]), 1.0)
+    assert not reached.is_controllable()
+
+
+def model(**changes):
+    given = {
+        "transition": [[0.5, 0.1], [0.0, 0.9]],
+        "process_cov": np.eye(2),
+        "reward_std": 0.5,
+        "initial_cov": 2 * np.eye(2),
+        "initial_mean": [1.0, 0.0],
+    }
+    return db.LGDS(**given | changes)
+
+
+# Models.
+
+
+def test_models_are_equal_by_their_numbers():
+    assert model() == model()
+    assert hash(model()) == hash(model())
+    assert len({model(), model(), model(reward_std=1.0)}) == 2
+    for changes in (
+        {"transition": [[0.5, 0.2], [0.0, 0.9]]},
+        {"process_cov": 2 * np.eye(2)},
+        {"reward_std": 0.6},
+        {"initial_cov": None},
+        {"initial_mean": None},
+        {"initial_mean": [0.0, 1.0]},
+    ):
+        assert model(**changes) != model(), changes
+    zero = model(transition=[[0.5, 0.1], [-0.0, 0.9]])
+    assert zero == model()
+    assert hash(zero) == hash(model())
+    assert model() != "a model"
+    assert db.System(model(), np.eye(2)) == db.System(model(), np.eye(2))
+
+
+def test_a_model_is_shown_on_one_line():
+    assert repr(model()) == "LGDS(2 states, spectral radius 0.9, σ 0.5)"
+    assert repr(db.LGDS([[0.5]], [[1.0]], 1.0)) == "LGDS(1 state, spectral radius 0.5, σ 1)"
+    assert len(repr(db.families.sample("gaussian", n_states=50)[0][0])) < 80
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies_of_models_are_equal_and_cannot_be_written_to(copied):
+    found = copied(model())
+    assert found == model()
+    assert not found.transition.flags.writeable
+    assert not found.initial_cov.flags.writeable
+
+
+def test_a_model_inside_a_compiled_program_can_be_shown():
+    import jax
+
+    import driftbandit.simulation  # noqa: F401  (makes an LGDS a JAX pytree)
+
+    shown = []
+    jax.make_jaxpr(lambda given: shown.append(repr(given)) or given.reward_std)(model())
+    assert shown == ["LGDS(2 states)"]
+
+
+CASES = [
+    Case("transition 3x2", lambda: lgds(np.ones((3, 2))), "transition", "(3, 2)"),
+    Case("transition 1-D", lambda: lgds([0.5, 0.5]), "transition", "(2,)"),
+    Case("transition number", lambda: lgds(0.5), "transition", "()"),
+    Case("transition 3-D", lambda: lgds(np.ones((2, 2, 2))), "transition", "(2, 2, 2)"),
+    Case("transition ragged", lambda: lgds([[1, 2], [3]]), "transition", "[[1, 2], [3]]"),
+    Case("transition text", lambda: lgds("gamma"), "transition", "'gamma'"),
+    Case("transition nested text", lambda: lgds([["a", 0], [0, 1]]), "transition", "'a'"),
+    Case("transition dict", lambda: lgds({"a": 1}), "transition", "{'a': 1}"),
+    Case("transition None", lambda: lgds(None), "transition", "None"),
+    Case("transition complex", lambda: lgds([[1j, 0], [0, 1]]), "transition", "1j"),
+    Case("transition NaN", lambda: lgds([[0.5, NAN], [0, 0.5]]), "transition", "[0, 1] is nan"),
+    Case("transition inf", lambda: lgds([[0.5, 0], [INF, 0.5]]), "transition", "[1, 0] is inf"),
+    Case("transition empty", lambda: lgds(np.zeros((0, 0))), "transition", "(0, 0)"),
+    Case("transition empty list", lambda: lgds([]), "transition", "(0,)"),
+    Case("process_cov 3x3", lambda: lgds(process_cov=np.eye(3)), "process_cov", "(3, 3)"),
+    Case("process_cov 1-D", lambda: lgds(process_cov=[1.0, 1.0]), "process_cov", "(2,)"),
+    Case("process_cov text", lambda: lgds(process_cov="Q"), "process_cov", "'Q'"),
+    Case("process_cov None", lambda: lgds(process_cov=None), "process_cov", "None"),
+    Case(
+        "process_cov NaN",
+        lambda: lgds(process_cov=[[1, 0], [0, NAN]]),
+        "process_cov",
+        "[1, 1] is nan",
+    ),
+    Case(
+        "process_cov -inf",
+        lambda: lgds(process_cov=[[-INF, 0], [0, 1]]),
+        "process_cov",
+        "[0, 0] is -inf",
+    ),
+    Case(
+        "process_cov asymmetric",
+        lambda: lgds(process_cov=[[1, 0.25], [0, 1]]),
+        "process_cov",
+        "entry [0, 1] is 0.25 but [1, 0] is 0",
+    ),
+    Case(
+        "process_cov indefinite",
+        lambda: lgds(process_cov=[[1, 2], [2, 1]]),
+        "process_cov",
+        "eigenvalue -1",
+    ),
+    Case("reward_std -1", lambda: lgds(reward_std=-1), "reward_std", "-1"),
+    Case("reward_std NaN", lambda: lgds(reward_std=NAN), "reward_std", "nan"),
+    Case("reward_std inf", lambda: lgds(reward_std=INF), "reward_std", "inf"),
+    Case("reward_std text", lambda: lgds(reward_std="1"), "reward_std", "'1'"),
+    Case("reward_std None", lambda: lgds(reward_std=None), "reward_std", "None"),
+    Case("reward_std True", lambda: lgds(reward_std=True), "reward_std", "True"),
+    Case("reward_std list", lambda: lgds(reward_std=[1.0]), "reward_std", "[1.0]"),
+    Case("reward_std complex", lambda: lgds(reward_std=1j), "reward_std", "1j"),
+    Case("initial_cov 1x1", lambda: lgds(initial_cov=[[1.0]]), "initial_cov", "(1, 1)"),
+    Case(
+        "initial_cov asymmetric",
+        lambda: lgds(initial_cov=[[1, 0.5], [0, 1]]),
+        "initial_cov",
+        "0.5",
+    ),
+    Case("initial_cov indefinite", lambda: lgds(initial_cov=-EYE), "initial_cov", "-1"),
+    Case("initial_cov NaN", lambda: lgds(initial_cov=NAN * EYE), "initial_cov", "nan"),
+    Case("state_cov -1 rounds", lambda: STABLE.state_cov(-1), "rounds", "-1"),
+    Case(
+        "gramian width", lambda: STABLE.observability_gramian(np.ones((4, 3))), "played", "(4, 3)"
+    ),
+    Case("no stationary", lambda: UNSTABLE.stationary_cov(), "transition", "spectral radius 2"),
+    Case(
+        "transition array of text",
+        lambda: lgds(np.array([["a", "b"], ["c", "d"]])),
+        "transition",
+        "'a'",
+    ),
+    Case(
+        "transition complex array",
+        lambda: lgds(np.array([[0.5j, 0], [0, 0.5]])),
+        "transition",
+        "0.5j",
+    ),
+    Case(
+        "transition 10**400",
+        lambda: lgds([[10**400, 0], [0, 0.5]]),
+        "transition",
+        "1000",
+    ),
+]
+
+
+@each(CASES)
+def test_bad_models_are_refused(case):
+    assert_refused(case)

@@ -8,7 +8,15 @@ import pytest
 import scipy.linalg
 
 import naive
-from driftbandit import LGDS, InvalidInput, NotDetectable, families, policies
+from driftbandit import (
+    LGDS,
+    InvalidInput,
+    NotDetectable,
+    families,
+    policies,
+    steady_state,
+    theory,
+)
 from driftbandit.steady_state import (
     detectable,
     oracle_cov,
@@ -17,9 +25,12 @@ from driftbandit.steady_state import (
     prediction_cov,
     prediction_covs,
 )
-from systems import assert_close, random_system
+from refusals import EYE, HALF_SEEN, STABLE, Case, assert_refused, each
+from systems import assert_close, random_system, with_constants
 
 SYSTEMS = [(seed, d) for d in (1, 2, 4, 10) for seed in (0, 1, 2)]
+
+
 on_random_systems = pytest.mark.parametrize(("seed", "d"), SYSTEMS)
 
 
@@ -417,3 +428,76 @@ def test_P9_the_oracle_prepares_many_systems_as_it_prepares_one():
         alone, start = oracle.prepare(model, arms, 100)
         np.testing.assert_array_equal(constants["gain"], alone["gain"])
         np.testing.assert_array_equal(state.mean, start.mean)
+
+
+# Steady states.
+
+
+@pytest.mark.parametrize("reward_std", [0.0, 0.5])
+@pytest.mark.parametrize("radius", [0.9, 1.05])
+@pytest.mark.parametrize("k", [1, 8])
+def test_P9_what_moves_is_all_that_is_in_doubt(k, radius, reward_std):
+    base, arms = random_system(2, 3, k, radius, reward_std, initial=radius > 1)
+    model, rows, own = with_constants(base, arms, count=2)
+    P, K = steady_state.oracle_cov(model, rows), steady_state.oracle_gain(model, rows)
+    assert not P[model.constants].any()
+    assert not K[model.constants].any()
+    assert_close(P[np.ix_(own, own)], steady_state.oracle_cov(base, arms), 1e-8)
+    assert_close(K[own] @ arms, steady_state.oracle_gain(base, arms) @ arms, 1e-6)
+    each = steady_state.prediction_covs(model, rows)
+    assert_close(each[:, own[:, None], own], steady_state.prediction_covs(base, arms), 1e-8)
+    paths = steady_state.oracle_path(model, rows), steady_state.oracle_path(base, arms)
+    for whole, part in itertools.islice(zip(*paths, strict=False), 5):
+        assert_close(whole[np.ix_(own, own)], part, 1e-8)
+        assert not whole[model.constants].any()
+
+
+def test_P9_systems_with_different_constants_are_solved_together():
+    systems = []
+    for seed, count in enumerate([0, 1, 2, 1, 0, 3]):
+        base, arms = random_system(seed, 4 - count, k=5)
+        systems.append(with_constants(base, arms, seed, count)[:2])
+    still = LGDS(np.eye(4), np.zeros((4, 4)), 1.0, initial_mean=[1.0, 2.0, 3.0, 4.0])
+    systems.append((still, systems[0][1]))
+    together = steady_state.oracle_gains(systems)
+    for (model, arms), gain in zip(systems, together, strict=True):
+        np.testing.assert_array_equal(steady_state.oracle_gain(model, arms), gain)
+    assert not together[-1].any()
+    assert still.stationary_mean().tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert theory.finite_lower_bound(still, np.eye(4)) == (0.0, 0.0)
+
+
+def test_P3_a_constant_need_not_be_seen_but_what_grows_must():
+    grows = LGDS(np.diag([1.05, 1.0]), np.diag([1.0, 0.0]), 1.0, np.diag([1.0, 0.0]), [0.0, 1.0])
+    assert steady_state.detectable(grows, [[1.0, 0.0], [0.0, 1.0]]).tolist() == [True, False]
+    with pytest.raises(NotDetectable, match=r"^arm: a mode of the transition"):
+        steady_state.prediction_cov(grows, [0.0, 1.0])
+    fades = LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0)
+    assert steady_state.prediction_cov(fades, [0.0, 1.0]).tolist() == [[4.0, 0.0], [0.0, 0.0]]
+
+
+CASES = [
+    Case("detectable arms", lambda: detectable(STABLE, [[1.0]]), "arms", "(1, 1)"),
+    Case("arm length", lambda: prediction_cov(STABLE, [1.0]), "arm", "(1,)"),
+    Case("arm matrix", lambda: prediction_cov(STABLE, EYE), "arm", "(2, 2)"),
+    Case("arm zero", lambda: prediction_cov(STABLE, [0, 0]), "arm", "zero vector"),
+    Case(
+        "arm blind",
+        lambda: prediction_cov(HALF_SEEN, [0.0, 1.0]),
+        "arm",
+        "spectral radius 2",
+        NotDetectable,
+    ),
+    Case(
+        "arms blind",
+        lambda: oracle_cov(HALF_SEEN, [[0.0, 1.0], [0.0, 2.0]]),
+        "arms",
+        "spectral radius 2",
+        NotDetectable,
+    ),
+]
+
+
+@each(CASES)
+def test_bad_arguments_are_refused(case):
+    assert_refused(case)

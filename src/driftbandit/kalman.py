@@ -5,7 +5,7 @@ positive semidefinite cone; if aᵀPa is at rounding level (σ = 0, singular Q),
 the error up. So `spread` rounds P *up*, by 8 d ε of its diagonal, and `observe` does so again
 before it subtracts wwᵀ. That covers the rounding error of the subtraction (at most d ε diag P as a
 matrix) and of the products that follow, in any units of the states: P stays semidefinite, and a
-reward that is known up to rounding changes nothing. ``tests/test_numerics.py`` compares this with
+reward that is known up to rounding changes nothing. ``tests/test_long_runs.py`` compares this with
 the plain and the Joseph form. It fails only if ‖Γ^k‖² ε > 1 for some k.
 """
 

@@ -284,6 +284,8 @@ def test_the_lower_bound_of_a_long_stretch_is_left_out():
     ("wrong", "message"),
     [
         ({"runs": 0}, "runs: is 0"),
+        ({"runs": 10**9}, "runs: is 1000000000"),
+        ({"arms": [[0, 0, 0]]}, "arms: .*zero vector"),
         ({"rounds": 1.5}, "rounds: 1.5 is not a whole number"),
         ({"seed": -1}, "seed: is -1"),
         ({"arms": [[1, 2]]}, "arms: has shape"),

@@ -1,5 +1,7 @@
 """P24: models that learners have wrong, T⁻¹ΓT and its like, and chunks played with them."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -140,8 +142,11 @@ def test_P24_arms_need_to_be_as_many_as_states(states, arms):
     """T⁻¹CT of a C that is not square is no product; Γ and Q do not mind."""
     systems = families.sample("gaussian", n_states=states, n_arms=arms)
     Ts = similarities("gaussian", 1.0, systems=1, states=states)
-    with pytest.raises(InvalidInput, match=r"^arms: .*as many arms as states"):
+    shape = re.escape(f"({arms}, {states})")
+    with pytest.raises(InvalidInput, match=rf"^arms: .*{shape}.*as many arms as states"):
         perturb(systems, "arms", Ts)
+    with pytest.raises(InvalidInput, match=r"^target: .*arms, process_cov, "):
+        perturb(systems, "gamma", Ts)
     for target in ("transition", "process_cov"):
         assert np.array_equal(perturb(systems, target, Ts)[0][1], systems[0][1])
     cell = Cell("gaussian", perturbed="arms", strength=1.0)

@@ -1,6 +1,7 @@
 """Readings of what the paper leaves open (P20, P21): each answer changes what it says, no more."""
 
 import dataclasses
+import functools
 import importlib.util
 import itertools
 from pathlib import Path
@@ -15,6 +16,7 @@ from driftbandit.model import checked_arms
 from driftbandit.paper import readings
 from driftbandit.paper.readings import CHOICES, NAMED, PLAIN, Cell, Reading, assumed, named
 from driftbandit.studies import Chunk, Specification, specification
+from refusals import Case, assert_refused, each
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks/readings.py"
 spec = importlib.util.spec_from_file_location("benchmark_readings", BENCHMARK)
@@ -400,21 +402,31 @@ def test_spaces_and_order_do_not_matter():
         assert named(f"{one},{two}") == changed(arms="unit", noise="one")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
     [
-        ("clos", "reading: unknown name 'clos'; did you mean 'closest'? valid: closest, plain"),
-        ("", "reading: unknown name ''; valid: closest, plain, unit"),
-        ("arms=uni", "reading.arms: unknown name 'uni'; did you mean 'unit'? valid: bounded"),
-        ("arm=unit", "reading: unknown name 'arm'; did you mean 'arms'? valid: arms, belief"),
-        ("arms=unit noise=one", "reading.arms: unknown name 'unit noise=one'"),
-        ("plain, arms=unit", "reading: unknown name 'plain'"),
-    ],
+        *(
+            Case(text or "empty", functools.partial(named, text), argument, value)
+            for text, argument, value in [
+                ("clos", "reading: ", "'clos'; did you mean 'closest'? valid: closest, plain"),
+                ("", "reading: ", "unknown name ''; valid: closest, plain, unit"),
+                ("arms", "reading: ", "'arms'"),
+                ("arms=uni", "reading.arms: ", "'uni'; did you mean 'unit'? valid: bounded"),
+                ("arm=unit", "reading: ", "'arm'; did you mean 'arms'? valid: arms, belief"),
+                ("arms=", "reading.arms: ", "bounded, common, drawn"),
+                ("=unit", "reading: ", "arms, belief, interval"),
+                ("arms=unit,", "reading: ", "''"),
+                ("arms=unit noise=one", "reading.arms: ", "unknown name 'unit noise=one'"),
+                ("plain, arms=unit", "reading: ", "unknown name 'plain'"),
+                ("unit, noise=one", "reading: ", "'unit'"),
+            ]
+        ),
+        Case("Reading arms", lambda: Reading(arms="uni"), "reading.arms", "'unit'"),
+        Case("Reading None", lambda: Reading(noise=None), "reading.noise", "None"),
+        Case("family", lambda: sample(PLAIN, "gausian"), "family", "did you mean 'gaussian'?"),
+    ]
 )
-def test_bad_texts_are_named(text, message):
-    with pytest.raises(InvalidInput) as error:
-        named(text)
-    assert str(error.value).startswith(message)
+def test_bad_arguments_are_refused(case):
+    assert_refused(case)
 
 
 def test_two_answers_to_one_question_are_refused():

@@ -20,6 +20,7 @@ from driftbandit.paper.readings import CHOICES, Cell, Reading
 from driftbandit.simulation import Options
 from driftbandit.studies import Specification
 from driftbandit.studies import specification as specifications
+from refusals import Case, assert_refused, each
 from stored_studies import METRIC, REGRET
 
 
@@ -186,6 +187,23 @@ def test_a_cell_that_does_not_fit_its_study(cell, words):
     with pytest.raises(db.InvalidInput) as caught:
         dataclasses.replace(METRIC, cells=(cell,))
     assert str(caught.value).startswith(words)
+
+
+@each(
+    [
+        Case("n_arms", lambda: specified("arms", n_arms=7), "n_arms", "7 with 10 states"),
+        Case("perturbed", lambda: specified("noise"), "perturbed", "'noise'"),
+        Case("family", lambda: specified("arms", "gausian"), "family", "'gaussian'"),
+    ]
+)
+def test_bad_arguments_are_refused(case):
+    assert_refused(case)
+
+
+def specified(perturbed, family="gaussian", n_arms=10):
+    return Specification(
+        (Cell(family, perturbed=perturbed, strength=1.0),), ("idea",), n_arms=n_arms
+    )
 
 
 def test_a_study_stored_before_cells_could_change_their_systems():

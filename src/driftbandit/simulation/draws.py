@@ -7,7 +7,7 @@ it; all policies see the same state path and the same noise on the same arm; and
 arm out of a million costs one hash, not a million.
 
 JAX's own generator has no such random access, and on CPUs its rolled loop takes eight times as
-long as these unrolled rounds. ``tests/test_draws.py`` checks that the two hashes agree.
+long as these unrolled rounds. ``tests/simulation/test_draws.py`` checks that the two hashes agree.
 """
 
 from __future__ import annotations
