@@ -42,6 +42,7 @@ def result(systems, runs, seed=0):
 
 
 def fails(monkeypatch, capsys, *words):
+    """Run the program in this process; return the one line that it leaves with."""
     monkeypatch.setattr(sys, "argv", ["driftbandit", *map(str, words)])
     monkeypatch.setenv("DRIFTBANDIT_CACHE", "off")
     with pytest.raises(SystemExit) as ended:
@@ -50,5 +51,6 @@ def fails(monkeypatch, capsys, *words):
     error = shown.err
     assert ended.value.code == 2
     assert shown.out == ""
+    assert error.startswith("error ")
     assert len(error.splitlines()) == 1
     return error

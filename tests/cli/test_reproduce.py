@@ -1,5 +1,6 @@
 """`driftbandit reproduce`: what it prints, writes and refuses."""
 
+import functools
 import json
 import re
 import sys
@@ -10,12 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 import driftbandit as db
-from driftbandit import cli, leaderboard, paper, theory
+from driftbandit import leaderboard, paper, theory
 from driftbandit.cli.app import app
 from driftbandit.paper import readings, table2
 from driftbandit.policies import TITLES, idea
 from driftbandit.simulation import Options
 from published_table import SMALL, TABLE, excess
+from terminals import fails
 
 
 @pytest.fixture
@@ -131,21 +133,9 @@ BAD = [
 
 @pytest.fixture
 def refused(tmp_path, monkeypatch, capsys):
-    """Ask for it as the program does; check how it leaves; give its one line."""
-
-    def ask(*arguments):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["driftbandit", "reproduce", *arguments])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        assert left.value.code == 2
-        shown = capsys.readouterr()
-        assert shown.out == ""
-        [line] = shown.err.strip().splitlines()
-        assert line.startswith("error ")
-        return line
-
-    return ask
+    """Ask for it in a folder of its own, and give the one line that it leaves with."""
+    monkeypatch.chdir(tmp_path)
+    return functools.partial(fails, monkeypatch, capsys, "reproduce")
 
 
 def test_a_full_disk_is_one_line(refused, monkeypatch):

@@ -23,7 +23,7 @@ def computed(monkeypatch):
     return names
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A folder with the whole of METRIC, never written to again."""
     folder = tmp_path_factory.mktemp("finished")
