@@ -17,6 +17,7 @@ WORDS = {"right": 3.0, "both": -4.0, "left": 1.0}
 MODEL = db.LGDS(np.diag([0.9, 0.5]), np.eye(2), 0.5)
 ARMS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 """Two states and three arms everywhere: what is compiled once serves all."""
+FAST = {"runs": 4, "rounds": 10, "policies": ["idea"]}
 SYSTEM = db.System(MODEL, ARMS, ["left", "right", "both"])
 
 
@@ -53,7 +54,7 @@ def test_names_travel_from_the_log_to_the_advice(pays, names, tmp_path):
     assert found.system.names == names
     np.testing.assert_array_equal(found.system.arms, system.arms)
 
-    small = ["--runs", 4, "--rounds", 10]
+    small = ["--runs", 4, "--rounds", 10, "--policies", "idea, random"]
     advice = json.loads(run("advise", model, *small, "--json"))
     assert [arm["name"] for arm in advice["arms"]] == list(names)
     for arm in advice["arms"]:  # each name stands beside its own numbers
@@ -63,19 +64,18 @@ def test_names_travel_from_the_log_to_the_advice(pays, names, tmp_path):
         assert any(line.split()[:1] == [str(name)] for line in words.splitlines()), words
         assert f">{name}<" in page.read_text()
 
-    played = ["--policies", "idea, random", *small]
-    study = json.loads(run("simulate", "--model", model, *played, "--json"))["studies"]
+    study = json.loads(run("simulate", "--model", model, *small, "--json"))["studies"]
     assert study["model.json"]["arms"] == list(names)
-    assert f"arms: {', '.join(map(str, names))}" in run("simulate", "--model", model, *played)
+    assert f"arms: {', '.join(map(str, names))}" in run("simulate", "--model", model, *small)
 
 
 def test_advice_calls_arms_by_name():
     arms = ARMS[[0, 1, 0]]
-    advice = db.advise(db.System(MODEL, arms, ["left", "right", "again"]), runs=4, rounds=10)
+    advice = db.advise(db.System(MODEL, arms, ["left", "right", "again"]), **FAST)
     assert [arm.name for arm in advice.arms] == ["left", "right", "again"]
     assert [arm.same_as for arm in advice.arms] == [None, None, "left"]
     assert "Duplicates: arm again, of arm left." in str(advice)
-    numbered = db.advise(MODEL, arms, runs=4, rounds=10)
+    numbered = db.advise(MODEL, arms, **FAST)
     assert [arm.name for arm in numbered.arms] == [0, 1, 2]
     assert numbered.simulation == advice.simulation
     assert json.loads(json.dumps(advice.to_document()))["arms"][2]["same_as"] == "left"
@@ -86,7 +86,7 @@ def test_a_name_cannot_drive_the_terminal_or_the_page():
     from driftbandit.report.html import page
 
     system = db.System(MODEL, ARMS, ["<b>bold</b>", "\x1b[31m", "[red]" + "x" * 50])
-    advice = db.advise(system, runs=4, rounds=10)
+    advice = db.advise(system, **FAST)
     html = page(report(advice, "name"))
     assert "&lt;b&gt;bold&lt;/b&gt;" in html
     assert "<b>bold" not in html
