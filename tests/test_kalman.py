@@ -511,7 +511,7 @@ def test_P9_a_round_of_the_riccati_solver_equals_the_filter(seed, d):
 
 @on_random_systems
 def test_P5_expectation_maximization_filters_and_smooths_the_same(seed, d):
-    from driftbandit.identify import em, prediction
+    from driftbandit.identify import em, smoothing
 
     model, played, rewards, belief = problem(seed, d)
     n = len(played)
@@ -528,7 +528,7 @@ def test_P5_expectation_maximization_filters_and_smooths_the_same(seed, d):
     assert float(sums.log_likelihood) == pytest.approx(exact, rel=1e-9)
     assert_close(sums.start_means[0], smoothed.mean[0], 1e-9)
     assert_close(sums.start_covs, smoothed.cov[0], 1e-9)
-    means, variances = prediction.predicted(parameters, data)
+    means, variances, _ = smoothing.predicted(parameters, data)
     assert_close(rewards - means[0, :, 0], run.surprises, 1e-9)
     assert_close(variances[0, :, 0], run.variances, 1e-9)
 

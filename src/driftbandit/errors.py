@@ -9,7 +9,7 @@ import contextlib
 import difflib
 import importlib.util
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,18 @@ def needing(what: str) -> Iterator[None]:
         if library not in EXTRAS:
             raise
         raise MissingExtra(what, library) from None
+
+
+def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """A package's ``__getattr__``: names whose module, by ``homes``, is imported on first use."""
+
+    def attribute(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        with needing(name):
+            return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+
+    return attribute
 
 
 def require(what: str, *libraries: str) -> None:

@@ -259,7 +259,8 @@ def test_a_state_that_forgets_leaves_nothing_to_learn():
 def test_metric_and_simulation_can_disagree():
     """A slow state behind much noise: φ favors IDEA, but Kalman-UCB wins."""
     model = LGDS(0.997 * EYE, (1 - 0.997**2) * EYE, 3.0)
-    found = db.advise(model, EYE, runs=1024, rounds=500)
+    played = ["idea", "kalman_ucb"]
+    found = db.advise(model, EYE, runs=1024, rounds=500, policies=played)
     assert found.metric.winner == found.metric.squared_winner == "idea"
     assert found.simulation.rivals.high < 0
     assert found.recommendation.agreement == "disagree"

@@ -120,6 +120,22 @@ def test_sums_are_those_of_every_round(radius, singular):
         assert_close(getattr(found, name), value, 1e-8)
 
 
+def test_shortened_sums_have_the_same_slopes():
+    """S₁₀ − Γ S₀₀ and R − nQ are the likelihood's slopes: EM rests where they are zero."""
+    model, arms = random_system(2, 2, k=3, radius=0.6)
+    parameters = start(arms)._replace(transition=model.transition, process_cov=model.process_cov)
+    slopes = []
+    for whole in (True, False):
+        sums = em.e_step(parameters, data_of(sparse_log()), whole)
+        Γ, Q = parameters.transition, parameters.process_cov
+        turned = Γ @ sums.across.T
+        left = sums.after - turned - turned.T + Γ @ sums.before @ Γ.T
+        slopes.append((sums.across - Γ @ sums.before, left - sums.transitions * Q))
+    assert sums.transitions < 1000
+    for ours, theirs in zip(*slopes, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-8)
+
+
 def test_predictions_are_those_of_every_round():
     model, arms = random_system(2, 2, k=3, radius=0.98)
     log = sparse_log()

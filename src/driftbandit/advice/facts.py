@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,37 +21,22 @@ from driftbandit.result import Result
 from driftbandit.statistics import Paired
 from driftbandit.system import Name
 
+# The paper's policies, for which the metric φ is known.
 BONUSES = {name: entry.bonus for name, entry in REGISTRY.items() if entry.bonus is not None}
-"""The paper's policies, for which the metric φ is known."""
 RANDOM = "random"
-PLAYED = tuple(
-    name
-    for name, entry in REGISTRY.items()
-    if entry.filters and entry.default and not entry.policy.full_information
-)
-"""What plays by default: every policy that knows the model and is fast."""
-DRAWS = 1 << 14
-"""Draws of the state that `Arm.best_share` comes from."""
-BLOCK = 1 << 22
-"""Numbers held at once."""
-LONGEST = 1e7
-"""Work of the metric, about 2.5 seconds of one core."""
-ACCURACY = 0.03
-"""Of a lower bound over the first rounds, as a share of it: each has its own covariances."""
-SETTLED = 0.01
-"""What may be left of the start after a fifth of the run, for the run to count as settled."""
-MOST_ROUNDS = 2000
-"""Of a lower bound over the first rounds."""
-BUDGET = 1.9e7
-"""Work of one policy: 256 runs × 500 rounds of 10 arms in 10 states, a fifth of a second."""
+# By default every policy plays that knows the model and is fast.
+FILTERS = {name: entry for name, entry in REGISTRY.items() if entry.filters and entry.default}
+PLAYED = [name for name, entry in FILTERS.items() if not entry.policy.full_information]
+DRAWS = 1 << 14  # draws of the state that `Arm.best_share` comes from
+BLOCK = 1 << 22  # numbers held at once
+LONGEST = 1e7  # work of the metric, about 2.5 seconds of one core
+ACCURACY = 0.03  # of a lower bound over the first rounds, each with its own covariances
+SETTLED = 0.01  # a run counts as settled if this much of the start is left after a fifth of it
+MOST_ROUNDS = 2000  # of a lower bound over the first rounds
+BUDGET = 1.9e7  # work of one policy: 256 runs × 500 rounds with d = k = 10, a fifth of a second
 FEWEST_RUNS, MOST_RUNS = 32, 1024
-GROWTH = 1e6
-"""An unstable state is followed until it has grown by this much."""
-WEIGHTS: dict[str, dict[str, Any]] = {
-    "idea": {"informed": 1.0, "width": 0.0},
-    "kode": {"informed": 0.0, "width": 0.0},
-    "kalman_ucb": {"informed": 0.0, "width": 1.0},
-}
+GROWTH = 1e6  # an unstable state is followed until it has grown by this much
+WEIGHTS = {"idea": (1.0, 0.0), "kode": (0.0, 0.0), "kalman_ucb": (0.0, 1.0)}  # see `_bonus`
 
 
 @dataclass(frozen=True)
@@ -60,41 +46,27 @@ class SystemFacts:
     n_states: int
     n_arms: int
     reward_std: float
-    spectral_radius: float
-    """ρ(Γ), known constants left out."""
+    spectral_radius: float  # ρ(Γ), known constants left out
     stable: bool
-    noise_reaches_all: bool
-    """(Γ, Q^½) is controllable."""
-    starts_stationary: bool
-    """False: the state starts from ``initial_cov``, or from a mean that it does not keep."""
-    constants: int = 0
-    """How many of the states are known constants, which arms read with offsets of their own."""
+    noise_reaches_all: bool  # (Γ, Q^½) is controllable
+    starts_stationary: bool  # False: it starts from ``initial_cov``, or from another mean
+    constants: int = 0  # number of states that are known constants, which carry arms' offsets
 
 
 @dataclass(frozen=True)
 class Arm:
     """What one arm pays and shows of the state (P3, P14)."""
 
-    name: Name
-    """Its row number if it has no name."""
-    detectable: bool
-    """Every mode that does not die out shows in its rewards."""
-    error_trace: float | None
-    """tr P_a, the error that is left if it is played forever; None: it grows, or was not found."""
-    removed_share: float | None
-    """1 − tr P_a / tr Z, the share of the state's variance that playing it removes."""
-    gramian_condition: float | None
-    """Condition number of O after d rounds of it; None: O is singular."""
-    gramian_rank: int
-    """Rank of O; d minus the known constants: it shows every direction that moves."""
-    reward_spread: float | None
-    """√(aᵀZa), the standard deviation of ⟨a, z⟩ once the state has settled."""
-    best_share: float | None
-    """How often it is the best arm, from draws of the state."""
-    same_as: Name | None
-    """The first arm that is equal to it, by name."""
-    mean_reward: float | None = 0.0
-    """⟨a, E z⟩ once the state has settled: its offset; None: the state never settles."""
+    name: Name  # its row number if it has no name
+    detectable: bool  # every mode that does not die out shows in its rewards
+    error_trace: float | None  # tr P_a, left if it is played forever; None: grows, or not found
+    removed_share: float | None  # 1 − tr P_a / tr Z: how much of the state's variance that removes
+    gramian_condition: float | None  # condition number of O after d rounds; None: O is singular
+    gramian_rank: int  # rank of O; d minus the known constants: it shows every direction that moves
+    reward_spread: float | None  # √(aᵀZa), the std of ⟨a, z⟩ once the state has settled
+    best_share: float | None  # how often it is the best arm, from draws of the state
+    same_as: Name | None  # the first arm that is equal to it, by name
+    mean_reward: float | None = 0.0  # ⟨a, E z⟩ once settled: its offset; None: it never settles
 
 
 @dataclass(frozen=True)
@@ -102,12 +74,9 @@ class LowerBound:
     """The lower bound on regret per round (P11)."""
 
     value: float | None
-    error: float | None
-    """Half-width of a 99 % interval."""
-    rounds: int | None
-    """Over how many first rounds; None: once the state has settled."""
-    reason: str
-    """Why there is no value."""
+    error: float | None  # half-width of a 99 % interval
+    rounds: int | None  # over how many first rounds; None: once the state has settled
+    reason: str  # why there is no value
 
     @property
     def when(self) -> str:
@@ -122,11 +91,9 @@ class Metric:
 
     printed: dict[str, tuple[float, float]] | None
     squared: dict[str, tuple[float, float]] | None
-    winner: str | None
-    """Smaller upper end as printed, the paper's rule; None: a tie, or no intervals."""
+    winner: str | None  # smaller upper end as printed, the paper's rule; None: tie, or no intervals
     squared_winner: str | None
-    reason: str
-    """Why there are no intervals."""
+    reason: str  # why there are no intervals
 
 
 @dataclass(frozen=True)
@@ -148,8 +115,7 @@ class Difference:
     mean: float
     low: float
     high: float
-    verdict: str
-    """A verdict of `statistics.Paired`, of the mean."""
+    verdict: str  # `statistics.Paired.mean_verdict`
 
 
 @dataclass(frozen=True)
@@ -159,12 +125,9 @@ class Simulation:
     runs: int
     rounds: int
     seed: int
-    policies: tuple[PolicyRegret, ...]
-    """From the lowest mean regret up; random choice comes last."""
-    differences: tuple[Difference, ...]
-    """Every other one against the lowest, in the same order."""
-    rivals: Difference | None
-    """Kalman-UCB against IDEA, which the metric ranks; None: not both were played."""
+    policies: tuple[PolicyRegret, ...]  # from the lowest mean regret up; random choice comes last
+    differences: tuple[Difference, ...]  # every other one against the lowest, in the same order
+    rivals: Difference | None  # Kalman-UCB against IDEA; None: not both were played
 
     @property
     def best(self) -> PolicyRegret:
@@ -176,12 +139,10 @@ class Simulation:
 class Recommendation:
     """What to play, in sentences."""
 
-    choice: str | None
-    """A policy's name; None: nothing to decide."""
+    choice: str | None  # a policy's name; None: nothing to decide
     headline: str
     reasons: tuple[str, ...]
-    agreement: str | None
-    """Metric and simulation about IDEA and Kalman-UCB: "agree", "disagree" or "cannot tell"."""
+    agreement: str | None  # of metric and simulation: "agree", "disagree" or "cannot tell"
     warnings: tuple[str, ...]
 
 
@@ -197,7 +158,7 @@ class Advice:
     recommendation: Recommendation
 
     def to_document(self) -> dict[str, Any]:
-        """All of it as JSON can hold it: None for what is infinite or not a number."""
+        """All of it, ready for JSON: None for infinite numbers and NaN."""
         return dict(storable(dataclasses.asdict(self)))
 
     def __str__(self) -> str:
@@ -221,7 +182,7 @@ def system_facts(model: LGDS, arms: np.ndarray) -> SystemFacts:
 
 
 def arm_facts(model: LGDS, arms: np.ndarray, names: Sequence[Name], rounds: int) -> tuple[Arm, ...]:
-    """What every arm pays and shows; of an unstable state, which is best after ``rounds``."""
+    """What every arm pays and shows; with an unstable state, which is best after ``rounds``."""
     seen = steady_state.detectable(model, arms)
     traces = _error_traces(model, arms, seen)
     spreads: list[float | None] = [None] * len(arms)
@@ -262,20 +223,16 @@ def _error_traces(model: LGDS, arms: np.ndarray, seen: np.ndarray) -> list[float
         found = np.trace(steady_state.prediction_covs(model, arms[seen]), axis1=1, axis2=2)
         for i, trace in zip(numbers, found.tolist(), strict=True):
             traces[i] = trace
-    except errors.NotDetectable:  # a hard one must not hide the others
+    except errors.NotDetectable:  # one by one, so that a hard one does not hide the others
         for i in numbers:
-            try:
+            with contextlib.suppress(errors.NotDetectable):
                 traces[i] = float(np.trace(steady_state.prediction_cov(model, arms[i])))
-            except errors.NotDetectable:
-                continue
     return traces
 
 
 def _gramians(model: LGDS, arms: np.ndarray) -> tuple[list[float | None], list[int]]:
-    """Condition number and rank of O after d rounds of each arm, for what moves.
-
-    O = MᵀM with rows aᵀΓ^τ in M, whose singular values keep the digits that squaring loses.
-    """
+    """Condition number and rank of O after d rounds of each arm, for what moves."""
+    # O = MᵀM with rows aᵀΓ^τ in M, whose singular values keep the digits that squaring loses.
     d, moving = model.n_states, int((~model.constants).sum())
     arms, transition = model.without_offsets(arms), model.moving.transition
     conditions: list[float | None] = []
@@ -372,7 +329,7 @@ def _lower(intervals: dict[str, tuple[float, float]]) -> str | None:
     return None if first == second else "idea" if first < second else "kalman_ucb"
 
 
-# The simulation.
+# The simulation
 
 
 def sizes(n_states: int, n_arms: int, spectral_radius: float) -> tuple[int, int]:
@@ -396,7 +353,7 @@ def sizes(n_states: int, n_arms: int, spectral_radius: float) -> tuple[int, int]
 def players(names: Iterable[str] | None, n_arms: int) -> dict[str, Policy]:
     """The policies to play, by label, without random choice, which always plays.
 
-    By default `PLAYED`, without those that cannot play so many arms.
+    By default those of `PLAYED` that can play so many arms.
     """
     if isinstance(names, str):
         names = [names]
@@ -430,37 +387,25 @@ def play(
     seed: int,
     progress: Callable[[float], None] | None = None,
 ) -> Simulation:
-    """Play policies and random choice on the same states and noise, as `simulate` does by name.
-
-    Always on the CPU, so that a near tie falls the same way on every machine.
-    """
+    """Play policies and random choice on the same states and noise."""
     from driftbandit.simulation import Options, simulate  # loads JAX
 
-    shared: list[str | Policy] = [
-        optimistic(name, _bonus, **WEIGHTS[name])
-        if name in WEIGHTS
-        else dataclasses.replace(policy, name=name)
-        for name, policy in chosen.items()
-    ]
-    result = simulate(
-        model,
-        arms,
-        [*shared, RANDOM],
-        rounds=rounds,
-        runs=runs,
-        seed=seed,
-        device="cpu",
-        options=Options(checkpoints=1),
-        progress=progress,
-    )
-    return summarized(result)
+    shared: list[str | Policy] = []
+    for name, policy in chosen.items():
+        if name in WEIGHTS:
+            informed, width = WEIGHTS[name]
+            shared.append(optimistic(name, _bonus, informed=informed, width=width))
+        else:
+            shared.append(dataclasses.replace(policy, name=name))
+    # On the CPU, so that a near tie ends the same way on every machine.
+    settings: dict[str, Any] = {"device": "cpu", "options": Options(checkpoints=1)}
+    settings |= {"rounds": rounds, "runs": runs, "seed": seed, "progress": progress}
+    return summarized(simulate(model, arms, [*shared, RANDOM], **settings))
 
 
 def _bonus(cov: Array, model: LGDS, arms: Array, informed: float, width: float) -> Array:
-    """IDEA's bonus, Kalman-UCB's, or none, by their weights: one program in place of three.
-
-    Zero times a bonus adds exactly zero, and compiling takes most of the time.
-    """
+    """IDEA's bonus, Kalman-UCB's, or none, by their weights: one program in place of three."""
+    # Zero times a bonus adds exactly zero, and compiling takes most of the time.
     return informed * idea.bonus(cov, model, arms) + kalman_ucb.bonus(cov, model, arms, width)
 
 

@@ -11,31 +11,17 @@ from driftbandit.advice import facts
 from driftbandit.advice.facts import Advice, Arm, Difference, LowerBound, Metric, Simulation
 from driftbandit.model import shown_radius
 from driftbandit.policies import TITLES, title
-from driftbandit.report import (
-    Block,
-    Cell,
-    Facts,
-    Figure,
-    Heading,
-    Points,
-    Report,
-    Table,
-    Text,
-    figures,
-    verdicts,
-)
+from driftbandit.report import Block, Cell, Facts, Figure, Heading, Points, Report, Table, Text
+from driftbandit.report.figures import GRAY, grid, interval_rows, log_ticks, name_rows
 from driftbandit.report.numbers import NONE, percent, plus_minus, short
+from driftbandit.report.verdicts import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
+from driftbandit.report.verdicts import cell as verdict_cell
 from driftbandit.result import policy_styles
 from driftbandit.system import Name, label
 
-__all__ = ["recommend", "report"]
-
-MATTERS = 0.05
-"""A difference of at most this share of the regret does not matter."""
-NOTHING = 1e-6
-"""Below this share of the regret, the lower bound is as good as zero."""
-MOST_ARMS = {"terminal": 20, "page": 200}
-"""Arms that a report shows."""
+MATTERS = 0.05  # a difference of at most this share of the regret does not matter
+NOTHING = 1e-6  # below this share of the regret, the lower bound is as good as zero
+MOST_ARMS = {"terminal": 20, "page": 200}  # arms that a report shows
 ARM_COLUMNS = {
     "best, %": "how often it is the best arm, from 16,384 draws of the state.",
     "mean": "⟨a, E z⟩, its mean reward once the state has settled.",
@@ -57,9 +43,8 @@ def recommend(
     """What to play, why, and what to beware of.
 
     The simulation decides, since it measures regret itself. A policy is clearly better if the 95 %
-    interval of its mean difference excludes zero; if none is, any will do. The metric is used
-    for IDEA and Kalman-UCB only: KODE's bonus is zero and so is its ‖μ‖, and its φ is never
-    above the others'.
+    interval of its mean difference excludes zero; if none is, any will do. The metric is used only
+    for IDEA and Kalman-UCB: KODE's bonus is zero, so its ‖μ‖ is too and its φ never above theirs.
     """
     warnings = tuple(_warnings(system, arms, simulation))
     if simulation is None:
@@ -67,7 +52,8 @@ def recommend(
         headline = f"Nothing to decide: {why}, so every policy has zero regret."
         return facts.Recommendation(None, headline, (), None, warnings)
     headline, *reasons = _ranking(simulation)
-    reasons.append(_above_bound(bound, simulation))
+    random = f"Random choice loses {short(simulation.policies[-1].regret)}."
+    reasons.append(f"{_above_bound(bound, simulation)} {random}")
     agreement, sentence = _agreement(metric, simulation)
     choice = simulation.best.policy
     return facts.Recommendation(choice, headline, (*reasons, sentence), agreement, warnings)
@@ -77,15 +63,15 @@ def _ranking(simulation: Simulation) -> list[str]:
     """The headline, and how clear it is."""
     best, runs = simulation.best, simulation.runs
     *rivals, random = simulation.differences
-    worse = [row for row in rivals if row.verdict == verdicts.WORSE]
-    level = [row for row in rivals if row.verdict != verdicts.WORSE]
+    worse = [row for row in rivals if row.verdict == WORSE]
+    level = [row for row in rivals if row.verdict != WORSE]
     name = title(best.policy)
     lowest = f"{name} came out lowest."
     if all(row.regret == 0 for row in simulation.policies):
         return [f"Any policy will do, {name} among them: none has any regret."]
-    if random.verdict == verdicts.TOO_FEW:
+    if random.verdict == TOO_FEW:
         return [f"Too few runs to tell. {lowest}", f"Give more than {runs} runs."]
-    if random.verdict != verdicts.WORSE:
+    if random.verdict != WORSE:
         return [
             f"It hardly matters: no policy clearly beats random choice. {lowest}",
             f"It loses {short(best.regret)} per round, and random choice differs from that by at "
@@ -98,36 +84,31 @@ def _ranking(simulation: Simulation) -> list[str]:
         return [f"{headline}. {lowest}", _apart(simulation, level)]
     losing = _list([f"{title(row.policy)} loses {_more(row.mean, best.regret)}" for row in worse])
     if not level:
-        return [
-            f"Play {name}.",
-            f"It loses {short(best.regret)} per round. {losing}: the 95 % intervals of the "
-            "differences exclude zero.",
-        ]
+        clear = f"{losing}: the 95 % intervals of the differences exclude zero."
+        return [f"Play {name}.", f"It loses {short(best.regret)} per round. {clear}"]
     either = _list([name, *(title(row.policy) for row in level)], "or")
     return [f"Play {either}. {lowest}", _apart(simulation, level), f"{losing}: this is clear."]
 
 
 def _above_bound(bound: LowerBound, simulation: Simulation) -> str:
     """How far the best policy is above the lower bound on regret, and over which rounds that is."""
-    best, random = simulation.policies[0], simulation.policies[-1]
-    name = title(best.policy)
-    guess = f"Random choice loses {short(random.regret)}."
-    start = "The lower bound on regret is"
+    best = simulation.best
+    name, start = title(best.policy), "The lower bound on regret is"
     if bound.value is None or bound.error is None:
-        return f"{start} not known: {bound.reason}. {guess}"
+        return f"{start} not known: {bound.reason}."
     if max(bound.value, bound.error) <= NOTHING * best.regret:
-        return f"{start} close to zero. {guess}"
+        return f"{start} close to zero."
     if bound.value <= bound.error:
-        return f"{start} smaller than the error of its computation. {guess}"
+        return f"{start} smaller than the error of its computation."
     size = f"{short(bound.value)} per round {bound.when}"
     if not best.low <= best.high:  # too few runs for an interval
-        return f"{start} {size}. {guess}"
+        return f"{start} {size}."
     if best.high < bound.value - bound.error:
-        return f"{start} {size}; {name} lost less in these runs by chance. {guess}"
+        return f"{start} {size}; {name} lost less in these runs by chance."
     if best.low <= bound.value + bound.error:
-        return f"{start} {size}; {name} attains it, as far as {simulation.runs} runs show. {guess}"
+        return f"{start} {size}; {name} attains it, as far as {simulation.runs} runs show."
     times = short(best.regret / bound.value)
-    return f"{name} loses {times} times the lower bound on regret, which is {size}. {guess}"
+    return f"{name} loses {times} times the lower bound on regret, which is {size}."
 
 
 def _agreement(metric: Metric, simulation: Simulation) -> tuple[str | None, str]:
@@ -143,9 +124,9 @@ def _agreement(metric: Metric, simulation: Simulation) -> tuple[str | None, str]
     if simulation.rivals is None:
         return None, f"The metric {favors}; the simulation did not play both."
     verdict = simulation.rivals.verdict  # Kalman-UCB's, against IDEA
-    if verdict not in (verdicts.BETTER, verdicts.WORSE):
+    if verdict not in (BETTER, WORSE):
         return "cannot tell", f"The metric {favors}; the simulation cannot tell these two apart."
-    if metric.winner == ("idea" if verdict == verdicts.WORSE else "kalman_ucb"):
+    if metric.winner == ("idea" if verdict == WORSE else "kalman_ucb"):
         return "agree", f"The metric {favors}, and the simulation agrees."
     return "disagree", (
         f"Metric and simulation disagree: {favors}, but in the simulation {other} loses less. "
@@ -168,10 +149,8 @@ def _warnings(
         yield f"The state never settles: ρ(Γ) = {radius} is not below 1.{rounds}"
     unseen = [arm.name for arm in arms if not arm.detectable]
     if unseen:
-        yield (
-            f"Rewards of {_arms(unseen)} do not show every mode that lasts: the error grows while "
-            "no other arm is played."
-        )
+        hides = f"Rewards of {_arms(unseen)} do not show every mode that lasts"
+        yield f"{hides}: the error grows while no other arm is played."
     lost = [arm.name for arm in arms if arm.detectable and arm.error_trace is None]
     if lost:
         yield f"The steady-state error of {_arms(lost)} was not found."
@@ -230,7 +209,7 @@ def _more(extra: float, best: float) -> str:
     return f"{short(1 + extra / best, 2)} times as much"
 
 
-# The report.
+# The report
 
 
 def report(advice: Advice, name: str, *, terminal: bool = False) -> Report:
@@ -263,8 +242,7 @@ def report(advice: Advice, name: str, *, terminal: bool = False) -> Report:
     if terminal:
         return Report(f"Advice for {name}", "", [*found, *said], data)
     settings = {"system": name, "driftbandit": __version__}
-    if advice.simulation is not None:
-        played = advice.simulation
+    if (played := advice.simulation) is not None:
         settings["simulation"] = f"{played.runs} runs × {played.rounds} rounds per policy"
         settings["seed"] = str(played.seed)
     blocks = [*said, *found, Heading("Settings"), Facts(settings)]
@@ -309,14 +287,13 @@ def _arm_row(arm: Arm, moving: int) -> dict[str, Cell]:
     if arm.gramian_condition is not None:
         condition = _cell(arm.gramian_condition, 2)
     twin = "" if arm.same_as is None else f" = {label(arm.same_as)}"
-    grows = Cell("grows", math.inf, tone="bad")
     return {
         "arm": Cell(f"{label(arm.name)}{twin}", arm.name if isinstance(arm.name, int) else None),
         "best, %": _share(arm.best_share),
         "mean": _cell(arm.mean_reward),
         "reward s.d.": _cell(arm.reward_spread),
         "detectable": Cell("yes") if arm.detectable else Cell("no", tone="bad"),
-        "tr P_a": _cell(arm.error_trace) if arm.detectable else grows,
+        "tr P_a": _cell(arm.error_trace) if arm.detectable else Cell("grows", math.inf, tone="bad"),
         "removed, %": _share(arm.removed_share),
         "cond O": condition,
     }
@@ -324,13 +301,11 @@ def _arm_row(arm: Arm, moving: int) -> dict[str, Cell]:
 
 def _most_telling(arms: Sequence[Arm], most: int) -> list[Arm]:
     """All arms in order, or the ``most`` that are best most often, then show most."""
-    if len(arms) <= most:
-        return list(arms)
 
     def rank(arm: Arm) -> tuple[float, float]:
         return -(arm.best_share or 0.0), math.inf if arm.error_trace is None else arm.error_trace
 
-    return sorted(arms, key=rank)[:most]
+    return list(arms) if len(arms) <= most else sorted(arms, key=rank)[:most]
 
 
 def _cell(value: float | None, digits: int = 3) -> Cell:
@@ -388,9 +363,7 @@ def _metric_blocks(advice: Advice) -> Iterator[Block]:
         "squared: with ‖μ‖² in place of the printed ‖μ‖, a squared 2-Wasserstein distance.",
     ]
     if advice.system.constants:
-        readings.append(
-            "Offsets cancel in φ: arms that their offset keeps from being best count in full."
-        )
+        readings.append("Offsets cancel in φ: an arm counts even if its offset is too low to win.")
     yield Points(readings, "dim")
 
 
@@ -404,19 +377,13 @@ def _simulation_blocks(advice: Advice) -> Iterator[Block]:
     unit = best.regret / 100 if best.regret > 0 else 1.0
     rows = []
     for row in simulation.policies:
+        policy = Cell(title(row.policy), tone="dim" if row.policy == facts.RANDOM else "")
+        regret = Cell(plus_minus(row.regret, (row.high - row.low) / 2), row.regret)
         more, verdict = Cell(NONE), Cell("lowest", tone="best")
         if row is not best:
             gap = differences[row.policy]
-            more, verdict = Cell(_gap(gap, unit), gap.mean), verdicts.cell(gap.verdict)
-        rows.append(
-            [
-                Cell(title(row.policy), tone="dim" if row.policy == facts.RANDOM else ""),
-                Cell(plus_minus(row.regret, (row.high - row.low) / 2), row.regret),
-                _cell(row.regret / bound if bound else None),
-                more,
-                verdict,
-            ]
-        )
+            more, verdict = Cell(_gap(gap, unit), gap.mean), verdict_cell(gap.verdict)
+        rows.append([policy, regret, _cell(row.regret / bound if bound else None), more, verdict])
     columns = ["policy", "regret", "× bound", "more, %" if best.regret > 0 else "more", "verdict"]
     caption = f"Regret per round: {simulation.runs} runs × {simulation.rounds} rounds"
     yield Table(caption, columns, rows)
@@ -427,16 +394,14 @@ def _simulation_blocks(advice: Advice) -> Iterator[Block]:
         "Regret per round of each policy, and the paired differences to the lowest",
         lambda: _simulation_figure(simulation, bound),
     )
-    yield Points(
-        [
-            "regret: the mean per round and its 95 % interval.",
-            "× bound: in multiples of the lower bound on regret.",
-            "more: than the lowest, run by run on the same states and noise; 95 % interval.",
-            f"verdict: worse if that interval is above zero, {verdicts.NO_DIFFERENCE} if it "
-            "contains zero.",
-        ],
-        "dim",
-    )
+    level = NO_DIFFERENCE
+    readings = [
+        "regret: the mean per round and its 95 % interval.",
+        "× bound: in multiples of the lower bound on regret.",
+        "more: than the lowest, run by run on the same states and noise; 95 % interval.",
+        f"verdict: worse if that interval is above zero, {level} if it contains zero.",
+    ]
+    yield Points(readings, "dim")
 
 
 def _gap(gap: Difference, unit: float) -> str:
@@ -446,27 +411,27 @@ def _gap(gap: Difference, unit: float) -> str:
 
 
 def _metric_figure(forms: Mapping[str, tuple[Mapping[str, tuple[float, float]], Any]]) -> Any:
-    drawing, axes = figures.grid(2, 2, 6.6, 1.6)
+    drawing, axes = grid(2, 2, 6.6, 1.6)
     styles = policy_styles(facts.BONUSES)
     for axis, (form, (intervals, _)) in zip(axes, forms.items(), strict=True):
         rows = [(low, float("nan"), high) for low, high in intervals.values()]
-        figures.interval_rows(axis, rows, [styles[policy]["color"] for policy in facts.BONUSES])
+        interval_rows(axis, rows, [styles[policy]["color"] for policy in facts.BONUSES])
         low = min(low for low, _, _ in rows)
         high = max(high for _, _, high in rows)
         if low > 0 and high > 20 * low:
             axis.set_xscale("log")
-            figures.log_ticks(axis.xaxis, low, high)
+            log_ticks(axis.xaxis, low, high)
         else:
             axis.set_xlim(left=0)
         axis.set_title(f"φ, {form}", fontsize=9)
-        figures.name_rows(axis, [TITLES[policy] for policy in facts.BONUSES])
+        name_rows(axis, [TITLES[policy] for policy in facts.BONUSES])
     return drawing
 
 
 def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
     names = [row.policy for row in simulation.policies]
-    styles = policy_styles(names) | {facts.RANDOM: {"color": figures.GRAY}}
-    drawing, (left, right) = figures.grid(2, 2, 6.6, 1.0 + 0.22 * len(names))
+    styles = policy_styles(names) | {facts.RANDOM: {"color": GRAY}}
+    drawing, (left, right) = grid(2, 2, 6.6, 1.0 + 0.22 * len(names))
     colors = [styles[name]["color"] for name in names]
     left.barh(range(len(names)), [row.regret for row in simulation.policies], 0.6, color=colors)
     for place, row in enumerate(simulation.policies):
@@ -474,13 +439,13 @@ def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
     if bound is not None:
         left.axvline(bound, color="black", ls="--", lw=1)
     left.set_title("regret per round", fontsize=9)
-    figures.name_rows(left, [title(name) for name in names])
+    name_rows(left, [title(name) for name in names])
     gaps = simulation.differences[:-1]
     rows = [(gap.low, gap.mean, gap.high) for gap in gaps]
-    figures.interval_rows(right, rows, [styles[gap.policy]["color"] for gap in gaps])
+    interval_rows(right, rows, [styles[gap.policy]["color"] for gap in gaps])
     right.axvline(0, color="black", ls="--", lw=1)
     right.set_title(f"more than {title(simulation.best.policy)}, per round", fontsize=9)
-    figures.name_rows(right, [title(gap.policy) for gap in gaps])
+    name_rows(right, [title(gap.policy) for gap in gaps])
     for axis in (left, right):
         axis.locator_params(axis="x", nbins=5)
     return drawing

@@ -10,13 +10,10 @@ from driftbandit.identify.em import Structure
 from driftbandit.identify.smoothing import predicted
 from driftbandit.model import LGDS
 
-UNREAD = 1e-9  # A direction that arms read this much less than the best one keeps its own scale
+UNREAD = 1e-9  # a direction that arms read this much less than the best one is not scaled
+# Memory of the offsets' errors, in lengths of the log. It is finite so that the model has a
+# stationary distribution, yet so long that no log could show the forgetting.
 LASTING = 100.0
-"""Memory of the offsets' errors, in lengths of the log.
-
-It is finite so that the model has a stationary distribution, with the covariance that the log
-leaves: an agent keeps learning offsets, and forgets more slowly than any log could show.
-"""
 LONGEST = 1e9  # longest such memory in rounds: 1 − 1/m must be below 1 by more than rounding
 MOST_STATES = 64  # largest filter of states and offsets; beyond it offsets are taken to be known
 
@@ -27,8 +24,8 @@ def measured(parameters: Parameters, structure: Structure = "free") -> Parameter
         z ↦ (CᵀC)^½ z,   so that ‖z‖² = Σ_a ⟨c_a, z⟩²
 
     Learned read-outs are unique only up to a change of basis z ↦ Tz, c ↦ T⁻ᵀc. Predictions and
-    Kalman-UCB do not depend on it; IDEA's bonus and OFUL's ridge are lengths, and do. A diagonal Γ
-    stays diagonal: each state is scaled by itself.
+    Kalman-UCB do not depend on the basis; IDEA's bonus and OFUL's ridge do, because they are
+    lengths. A diagonal Γ stays diagonal: each state is scaled separately.
     """
     if structure == "free":
         values, vectors = np.linalg.eigh(parameters.reads.T @ parameters.reads)
@@ -36,9 +33,7 @@ def measured(parameters: Parameters, structure: Structure = "free") -> Parameter
         values, vectors = (parameters.reads**2).sum(axis=0), np.eye(parameters.reads.shape[1])
     sizes = np.sqrt(np.where(values > UNREAD * values.max(), values, 1.0))
     T, inverse = (vectors * sizes) @ vectors.T, (vectors / sizes) @ vectors.T
-    process_cov, initial_cov = (
-        T @ cov @ T for cov in (parameters.process_cov, parameters.initial_cov)
-    )
+    process_cov, initial_cov = T @ parameters.process_cov @ T, T @ parameters.initial_cov @ T
     return parameters._replace(
         transition=T @ parameters.transition @ inverse,
         process_cov=(process_cov + process_cov.T) / 2,
@@ -51,8 +46,8 @@ def measured(parameters: Parameters, structure: Structure = "free") -> Parameter
 def start_distribution(parameters: Parameters, sequences: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of a new run's start: the log's, shrunk towards the stationary ones.
 
-    A few sequences' own starts can be fitted arbitrarily well, which predicts no new run; so d + 1
-    stationary sequences are added.
+    The starts of a few sequences can be fitted perfectly without predicting a new run's start, so
+    d + 1 stationary sequences are added.
     """
     mean, cov = parameters.initial_mean, parameters.initial_cov
     settled = LGDS(parameters.transition, parameters.process_cov, 1.0)
@@ -70,17 +65,11 @@ def assembled(
     doubt: np.ndarray | None = None,
     span: float = 1.0,
 ) -> tuple[LGDS, np.ndarray]:
-    """The model and its arms.
+    """The model and its arms, from parameters of the raw rewards.
 
-    With offsets the states are those that drift; one for each arm with the error of its offset, if
-    offsets are uncertain; and a constant 1.
-
-    Args:
-        parameters: of the raw rewards, d states.
-        start: mean and covariance of the d states.
-        offsets: whether arms have offsets.
-        doubt: covariance of the offsets' errors, k × k; None: they are known.
-        span: of the log, in rounds.
+    With offsets the states are the d that drift; if offsets are uncertain, the error of each arm's
+    offset; and a constant 1. ``start``: mean and covariance of the d states; ``doubt``: covariance
+    of the offsets' errors, k × k, None if they are known; ``span``: rounds of the log.
     """
     std, (mean, cov) = np.sqrt(parameters.reward_var), start
     transition, noise, reads = parameters.transition, parameters.process_cov, parameters.reads
@@ -93,13 +82,9 @@ def assembled(
         noise = scipy.linalg.block_diag(noise, (1 - keep**2) * doubt)
         cov = scipy.linalg.block_diag(cov, doubt)
         mean, reads = np.concatenate([mean, np.zeros(k)]), np.hstack([reads, np.eye(k)])
-    model = LGDS(
-        scipy.linalg.block_diag(transition, 1.0),
-        scipy.linalg.block_diag(noise, 0.0),
-        std,
-        scipy.linalg.block_diag(cov, 0.0),
-        np.append(mean, 1.0),
-    )
+    transition = scipy.linalg.block_diag(transition, 1.0)
+    noise, cov = scipy.linalg.block_diag(noise, 0.0), scipy.linalg.block_diag(cov, 0.0)
+    model = LGDS(transition, noise, std, cov, np.append(mean, 1.0))
     return model, np.column_stack([reads, parameters.offsets])
 
 
@@ -124,8 +109,7 @@ def offset_cov(parameters: Parameters, data: Data, variance: float) -> np.ndarra
         np.hstack([parameters.reads, np.eye(k)]),
         np.zeros(k),
     )
-    covs = predicted(wide, data)[2][:, d:, d:]
     before = np.eye(k) / variance
-    told = sum(np.linalg.inv(cov) - before for cov in covs)
-    cov = np.linalg.inv(before + told)
+    learned = sum(np.linalg.inv(cov[d:, d:]) - before for cov in predicted(wide, data)[2])
+    cov = np.linalg.inv(before + learned)
     return np.asarray(0.5 * (cov + cov.T))

@@ -8,18 +8,15 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.arrays import Array
-from driftbandit.io.logs import Log, Sequence
+from driftbandit.io.logs import Log
 from driftbandit.model import LGDS
 
 LARGEST_GRID = 10**8  # rows × sequences × states² that are smoothed at once
-SPARSE = 2  # from this many rounds per played round on, unplayed rounds have no row of their own
-SHORT = 64  # so many unplayed rounds always have rows of their own
-FAR = 100.0
-"""If arms' means are farther apart than this, in standard deviations, the spread of offsets is
-not learned."""
-ROUNDING = 1e-13
-"""Rewards differ by rounding alone if they differ by less than this share of their size."""
-LEAST = 1e-6  # Scale, as a share of their size, of rewards that are all equal
+SPARSE = 2  # with more rounds than this per played round, unplayed rounds get no row
+SHORT = 64  # up to this many unplayed rounds always get rows
+FAR = 100.0  # arms' means farther apart, in standard deviations: offsets' spread is not learned
+ROUNDING = 1e-13  # differences below this share of the rewards' size are rounding errors
+LEAST = 1e-6  # scale, as a share of their size, of rewards that are all equal
 
 
 class Data(NamedTuple):
@@ -29,10 +26,9 @@ class Data(NamedTuple):
     rewards: Array  # what it paid, S × n × m; zero where nothing was observed
     seen: Array  # 1 where a reward was observed, else 0, S × n × m
     lengths: Array  # rows of each sequence, S
-    gaps: Array | None = None
-    """Index into ``gap_lengths`` of the gap between a row and the next, S × n; None: all are 1."""
-    gap_lengths: Array | None = None
-    """The distinct numbers of rounds between rows, u; the first is 1."""
+    gaps: Array | None = None  # index into ``gap_lengths`` of the gap after a row, S × n
+    gap_lengths: Array | None = None  # distinct numbers of rounds between rows, u; the first is 1
+    # Both are None if all gaps are 1.
 
 
 class Parameters(NamedTuple):
@@ -58,8 +54,8 @@ def times(data: Data) -> np.ndarray:
 def data_of(log: Log, n_states: int = 1) -> Data:
     """The log as arrays: sequences × rows × plays, from each sequence's first round to its last.
 
-    Every round is a row; if most rounds are not played, only played rounds are, with gaps between.
-    A log that would not fit into memory with so many states is refused.
+    Every round is a row; if most rounds are not played, only played rounds are rows, with gaps
+    between them. A log that is too large for memory with so many states is refused.
     """
     spans = [int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences]
     rounds = [np.unique(one.rounds, return_inverse=True) for one in log.sequences]
@@ -73,19 +69,15 @@ def data_of(log: Log, n_states: int = 1) -> Data:
         raise errors.InvalidInput("log", f"{problem} round", "fit a part of it")
     data = Data(np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape), lengths)
     for s, (one, (_, place)) in enumerate(zip(log.sequences, rounds, strict=True)):
-        _fill(data, s, one, one.rounds - one.rounds[0] if dense else place)
+        row = one.rounds - one.rounds[0] if dense else place
+        slot = np.arange(len(row)) - np.searchsorted(row, row)
+        there = ~np.isnan(one.rewards)
+        data.arms[s, row, slot] = one.arms
+        data.rewards[s, row, slot] = np.where(there, one.rewards, 0.0)
+        data.seen[s, row, slot] = there
     if not data.seen.any():
         raise errors.InvalidInput("log", "holds no reward", "give at least one")
     return data if dense else _with_gaps(data, [played for played, _ in rounds])
-
-
-def _fill(data: Data, number: int, one: Sequence, place: np.ndarray) -> None:
-    """Write a sequence's plays into its rows."""
-    slot = np.arange(len(place)) - np.searchsorted(place, place)
-    there = ~np.isnan(one.rewards)
-    data.arms[number, place, slot] = one.arms
-    data.rewards[number, place, slot] = np.where(there, one.rewards, 0.0)
-    data.seen[number, place, slot] = there
 
 
 def _with_gaps(data: Data, rounds: list[np.ndarray]) -> Data:

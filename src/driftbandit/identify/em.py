@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import numpy as np
@@ -26,8 +26,8 @@ from driftbandit.identify.data import Data, Parameters
 from driftbandit.identify.smoothing import Sums, bits_of, smoothed
 
 Structure = Literal["free", "diagonal", "scalar"]
-STRUCTURES: tuple[Structure, ...] = ("free", "diagonal", "scalar")
-MEMORIES = 5.0  # A gap counts for at most this many memories −1/log ρ(Γ) of the state
+STRUCTURES: tuple[Structure, ...] = get_args(Structure)
+MEMORIES = 5.0  # a gap counts for at most this many memories −1/log ρ(Γ) of the state
 LEAST = 1e-12  # least reward variance, as a share of the rewards' own
 LONGEST = 1e4  # most EM steps that an extrapolation stands for
 
@@ -46,7 +46,7 @@ class Prior(NamedTuple):
     cov: Array  # S, d × d
 
     def added(self, sums: Sums) -> Sums:
-        """The sums with those of the pseudo-rounds."""
+        """The sums plus those of the pseudo-rounds."""
         whole = self.rounds * self.cov
         return sums._replace(
             transitions=sums.transitions + self.rounds,
@@ -71,16 +71,16 @@ class Options(NamedTuple):
     stable: bool = False  # keep ρ(Γ) below 1
     reads: bool = False  # estimate the read-outs
     offsets: bool = False  # estimate the offsets
-    prior: Prior | None = None  # Pseudo-rounds; None: the log alone
+    prior: Prior | None = None  # None: the log alone
 
 
 def e_step(parameters: Parameters, data: Data, whole: bool = False) -> Sums:
     """Smooth every sequence with the given parameters, and sum up what the M-step needs.
 
-    Most rounds of a gap much longer than the state's memory carry no information; counted in full
-    they would slow EM down. A gap counts for `MEMORIES` of it: the slopes of the likelihood, and so
-    the point where EM converges, stay the same. ``whole`` counts gaps in full, so that the
-    likelihood cannot fall.
+    Most rounds of a gap much longer than the state's memory carry no information, and counting them
+    all would slow EM down. So a gap counts for at most `MEMORIES` memories, which changes neither
+    the slopes of the likelihood nor the point where EM converges. ``whole`` counts all rounds of
+    all gaps, so that the likelihood cannot fall.
     """
     arrays = (data.arms, data.rewards, data.seen, data.lengths, data.gaps)
     with jax.enable_x64(True):
@@ -91,7 +91,7 @@ def e_step(parameters: Parameters, data: Data, whole: bool = False) -> Sums:
     rounds = count * lengths
     weights = np.ones_like(lengths)
     if not whole and len(lengths) > 1:
-        radius = _radius(parameters.transition)
+        radius = radius_of(parameters.transition)
         memory = MEMORIES / -math.log(radius) if 0 < radius < 1 else math.inf * (radius >= 1)
         weights = np.minimum(1.0, np.maximum(memory, 1.0) / lengths)
     transition, Q = parameters.transition, parameters.process_cov
@@ -104,8 +104,9 @@ def e_step(parameters: Parameters, data: Data, whole: bool = False) -> Sums:
     return sums._replace(transitions=np.asarray(total), before=before, after=after, across=across)
 
 
-def _radius(matrix: np.ndarray) -> float:
-    return float(np.abs(np.linalg.eigvals(matrix)).max())
+def radius_of(transition: np.ndarray) -> float:
+    """ρ(Γ), the largest absolute eigenvalue."""
+    return float(np.abs(np.linalg.eigvals(transition)).max())
 
 
 def objective(parameters: Parameters, sums: Sums, options: Options) -> float:
@@ -120,7 +121,7 @@ def _least_var(sums: Sums) -> float:
 
 
 def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
-    """The parameters under which the smoothed states are most likely, or at least more likely.
+    """The parameters that maximize, or at least raise, the likelihood of the smoothed states.
 
         Γ = S₁₀ S₀₀⁻¹,   Q = (S₁₁ − Γ S₁₀ᵀ − S₁₀ Γᵀ + Γ S₀₀ Γᵀ) / N
         σ² = mean of (x − o − ⟨c, ẑ⟩)² + cᵀ V c over all rewards
@@ -129,9 +130,9 @@ def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
     """
     if options.prior is not None:
         sums = options.prior.added(sums)
-    transition = _transition(parameters, sums, options)
-    process_cov = parameters.process_cov
+    transition, process_cov = parameters.transition, parameters.process_cov
     if sums.transitions > 0:
+        transition = _transition(parameters, sums, options)
         process_cov = _process_cov(transition, sums, options)
     reads, offsets = _reads(parameters, sums, options)
     reward_var = parameters.reward_var
@@ -143,20 +144,16 @@ def m_step(parameters: Parameters, sums: Sums, options: Options) -> Parameters:
             - 2 * np.vecdot(sums.products - offsets[:, None] * sums.means, reads)
             + np.einsum("ki,kij,kj->k", reads, sums.moments, reads)
         )
-        mean = float(fitted.sum()) / float(sums.plays.sum())
-        reward_var = np.asarray(max(mean, _least_var(sums)))
-    initial_mean = sums.start_means.mean(axis=0)
-    apart = sums.start_means - initial_mean
-    initial_cov = (sums.start_covs + apart.T @ apart) / len(apart)
-    return Parameters(
-        transition, process_cov, reward_var, initial_mean, initial_cov, reads, offsets
-    )
+        fitted_var = float(fitted.sum()) / float(sums.plays.sum())
+        reward_var = np.asarray(max(fitted_var, _least_var(sums)))
+    mean = sums.start_means.mean(axis=0)
+    apart = sums.start_means - mean
+    cov = (sums.start_covs + apart.T @ apart) / len(apart)
+    return Parameters(transition, process_cov, reward_var, mean, cov, reads, offsets)
 
 
 def _transition(parameters: Parameters, sums: Sums, options: Options) -> np.ndarray:
-    """Γ of the wanted structure; if need be, a point on the way from the current to the best."""
-    if sums.transitions == 0:
-        return parameters.transition
+    """The best Γ of this structure or, to keep it stable, a point on the way to it."""
     if options.structure == "free":
         best = sums.across @ np.linalg.pinv(sums.before, hermitian=True)
     else:  # Q is diagonal: a regression for each state, or one weighted regression for all
@@ -172,10 +169,10 @@ def _transition(parameters: Parameters, sums: Sums, options: Options) -> np.ndar
     if options.stable:
         # The expected likelihood is concave in Γ: any part of the way is uphill.
         share, current = 1.0, parameters.transition
-        while _radius(best) >= 1 and share > 1e-6:
+        while radius_of(best) >= 1 and share > 1e-6:
             share /= 2
             best = current + (best - current) / 2
-        if _radius(best) >= 1:
+        if radius_of(best) >= 1:
             best = current
     return np.asarray(best)
 
@@ -253,7 +250,7 @@ def run(
 def _step(
     parameters: Parameters, sums: Sums, data: Data, options: Options, height: float
 ) -> tuple[Parameters, Sums, float]:
-    """One step of EM, its sums and objective; with gaps in full if that falls without."""
+    """One step of EM, its sums and objective; gaps are counted in full if it would fall."""
     for whole in (False, True):
         after = m_step(parameters, sums, options)
         found = e_step(after, data)
@@ -269,19 +266,15 @@ def _extrapolated(
     start: Parameters, first: Parameters, second: Parameters, options: Options, least: float
 ) -> Parameters | None:
     """The extrapolation θ′; None if the path stands still or θ′ is not allowed."""
-    flat = [
-        np.concatenate([np.ravel(part) for part in _unbounded(parameters)])
-        for parameters in (start, first, second)
-    ]
-    r = flat[1] - flat[0]
-    v = flat[2] - flat[1] - r
+    begin, middle, end = map(_unbounded, (start, first, second))
+    r = middle - begin
+    v = end - middle - r
     bend, length = float(np.linalg.norm(v)), float(np.linalg.norm(r))
     if not 0 < bend < np.inf or length <= bend:
         return None
     s = min(length / bend, LONGEST)
-    there = flat[0] + 2 * s * r + s**2 * v
     ends = np.cumsum([np.size(part) for part in start])
-    parts = np.split(there, ends[:-1])
+    parts = np.split(begin + 2 * s * r + s**2 * v, ends[:-1])
     free = Parameters(*(x.reshape(np.shape(like)) for x, like in zip(parts, start, strict=True)))
     with np.errstate(over="ignore"):
         found = free._replace(
@@ -291,15 +284,17 @@ def _extrapolated(
         )
     if not all(np.isfinite(part).all() for part in found):
         return None
-    return None if options.stable and _radius(found.transition) >= 1 else found
+    return None if options.stable and radius_of(found.transition) >= 1 else found
 
 
-def _unbounded(parameters: Parameters) -> Parameters:
-    return parameters._replace(
+def _unbounded(parameters: Parameters) -> np.ndarray:
+    """Roots of the covariances, log σ² and the rest as they are, in one vector."""
+    found = parameters._replace(
         process_cov=_root(parameters.process_cov),
         initial_cov=_root(parameters.initial_cov),
         reward_var=np.log(parameters.reward_var),
     )
+    return np.concatenate([np.ravel(part) for part in found])
 
 
 def _root(cov: np.ndarray) -> np.ndarray:

@@ -5,26 +5,24 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Any, cast
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify import assembly, em, independent_arms, prediction
+from driftbandit.identify import assembly, em, independent_arms
 from driftbandit.identify.data import Data, Parameters, Units, data_of, times
 from driftbandit.identify.restarts import Progress, Share, Task, best_run
 from driftbandit.identify.selection import Candidate, Selection, choose
+from driftbandit.identify.smoothing import log_densities
 from driftbandit.io.logs import Log, log_and_features
 from driftbandit.model import LGDS, factor
 from driftbandit.system import Name, System
 
-__all__ = ["Fit", "fit"]
-
-LARGEST_REWARD = 1e30
-"""Largest reward, and one over the smallest: their fourth powers must not overflow."""
-UNSEEN = 1e-6
-"""A direction that shows this much less in the rewards than the best one is not identified."""
+LARGEST_REWARD = 1e30  # and one over the smallest: their fourth powers must not overflow
+UNSEEN = 1e-6  # a direction that shows this much less in rewards than the best is not identified
 NOTHING = "The model predicts rewards no better than each arm's mean."
+UNLEARNED = "the model is EM's starting point, not learned from the log."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,24 +35,15 @@ class Fit:
     """
 
     model: LGDS
-    arms: np.ndarray
-    """k × d of the model: read-outs of what drifts, of the offsets' errors, and the offsets."""
-    names: tuple[Name, ...]
-    """The arms' names in the log."""
-    log_likelihoods: np.ndarray
-    """Log-likelihood plus log-prior along the best EM run; it never falls."""
-    log_likelihood: float
-    """Of the log alone, at the end."""
-    converged: bool
-    """Whether the last gain was below the tolerance."""
-    parameters: Parameters
-    """Of the d states that drift, if any, and the offsets."""
-    warnings: tuple[str, ...]
-    """How the log was read, and what it cannot tell."""
-    kind: Candidate
-    """The kind of model, chosen or given."""
-    selection: Selection | None = None
-    """How it was chosen; None: it was given, or the log is too short to choose."""
+    arms: np.ndarray  # one row each: read-outs of what drifts, of the offsets' errors, the offset
+    names: tuple[Name, ...]  # the arms' names in the log
+    log_likelihoods: np.ndarray  # plus log-prior, along the best EM run; never falls
+    log_likelihood: float  # of the log alone, at the end
+    converged: bool  # whether the last gain was below the tolerance
+    parameters: Parameters  # of the d states that drift, if any, and the offsets
+    warnings: tuple[str, ...]  # how the log was read, and what it cannot tell
+    kind: Candidate  # the kind of model, chosen or given
+    selection: Selection | None = None  # None: kind was given, or the log is too short to choose
 
     @property
     def n_states(self) -> int:
@@ -69,11 +58,11 @@ class Fit:
 
     def summary(self) -> str:
         """The model in one sentence, and which others came close."""
-        said = self.kind.sentence
-        if self.selection is not None:
-            close = [one.label for one in self.selection.close]
-            said += f" Close: {'; '.join(close)}." if close else " No other model came close."
-        return said
+        if self.selection is None:
+            return self.kind.sentence
+        labels = "; ".join(one.label for one in self.selection.close)
+        close = f"Close: {labels}." if labels else "No other model came close."
+        return f"{self.kind.sentence} {close}"
 
     @property
     def system(self) -> System:
@@ -117,10 +106,10 @@ def fit(
         stable: keep ρ(Γ) below 1.
         offsets: whether each arm pays an offset of its own, as real rewards do.
         starts: EM restarts; the most likely fit is kept.
-        iterations: of each EM run, at most; with fewer than 3 the starting point is returned.
+        iterations: most iterations of an EM run; with fewer than 3 the starting point is returned.
         tolerance: EM stops when two steps and an extrapolation gain less than this per reward.
         prior: its strength in pseudo-rounds, which keep a free Γ from fitting the noise of a short
-            log (`em.Prior`); None: d² / 5; 0: maximum likelihood. Other structures take none.
+            log (`em.Prior`); None: d² / 5; 0: maximum likelihood. Other structures ignore it.
         seed: of the restarts.
         start: a model from an earlier fit, from which the first EM run starts.
         columns: the log's own column names, as {"round": "day"}; see `read_log`.
@@ -138,7 +127,8 @@ def fit(
         >>> found.summary()
         'The arm drifts (1 state). No other model came close.'
     """
-    structure = None if structure is None else _name(structure)
+    if structure is not None:
+        structure = cast(em.Structure, errors.closest(structure, "structure", em.STRUCTURES))
     starts = errors.whole_number(starts, "starts", low=1)
     iterations = errors.whole_number(iterations, "iterations", low=1)
     tolerance = errors.number(tolerance, "tolerance", low=0)
@@ -169,18 +159,17 @@ def fit(
         parameters, ahead = units.raw(run[0]), end
         begin = parameters.initial_mean, parameters.initial_cov
     else:
-        run = best_run(
-            task,
-            kind.n_states,
-            lambda number: work.part((1 - work.share) / (starts - number), iterations),
-            starts,
-            None if start is None else units.model(start),
-        )
-        parameters, seen = run[0], data.seen > 0
+
+        def reports(number: int) -> Callable[[float], None]:
+            return work.part((1 - work.share) / (starts - number), iterations)
+
+        first = None if start is None else units.model(start)
+        run = best_run(task, kind.n_states, reports, starts, first)
+        parameters = run[0]
         options = options._replace(reads=features is None and kind.n_states < k)
         ahead = end = float(em.e_step(parameters, data).log_likelihood)
         if data.seen.shape[2] > 1:  # plays of one round must not predict each other
-            ahead = float(prediction.log_densities(parameters, data)[seen].sum())
+            ahead = float(log_densities(parameters, data)[data.seen > 0].sum())
         if automatic and offsets:
             doubt = assembly.offset_cov(parameters, data, units.offset_var())
         parameters = units.raw(parameters)
@@ -194,23 +183,10 @@ def fit(
     guessed = undecided and choice is None
     warnings = warnings_of(parameters, raw, read, converged, kind, guessed, ahead, options)
     shift = -float(data.seen.sum()) * float(np.log(units.scale))
+    likelihoods = np.array(path) + shift, end + shift
     return Fit(
-        model,
-        rows,
-        read.names,
-        np.array(path) + shift,
-        end + shift,
-        converged,
-        parameters,
-        tuple(warnings),
-        kind,
-        choice,
+        model, rows, read.names, *likelihoods, converged, parameters, tuple(warnings), kind, choice
     )
-
-
-def _name(structure: Any) -> em.Structure:
-    found = errors.closest(structure, "structure", em.STRUCTURES)
-    return next(name for name in get_args(em.Structure) if name == found)
 
 
 def _read(
@@ -218,20 +194,19 @@ def _read(
 ) -> tuple[Log, np.ndarray | None, int | None]:
     """The log, and the arms' features and the number of states if they are given."""
     read, features = log_and_features(log, arms, columns, step)
+    if n_states is not None:
+        high = len(read.names) if features is None else None
+        n_states = errors.whole_number(n_states, "n_states", low=1, high=high)
     if features is None:
-        if n_states is not None:
-            n_states = errors.whole_number(n_states, "n_states", low=1, high=len(read.names))
         return read, None, n_states
     d = features.shape[1]
-    if n_states is not None and errors.whole_number(n_states, "n_states", low=1) != d:
-        raise errors.InvalidInput(
-            "n_states", f"is {n_states}", f"the arms have {d} features: give {d}"
-        )
+    if n_states not in (None, d):
+        remedy = f"the arms have {d} features: give {d}"
+        raise errors.InvalidInput("n_states", f"is {n_states}", remedy)
     return read, features, d
 
 
 def _check_size(rewards: np.ndarray) -> None:
-    """Refuse rewards whose powers would overflow."""
     largest = float(np.abs(rewards).max())
     if largest > 0 and not 1 / LARGEST_REWARD <= largest <= LARGEST_REWARD:
         ends = f"{1 / LARGEST_REWARD:g} to {LARGEST_REWARD:g}"
@@ -249,7 +224,7 @@ def warnings_of(
     ahead: float,
     options: em.Options,
 ) -> list[str]:
-    """How the log was read, and what it cannot tell.
+    """How the log was read, and what it does not show.
 
     ``guessed``: the log was too short to choose the kind of model; ``ahead``: log-density of the
     standardized rewards, each given the rounds before its own.
@@ -261,9 +236,7 @@ def warnings_of(
     elif guessed:
         found.append("Too few rewards to choose the number of states: there is one.")
     if not data.rewards.any():
-        found.append(
-            "All rewards are zero: the model is EM's starting point, not learned from the log."
-        )
+        found.append(f"All rewards are zero: {UNLEARNED}")
     elif not converged and shared:
         found.append("The likelihood was still rising: give more iterations.")
     elif kind.kind == "constant":
@@ -281,7 +254,7 @@ def warnings_of(
     if hidden:
         found.append(
             f"The rewards hardly show {hidden} of {len(parameters.transition)} directions of the "
-            "state: there the model is EM's starting point, not learned from the log."
+            f"state: there {UNLEARNED}"
         )
     return found
 
@@ -294,15 +267,12 @@ def _freedom(parameters: Parameters, options: em.Options) -> int:
 
 
 def _hidden_directions(parameters: Parameters, played: np.ndarray) -> int:
-    """How many directions of the state hardly show in the rewards of the played arms.
-
-    By the observability Gramian of d rounds that play all of them, in units of the state's spread.
-    """
+    """How many directions of the state hardly show in the rewards of the played arms."""
+    # The observability Gramian of d rounds that play all of them, in units of the state's spread.
     d = len(parameters.transition)
-    rows, blocks = parameters.reads[played], []
-    for _ in range(d):
-        blocks.append(rows)
-        rows = rows @ parameters.transition
+    blocks = [parameters.reads[played]]
+    while len(blocks) < d:
+        blocks.append(blocks[-1] @ parameters.transition)
     root = factor(parameters.process_cov + parameters.initial_cov)
     values = np.linalg.svd(np.vstack(blocks) @ root, compute_uv=False)
     return int((values**2 < UNSEEN * values[0] ** 2).sum()) + max(0, d - len(values))

@@ -4,16 +4,16 @@
 
 u_a is an AR(1) with memory m_a and variance v_a; arms share only σ and the priors of their offsets,
 memories and variances. So each arm has a filter of two states, its drift and its offset, over its
-own plays, and a gap of any length is one step. It is separate from `smoothing` because it runs arm
-by arm and its gradient is taken; tests/identify/test_independent_arms.py checks it against
-statsmodels. Offsets are integrated out, and their posterior is part of the result.
+own plays, and a gap of any length is one step. The filter is separate from `smoothing` because it
+runs arm by arm and is differentiated; a test checks it against statsmodels. Offsets are integrated
+out, and their posterior is part of the result.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -24,19 +24,18 @@ from driftbandit.identify import em
 from driftbandit.identify.data import Data, Parameters, padded, times
 from driftbandit.identify.restarts import Progress, Task
 
+# No drift; one memory and one variance for all arms; each arm its own.
 Kind = Literal["constant", "alike", "apart"]
-KINDS: tuple[Kind, ...] = ("constant", "alike", "apart")
-"""No drift; one memory and one variance for all arms; each arm its own."""
-WORK = 20  # what it costs to learn them, in iterations of EM
+KINDS: tuple[Kind, ...] = get_args(Kind)
+WORK = 20  # cost of learning such a model, in iterations of EM
+# Median, and standard deviation of the logarithm, with rewards in units of their spread and
+# memories in units of the time between plays: so wide that a few dozen rewards outweigh them.
 PRIOR = {"offset_std": (0.5, 1.5), "memory": (10.0, 2.0), "drift_std": (0.5, 1.5)}
-"""Median and standard deviation of the logarithm, with rewards in units of their spread and
-memories in units of the time between plays: so wide that a few dozen rewards outweigh them."""
-APART = 0.7
-"""Prior standard deviation of the logarithms of arms' memories and stds around the common ones."""
+APART = 0.7  # prior std of the logarithms of arms' memories and stds around the common ones
 LEAST_STD = 1e-5  # least σ in units of the rewards' spread
 LONGEST = 1e15  # longest memory in rounds: f must stay below 1
 ABNORMAL = 2  # SciPy's status when a line search finds nothing better
-LEAST_GAIN = 1e-6  # A last gain, as a share of the likelihood, that counts as convergence
+LEAST_GAIN = 1e-6  # a last gain below this share of the likelihood counts as convergence
 START_MEMORIES = (3.0, 30.0)  # of the restarts, in units of the time between plays
 
 
@@ -55,9 +54,8 @@ class Learned(NamedTuple):
     """A learned model of independent arms."""
 
     kind: Kind
-    theta: np.ndarray
-    """Unbounded coordinates: μ, log τ, log σ, log m, log √v, and each arm's deviations."""
-    path: list[float]  # Log-likelihood plus log-prior along the way; it never falls
+    theta: np.ndarray  # unbounded: μ, log τ, log σ, log m, log √v, and each arm's deviations
+    path: list[float]  # log-likelihood plus log-prior along the way; it never falls
     converged: bool
 
 
@@ -72,10 +70,7 @@ class Dynamics(NamedTuple):
 
 
 def plays_of(data: Data, n_arms: int, size: int = 1, later: np.ndarray | None = None) -> Plays:
-    """Every arm's plays, sequence after sequence; those of ``later`` sequences last.
-
-    ``size`` is the least n, so that parts of a log share a compiled program.
-    """
+    """Every arm's plays, sequence after sequence, those of ``later`` ones last; n ≥ ``size``."""
     S, n, m = data.seen.shape
     which, row, slot = np.nonzero(data.seen > 0)
     last = np.zeros(S, bool) if later is None else later
@@ -108,12 +103,8 @@ def learn(
 ) -> Learned:
     """Maximize the posterior of the parameters, with a wide prior.
 
-    Args:
-        plays: rewards around zero, of spread about one.
-        kind: what drifts.
-        offsets: whether arms have offsets; else μ = τ = 0.
-        spread: τ, if it is given.
-        near: a model of kind "alike", from which "apart" starts.
+    Rewards are around zero, of spread about one. Without ``offsets``, μ = τ = 0; ``spread`` is τ,
+    if it is given; ``near`` is a model of kind "alike", from which "apart" starts.
     """
     k = len(plays.seen)
     low, high = math.log(0.1 * plays.step), math.log(min(1e3 * plays.span, LONGEST))
@@ -130,9 +121,8 @@ def learn(
         begins.append(begin[:size])
     if near is not None and near.kind == "alike" and kind == "apart":
         begins = [np.r_[near.theta, np.zeros(2 * k)]]
-    ends = [
-        _maximized(np.clip(begin, lows, highs), plays, kind, offsets, bounds) for begin in begins
-    ]
+    starts = [np.clip(begin, lows, highs) for begin in begins]
+    ends = [_maximized(start, plays, kind, offsets, bounds) for start in starts]
     return max(ends, key=lambda found: found.path[-1])
 
 
@@ -204,11 +194,9 @@ def _loss(theta: Any, switches: Any, gaps: Any, rewards: Any, seen: Any, step: A
 def _arm(
     dynamics: Dynamics, memory: Any, drift_var: Any, gaps: Any, rewards: Any, seen: Any
 ) -> Any:
-    """Filter one arm: the log-likelihood, each reward's log-density, and the offset's posterior.
-
-    The log-densities are given earlier rounds alone: of two plays in one round, the first does not
-    help to predict the second.
-    """
+    """Filter one arm: the log-likelihood, each reward's log-density, and the offset's posterior."""
+    # The log-densities are given earlier rounds only: of two plays in one round, the first does not
+    # help to predict the second.
 
     def step(carry: Any, play: Any) -> Any:
         (u, o, uu, uo, oo), ahead = carry
@@ -220,9 +208,8 @@ def _arm(
         u, uu, uo = f * u, f**2 * uu + new * drift_var, f * uo
         variance = uu + 2 * uo + oo + dynamics.reward_var
         surprise = reward - dynamics.mean - u - o
-        ahead = tuple(
-            jnp.where(gap == 0, *both) for both in zip(ahead, (u + o, variance), strict=True)
-        )
+        now = u + o, variance
+        ahead = tuple(jnp.where(gap == 0, *both) for both in zip(ahead, now, strict=True))
         gain_u, gain_o = there * (uu + uo) / variance, there * (uo + oo) / variance
         belief = (
             u + gain_u * surprise,
@@ -231,11 +218,9 @@ def _arm(
             uo - gain_u * (uo + oo),
             oo - gain_o * (uo + oo),
         )
-        densities = (
-            _density(surprise, variance),
-            _density(reward - dynamics.mean - ahead[0], ahead[1]),
-        )
-        return (belief, ahead), tuple(there * one for one in densities)
+        likelihood = there * _density(surprise, variance)
+        density = there * _density(reward - dynamics.mean - ahead[0], ahead[1])
+        return (belief, ahead), (likelihood, density)
 
     parts = (0.0, 0.0, drift_var, 0.0, dynamics.offset_var)
     start = tuple(jnp.asarray(part, jnp.float64) for part in parts)
@@ -260,10 +245,7 @@ _run = jax.jit(_arms)
 def densities(
     found: Learned, plays: Plays, offsets: bool = True
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Log-densities of rewards given the rounds before, k × n; means and variances of o_a, k each.
-
-    The last is the log-likelihood.
-    """
+    """Log-densities given earlier rounds, k × n; means and variances of o_a; log-likelihood."""
     whole, switches = _whole(found.kind, found.theta, len(plays.seen), offsets)
     with jax.enable_x64(True):
         total, each, means, variances = _run(whole, switches, plays.gaps, plays.rewards, plays.seen)

@@ -1,32 +1,20 @@
-"""What a fit shows: the model in numbers, how it was chosen, and how well it predicts."""
+"""How well a model predicts a log (`one_step`), and the report of a fit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftbandit.identify.data import Parameters, data_of
 from driftbandit.identify.fitting import Fit
-from driftbandit.identify.prediction import OneStep, one_step
+from driftbandit.identify.smoothing import predicted
 from driftbandit.io import model_file, parsing
-from driftbandit.io.logs import Log
-from driftbandit.report import (
-    Block,
-    Cell,
-    Facts,
-    Figure,
-    Points,
-    Report,
-    Table,
-    Text,
-    Tone,
-    figures,
-    storable,
-)
-
-__all__ = ["draw", "report"]
+from driftbandit.io.logs import Log, as_log
+from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
+from driftbandit.report.figures import COLORS, grid
 
 HOW_CHOSEN = (
     "score: log-likelihood per reward of held-out rewards, one step ahead; difference: from the "
@@ -35,28 +23,89 @@ HOW_CHOSEN = (
 )
 
 
-def report(found: Fit, log: Log, name: str = "log") -> Report:
-    """The report of a fit.
+class OneStep(NamedTuple):
+    """Rewards and their predictions, sequence after sequence in order of time, n each."""
+
+    rewards: np.ndarray  # those that were observed
+    means: np.ndarray  # predicted
+    stds: np.ndarray  # of the prediction errors: the state's uncertainty and the noise
+    own: np.ndarray  # the mean of each reward's arm in this log: the prediction without a state
+
+    @property
+    def surprises(self) -> np.ndarray:
+        """(x − mean) / std: standard normal, and independent between rounds, in the true model."""
+        left = self.rewards - self.means
+        return np.divide(left, self.stds, out=np.zeros_like(left), where=self.stds > 0)
+
+    @property
+    def share(self) -> float:
+        """The share of the rewards' variance around their arm's mean that was predicted."""
+        apart = float(((self.rewards - self.own) ** 2).sum())
+        left = float(((self.rewards - self.means) ** 2).sum())
+        return 1 - left / apart if apart > 0 else math.nan
+
+    @property
+    def log_likelihood(self) -> float:
+        """Per reward."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(2 * math.pi * self.stds**2) + self.surprises**2
+        return float(-0.5 * logs.mean())
+
+    @property
+    def log_likelihood_without_state(self) -> float:
+        """Per reward, if all were independent and normal around their arm's mean."""
+        variance = float(((self.rewards - self.own) ** 2).mean())
+        return -0.5 * (math.log(2 * math.pi * variance) + 1) if variance > 0 else math.inf
+
+
+def one_step(
+    found: Any, log: Any, columns: Mapping[str, str] | None = None, step: str | None = None
+) -> OneStep:
+    """Predict every reward of a log from the rounds before its own, sequence after sequence.
+
+    A decision is made before its round shows anything, so rewards of the same round do not help.
 
     Args:
-        found: from `fit`.
-        log: the log that it was learned from.
-        name: of the log.
+        found: as `fit` returned it, or a `System`.
+        log: of the same arms: the one it was learned from or, for a fair judgment, another.
+        columns: as in `fit`, like ``step``.
+
+    Example:
+        >>> from driftbandit.identify import fit
+        >>> log = {"round": range(40), "arm": [0, 1] * 20, "reward": [1, 2] * 20}
+        >>> one_step(fit(log, n_states=1, starts=1, iterations=3), log).means.shape
+        (40,)
     """
-    predicted = one_step(found, log)
-    data = _data(found, log, predicted)
-    blocks: list[Block] = [_facts(found, data)]
+    read = as_log(log, found.names, columns=columns, step=step)
+    model, k = found.model, len(read.names)
+    data = data_of(read, model.n_states)
+    dynamics = model.transition, model.process_cov, np.asarray(model.reward_std**2)
+    start = model.start_mean(), model.start_cov()
+    parameters = Parameters(*dynamics, *start, found.arms, np.zeros(k))
+    means, variances, _ = predicted(parameters, data)
+    seen = data.seen > 0
+    arms, rewards = data.arms[seen], data.rewards[seen]
+    plays = np.bincount(arms, minlength=k)
+    own = np.bincount(arms, rewards, k) / np.maximum(plays, 1)
+    return OneStep(rewards, means[seen], np.sqrt(variances[seen]), own[arms])
+
+
+def report(found: Fit, log: Log, name: str = "log") -> Report:
+    """The report of a fit to a log of that name."""
+    ahead = one_step(found, log)
+    data = _data(found, log, ahead)
+    shown: list[Block] = [_facts(found, data)]
     if data["selection"] is not None:
-        blocks += [_candidates(data["selection"]), Text(HOW_CHOSEN, "dim")]
+        shown += [_candidates(data["selection"]), Text(HOW_CHOSEN, "dim")]
     if found.warnings:
-        blocks.append(Points(found.warnings, "bad"))
+        shown.append(Points(found.warnings, "bad"))
     caption = f"{name}: {found.kind.label}"
     alt = "The log-likelihood of EM, the predicted rewards, and the standardized errors."
-    blocks.append(Figure(caption, alt, lambda: draw(found, predicted, caption), "fit"))
-    return Report(f"Model learned from {name}", found.summary(), blocks, data)
+    shown.append(Figure(caption, alt, lambda: draw(found, ahead, caption), "fit"))
+    return Report(f"Model learned from {name}", found.summary(), shown, data)
 
 
-def _data(found: Fit, log: Log, predicted: OneStep) -> dict[str, Any]:
+def _data(found: Fit, log: Log, ahead: OneStep) -> dict[str, Any]:
     radius, choice = found.spectral_radius, found.selection
     selection = None
     if choice is not None:
@@ -71,36 +120,41 @@ def _data(found: Fit, log: Log, predicted: OneStep) -> dict[str, Any]:
             ],
         }
     memory = None if radius >= 1 else -1 / math.log(radius) if radius > 0 else 0.0
-    data = {
-        "rewards": log.rewards_seen,
-        "rows": log.rows,
-        "sequences": len(log.sequences),
-        "arms": len(log.names),
-        "summary": found.summary(),
-        "states": found.n_states,
-        "spectral_radius": radius,
-        "memory": memory,
-        "reward_std": float(found.model.reward_std),
-        "predictable_share": predicted.share,
-        "log_likelihood_per_reward": found.log_likelihood / len(predicted.rewards),
-        "log_likelihood_without_state": predicted.log_likelihood_without_state,
-        "iterations": len(found.log_likelihoods) - 1,
-        "converged": found.converged,
-        "selection": selection,
-        "warnings": found.warnings,
-        "model": model_file.to_document(found.system),
-    }
-    stored: dict[str, Any] = storable(data)
-    return stored
+    return dict(
+        storable(
+            {
+                "rewards": log.rewards_seen,
+                "rows": log.rows,
+                "sequences": len(log.sequences),
+                "arms": len(log.names),
+                "summary": found.summary(),
+                "states": found.n_states,
+                "spectral_radius": radius,
+                "memory": memory,
+                "reward_std": float(found.model.reward_std),
+                "predictable_share": ahead.share,
+                "log_likelihood_per_reward": found.log_likelihood / len(ahead.rewards),
+                "log_likelihood_without_state": ahead.log_likelihood_without_state,
+                "iterations": len(found.log_likelihoods) - 1,
+                "converged": found.converged,
+                "selection": selection,
+                "warnings": found.warnings,
+                "model": model_file.to_document(found.system),
+            }
+        )
+    )
 
 
 def _facts(found: Fit, data: Mapping[str, Any]) -> Facts:
-    memory, share = data["memory"], data["predictable_share"]
     offsets = "; the model adds the offsets" if found.model.n_states > data["states"] else ""
-    with_state, without = (
-        _number(data[f"log_likelihood_{key}"]) for key in ("per_reward", "without_state")
-    )
     end = "converged" if data["converged"] else "not converged"
+    memory, predictable = "unlimited", "-"
+    if data["memory"] is not None:
+        memory = f"{data['memory']:.3g} rounds, −1/log ρ, after which 37 % of a shock remains"
+    if (share := data["predictable_share"]) is not None:
+        predictable = f"{100 * share:.0f} % of the variance around the arms' means, one step ahead"
+    likelihoods = data["log_likelihood_per_reward"], data["log_likelihood_without_state"]
+    with_state, without = ("-" if value is None else f"{value:.4g}" for value in likelihoods)
     return Facts(
         {
             "rewards": f"{data['rewards']:,}, from {data['rows']:,} plays",
@@ -108,21 +162,13 @@ def _facts(found: Fit, data: Mapping[str, Any]) -> Facts:
             "arms": f"{data['arms']:,}: {parsing.some(found.names)}",
             "states": f"{data['states']} that drift{offsets}",
             "spectral radius ρ": f"{data['spectral_radius']:.4g}; at 1 or more it never settles",
-            "memory": "unlimited"
-            if memory is None
-            else f"{memory:.3g} rounds, −1/log ρ, after which 37 % of a shock remains",
+            "memory": memory,
             "reward noise σ": f"{data['reward_std']:.4g}, standard deviation",
-            "predictable": "-"
-            if share is None
-            else f"{100 * share:.0f} % of the variance around the arms' means, one step ahead",
+            "predictable": predictable,
             "log-likelihood": f"{with_state} per reward; {without} with the arms' means alone",
             "EM": f"{end}, {data['iterations']} iterations from the best start",
         }
     )
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
 
 
 def _candidates(selection: Mapping[str, Any]) -> Table:
@@ -135,37 +181,35 @@ def _candidates(selection: Mapping[str, Any]) -> Table:
         if one["score"] is not None:
             cells = [f"{value:.4f}" for value in (one["score"], one["score"] - best, one["error"])]
         mark = "chosen" if chosen else "close" if one["model"] in selection["close"] else ""
-        tone: Tone = "best" if chosen else ""
-        rows.append([Cell(text, tone=tone) for text in (one["model"], *cells, mark)])
-    return Table("Models, by cross-validation", ["model", "score", "difference", "±", ""], rows)
+        texts = one["model"], *cells, mark
+        rows.append([Cell(text, tone="best" if chosen else "") for text in texts])
+    columns = ["model", "score", "difference", "±", ""]
+    return Table("Models, by cross-validation", columns, rows)
 
 
-def draw(found: Fit, predicted: OneStep, title: str) -> Any:
+def draw(found: Fit, ahead: OneStep, title: str) -> Any:
     """EM's log-likelihood, the cross-validation if there was one, and the predictions."""
     panels = 3 if found.selection is None else 4
-    figure, axes = figures.grid(panels, panels, 3.6 * panels, 3.4)
-    blue, orange, *_ = figures.COLORS
+    figure, axes = grid(panels, panels, 3.6 * panels, 3.4)
+    blue, orange, *_ = COLORS
     rise, seen, residuals = axes[0], axes[-2], axes[-1]
-    rise.plot(found.log_likelihoods / len(predicted.rewards), color=blue)
+    rise.plot(found.log_likelihoods / len(ahead.rewards), color=blue)
     rise.set(title="EM", xlabel="iteration", ylabel="log-likelihood and prior, per reward")
     if found.selection is not None:
         _draw_selection(axes[1], found, blue, orange)
     dots = {"ls": "", "marker": ".", "color": blue, "ms": 4, "rasterized": True}
-    dots["alpha"] = max(0.05, min(0.6, 300 / len(predicted.rewards)))
-    seen.plot(predicted.means, predicted.rewards, **dots)
-    ends = [predicted.means.min(), predicted.means.max()]
+    dots["alpha"] = max(0.05, min(0.6, 300 / len(ahead.rewards)))
+    seen.plot(ahead.means, ahead.rewards, **dots)
+    ends = [ahead.means.min(), ahead.means.max()]
     seen.plot(ends, ends, color=orange)
-    share = "" if math.isnan(predicted.share) else f": {100 * predicted.share:.0f} % of variance"
+    share = "" if math.isnan(ahead.share) else f": {100 * ahead.share:.0f} % of variance"
     seen.set(title=f"predicted{share}", xlabel="predicted one step ahead", ylabel="reward")
-    residuals.plot(predicted.surprises, **dots)
+    residuals.plot(ahead.surprises, **dots)
     for height in (-2, 2):
         residuals.axhline(height, color=orange, lw=1)
-    beyond = float((np.abs(predicted.surprises) > 2).mean())
-    residuals.set(
-        title=f"errors: {100 * beyond:.1f} % beyond ±2 (normal: 4.6 %)",
-        xlabel="rewards in the order of the log",
-        ylabel="(reward − predicted) / std",
-    )
+    beyond = float((np.abs(ahead.surprises) > 2).mean())
+    residuals.set_title(f"errors: {100 * beyond:.1f} % beyond ±2 (normal: 4.6 %)")
+    residuals.set(xlabel="rewards in the order of the log", ylabel="(reward − predicted) / std")
     for axis in axes:
         axis.title.set_fontsize(9)
     figure.suptitle(title, fontsize=11)

@@ -5,9 +5,9 @@ Rewards τ rounds apart are correlated through the state alone,
     Λ_τ[a, b] = E (x_a(t+τ) − o_a)(x_b(t) − o_b) = c_aᵀ Γ^τ Z c_b,   τ ≥ 1,
 
 so that the rows of C = (c_a) span the columns of Λ_1, Λ_2, …, and C⁺Λ_(τ+1) = Γ C⁺Λ_τ. Averages
-over pairs of plays in the log estimate C, if it is unknown, up to a change of basis, and then Γ by
-least squares. They are noisy, but they show rotations and sign changes, which EM seldom finds from
-a guess.
+over pairs of plays estimate Λ_τ; they give C, if it is unknown, up to a change of basis, and then Γ
+by least squares. They are noisy, but show rotations and sign changes, which EM seldom finds from a
+guess.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ class Progress:
     def __init__(self, report: Callable[[Share], None] | None) -> None:
         self._report = report
         self._iterations = 0
-        self.share = 0.0
-        """Of the work that has been handed out."""
+        self.share = 0.0  # of the work that has been handed out
 
     def part(self, share: float, iterations: int) -> Callable[[float], None]:
         """The callback of the next part, which is ``share`` of all work."""
@@ -64,8 +63,7 @@ class Task(NamedTuple):
 
     data: Data  # in ``units``
     n_arms: int  # k
-    features: np.ndarray | None
-    """k × d; None: read-outs are estimated, or each arm has a state of its own."""
+    features: np.ndarray | None  # k × d; None: estimate read-outs, or one state per arm
     options: em.Options
     prior: float | None  # as `fit` takes it
     rng: np.random.Generator  # draws the starting points
@@ -80,15 +78,11 @@ def best_run(
     restarts: int = 1,
     start: LGDS | None = None,
 ) -> em.Run:
-    """The most likely of several EM runs; the first may start from a given model.
-
-    ``reports`` gives the progress callback of each run.
-    """
-    features, d = task.features, n_states
-    d = d if features is None else features.shape[1]
-    reads = np.eye(task.n_arms, d) if features is None else features
-    options = task.options._replace(reads=features is None and d < task.n_arms)
-    by_moments = 0 if features is None else 1  # EM seldom finds read-outs from a guess
+    """The most likely of several EM runs; ``reports`` gives each run's progress callback."""
+    reads = np.eye(task.n_arms, n_states) if task.features is None else task.features
+    k, d = reads.shape
+    options = task.options._replace(reads=task.features is None and d < k)
+    by_moments = 0 if task.features is None else 1  # EM seldom finds read-outs from a guess
     rounds = d**2 / 5 if task.prior is None else task.prior
     runs: list[em.Run] = []
     for number in range(restarts):
@@ -131,20 +125,12 @@ def starting_point(
         turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
         transition = memory * (0.5 * np.eye(d) + 0.5 * turn)
     read = np.ones(d) if options.reads else np.sqrt((reads**2).mean(axis=0))
-    units = 1 / np.where(
-        read > 0, read, read.max() or 1.0
-    )  # each state in the units of its feature
+    # Each state in the units of its feature.
+    units = 1 / np.where(read > 0, read, read.max() or 1.0)
     transition = units[:, None] * transition / units
     cov = variance / 2 / d * np.diag(units**2)
-    found = Parameters(
-        transition,
-        (1 - memory**2) * cov,
-        np.asarray(variance / 2),
-        np.zeros(d),
-        cov,
-        reads,
-        offsets,
-    )
+    noise, reward_var = (1 - memory**2) * cov, np.asarray(variance / 2)
+    found = Parameters(transition, noise, reward_var, np.zeros(d), cov, reads, offsets)
     return _from_moments(found, data, options) if moments else found
 
 
@@ -155,7 +141,7 @@ def _from_model(model: LGDS, begin: Parameters, options: em.Options) -> Paramete
         problem = f"has {model.n_states} states"
         raise errors.InvalidInput("start", problem, f"give a model of {d}, as fit returned it")
     transition = model.transition[:d, :d]
-    radius = float(np.abs(np.linalg.eigvals(transition)).max())
+    radius = em.radius_of(transition)
     if options.stable and radius >= 1:  # EM would not return from there
         transition = transition * (RADIUS / radius)
     return begin._replace(
@@ -175,9 +161,8 @@ def _from_moments(begin: Parameters, data: Data, options: em.Options) -> Paramet
     if not moments.any():
         return begin
     reads, transition = _reads_and_transition(moments, begin, options)
-    radius = float(np.abs(np.linalg.eigvals(transition)).max())
     largest = RADIUS ** (1 / _step(data))
-    transition = transition * min(1.0, largest / max(radius, largest))
+    transition = transition * min(1.0, largest / max(em.radius_of(transition), largest))
     noise = begin.initial_cov / np.trace(begin.initial_cov)
     spread = LGDS(transition, noise, 1.0).stationary_cov()
     if options.structure != "free":
@@ -209,10 +194,8 @@ def moments_of(data: Data, offsets: np.ndarray) -> np.ndarray:
     # First sum an arm's plays in a row: the work must not grow with the square of their number.
     plays = np.nonzero(data.seen > 0)
     where = plays[0] * n + plays[1], data.arms[plays]
-    sums, counts = (
-        scipy.sparse.coo_array((part[plays], where), (S * n, k)).tocsr()
-        for part in (left, data.seen)
-    )
+    tables = [((part[plays], where), (S * n, k)) for part in (left, data.seen)]
+    sums, counts = (scipy.sparse.coo_array(*table).tocsr() for table in tables)
     when, rows = times(data), np.arange(S * n).reshape(S, n)
     found = np.zeros((LAGS, k, k))
     for lag in range(1, LAGS + 1):

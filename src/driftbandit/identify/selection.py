@@ -4,8 +4,8 @@
 
 This is five-fold cross-validation: over sequences if there are enough, else over rewards dealt at
 random, so that each model is learned from most of the log and most rewards are scored. The scored
-rewards are predicted one round ahead, from all rewards of the rounds before: a decision is made
-before its round shows anything, and what moves arms together within one round is not drift.
+rewards are predicted from the rewards of earlier rounds only: a decision is made before its round
+shows anything, and noise that all arms of one round share is not drift.
 """
 
 from __future__ import annotations
@@ -16,28 +16,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit.identify import assembly, independent_arms, prediction
+from driftbandit.identify import assembly, independent_arms
 from driftbandit.identify.data import LARGEST_GRID, Data, Parameters
 from driftbandit.identify.restarts import Progress, Task, best_run
+from driftbandit.identify.smoothing import log_densities
 
 SIZES = (1, 2, 3, 5, 8, 13, 20)  # of shared states; and one state per arm
 FOLDS = 5
-SLACK = 1e-3
-"""A gain per reward that is not worth a state: early stopping of EM makes such differences."""
+SLACK = 1e-3  # gain per reward that is not worth a state: stopping EM early makes such differences
 LEAST_SIZES = 3  # this many numbers of shared states are always tried
 LEAST = 10  # fewest rewards to learn from, and fewest to score, in every split
-MOST_ITERATIONS, LEAST_TOLERANCE = 60, 1e-4
-"""Of EM during the choice: its runs are many, and are only compared."""
+MOST_ITERATIONS, LEAST_TOLERANCE = 60, 1e-4  # of EM here: many runs, which are only compared
+
+
+ALIKE = "Each arm drifts on its own, all with the same size and speed ({})."
+OWN = {  # independent arms: a short name, and a sentence with the number of states
+    "constant": ("no drift", "No drift: each arm has a constant mean."),
+    "alike": ("each arm on its own, all alike", ALIKE),
+    "apart": ("each arm on its own", "Each arm drifts on its own ({})."),
+}
 
 
 class Candidate(NamedTuple):
     """A kind of model and its size."""
 
-    kind: str
-    """"constant", "alike" or "apart", see `independent_arms.KINDS`; or, if arms share states, the
-    structure of Γ: "free", "diagonal" or "scalar"."""
-    n_states: int
-    """Number of states that drift."""
+    kind: str  # one of `independent_arms.KINDS` or, if arms share states, of `em.STRUCTURES`
+    n_states: int  # number of states that drift
 
     @property
     def own(self) -> independent_arms.Kind | None:
@@ -52,13 +56,8 @@ class Candidate(NamedTuple):
             >>> Candidate("alike", 8).label, Candidate("free", 1).label
             ('each arm on its own, all alike', 'one shared factor')
         """
-        own = {
-            "constant": "no drift",
-            "alike": "each arm on its own, all alike",
-            "apart": "each arm on its own",
-        }
-        if self.kind in own:
-            return own[self.kind]
+        if self.kind in OWN:
+            return OWN[self.kind][0]
         structure = "" if self.kind == "free" else f", {self.kind}"
         shared = "one shared factor" if self.n_states == 1 else f"{self.n_states} shared states"
         return shared + structure
@@ -72,14 +71,10 @@ class Candidate(NamedTuple):
             'Each arm drifts on its own (8 states).'
         """
         count = f"{self.n_states} states" if self.n_states != 1 else "1 state"
-        if self.kind == "constant":
-            return "No drift: each arm has a constant mean."
-        if self.kind == "alike" and self.n_states == 1:
+        if self == ("alike", 1):
             return "The arm drifts (1 state)."
-        if self.kind == "alike":
-            return f"Each arm drifts on its own, all with the same size and speed ({count})."
-        if self.kind == "apart":
-            return f"Each arm drifts on its own ({count})."
+        if self.kind in OWN:
+            return OWN[self.kind][1].format(count)
         if self.n_states == 1:
             return "All arms share one drifting factor (1 state)."
         if self.kind == "free":
@@ -91,12 +86,9 @@ class Selection(NamedTuple):
     """The chosen model, and the scores of all candidates."""
 
     chosen: Candidate
-    candidates: tuple[Candidate, ...]
-    """All that were tried, simple models first."""
-    scores: tuple[float, ...]
-    """Of each: log-likelihood per held-out reward, one step ahead."""
-    errors: tuple[float, ...]
-    """Standard error of each score's difference from the highest one."""
+    candidates: tuple[Candidate, ...]  # all that were tried, simple models first
+    scores: tuple[float, ...]  # of each: log-likelihood per held-out reward, one step ahead
+    errors: tuple[float, ...]  # standard error of each score's difference from the highest one
 
     @property
     def n_states(self) -> int:
@@ -107,11 +99,8 @@ class Selection(NamedTuple):
     def close(self) -> tuple[Candidate, ...]:
         """Other models whose score is within one standard error of the highest, or 0.001."""
         near = _near(np.array(self.scores), np.array(self.errors))
-        return tuple(
-            one
-            for one, is_near in zip(self.candidates, near, strict=True)
-            if is_near and one != self.chosen
-        )
+        found = (one for one, close in zip(self.candidates, near, strict=True) if close)
+        return tuple(one for one in found if one != self.chosen)
 
 
 class Split(NamedTuple):
@@ -147,10 +136,7 @@ def candidates(n_arms: int, structure: str | None, offsets: bool) -> tuple[Candi
 
 
 def splits(data: Data) -> list[Split]:
-    """The splits of cross-validation; none if the log is too short.
-
-    Five sequences or more, none of which dominates, are dealt into five parts; else rewards are.
-    """
+    """Folds of sequences or, if these are few or one dominates, of rewards; [] if too short."""
     counts = data.seen.sum(axis=(1, 2))
     dealt = len(counts) >= FOLDS and FOLDS * counts.max() <= 2 * counts.sum()
     found = list(_folds(data, counts) if dealt else _rewards(data))
@@ -171,11 +157,9 @@ def _folds(data: Data, counts: np.ndarray) -> Iterator[Split]:
 
 
 def _rewards(data: Data) -> Iterator[Split]:
-    """Rewards dealt at random, the same way every time, into parts of similar size.
-
-    The first fifth of each sequence is learned from and never scored: there arms are new, which
-    would favor models that take offsets, learned from later rewards, for known.
-    """
+    """Rewards dealt at random, the same way every time, into parts of similar size."""
+    # The first fifth of each sequence is learned from and never scored: there arms are new, which
+    # would favor models that treat offsets, learned from later rewards, as known.
     so_far = data.seen.sum(axis=2).cumsum(axis=1)
     late = so_far > np.ceil(so_far[:, -1:] / FOLDS)
     scored = (data.seen > 0) & late[:, :, None]
@@ -192,29 +176,29 @@ def select(
 ) -> Selection:
     """Score the candidates and choose one.
 
-    More shared states are not tried once a model is clearly worse than the best, and twice its
-    gain over the size before would not make up for it. ``predict`` gives log-densities of all
-    rewards of a split, S × n × m, by a model learned from its learned part.
+    Larger numbers of shared states are skipped once a model is clearly worse than the best, and
+    twice its gain over the size before would not make up for it. ``predict`` gives log-densities of
+    all rewards of a split, S × n × m, by a model learned from its learned part.
     """
     masks = [(part.whole.seen > 0) & ~(part.learned.seen > 0) for part in parts]
     done: list[Candidate] = []
     gains: list[np.ndarray] = []
-    shared = 0
     for candidate in tried:
-        if not candidate.own and shared >= LEAST_SIZES and _lost(done, gains):
+        if not candidate.own and _lost(done, gains):
             continue
         logs = [predict(part, candidate)[mask] for part, mask in zip(parts, masks, strict=True)]
         gain = np.concatenate(logs)
         gains.append(np.where(np.isfinite(gain), gain, -math.inf))
         done.append(candidate)
-        shared += not candidate.own
     return chosen(done, np.array(gains))
 
 
 def _lost(done: list[Candidate], gains: list[np.ndarray]) -> bool:
     """Whether models with more shared states are unlikely to be the best."""
-    found = chosen(done, np.array(gains))
-    before, last = [i for i, one in enumerate(done) if not one.own][-2:]
+    shared = [i for i, one in enumerate(done) if not one.own]
+    if len(shared) < LEAST_SIZES:
+        return False
+    found, (before, last) = chosen(done, np.array(gains)), shared[-2:]
     hope = 2 * max(found.scores[last] - found.scores[before], 0.0)
     return found.scores[last] + hope < max(found.scores) - found.errors[last]
 
@@ -245,10 +229,7 @@ def _near(scores: np.ndarray, errors: np.ndarray) -> np.ndarray:
 
 
 def choose(task: Task, structure: str | None, progress: Progress, later: int) -> Selection | None:
-    """The model that predicts best; None if the log is too short to say.
-
-    ``later``: EM iterations that follow once the model is chosen, for the progress.
-    """
+    """The model that predicts best; None if the log is too short. ``later`` iterations follow."""
     parts = splits(task.data)
     if not parts:
         return None
@@ -280,16 +261,14 @@ def choose(task: Task, structure: str | None, progress: Progress, later: int) ->
         mean, cov = assembly.start_distribution(parameters, sequences)
         parameters = parameters._replace(initial_mean=mean, initial_cov=cov)
         parameters, doubt = with_new_arms(parameters, learned)
-        return prediction.log_densities(parameters, part.whole, doubt) - unit
+        return log_densities(parameters, part.whole, doubt) - unit
 
     return select(parts, tried, predict)
 
 
 def with_new_arms(parameters: Parameters, learned: Task) -> tuple[Parameters, np.ndarray]:
-    """The others' mean as offset of arms without rewards to learn from, and offsets' variances, k.
-
-    Rewards are centered at the arms' means in the whole log: zero would reveal scored rewards.
-    """
+    """With the mean offset for arms that have no rewards to learn from, and its variance, k."""
+    # Rewards are centered at the arms' means in the whole log: zero would reveal scored rewards.
     new = np.bincount(learned.data.arms[learned.data.seen > 0], minlength=learned.n_arms) == 0
     if not learned.options.offsets or not new.any():
         return parameters, np.zeros(learned.n_arms)

@@ -3,10 +3,10 @@
     z(t+1) = Γ z(t) + ξ,   x = o_a + ⟨c_a, z(t)⟩ + η     for every play of arm a in round t
 
 A filter runs forward and a smoother backward (Durbin and Koopman, Time Series Analysis by State
-Space Methods, 4.4 to 4.7); they divide by innovation variances alone, so that covariances may be
-singular. Rewards of one round are folded in one by one; gaps between rounds take one step. They are
-separate from `kalman` because they are compiled over padded sequences with several plays a round
-and gaps, and do not round P up; tests/identify/test_smoothing.py holds the two equal.
+Space Methods, 4.4 to 4.7). They divide by innovation variances only, so covariances may be
+singular. Rewards of one round are folded in one by one; a gap between rounds is one step. They are
+separate from `kalman` because they are compiled for padded sequences with gaps and several plays a
+round, and do not round P up; a test holds the two equal.
 
 A gap of g rounds costs log g, by repeated squaring:
 
@@ -112,11 +112,9 @@ def gap_transitions(transition: Any, process_cov: Any, bits: Any) -> tuple[Any, 
 
 
 def _gap_sums(p: Parameters, bits: Any, X: Any, Y: Any, M: Any, count: Any) -> tuple[Any, Any, Any]:
-    """S₀₀, S₁₀ − Γ S₀₀ and R − gQ over all rounds of the gaps of every length, u × d × d each.
-
-    From X = Σ E z zᵀ, Y = Σ E z ρᵀ and M = Σ (Cov ξ)⁻¹ − E ρρᵀ, where ρ = (Cov ξ)⁻¹ ξ, over the
-    beginnings of the gaps of every length.
-    """
+    """S₀₀, S₁₀ − Γ S₀₀ and R − gQ over all rounds of the gaps of every length, u × d × d each."""
+    # From X = Σ E z zᵀ, Y = Σ E z ρᵀ and M = Σ (Cov ξ)⁻¹ − E ρρᵀ, where ρ = (Cov ξ)⁻¹ ξ, over the
+    # beginnings of the gaps of every length.
 
     def pulled(row: Any, X: Any, Y: Any, M: Any, count: Any) -> Any:
         def stretch(Γ: Any, Q: Any, A: Any) -> Stretch:
@@ -177,10 +175,7 @@ def _filtered(p: Parameters, F: Any, Q: Any, rows: Any, keep: Callable[..., Any]
 
 
 def predicted(parameters: Parameters, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means and variances of all rewards given the rounds before their own, S × n × m each.
-
-    The third is the state's covariance after each sequence, S × d × d.
-    """
+    """Means and variances of rewards given earlier rounds, S × n × m; last Cov z, S × d × d."""
     arrays = (data.arms, data.rewards, data.seen, data.gaps)
     with jax.enable_x64(True):
         means, variances, covs = map(np.asarray, _predicted(parameters, arrays, bits_of(data)))
@@ -198,6 +193,15 @@ def _predicted(p: Parameters, data: Any, bits: Any) -> Any:
 
     (_, covs, _), kept = jax.vmap(lambda *rows: _filtered(p, F, Q, rows, keep))(*arrays, gaps)
     return *kept, covs
+
+
+def log_densities(parameters: Parameters, data: Data, extra_var: Any = 0.0) -> np.ndarray:
+    """Log-densities of rewards given earlier rounds, S × n × m; ``extra_var`` (k) adds variance."""
+    means, variances, _ = predicted(parameters, data)
+    variances = variances + np.broadcast_to(extra_var, len(parameters.reads))[data.arms]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squares = (data.rewards - means) ** 2 / variances
+        return np.asarray(-0.5 * (np.log(2 * math.pi * variances) + squares))
 
 
 # Backward
@@ -245,11 +249,9 @@ def _sequence(
             N = jnp.outer(read, read) * weight + keep.T @ N @ keep
             return (r, N, fold @ keep), None
 
-        after = (r_after, N_after, jnp.eye(d))
-        folded = (reads, gains, scaled, weights)
-        (r_after, N_after, fold), _ = jax.lax.scan(
-            unfold, after, folded, reverse=True, unroll=min(m, UNROLLED)
-        )
+        after, plays = (r_after, N_after, jnp.eye(d)), (reads, gains, scaled, weights)
+        last, _ = jax.lax.scan(unfold, after, plays, reverse=True, unroll=min(m, UNROLLED))
+        r_after, N_after, fold = last
         smooth = mean + P @ r_after
         cov = P - P @ N_after @ P
         cov = 0.5 * (cov + cov.T)

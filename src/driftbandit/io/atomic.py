@@ -33,7 +33,6 @@ def abandon() -> None:
 
 
 def _check_plain(path: Path) -> None:
-    """Refuse to replace a device, a pipe or a folder."""
     with contextlib.suppress(FileNotFoundError):
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -45,10 +44,10 @@ def _check_plain(path: Path) -> None:
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that readers see all of its content or none.
 
-    The content goes to a temporary file in the same folder, to the disk, and then by one rename to
-    its name. A process killed at any moment leaves the old file or the new one, and perhaps a
-    ``.NAME.…~`` that nobody reads. An existing file keeps its permissions; a symbolic link stays,
-    and the file it points to is written. Devices, pipes and folders are refused.
+    The content is written to a temporary file in the same folder, synced to the disk, and renamed.
+    A process killed at any moment leaves the old file or the new one, and perhaps a ``.NAME.…~``
+    that nobody reads. An existing file keeps its permissions; a symbolic link stays, and the file
+    it points to is written. Devices, pipes and folders are refused.
     """
     asked, path = path, Path(os.path.realpath(path))
     temporary = path.parent / f".{path.name[:60]}.{secrets.token_hex(6)}~"

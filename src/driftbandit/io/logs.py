@@ -23,13 +23,11 @@ from driftbandit import errors
 from driftbandit.io import parsing, tables
 from driftbandit.system import Name
 
-__all__ = ["Arms", "Log", "Sequence", "as_log", "log_and_features", "read_arms", "read_log"]
-
-WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # A label that is a whole number: 7, not 07
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # a label that is a whole number: 7, not 07
 REQUIRED = ("round", "arm", "reward")
 COLUMNS = ("sequence", *REQUIRED)
+Columns = Mapping[str, str]  # a table's own names for the columns of a log
 NO_ZERO = "an arm needs at least one non-zero entry"
-ONCE = "give each once"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,7 +83,6 @@ class Sequence:
 
 
 def _converted(values: Any, field: str) -> np.ndarray:
-    """A column of a sequence as an array of its type."""
     table = tables.in_memory({field: values}, "sequence")
     assert table is not None
     column, dtype = ("reward", np.float64) if field == "rewards" else ("round", np.int64)
@@ -129,17 +126,16 @@ class Log:
         if largest >= len(names):
             problem = f"hold {len(names)}, and a sequence plays arm {largest}"
             raise errors.InvalidInput("names", problem, "name every arm")
-        object.__setattr__(self, "sequences", sequences)
-        object.__setattr__(self, "names", names)
+        vars(self).update(sequences=sequences, names=names)  # the class is frozen
 
     @property
     def rows(self) -> int:
-        """How many plays there are in all sequences."""
+        """Plays in all sequences."""
         return sum(map(len, self.sequences))
 
     @property
     def rewards_seen(self) -> int:
-        """How many rewards were observed in all sequences."""
+        """Rewards observed in all sequences."""
         return sum(one.rewards_seen for one in self.sequences)
 
     def __repr__(self) -> str:
@@ -172,8 +168,7 @@ class Arms:
         if zero < len(names):
             raise errors.InvalidInput("features", f"row {zero} is the zero vector", NO_ZERO)
         features.setflags(write=False)
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "features", features)
+        vars(self).update(names=names, features=features)  # the class is frozen
 
 
 def checked_names(names: Any) -> tuple[Name, ...]:
@@ -196,7 +191,7 @@ def checked_names(names: Any) -> tuple[Name, ...]:
 
 
 def _names(labels: Iterable[str]) -> tuple[Name, ...]:
-    """Names of arms from their labels in a table: whole numbers if all are, else texts."""
+    """Arm names from a table's labels: whole numbers if all labels are, else texts."""
     found = tuple(labels)
     return tuple(map(int, found)) if all(map(WHOLE.fullmatch, found)) else found
 
@@ -205,11 +200,7 @@ def _names(labels: Iterable[str]) -> tuple[Name, ...]:
 
 
 def read_log(
-    path: Any,
-    names: Any = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    step: str | None = None,
+    path: Any, names: Any = None, *, columns: Columns | None = None, step: str | None = None
 ) -> Log:
     """Read a log of decisions from a CSV or Parquet file.
 
@@ -217,15 +208,15 @@ def read_log(
         path: the file, .csv, .csv.gz or .parquet, with the columns round, arm, reward and, if it
             holds several independent sequences, sequence. Other columns are ignored. Rounds are
             whole numbers, or dates and times, which are converted to steps since the first one.
-        names: of all arms, in order; None: the arms that were played, sorted by size if all are
+        names: of all arms, in order; None: the arms that were played, sorted as numbers if all are
             whole numbers, else as text.
         columns: the file's own column names, as {"round": "day", "arm": "variant"}.
         step: the length of a round if rounds are times, as "15 minutes"; None: the longest that
             divides all times, up to a day.
 
     Returns:
-        The log; its rows are grouped by sequence, and otherwise in the file's order. Its ``notes``
-        say what was ignored, and how long a round is.
+        The log, grouped by sequence and otherwise in the file's order. Its ``notes`` say what was
+        ignored, and how long a round is.
 
     Example:
         >>> read_log("no/such/log.csv")
@@ -238,19 +229,14 @@ def read_log(
 
 
 def as_log(
-    data: Any,
-    names: Any = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    step: str | None = None,
+    data: Any, names: Any = None, *, columns: Columns | None = None, step: str | None = None
 ) -> Log:
     """Convert data to a log.
 
     Args:
         data: a Log, the path of a file, a mapping of columns, an Arrow table or a data frame.
         names: as in ``read_log``; those of a Log must be the same.
-        columns: as in ``read_log``; not for a Log.
-        step: as in ``read_log``; not for a Log.
+        columns: as in ``read_log``, like ``step``; not for a Log.
 
     Example:
         >>> as_log({"round": [0, 1, 1], "arm": ["b", 3, 3.0], "reward": [1, 2, 3]}).names
@@ -275,10 +261,7 @@ def as_log(
 
 
 def log_and_features(
-    log: Any,
-    arms: Any = None,
-    columns: Mapping[str, str] | None = None,
-    step: str | None = None,
+    log: Any, arms: Any = None, columns: Columns | None = None, step: str | None = None
 ) -> tuple[Log, np.ndarray | None]:
     """The log, and the features of its arms if they are given.
 
@@ -365,7 +348,6 @@ def _log(table: tables.Table, names: tuple[Name, ...] | None, columns: Any, step
 
 
 def _checked_columns(columns: Any) -> dict[str, Any]:
-    """The table's own names for the columns of a log, checked."""
     if not isinstance(columns, Mapping | None):
         remedy = 'give a mapping, such as {"round": "day"}'
         raise errors.InvalidInput("columns", f"is {parsing.shown(columns)}", remedy)
@@ -402,7 +384,8 @@ def _log_columns(table: tables.Table, columns: dict[str, Any]) -> dict[str, int]
 def _check_single(table: tables.Table, names: Iterable[Any]) -> None:
     for name in names:
         if table.columns.count(name) > 1:
-            raise errors.InvalidInput(table.name, f"has two columns {parsing.shown(name)}", ONCE)
+            problem = f"has two columns {parsing.shown(name)}"
+            raise errors.InvalidInput(table.name, problem, "give each once")
 
 
 def _ignored(table: tables.Table, places: dict[str, int]) -> str:
@@ -423,13 +406,13 @@ def _shown_name(column: Any) -> str:
 
 
 class _LastRounds:
-    """Remembers the last round of every sequence, block after block."""
+    """The last round of every sequence so far."""
 
     def __init__(self) -> None:
         self._last = np.full(16, -1)
 
     def first_late(self, codes: np.ndarray, rounds: np.ndarray) -> tuple[int, int]:
-        """The first row whose round is before its sequence's last one, and that one."""
+        """The first row whose round is before its sequence's last round, and that last round."""
         n = len(codes)
         if n == 0:
             return 0, 0
@@ -451,7 +434,7 @@ class _LastRounds:
 def _sequences(
     codes: np.ndarray, columns: dict[str, np.ndarray], labels: list[str]
 ) -> tuple[Sequence, ...]:
-    """Sequences of checked columns, grouped by code; not copied, since there may be 10⁶ of them."""
+    """Sequences of checked columns, grouped by code; not copied: there may be 10⁶ of them."""
     for column in columns.values():
         column.setflags(write=False)
     ends = np.cumsum(np.bincount(codes)).tolist()
@@ -465,12 +448,10 @@ def _sequences(
 
 
 def _repeated(codes: np.ndarray, rounds: np.ndarray, arms: np.ndarray, rewards: np.ndarray) -> str:
-    """A note on rows that repeat another; "" if none does.
-
-    Whole rewards do not count: clicks are often equal by chance.
-    """
+    """A note on rows that repeat another; "" if none does."""
     beside = np.append(False, (rounds[1:] == rounds[:-1]) & (codes[1:] == codes[:-1]))
     beside[:-1] |= beside[1:]
+    # Whole rewards do not count: clicks are often equal by chance.
     rows = np.flatnonzero(beside & ~np.isnan(rewards) & (rewards != np.round(rewards)))
     parts = np.stack([column[rows] for column in (codes, rounds, arms, rewards)])
     parts = parts[:, np.lexsort(parts)]
@@ -484,7 +465,7 @@ def _repeated(codes: np.ndarray, rounds: np.ndarray, arms: np.ndarray, rewards: 
 # Reading arms
 
 
-def read_arms(path: Any, *, columns: Mapping[str, str] | None = None) -> Arms:
+def read_arms(path: Any, *, columns: Columns | None = None) -> Arms:
     """Read the arms' features from a CSV or Parquet file.
 
     Args:
@@ -538,7 +519,7 @@ def _arms(table: tables.Table, called: str) -> Arms:
 
 
 def _arm_problem(row: dict[str, Any], before: str, wrong: list[str]) -> tuple[str, str]:
-    """What is wrong with a row: its label, which is in ``before`` too; features; or all zero."""
+    """What is wrong with a row: no label, a label that is in ``before`` too, or its features."""
     arm = row["arm"]
     if parsing.label_of(arm) is None:
         return parsing.problem("arm", arm)

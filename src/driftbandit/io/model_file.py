@@ -22,31 +22,20 @@ from driftbandit.io import atomic
 from driftbandit.model import LGDS
 from driftbandit.system import System, checked_names
 
-__all__ = ["from_document", "load_model", "save_model", "to_bytes", "to_document"]
-
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
 OPTIONAL = ("initial_cov", "initial_mean", "names")
-LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}
-"""Bytes; larger files are refused. TOML takes ten times as long to read."""
+LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}  # bytes; TOML is ten times slower to read
 
 
 def to_document(
     model: LGDS | System, arms: Any = None, names: Iterable[Any] | None = None
 ) -> dict[str, Any]:
-    """The JSON object of a model file, of a `System` or of a model, arms and perhaps names."""
+    """The JSON object of a model file: of a `System`, or of a model, arms and perhaps names."""
     if isinstance(model, System):
         arms, names, model = model.arms, model.names, model.model
-    document = {
-        "transition": model.transition,
-        "process_cov": model.process_cov,
-        "reward_std": model.reward_std,
-        "initial_cov": model.initial_cov,
-        "initial_mean": model.initial_mean,
-        "arms": arms,
-    }
-    found = {
-        key: np.asarray(value).tolist() for key, value in document.items() if value is not None
-    }
+    fields = ["transition", "process_cov", "reward_std", "initial_cov", "initial_mean"]
+    document = {field: getattr(model, field) for field in fields} | {"arms": arms}
+    found = {key: np.asarray(x).tolist() for key, x in document.items() if x is not None}
     return found if names is None else found | {"names": list(names)}
 
 
@@ -86,13 +75,7 @@ def from_document(document: Any) -> System:
 
 
 def load_model(path: str | Path) -> System:
-    """Read a model file: TOML if its name ends in .toml, else JSON.
-
-    Args:
-        path: of the file, as `fit` writes it.
-
-    Returns:
-        The `System`: model, arms and the arms' names.
+    """Read a model file, as `fit` writes it: TOML if its name ends in .toml, else JSON.
 
     Example:
         >>> load_model("no/such/model.json")
@@ -124,11 +107,7 @@ def load_model(path: str | Path) -> System:
 
 
 def save_model(system: System, path: str | Path) -> None:
-    """Write a model file, JSON, which `load_model` reads back; it is written whole or not at all.
-
-    Args:
-        system: model, arms and the arms' names.
-        path: of the file; it must end in .json.
+    """Write a .json model file, which `load_model` reads; it is written whole or not at all.
 
     Example:
         >>> save_model(System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0]], ["left"]), "model.toml")
@@ -185,7 +164,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _matrix(value: Any, field: str) -> list[list[float]]:
-    """A list of equally long lists of numbers."""
     remedy = "give a list of rows, each a list of numbers"
     if not isinstance(value, list):
         raise errors.InvalidInput(field, f"is {_shown(value)}", remedy)
@@ -199,7 +177,6 @@ def _matrix(value: Any, field: str) -> list[list[float]]:
 
 
 def _vector(value: Any, field: str, place: str = "") -> list[float]:
-    """A list of numbers."""
     if not isinstance(value, list):
         raise errors.InvalidInput(field, f"is {_shown(value)}", "give a list of numbers")
     for j, entry in enumerate(value):

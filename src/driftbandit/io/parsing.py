@@ -1,8 +1,8 @@
 """Values in users' tables: numbers, labels, dates and times, and what is wrong with them.
 
-A column of rounds is read the way its first value is written. Dates and times become whole numbers
-of steps since the first one in the log. The step is the longest one, up to a day, that divides all
-times; or the one the user gives, such as "15 minutes".
+The first value of a column of rounds decides whether it holds numbers or times. Times become whole
+numbers of steps since the first time in the log. A step is what the user gives, such as
+"15 minutes", or the longest one, up to a day, that divides all times.
 """
 
 from __future__ import annotations
@@ -277,8 +277,7 @@ ISO = re.compile(
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z| ?UTC|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
 )
 MICROSECOND = datetime.timedelta(microseconds=1)
-DAY = 86_400_000_000
-"""A day in microseconds, in which all times are counted, from the first day of year 1."""
+DAY = 86_400_000_000  # microseconds, in which all times are counted from the start of year 1
 UNITS = {"day": DAY, "hour": DAY // 24, "minute": 60_000_000, "second": 1_000_000}
 UNITS |= {"millisecond": 1000, "microsecond": 1}
 STEP_UNITS = UNITS | {"week": 7 * DAY, "d": DAY, "h": DAY // 24, "min": 60_000_000}
@@ -286,8 +285,7 @@ STEP = re.compile(r"([1-9][0-9]{0,8})? *([a-z]+?)s?")
 EPOCH = (datetime.date(1970, 1, 1) - datetime.date.min) // MICROSECOND  # NumPy's zero
 SPARSE = 50  # if half of the gaps are this many steps or longer, a note suggests a longer step
 MOST_OFFSETS = 100_000  # local time is not considered for logs with more distinct times than this
-FIRST_DATE, LAST_DATE = 19000101, 21001231
-"""Whole numbers between these may be dates written without dashes."""
+FIRST_DATE, LAST_DATE = 19000101, 21001231  # whole numbers between these may be dates
 TIME_REMEDY = "give it as 2024-01-31 or 2024-01-31T09:30:00"
 
 

@@ -1,9 +1,9 @@
 """Users' tables: CSV and Parquet files, and columns in memory.
 
 A table is read in blocks of rows, each row with its line number, so that memory stays bounded and
-errors name the line. The rows before a broken line are handed out before its error is raised, so
-that the first bad line is the one that is named. CSV is read without pyarrow, which the plain
-install leaves out; Arrow reads Parquet and data frames.
+errors name the line. Rows before a broken line are yielded before its error is raised, so that
+errors name the first bad line. CSV is read without pyarrow, which the plain install leaves out;
+Arrow reads Parquet and data frames.
 """
 
 from __future__ import annotations
@@ -28,12 +28,10 @@ from driftbandit.io import parsing
 from driftbandit.io.parsing import Values
 
 MOST_ROWS = 10**8
-MOST_BYTES = 4 * 2**30
-"""Larger files are refused; gzipped ones as soon as they turn out to be larger."""
-LONGEST_LINE = 2**22  # Characters; a file without line ends must not fill the memory
-BLOCK_CELLS = 2**18
-CSV_BLOCK_CELLS = 2**13
-"""Values in one block; short lists of text are three times as fast as long ones."""
+MOST_BYTES = 4 * 2**30  # also of an unpacked .csv.gz
+LONGEST_LINE = 2**22  # characters; a file without line ends must not fill the memory
+BLOCK_CELLS = 2**18  # values in one block
+CSV_BLOCK_CELLS = 2**13  # short lists of text are three times as fast as long ones
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 PATH_REMEDY = "give the path of a CSV or Parquet file"
 TOO_LONG = f"{MOST_BYTES:,} bytes and {MOST_ROWS:,} rows are the most; split it"
@@ -48,13 +46,13 @@ class Block(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table's name, its columns' names, what its rows are counted in, and its rows."""
+    """A table that is read block by block."""
 
     name: str
     columns: list[str]
-    unit: str
+    unit: str  # what its rows are counted in: "line" or "row"
+    # Yields the blocks of the columns with these numbers; other columns may hold anything.
     read: Callable[[Sequence[int]], Iterator[Block]]
-    """Yields the blocks of the columns with these numbers; other columns may hold anything."""
 
     @property
     def blocks(self) -> Iterator[Block]:
@@ -80,9 +78,8 @@ def opened(path: Any, what: str) -> Iterator[Table]:
     try:
         path = os.fspath(path)
     except TypeError:
-        raise errors.InvalidInput(
-            what, f"{parsing.shown(path)} is not a path", PATH_REMEDY
-        ) from None
+        problem = f"{parsing.shown(path)} is not a path"
+        raise errors.InvalidInput(what, problem, PATH_REMEDY) from None
     name = errors.printable(os.fsdecode(path)) or "''"
     try:
         status = os.stat(path)
@@ -136,11 +133,9 @@ def _csv(text: IO[str], name: str) -> Table:
 
 
 def _csv_fault(name: str, line: int, error: Exception) -> errors.InvalidInput:
-    if isinstance(error, csv.Error):
-        return errors.InvalidInput(
-            f"{name} line {line}", f"is not CSV ({error})", "check its quotes"
-        )
-    return _unreadable(name, error)
+    if not isinstance(error, csv.Error):
+        return _unreadable(name, error)
+    return errors.InvalidInput(f"{name} line {line}", f"is not CSV ({error})", "check its quotes")
 
 
 def _lines(text: IO[str]) -> Iterator[str]:
@@ -282,16 +277,14 @@ def _mapping(names: list[Any], get: Callable[[Any], Any], name: str) -> Table:
         lengths = {column: len(values) for column, values in columns.items()}
         for (one, n), (other, m) in itertools.pairwise(lengths.items()):
             if n != m:
-                problem = (
-                    f"column {parsing.shown(other)} has {m} rows, {parsing.shown(one)} has {n}"
-                )
+                problem = f"column {parsing.shown(other)} has {m} rows"
+                problem += f", {parsing.shown(one)} has {n}"
                 raise errors.InvalidInput(name, problem, "make all columns equally long")
         rows, most = max(lengths.values(), default=0), _rows_of_block(places)
         for start in range(0, rows, most):
             end = min(start + most, rows)
-            yield Block(
-                [values[start:end] for values in columns.values()], range(start + 1, end + 1)
-            )
+            part = [values[start:end] for values in columns.values()]
+            yield Block(part, range(start + 1, end + 1))
 
     return Table(name, names, "row", read)
 

@@ -27,43 +27,32 @@ from driftbandit.result import ORACLE
 from driftbandit.statistics import ends_of
 from driftbandit.studies import Cell, Options, Outcome, Specification
 
-__all__ = ["Estimate", "Setting", "document", "log_ratios", "ratio_of_sums", "specification"]
-
-BASE = "idea"
-"""The paper's best policy, with which all others are compared."""
-CEILING = "random"
-"""Knows nothing."""
+BASE = "idea"  # the paper's best policy, with which all others are compared
+CEILING = "random"  # knows nothing
 CONFIDENCE = 0.95
 RESAMPLES = 2000
-FLOOR = 1e-3
-"""Regrets below this share of random play's count as that share: zero has no logarithm."""
-FEWEST = 6
-"""Systems that could all lie on one side by chance less often than once in twenty."""
-FEW_ARMS = 100
-"""Settings with more arms are left out of a first look, and slow policies leave them out."""
+FLOOR = 1e-3  # regrets below this share of random play's count as that share: zero has no logarithm
+FEWEST = 6  # systems that could all lie on one side by chance less often than once in twenty
+FEW_ARMS = 100  # a first look leaves out settings with more arms; slow policies never play them
 
 
 class Setting(NamedTuple):
     """One way to change the paper's systems, or what the learners know of them."""
 
     name: str
-    heading: str
-    """Of a column."""
+    heading: str  # of a column
     meaning: str
-    changes: Mapping[str, Any]
-    """Fields of a study's `Cell`."""
+    changes: Mapping[str, Any]  # fields of a study's `Cell`
 
 
 def _wrong(target: str, symbol: str) -> Setting:
-    return Setting(
-        f"wrong_{target}",
-        f"{symbol} wrong",
-        f"learners see {symbol} through T = I + νΞ, ‖Ξ‖ = ν = 1 (P24); the Oracle knows the truth",
-        {"perturbed": target, "strength": 1.0},
-    )
+    meaning = f"learners see {symbol} through T = I + νΞ, ‖Ξ‖ = ν = 1 (P24)"
+    changes = {"perturbed": target, "strength": 1.0}
+    truth = "the Oracle knows the truth"
+    return Setting(f"wrong_{target}", f"{symbol} wrong", f"{meaning}; {truth}", changes)
 
 
-SETTINGS = (
+SETTINGS = (  # in the order of tables
     Setting("base", "base", "the paper's: d = k = 10, ρ(Γ) = 0.9, σ as drawn, the true model", {}),
     Setting("rho0.99", "ρ 0.99", "ρ(Γ) = 0.99: a state with a longer memory", {"radius": 0.99}),
     Setting("k100", "k 100", "100 arms", {"n_arms": 100}),
@@ -76,10 +65,8 @@ SETTINGS = (
     _wrong("arms", "arms"),
     _wrong("process_cov", "Q"),
 )
-"""In the order of tables."""
 LARGE = tuple(s.name for s in SETTINGS if s.changes.get("n_arms", 0) > FEW_ARMS)
-QUICK = tuple(setting.name for setting in SETTINGS if setting.name not in LARGE)
-"""Those of a first look."""
+QUICK = tuple(setting.name for setting in SETTINGS if setting.name not in LARGE)  # a first look
 
 
 class Absence(NamedTuple):
@@ -138,7 +125,7 @@ class Estimate(NamedTuple):
     high: float
 
     def rounded(self) -> list[float]:
-        """To six digits, which halves the file."""
+        """Rounded to six digits, which halves the file."""
         return [_rounded(value) for value in self]
 
 
@@ -150,9 +137,8 @@ def log_ratios(mine: np.ndarray, base: np.ndarray, ceiling: np.ndarray) -> np.nd
     """log(R / R_base) of each system, between log(1/1000) and log(1000).
 
     Args:
-        mine: regret of a policy on each system, the mean of its runs.
-        base: the base's.
-        ceiling: random play's.
+        mine: a policy's regret on each system, averaged over runs; likewise ``base``, the base
+            policy's, and ``ceiling``, random play's.
 
     Example:
         >>> mine, base, ceiling = np.array([[2.0, 0.0, 0.0], [1.0, 0.0, 5.0], [9.0, 0.0, 10.0]])
@@ -181,32 +167,26 @@ def _ends(drawn: np.ndarray, systems: int) -> tuple[float, float]:
     return ends_of(drawn, CONFIDENCE) if systems > 1 else (np.nan, np.nan)
 
 
-Key = tuple[str, str]
-"""Of a cell: family and setting."""
+Key = tuple[str, str]  # of a cell: family and setting
 
 
 class Board:
-    """Log ratios of every cell, and the draws of systems."""
+    """Log ratios of every cell, and how often each resample draws each system."""
 
     def __init__(self, means: Mapping[Key, Mapping[str, np.ndarray]], seed: int) -> None:
         self.means = means
         self.logs = {
-            key: {
-                policy: log_ratios(values, found[BASE], found[CEILING])
-                for policy, values in found.items()
-            }
+            key: {name: log_ratios(own, found[BASE], found[CEILING]) for name, own in found.items()}
             for key, found in means.items()
         }
-        self.systems = len(next(iter(means.values()))[BASE])
-        self.counts = {
-            family: np.random.default_rng([seed, list(FAMILIES).index(family)]).multinomial(
-                self.systems, np.full(self.systems, 1 / self.systems), RESAMPLES
-            )
-            for family in dict.fromkeys(family for family, _ in means)
-        }
+        n = self.systems = len(next(iter(means.values()))[BASE])
+        self.counts = {}
+        for family in dict.fromkeys(family for family, _ in means):
+            rng = np.random.default_rng([seed, list(FAMILIES).index(family)])
+            self.counts[family] = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
 
     def geometric(self, policy: str, keys: Iterable[Key], against: str = BASE) -> Estimate:
-        """The mean over the cells that both play; a family's systems are drawn for all at once."""
+        """The mean over cells that both play; the cells of a family draw the same systems."""
         by_family: dict[str, list[np.ndarray]] = {}
         for key in keys:
             logs = self.logs[key]
@@ -288,15 +268,15 @@ def document(outcome: Outcome) -> dict[str, Any]:
     """Rows by cell and policy, and their averages: by setting, by family, overall."""
     study, results = outcome.specification, outcome.results()
     settings = {cell.label: setting_of(cell) for cell in study.cells}
-    means = {
-        (cell.family, settings[cell.label].name): {
-            policy: values.mean(axis=1) for policy, values in results[cell.label].regret.items()
-        }
-        for cell in study.cells
-    }
+    means = {}
+    for cell in study.cells:
+        regret = results[cell.label].regret
+        key = cell.family, settings[cell.label].name
+        means[key] = {policy: values.mean(axis=1) for policy, values in regret.items()}
     board = Board(means, study.seed)
     rows = [row for key in means for row in board.cell(key)]
     policies = list(dict.fromkeys(policy for found in means.values() for policy in found))
+    overall = [board.overall(policy, rows) for policy in policies]
     absent = {make(label).name for cell in study.cells for label in cell.absent}
     return {
         "base": BASE,
@@ -304,14 +284,11 @@ def document(outcome: Outcome) -> dict[str, Any]:
         "policies": [] if set(study.policies) == set(available()) else list(study.policies),
         "setups": {s.name: [s.heading, s.meaning] for s in settings.values()},
         "sits_out": {
-            policy: [list(absence.settings), absence.reason]
-            for policy, absence in SITS_OUT.items()
+            policy: [list(settings), reason]
+            for policy, (settings, reason) in SITS_OUT.items()
             if policy in absent
         },
-        "overall": sorted(
-            (board.overall(policy, rows) for policy in policies),
-            key=lambda row: row["geometric"][0],
-        ),
+        "overall": sorted(overall, key=lambda row: row["geometric"][0]),
         "by_setting": board.pooled(policies, 1),
         "by_family": board.pooled(policies, 0),
         "rows": rows,

@@ -27,15 +27,12 @@ from driftbandit.report import (
 from driftbandit.result import ORACLE
 from driftbandit.studies import Summary
 
-__all__ = ["blocks", "command", "figure", "page", "summary"]
-
 Document = Mapping[str, Any]
 Row = Mapping[str, Any]
 STAR = "★"
+# Counts of cells, and their headings.
 COUNTS = {"better": "better", "worse": "worse", "lowest": "lowest", "level": "unbeaten"}
-"""Counts of cells, and their headings."""
-WIDEST = 1.5
-"""Colors show multiples from 2/3 to 3/2; beyond that only the numbers differ."""
+WIDEST = 1.5  # colors show multiples from 2/3 to 3/2; beyond that only the numbers differ
 
 
 def blocks(document: Document) -> list[Block]:
@@ -52,18 +49,12 @@ def page(document: Document) -> Report:
     """The same for Markdown, with every cell and its intervals: ``leaderboard.md``."""
     settings = document["settings"]
     cells = len({(row["family"], row["setting"]) for row in document["rows"]})
-    versions = ", ".join(
-        f"{package} {' and '.join(found)}" for package, found in document["versions"].items()
-    )
-    about = Facts(
-        {
-            "Command": f"`{command(document)}`",
-            "Size": f"{settings['systems']} systems × {settings['runs']} runs × "
-            f"{settings['rounds']} rounds in each of {cells} cells, "
-            f"{settings['dtype']} on {settings['platform']}",
-            "Computed with": versions,
-        }
-    )
+    found = document["versions"].items()
+    versions = ", ".join(f"{package} {' and '.join(several)}" for package, several in found)
+    size = " × ".join(f"{settings[key]} {key}" for key in ("systems", "runs", "rounds"))
+    size += f" in each of {cells} cells, {settings['dtype']} on {settings['platform']}"
+    command_line = f"`{command(document)}`"
+    about = Facts({"Command": command_line, "Size": size, "Computed with": versions})
     shown = [Text(_winner(document)), about, *_body(document), *_details(document)]
     return Report("Leaderboard", "", shown)
 
@@ -106,16 +97,11 @@ def _body(document: Document) -> list[Block]:
         Text(_method(document)),
     ]
     if document["sits_out"]:
-        headings = {setting.name: setting.heading for setting in SETTINGS}
-        found.append(
-            Points(
-                [
-                    f"{title(policy)} does not play {', '.join(headings.get(s, s) for s in names)}:"
-                    f" {reason}"
-                    for policy, (names, reason) in document["sits_out"].items()
-                ]
-            )
-        )
+        headings, lines = {setting.name: setting.heading for setting in SETTINGS}, []
+        for policy, (names, reason) in document["sits_out"].items():
+            missed = ", ".join(headings.get(name, name) for name in names)
+            lines.append(f"{title(policy)} does not play {missed}: {reason}")
+        found.append(Points(lines))
     return [
         *found,
         _overall(document),
@@ -211,16 +197,11 @@ def _pooled(document: Document, kind: str, caption: str) -> Table:
 
 
 def _by_policy(
-    document: Document,
-    caption: str,
-    headings: Mapping[str, str],
-    cell: Callable[[str, str], Cell],
+    document: Document, caption: str, headings: Mapping[str, str], cell: Callable[[str, str], Cell]
 ) -> Table:
     """A table with a row for each policy, the best first, and a column for each key."""
-    rows = [
-        [Cell(title(policy)), *(cell(policy, key) for key in headings)]
-        for policy in _listed(document)
-    ]
+    listed = _listed(document)
+    rows = [[Cell(title(policy)), *(cell(policy, key) for key in headings)] for policy in listed]
     return Table(caption, ["policy", *headings.values()], rows)
 
 
@@ -282,11 +263,10 @@ def figure(document: Document) -> Any:
     panels = len(families) + 1
     drawing, axes = figures.grid(panels, 2, 9.6, 0.9 + 0.18 * len(listed))
     for axis, family in zip(axes, families, strict=False):
-        grid = [[cells.get((family, setting, policy)) for setting in setups] for policy in listed]
-        values = np.array(
-            [[row["geometric"][0] if row else np.nan for row in line] for line in grid]
-        )
-        bold = np.array([[bool(row and row["lowest"]) for row in line] for line in grid])
+        none = {"geometric": [np.nan], "lowest": False}  # the policy sits the setting out
+        grid = [[cells.get((family, key, policy), none) for key in setups] for policy in listed]
+        values = np.array([[row["geometric"][0] for row in line] for line in grid])
+        bold = np.array([[row["lowest"] for row in line] for line in grid])
         figures.heat_map(axis, values, WIDEST, numbers.multiple, bold)
         headings = [heading for heading, _ in setups.values()]
         axis.set_xticks(range(len(setups)), headings, rotation=45, ha="right")

