@@ -1,4 +1,4 @@
-"""Blocks hold every run once, within the memory; a policy that remembers a lot plays fewer lanes."""
+"""Blocks hold every run once and fit into the memory."""
 
 import itertools
 
