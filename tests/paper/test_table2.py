@@ -1,4 +1,4 @@
-"""Table II of hand-made studies (P21)."""
+"""Table II of hand-made studies (P21), and the published numbers (P21, P24)."""
 
 import dataclasses
 import json
@@ -8,10 +8,10 @@ import pytest
 
 import driftbandit as db
 from driftbandit import paper
-from driftbandit.paper import figure1, table2
+from driftbandit.paper import figure1, figure3, table2
 from driftbandit.paper.readings import Cell, Reading
 from driftbandit.report import Points, Table, figures, storable
-from published_table import COLUMNS, SIZE, TABLE, outcome
+from published_table import CHANGES, COLUMNS, SIZE, TABLE, outcome
 
 
 def test_a_policy_of_your_own_is_listed_last():
@@ -135,3 +135,25 @@ def test_one_run_makes_a_document_that_json_can_hold():
     json.dumps(stored, allow_nan=False)
     assert stored["rows"][0]["median_low"] is None
     assert figures.svg(table2.figure(stored))
+
+
+def test_P21_published_values():
+    """P21, P24: all 35 pairs of the table, and the six percentages of Figure 3's text."""
+    for policy, pairs in TABLE.items():
+        for family, pair in zip(COLUMNS, pairs, strict=True):
+            assert table2.PUBLISHED[family][policy] == pair, (family, policy)
+    assert list(table2.PUBLISHED) == COLUMNS
+    assert all(set(cells) == set(TABLE) for cells in table2.PUBLISHED.values())
+    flat = {(w, p): change for w, row in figure3.PUBLISHED.items() for p, change in row.items()}
+    assert flat == CHANGES
+
+
+def test_P21_all_published_medians_agree_with_themselves():
+    for family, cells in table2.PUBLISHED.items():
+        rows = [
+            {"policy": p, "median": cell.median, "published_median": cell.median}
+            for p, cell in cells.items()
+        ]
+        assert all(table2.agrees(row) for row in rows), family
+        assert table2.distance(rows) == 0
+        assert table2.groups_in_order(rows)

@@ -78,7 +78,7 @@ def note(panels: Sequence[Any], text: str) -> None:
 def name_rows(axis: Any, names: Sequence[str]) -> None:
     """Name the rows of a chart, the first on top, with a light grid across them."""
     axis.set_yticks(range(len(names)), names)
-    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.set_ylim(max(len(names), 1) - 0.5, -0.5)  # also if nothing is named
     axis.grid(axis="x", alpha=0.3)
 
 
