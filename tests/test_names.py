@@ -117,7 +117,7 @@ def test_theory_takes_a_system_in_place_of_model_and_arms():
         "metric_interval": ((), (bonus,), {}),
         "wrong_action_probability": ((), (bonus, cov), {"accuracy": 0.05}),
         "exploration_schedule": ((), (bonus,), {"rounds": 200}),
-        "every_arm_is_left": ((), (bonus,), {}),
+        "no_arm_is_explored_forever": ((), (bonus,), {}),
         "ucb_upper_bound": ((), (100,), {"delta": 0.1}),
         "path_upper_bound": ((), (bonus, np.ones((5, 2)), np.ones((5, 3))), {}),
         "two_step_value": ((belief,), (), {}),

@@ -3,7 +3,7 @@
 import numpy as np
 
 import driftbandit as db
-from driftbandit.identify.assembly import measured
+from driftbandit.identify.assembly import scaled_by_reads
 from driftbandit.identify.data import Parameters
 from systems import random_system
 
@@ -30,7 +30,7 @@ def test_the_state_is_measured_by_what_arms_read():
         reads=arms @ inverse,
     )
     bonuses = []
-    for one in (measured(given), measured(turned)):
+    for one in (scaled_by_reads(given), scaled_by_reads(turned)):
         np.testing.assert_allclose(one.reads.T @ one.reads, np.eye(2), atol=1e-9)
         np.testing.assert_allclose(one.reads @ one.initial_mean, arms @ given.initial_mean)
         np.testing.assert_allclose(one.reads @ one.initial_cov @ one.reads.T, arms @ arms.T)

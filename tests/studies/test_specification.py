@@ -253,7 +253,7 @@ def test_other_code_has_another_identity(monkeypatch):
 
 
 def played_by_sources(root):
-    places = [root / place for place in (*specifications.PLAYED_BY, *Cell.SOURCES)]
+    places = [root / place for place in (*specifications.SOURCES_OF_NUMBERS, *Cell.SOURCES)]
     return {
         file for place in places for file in (place.glob("*.py") if place.is_dir() else [place])
     }

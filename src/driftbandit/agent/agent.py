@@ -252,7 +252,7 @@ class Agent:
             return None
         counter = [0, 0, 0, self._history.decided + ahead]
         rng = np.random.Generator(np.random.Philox(key=self.seed, counter=counter))
-        draw = rng.random if noise.law == "uniform" else rng.standard_normal
+        draw = rng.random if noise.distribution == "uniform" else rng.standard_normal
         return np.asarray(draw(noise.shape(self.model.n_states, n_arms)))
 
     def _settle(self, history: History, now: int) -> bool:

@@ -43,7 +43,7 @@ class Problem(NamedTuple):
 class Noise(NamedTuple):
     """The random numbers a policy asks for, fresh every round; the engine draws them."""
 
-    law: Literal["uniform", "normal"]  # uniform on [0, 1), or standard normal
+    distribution: Literal["uniform", "normal"]  # uniform on [0, 1), or standard normal
     size: Literal["one", "states", "arms"]  # shape (), (d,) or (k,)
 
     def shape(self, n_states: int, n_arms: int) -> tuple[int, ...]:

@@ -160,10 +160,10 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
         k, d = problem.arms.shape
         noise = None
         if rule.noise:
-            law = draws.uniform if rule.noise.law == "uniform" else draws.normal
+            draw = draws.uniform if rule.noise.distribution == "uniform" else draws.normal
             size = rule.noise.shape(d, k)
             index = jnp.arange(size[0]) if size else 0
-            noise = law(lane.policy_key, round_, index, values.dtype)
+            noise = draw(lane.policy_key, round_, index, values.dtype)
         arm = rule.choose(state, problem, noise)
 
         def reward(mean: Array, index: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import statistics
-from driftbandit.io.parsing import some
+from driftbandit.io.parsing import first_names
 from driftbandit.report import (
     Block,
     Cell,
@@ -45,7 +45,7 @@ def report(
     blocks.append(Text(_speed(results), "dim"))
     for names in (arms or {}).values():
         if list(names) != list(range(len(names))):
-            blocks.append(Text(f"arms: {some(names)}", "dim"))
+            blocks.append(Text(f"arms: {first_names(names)}", "dim"))
     alt = "Regret of every policy, median and quartiles over runs"
     blocks.append(Figure("Regret: lower is better.", alt, lambda: figure(results)))
     studies = {name: _data(result, (baselines or {}).get(name)) for name, result in results.items()}

@@ -245,7 +245,7 @@ def compute(
     return columns | {p: regret.ravel() for p, regret in result.regret.items()}, result.timing
 
 
-PLAYED_BY = (
+SOURCES_OF_NUMBERS = (
     *("arrays.py", "errors.py", "families.py", "kalman.py", "model.py", "riccati.py"),
     *("steady_state.py", "actions", "gaussian", "policies", "simulation"),
     *("studies/specification.py", "theory/checks.py", "theory/metric.py"),
@@ -260,14 +260,14 @@ The checks in errors.py make covariances symmetric.
 def code_fingerprint(more: tuple[str, ...] = ()) -> str:
     """Sixteen hex digits; a change of the code or libraries behind the numbers changes them.
 
-    The code is `PLAYED_BY` and ``more``. Computed once: a process runs what it has loaded, not
-    what is edited later.
+    The code is `SOURCES_OF_NUMBERS` and ``more``. Computed once: a process runs what it has loaded,
+    not what is edited later.
     """
     root = importlib.resources.files("driftbandit")
     digest = hashlib.sha256()
     for package in ("jax", "jaxlib", "numpy", "scipy"):
         digest.update(f"{package} {metadata.version(package)}\n".encode())
-    for place in (*PLAYED_BY, *more):
+    for place in (*SOURCES_OF_NUMBERS, *more):
         found = root.joinpath(place)
         files = [found] if found.is_file() else sorted(found.iterdir(), key=lambda f: f.name)
         for file in files:

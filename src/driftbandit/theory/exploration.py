@@ -184,7 +184,7 @@ def _period(played: np.ndarray, covs: np.ndarray) -> int | None:
 
 
 @takes_system
-def every_arm_is_left(model: LGDS, arms: Any, bonus: Bonus) -> bool:
+def no_arm_is_explored_forever(model: LGDS, arms: Any, bonus: Bonus) -> bool:
     """Lemma 3's condition: for every arm a another one has u(a′ | P_a) ≥ u(a | P_a) (P14).
 
     Then no arm can be explored forever, unless bonuses tie, as those of a and −a always do. The
@@ -197,7 +197,7 @@ def every_arm_is_left(model: LGDS, arms: Any, bonus: Bonus) -> bool:
     Example:
         >>> from driftbandit.policies import kalman_ucb
         >>> model = LGDS(0.9 * np.eye(2), np.eye(2), reward_std=0.5)
-        >>> every_arm_is_left(model, np.eye(2), kalman_ucb.bonus)
+        >>> no_arm_is_explored_forever(model, np.eye(2), kalman_ucb.bonus)
         True
     """
     rows = checked_arms(arms, model)
