@@ -133,7 +133,7 @@ def test_P14_a_period_is_judged_in_any_units():
 
 def test_P14_an_error_beyond_any_number_is_said():
     model = LGDS(np.diag([1.5, 0.5]), np.eye(2), 1.0, initial_cov=np.eye(2))
-    with pytest.raises(NotDetectable, match="the error overflows"):
+    with pytest.raises(NotDetectable, match="the covariance overflows"):
         exploration_schedule(model, [[0.0, 1.0], [0.0, 2.0]], kalman_ucb.bonus)
 
 

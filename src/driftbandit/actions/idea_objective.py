@@ -4,10 +4,10 @@ With P = V Λ Vᵀ, b = Vᵀa (a unit vector like a), m = Vᵀẑ, S = Λ + σ²
 
     ⟨a, ẑ⟩ + ‖ΓPa‖/√(aᵀPa + σ²) = ⟨b, m⟩ + u,   u = ‖T b‖ / √(bᵀSb).
 
-P is rounded up as in `driftbandit.kalman`, so scores equal those of lists of arms. If σ = 0 and P
-is singular (a known constant state), u drops to 0 at vectors that teach nothing, but grows toward
-them, so that no best vector exists. Adding four roundings of the largest variance to S makes u
-continuous, and costs about 10⁻⁸ of the score.
+P is rounded up as in `driftbandit.kalman`, so a vector has the same score here as in a list of
+arms. If σ = 0 and P is singular (some state is a known constant), u is 0 at vectors whose reward is
+already known, but grows as b approaches them, so no best vector exists. Adding the largest variance
+times four machine epsilons to S makes u continuous, and changes the score by about 10⁻⁸ of itself.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from driftbandit.arrays import Array, dots, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 
-FLOOR = 4.0  # how many roundings of the largest variance are added to S
+FLOOR = 4.0  # S grows by the largest variance times this many machine epsilons
 
 
 class Frame(NamedTuple):
-    """A belief in its own coordinates; lengths are in units of ``unit``."""
+    """A belief in the coordinates in which P is diagonal, with scores in units of ``unit``."""
 
     vectors: Array  # V, d × d
     variances: Array  # Λ, d numbers, ascending
     mean: Array  # m / unit, d numbers
-    seen: Array  # S / p, d numbers, p the largest of them
-    diagonal: Array  # the same as a diagonal matrix, d × d
+    seen: Array  # S / p, d numbers; p is the largest entry of S
+    diagonal: Array  # S / p as a diagonal matrix, d × d
     moves: Array  # T / (√p unit), d × d
-    unit: Array  # max(‖m‖, ‖T S^(−½)‖), Frobenius norm: the size of scores
+    unit: Array  # the scale of scores: max(‖m‖, ‖T S^(−½)‖), with the Frobenius norm
 
 
 def framed(belief: Belief, model: LGDS) -> Frame:
@@ -47,7 +47,7 @@ def framed(belief: Belief, model: LGDS) -> Frame:
     seen = variances + model.reward_std**2 + floor
     largest = or_one(seen[-1])
     moves = (model.transition @ vectors) * (variances / xp.sqrt(largest))
-    seen = or_one(seen / largest)  # all zero if P and σ are: nothing moves
+    seen = or_one(seen / largest)  # if P and σ are zero, all are zero, and so are the moves
     mean = belief.mean @ vectors
     size = xp.sum(moves * moves / seen)
     unit = xp.sqrt(or_one(xp.maximum(mean @ mean, size)))
@@ -56,7 +56,7 @@ def framed(belief: Belief, model: LGDS) -> Frame:
 
 
 class Idea(NamedTuple):
-    """⟨b, m⟩ + u, u = √(bᵀDb / bᵀSb) with D = TᵀT."""
+    """IDEA's objective ⟨b, m⟩ + u, where u = √(bᵀDb / bᵀSb) and D = TᵀT."""
 
     frame: Frame
     form: Array  # D, d × d
@@ -69,10 +69,11 @@ class Idea(NamedTuple):
         return rows @ frame.mean + namespace(rows).sqrt(dots(moved, moved) / variance)
 
     def slopes(self, rows: Array) -> tuple[Array, Array]:
-        """Gradient, n × d, and Hessian between tangents, n × d × d, of u at every row.
+        """Gradient (n × d) and Hessian on the tangent space (n × d × d) of u at every row.
 
-        With q = u², z = Sb, s = bᵀSb and C = D − qS: ∇u = Cb/us (zero where u is), orthogonal to b,
-        ∇²u = C/us − ∇u kᵀ − k ∇uᵀ, k = 2z/s + ∇u/2u; between tangents ∇²u + b ∇uᵀ + ∇u bᵀ.
+        Let q = u², z = Sb, s = bᵀSb, C = D − qS and k = 2z/s + ∇u/2u. Then ∇u = Cb/us, which is
+        orthogonal to b (and zero where u = 0), and ∇²u = C/us − ∇u kᵀ − k ∇uᵀ. On the tangent space
+        the Hessian is ∇²u + b ∇uᵀ + ∇u bᵀ.
         """
         xp = namespace(rows)
         z = rows * self.frame.seen
@@ -94,7 +95,7 @@ def idea(frame: Frame) -> Idea:
 
 
 def or_one(value: Array) -> Array:
-    """The value, or one where it is not positive: safe to divide by."""
+    """The value where it is positive, and 1 elsewhere, so that it is safe to divide by."""
     return namespace(value).where(value > 0, value, 1.0)
 
 
@@ -111,7 +112,7 @@ def rounding(dtype: Any) -> float:
 
 @functools.lru_cache(maxsize=64)
 def identity(n_states: int, dtype: Any) -> np.ndarray:
-    """The identity matrix, made once."""
+    """The identity matrix, cached and read-only."""
     eye = np.eye(n_states, dtype=dtype)
     eye.setflags(write=False)
     return eye

@@ -1,16 +1,17 @@
-"""The unit vector that a Kalman policy plays, with a bound on how much better another could be.
+"""The unit vector that a Kalman policy plays, and an upper bound on the score of all others.
 
 **Kalman-UCB**: the global maximum of ⟨a, ẑ⟩ + w √(aᵀPa) over unit vectors (P13). Since √(aᵀPa) =
-max ⟨a, P^½ q⟩ over ‖q‖ ≤ 1, it is max ‖ẑ + P^½ q‖ over ‖q‖ ≤ w: a convex quadratic over a ball, the
-trust-region problem. With P = V Λ Vᵀ, eigenvalues λ_1 ≥ λ_2 ≥ … and m = Vᵀẑ, weak duality bounds
-its square for every μ > λ_1 by
+max ⟨a, P^½ q⟩ over ‖q‖ ≤ 1, it equals max ‖ẑ + P^½ q‖ over ‖q‖ ≤ w. Squared, this is the maximum of
+a convex quadratic over a ball: a trust-region problem. With P = V Λ Vᵀ, eigenvalues λ_1 ≥ λ_2 ≥ …
+and m = Vᵀẑ, weak duality gives an upper bound on the squared maximum for every μ > λ_1,
 
     D(μ) = μ (w² + Σ m_i² / (μ − λ_i)),
 
-with equality at the minimum of D, Σ λ_i m_i² / (μ − λ_i)² = w², the secular equation. The best
-vector is a_i ∝ m_i / (μ − λ_i), and μ > λ_1 certifies that the maximum is global. If m has no part
-along the leading eigenvector (the hard case), the equation may have no root; adding one rounding
-error of the score there gives it one. (Moré and Sorensen 1983, SIAM J. Sci. Stat. Comput. 4, 553.)
+with equality at the minimum of D, where Σ λ_i m_i² / (μ − λ_i)² = w² (the secular equation). The
+best vector is a_i ∝ m_i / (μ − λ_i), and μ > λ_1 certifies that the maximum is global. If m has no
+component along the leading eigenvector (the hard case), the equation may have no root. Then a
+component as large as one rounding error of the score is added, so that a root exists. (Moré and
+Sorensen 1983, SIAM J. Sci. Stat. Comput. 4, 553.)
 
 **IDEA**: see `idea_search`.
 """
@@ -28,9 +29,9 @@ from driftbandit.arrays import Array, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 
-ACCURACY = 1e-9  # gap, relative to the score, to which IDEA's bound is refined
-GRID, REFINEMENTS = 32, 2  # the bracket of the root is divided by GRID − 1, this many times
-NEWTON = 3  # Newton steps that follow
+ACCURACY = 1e-9  # IDEA's bound is refined until its gap is this fraction of the score
+GRID, REFINEMENTS = 32, 2  # REFINEMENTS times, the root's bracket shrinks by GRID − 1
+NEWTON = 3  # number of Newton steps after the refinements
 
 
 class Solution(NamedTuple):
@@ -39,16 +40,16 @@ class Solution(NamedTuple):
     arm: np.ndarray  # a, d numbers
     value: float  # its score ⟨a, ẑ⟩ + u(a | P)
     residual: float  # ‖(I − aaᵀ)∇‖, the gradient along the sphere; zero at a stationary point
-    bound: float  # no unit vector scores more
+    bound: float  # no unit vector has a higher score
 
     @property
     def gap(self) -> float:
-        """The most by which another vector could be better."""
+        """The largest possible difference between another vector's score and this one's."""
         return self.bound - self.value
 
 
 def direction(vector: Array) -> Array:
-    """The vector scaled to length one; for zero, the first coordinate vector.
+    """The vector scaled to length one, or the first coordinate vector if it is zero.
 
     Example:
         >>> direction(np.array([3.0, 4.0])).tolist(), direction(np.zeros(2)).tolist()
@@ -116,21 +117,22 @@ def _root(weights: Array, gaps: Array, radius: Array) -> Array:
         width = width / (GRID - 1)
         low = low + width * xp.clip(above - 1, 0, GRID - 2)
     t = xp.exp(low)
-    for _ in range(NEWTON):  # on 1/√sum: concave, so a step from the left never passes the root
+    for _ in range(NEWTON):  # 1/√sum is concave: a step from the left never overshoots the root
         squares = weights / (t + gaps) ** 2
         size = xp.sqrt(xp.sum(squares))
-        slope = or_one(xp.sum(squares / (t + gaps)))  # zero if P is: any t will do
+        slope = or_one(xp.sum(squares / (t + gaps)))  # zero if P is zero; then any t works
         t = t + (size / radius - 1) * xp.sum(squares) / slope
     return t
 
 
 def best(belief: Belief, model: LGDS, policy: str = "idea", width: float = 1.0) -> Solution:
-    """The unit vector that a Kalman policy plays, with a proof of how good it is.
+    """The unit vector that a Kalman policy plays, with an upper bound on the score of any other.
 
     Args:
         belief: ẑ(t|t−1) and P(t|t−1), as `kalman.prior` and `kalman.step` return it.
         model: Γ, Q, σ.
-        policy: "idea", "kode" or "kalman_ucb"; ``width`` is w of the last.
+        policy: "idea", "kode" or "kalman_ucb".
+        width: w, for Kalman-UCB only.
 
     Example:
         >>> model = LGDS(0.9 * np.eye(2), np.eye(2), reward_std=1.0)

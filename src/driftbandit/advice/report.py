@@ -165,7 +165,7 @@ def _warnings(
     if lost:
         yield f"The steady-state error of {_arms(lost)} was not found."
     if not system.noise_reaches_all:
-        yield "The noise does not reach every direction of the state, as the paper assumes (P3)."
+        yield "PLACEHOLDER (P3)."
     if system.reward_std == 0:
         yield "Rewards have no noise (σ = 0): one play shows ⟨a, z⟩ exactly. Is this intended?"
     if simulation is None:

@@ -29,8 +29,9 @@ LARGEST = 4_000_000  # numbers of a random system, states × (states + arms): mo
 def command(
     model: Path | None = typer.Argument(
         None,
-        help="Model file, JSON or TOML: transition, process_cov, reward_std, arms; optional: "
-        "names of the arms, and initial_cov if the state does not start stationary.",
+        help="Model file (JSON or TOML) with transition, process_cov, reward_std and arms. "
+        "Optional: names (of the arms), and initial_cov if the state does not start from its "
+        "stationary distribution.",
     ),
     family: str | None = typer.Option(
         None, help=f"A random system instead of a file: {', '.join(db.families.FAMILIES)}."
@@ -42,13 +43,13 @@ def command(
         "",
         help="Policies to choose from: comma-separated names from the list below, with "
         "parameters in parentheses, as in kalman_ucb(width=2); or all.",
-        show_default="those that know the model, except the slow rollout",
+        show_default="the policies that use the model, except rollout, which is slow",
     ),
     runs: int | None = typer.Option(
-        None, help="Simulated runs.", show_default="by size, 32 to 1024"
+        None, help="Simulated runs.", show_default="32 to 1024, fewer for larger systems"
     ),
     rounds: int | None = typer.Option(
-        None, help="Rounds per run.", show_default="by size, up to 500"
+        None, help="Rounds per run.", show_default="up to 500, fewer for larger or unstable systems"
     ),
     seed: options.Seed = 0,
     html: Path | None = typer.Option(
@@ -56,13 +57,13 @@ def command(
     ),
     as_json: options.Json = False,
 ) -> None:
-    """Say which policy to play on a system, and why.
+    """Recommend a policy for a system, and say why.
 
-    The report says what each arm pays and shows of the state, the lower bound on regret, what the
-    paper's metric φ predicts about IDEA and Kalman-UCB, and what a short simulation finds, in
-    which all policies see the same states and the same noise. It ends with a recommendation, or
-    says that the choice does not matter, and with warnings: a state that never settles, arms that
-    hide part of it, noise that does not reach it.
+    The report shows the reward of each arm, what the arm reveals about the state, the lower bound
+    on regret, and whether the paper's metric φ favors IDEA or Kalman-UCB. A short simulation
+    compares the policies on the same states and the same noise. The report ends with a
+    recommendation, or says that the choice does not matter. It warns if the state is unstable, if
+    an arm does not reveal all of the state, or if the noise does not reach all of it.
     """
     interrupt.keeps("Nothing was kept. Run the same command again, or give fewer --runs.")
     options.check_file("--html", html, ".html", ".htm")

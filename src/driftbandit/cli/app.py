@@ -34,7 +34,7 @@ for _name in COMMANDS:
 def version(
     show: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
-    """Decisions whose payoffs drift: bandits driven by a linear Gaussian dynamical system."""
+    """Bandits whose rewards drift: policies, simulation and model fitting."""
     if show:
         print(driftbandit.__version__)
         raise typer.Exit

@@ -14,17 +14,17 @@ from driftbandit.cli.options import ArmColumn, RewardColumn, RoundColumn, RoundS
 from driftbandit.io import model_file
 
 EXAMPLES = """
-**The log** is a CSV or Parquet file. The column sequence is optional: the independent run that a
-row belongs to. Leave a reward empty if it was not seen. Rounds may be skipped or hold several
-plays, and may be dates or times. If the columns have other names, give them with the options
-above; other columns are ignored.
+**The log** is a CSV or Parquet file. The optional column sequence names the independent sequence
+that a row belongs to. Leave a reward empty if it was not observed. A round may be missing or have
+several rows, and rounds may be dates or times. If your columns have other names, give them with the
+options above. Other columns are ignored.
 
     sequence,round,arm,reward
     monday,0,right,1.06
     monday,1,both,2.49
     monday,2,right,
 
-**Features** of the arms (--arms), if they are known: how each arm reads the state.
+**Features** of the arms (--arms), if they are known: the weight of the arm on each state.
 
     arm,speed,heat
     left,1.0,0.0
@@ -45,27 +45,29 @@ def command(
     arms: options.Features = None,
     states: int | None = typer.Option(
         None,
-        help="Number of hidden states d, at most the number of arms; not with --arms.",
-        show_default="number of features, or chosen",
+        help="Number of hidden states d, at most the number of arms. Not allowed with --arms.",
+        show_default="number of features with --arms; otherwise chosen from the log",
     ),
     structure: str | None = typer.Option(
         None,
         help="Form of the transition matrix: free, diagonal (states do not affect each other) "
-        "or scalar (all states forget equally fast).",
-        show_default="chosen with the states; free with --arms or --states",
+        "or scalar (all states decay at the same rate).",
+        show_default="chosen with the number of states; free with --arms or --states",
     ),
     stable: bool = typer.Option(
-        True, help="Keep the spectral radius below 1, so that the state settles."
+        True, help="Keep the spectral radius below 1, so that the state cannot diverge."
     ),
     offsets: bool = typer.Option(
-        True, help="Give each arm a constant reward in addition to what drifts."
+        True, help="Estimate a constant reward for each arm, in addition to the part that drifts."
     ),
-    starts: int = typer.Option(3, help="EM restarts; the most likely fit is kept."),
-    iterations: int = typer.Option(200, help="EM iterations per restart, at most."),
+    starts: int = typer.Option(
+        3, help="Number of EM restarts; the fit with the highest likelihood is kept."
+    ),
+    iterations: int = typer.Option(200, help="Maximum number of EM iterations per restart."),
     prior: float | None = typer.Option(
         None,
-        help="Prior strength, in pseudo-rounds that pull a free transition toward zero. "
-        "0 turns it off.",
+        help="Prior strength: number of pseudo-rounds that shrink a free transition matrix toward "
+        "zero. 0 turns the prior off.",
         show_default="d²/5",
     ),
     round_column: RoundColumn = None,
@@ -82,10 +84,11 @@ def command(
 ) -> None:
     """Learn a model from a log of decisions.
 
-    Expectation maximization (EM) estimates how the hidden state moves, how arms read it, and the
-    noise of rewards. Without --arms, --states and --structure, cross-validation chooses the model
-    that best predicts held-out rewards: no drift, each arm drifts on its own, or arms share states.
-    Warnings say what the log cannot determine.
+    Expectation maximization (EM) estimates how the hidden state moves, the weights of each arm on
+    the state, and the reward noise. Without --arms, --states and --structure, cross-validation
+    compares three kinds of models and chooses the one that best predicts held-out rewards: no
+    drift, each arm drifts on its own, or the arms share states. Warnings say what cannot be
+    determined from the log.
     """
     interrupt.keeps("Nothing was written. Run the same command again, or give fewer --iterations.")
     options.check_file("--out", out, ".json")

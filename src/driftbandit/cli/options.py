@@ -29,18 +29,20 @@ POLICIES = f"""
 
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 States = Annotated[
-    int | None, typer.Option(help="Hidden states d of a random system.", show_default="10")
+    int | None, typer.Option(help="Number of hidden states of a random system.", show_default="10")
 ]
-Arms = Annotated[int | None, typer.Option(help="Arms k of a random system.", show_default="10")]
+Arms = Annotated[
+    int | None, typer.Option(help="Number of arms of a random system.", show_default="10")
+]
 UnitArms = Annotated[bool, typer.Option("--unit-arms", help="Scale random arms to length one.")]
 Features = Annotated[
     Path | None,
     typer.Option(
-        help="Features of the arms, CSV or Parquet: a column arm, and a column of numbers for each "
-        "feature. Without it, the features are estimated."
+        help="CSV or Parquet file of the arms' features: a column named arm, and one numeric "
+        "column per feature. Without it, the features are estimated."
     ),
 ]
-Device = Annotated[str | None, typer.Option(help="cpu or gpu.", show_default="JAX's choice")]
+Device = Annotated[str | None, typer.Option(help="cpu or gpu.", show_default="chosen by JAX")]
 Float32 = Annotated[bool, typer.Option("--float32", help="Compute in single precision.")]
 Plot = Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -54,10 +56,10 @@ def _column(description: str, default: str, metavar: str = "NAME") -> Any:
 
 
 RoundColumn = Annotated[str | None, _column("Rounds: whole numbers, or dates and times.", "round")]
-ArmColumn = Annotated[str | None, _column("Arms, in the --arms file too.", "arm")]
+ArmColumn = Annotated[str | None, _column("Arms, both here and in the --arms file.", "arm")]
 RewardColumn = Annotated[str | None, _column("Rewards.", "reward")]
 SequenceColumn = Annotated[
-    str | None, _column("The independent run a row belongs to.", "sequence, if present")
+    str | None, _column("Independent sequence that a row belongs to.", "sequence, if present")
 ]
 _STEP = "Length of a round, if rounds are dates or times: hour, 15 minutes, week, …"
 RoundStep = Annotated[str | None, _column(_STEP, "a day, or the step that fits all times", "STEP")]

@@ -1,4 +1,4 @@
-"""`driftbandit replay`: policies on real data, with a table, intervals and a plot."""
+"""`driftbandit replay`: run policies on real data, show a table with intervals, save a plot."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def command(
     policies: str = typer.Option(
         "default",
         help="Comma-separated names from the list below, with parameters in parentheses, as in "
-        "kalman_ucb(width=2). all: every policy that can be replayed.",
+        "kalman_ucb(width=2); or all, which means every policy that can be replayed.",
         show_default=QUICK,
     ),
     train: float = typer.Option(
-        0.5, help="Share of the rounds, from the start, to learn the model from."
+        0.5, help="Fraction of the rounds in the training part, which comes first."
     ),
     states: int | None = typer.Option(
         None, help="Number of hidden states of the model.", show_default="chosen from the data"
@@ -53,12 +53,12 @@ def command(
         show_default="the best policy without a Kalman filter",
     ),
     cold: bool = typer.Option(
-        False, "--cold", help="Start policies in the test part, without a warm-up."
+        False, "--cold", help="Do not let policies play the training part first as a warm-up."
     ),
     runs: int = typer.Option(
         10,
-        help="Runs of each policy, averaged. Each run has its own random numbers and starts "
-        "in another round of the training part.",
+        help="Number of runs of each policy; the results are averaged. Each run uses different "
+        "random numbers and starts at a different round of the training part.",
     ),
     round_column: RoundColumn = None,
     arm_column: ArmColumn = None,
@@ -69,19 +69,19 @@ def command(
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Play policies on real data: how much would each have earned?
+    """Run policies on real data: how much would each have earned?
 
-    The model is learned from the first part of the rounds; the rest is the test part. A policy
-    sees only the reward of the arm it chooses.
+    The model is learned from the first rounds (the training part). The other rounds are the test
+    part, in which rewards count. A policy sees only the reward of the arm it chooses.
 
-    If rounds have several rows, the file shows what every offered arm paid, and every choice is
-    paid. If each round has one row, the file is a log of someone else's choices: a choice then
-    counts only in rounds where it is the logged one, which is unbiased only if the log chose
-    uniformly at random.
+    If rounds have several rows, these are the rewards of all arms that were available, and every
+    choice counts. If each round has one row, the file is a log of choices that were already made.
+    Then a choice counts only if it is the logged arm. This estimate is unbiased only if the logged
+    arms were chosen uniformly at random.
 
     The table also shows reference strategies: the best arm in hindsight, the best arm of the
     training part, random play, the best arm of every round, and a filter that sees all rewards.
-    Intervals come from a bootstrap over blocks of rounds; differences are paired by rounds.
+    Confidence intervals come from a block bootstrap over rounds; differences are paired by round.
     """
     interrupt.keeps("Nothing was kept. Run the same command again, or name fewer --policies.")
     options.check_file("--plot", plot, *options.PICTURES)
@@ -111,7 +111,7 @@ def command(
 
 
 def _chosen(policies: str) -> Any:
-    """The argument of `replay`; None: its default policies."""
+    """The ``policies`` argument of `db.replay`; None means its default policies."""
     if policies == "default":
         return None
     return policies if policies == "all" else options.split_policies(policies)

@@ -38,30 +38,30 @@ RESUMING = "Resuming: {:.0f} % of this study is already stored. --no-resume play
 def command(
     target: str = typer.Argument(
         ...,
-        help="table2, figure1, figure2, figure3 or all, from the paper; or leaderboard, which "
-        "is not in the paper.",
+        help="From the paper: table2, figure1, figure2, figure3, or all of these. Not in the "
+        "paper: leaderboard.",
     ),
     systems: int | None = typer.Option(
-        None, help="Random systems per family.", show_default="1000, as the paper; leaderboard: 200"
+        None,
+        help="Random systems per family.",
+        show_default="1000, as in the paper; leaderboard: 200",
     ),
     runs: int | None = typer.Option(
-        None, help="Runs per system.", show_default="10, as the paper; leaderboard: 5"
+        None, help="Runs per system.", show_default="10, as in the paper; leaderboard: 5"
     ),
     rounds: int | None = typer.Option(
-        None, help="Rounds per run.", show_default="1000, as the paper"
+        None, help="Rounds per run.", show_default="1000, as in the paper"
     ),
-    quick: bool = typer.Option(False, "--quick", help="A small size for a first look."),
+    quick: bool = typer.Option(False, "--quick", help="Use small sizes, for a first look."),
     out: Path = typer.Option(Path("reproduced"), help="Folder for data, pictures and report."),
     seed: options.Seed = 0,
     reading: str = typer.Option(
         "plain",
-        help="How to interpret what the paper leaves open: plain, closest, unit, or single "
-        "choices as in 'arms=unit, noise=one'; docs/paper.md lists them.",
+        help="How to interpret what the paper leaves open: plain, closest, unit, or individual "
+        "choices such as 'arms=unit, noise=one'; docs/paper.md lists them.",
     ),
     family: str = typer.Option(ALL, "--families", help="Comma-separated families, or all."),
-    resume: bool = typer.Option(
-        True, help="Keep the parts of this study that the folder already holds."
-    ),
+    resume: bool = typer.Option(True, help="Reuse the finished parts of this study in the folder."),
     engine: str = typer.Option(
         "local", help="Where to compute: local (this machine) or ray (a cluster)."
     ),
@@ -71,13 +71,13 @@ def command(
     ),
     device: options.Device = None,
     congruent: bool = typer.Option(
-        False, "--congruent", help="Figure 3: T⁻¹QT⁻ᵀ, not the projected T⁻¹QT."
+        False, "--congruent", help="Figure 3: use T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT."
     ),
     settings: str = typer.Option(
         "",
         help="Leaderboard: comma-separated settings such as base, k100, noise10; "
-        "the page on the leaderboard in docs lists them.",
-        show_default="all; with --quick those of at most 100 arms",
+        "the leaderboard page in docs lists them.",
+        show_default="all; with --quick, those with at most 100 arms",
     ),
     policies: str = typer.Option(
         "", help="Leaderboard: comma-separated policies to compare with IDEA.", show_default="all"
@@ -85,7 +85,7 @@ def command(
     float32: options.Float32 = False,
     as_json: options.Json = False,
 ) -> None:
-    """Reproduce the paper's Table II and its three figures, or play the leaderboard.
+    """Reproduce the paper's Table II and its three figures, or run the leaderboard.
 
     The leaderboard compares every policy with IDEA, on the paper's systems and on variations of
     them. It also writes a Markdown page.
@@ -93,8 +93,9 @@ def command(
     Each target writes its numbers (JSON), a picture (PNG and SVG) and a section of report.html, a
     single file that opens in any browser.
 
-    You can stop this command at any time, with Ctrl-C too, and run it again to resume: finished
-    parts are stored in the folder as they come. A finished study is shown again within seconds.
+    You can stop this command at any time, for example with Ctrl-C, and run it again to resume.
+    Each part is stored in the folder as soon as it is finished. If you run a finished study again,
+    its results appear within seconds.
     """
     shown = errors.printable(str(out))
     interrupt.keeps(f"Finished parts are kept in {shown}. Run the same command again to resume.")

@@ -55,15 +55,15 @@ def command(
     compare: str | None = typer.Option(
         None,
         metavar="POLICY",
-        help="Also compare every policy with this one, run by run: how much more regret it "
-        "has, how certain that is, and how often it wins. best: the policy with the lowest "
-        "mean regret, except the Oracle.",
+        help="Also compare every other policy with this one, run by run: the difference in "
+        "regret, its confidence interval, and how often the other policy wins. best: compare "
+        "with the policy that has the lowest mean regret, except the Oracle.",
     ),
     systems: int | None = typer.Option(None, help="Random systems per family.", show_default="20"),
     runs: int | None = typer.Option(
         None,
         help="Independent runs per system.",
-        show_default="4; with --model 32 to 256, fewer for larger systems",
+        show_default="4; with --model, 32 to 256, fewer for larger systems",
     ),
     rounds: int = typer.Option(1000, help="Rounds per run."),
     seed: options.Seed = 0,
@@ -71,23 +71,23 @@ def command(
     arms: options.Arms = None,
     unit_arms: options.UnitArms = False,
     sphere: bool = typer.Option(
-        False, "--sphere", help="Play any unit vector, instead of a list of arms."
+        False, "--sphere", help="Every unit vector is an arm, instead of a list of arms."
     ),
     device: options.Device = None,
     float32: options.Float32 = False,
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Play policies on drifting systems and compare their regret.
+    """Run policies on drifting systems and compare their regret.
 
-    Every policy sees the same states and the same noise, so differences are paired. Regret is
-    dynamic: each round is compared with the arm that was best in that round. If the Kalman Oracle
-    (which sees all rewards) is among the policies, regret is also given as the excess over the
-    Oracle's: 0.5 means one and a half times its regret.
+    Every policy sees the same states and the same noise, so policies can be compared run by run.
+    Regret is dynamic: each round is compared with the arm that was best in that round. If the
+    Kalman Oracle (which sees all rewards) is among the policies, the table also shows each policy's
+    excess regret relative to the Oracle: 0.5 means 1.5 times the Oracle's regret.
 
-    The means of two policies can overlap although one wins nearly every run. --compare looks at
-    the differences within runs. Its intervals resample whole systems, since runs of one system are
-    alike: to narrow them, raise --systems rather than --runs.
+    The regrets of two policies can overlap although one of them wins nearly every run. --compare
+    measures the differences within runs. Its confidence intervals resample whole systems, because
+    runs of the same system are similar. To narrow them, increase --systems rather than --runs.
     """
     chosen = _chosen(policies.strip(), sphere)
     for policy in chosen:

@@ -2,17 +2,18 @@
 
     a = argmax ⟨a, ẑ⟩ + (1/N) Σ_ω Σ_h γ^(h−1) max_b ⟨b, ẑ_h⟩,   h = 1 … H
 
-Bertsekas, Tsitsiklis and Wu (1997): one step of policy improvement on a base policy, here KODE's
-greedy play. A scenario is H future surprises ω_1 … ω_H ~ N(0, 1). From a belief (ẑ, P) and the arm
-b that is played, the next belief is
+This is one step of policy improvement on a base policy (Bertsekas, Tsitsiklis and Wu 1997). The
+base policy is KODE, which plays greedily. A scenario is H future surprises ω_1 … ω_H ~ N(0, 1). If
+arm b is played with belief (ẑ, P), the next belief is
 
     ẑ⁺ = Γẑ + Γ P b ω / √(bᵀPb + σ²),   P⁺ = g(P, b)   (P5, P7),
 
 so only the surprises are random. Every arm is tried on the same N scenarios (common random
-numbers), which removes most of the variance of differences. Half of the scenarios mirror the rest,
-which removes what is linear in the surprises, and the first surprise, whose value `lookahead` has
-exactly, is stratified into N equally likely values. Unlike in lookahead, later choices respond to
-later surprises. Of more than 16 arms, the 16 with the highest ⟨a, ẑ⟩ + IDEA's bonus are tried.
+numbers), which removes most of the variance of the differences between arms. Half of the scenarios
+are the other half with opposite signs (antithetic variates), which removes errors that are linear
+in the surprises. The first surprise is stratified into N equally likely values; `lookahead`
+computes its effect exactly. Unlike in lookahead, later choices respond to later surprises. If there
+are more than 16 arms, only the 16 with the highest ⟨a, ẑ⟩ + IDEA's bonus are tried.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from driftbandit.policies.optimistic import filtering
 
 __all__ = ["policy", "scenarios"]
 
-TRIED = 16  # most arms that are tried
+TRIED = 16  # largest number of arms that are tried
 
 
 def scenarios(count: int, depth: int) -> np.ndarray:
-    """N × H surprises: mirrored in pairs, the first one stratified, all of variance one.
+    """N × H surprises of variance one, in pairs of opposite sign; the first column is stratified.
 
     Example:
         >>> drawn = scenarios(8, 3)
@@ -55,7 +56,7 @@ def _constants(depth: int, count: int, discount: float, *_: Any) -> dict[str, np
 
 
 def values(belief: Belief, problem: Problem, tried: Array) -> Array:
-    """⟨a, ẑ⟩ plus the later rounds, for each of the tried arms, m rows."""
+    """⟨a, ẑ⟩ plus the mean value of the later rounds, for each of the m tried arms."""
     xp = namespace(belief.cov)
     model, arms, constants = problem
     surprises, weights = constants["surprises"], constants["weights"]
@@ -88,8 +89,8 @@ def policy(depth: int = 3, scenarios: int = 16, discount: float = 0.8) -> Policy
     """Rollout of greedy play.
 
     Args:
-        depth: H, rounds simulated after this one.
-        scenarios: N, an even number of them.
+        depth: H, the number of rounds to simulate after this one.
+        scenarios: N, the number of scenarios; must be even.
         discount: γ, the weight of a round relative to the round before.
     """
     depth = errors.whole_number(depth, "depth", low=1, high=50)

@@ -1,8 +1,9 @@
-"""What exploration is worth, and what it alone would play (P7, P14, P15).
+"""The value of exploration, and the arms that pure exploration plays (P7, P14, P15).
 
 This round's reward moves the prediction to Γẑ + v ω, ω ~ N(0, 1), with v = Γ P a / √(aᵀPa + σ²).
-The two-step value adds what the best arm of the next round is then worth on average. IDEA's bonus
-is the length of v. A schedule is what a bonus plays if rewards do not count.
+The two-step value is this round's predicted reward plus the expected reward of the next round's
+best arm. IDEA's bonus is the length of v. A schedule is the sequence of arms with the highest
+bonus, regardless of their rewards.
 """
 
 from __future__ import annotations
@@ -22,18 +23,21 @@ from driftbandit.policies.optimistic import Bonus
 from driftbandit.system import takes_system
 from driftbandit.theory import checks
 
-TOLERANCE = 1e-9  # covariances one period apart differ by at most this share of √(P_ii P_jj)
+TOLERANCE = 1e-9  # between covariances one period apart, as a fraction of √(P_ii P_jj)
 
 
 @takes_system
 def two_step_value(belief: Belief, model: LGDS, arms: Array) -> Array:
-    """⟨a, ẑ⟩ + E max_b ⟨b, Γẑ + v_a ω⟩ of each arm: two rounds on a finite set, exactly (P7).
+    """⟨a, ẑ⟩ + E max_b ⟨b, Γẑ + v_a ω⟩ for each arm: the exact value of two rounds (P7).
 
-    Next round's predictions are lines in ω, and the best one their upper envelope. The two-step
-    plan plays the argmax; `policies.lookahead` looks farther ahead. Runs under NumPy and JAX.
+    The arms are a finite set. The next round's predictions are lines in ω, and the highest
+    prediction is their upper envelope. The optimal two-step plan plays the arm with the highest
+    value; `policies.lookahead` plans farther ahead. Runs under NumPy and JAX.
 
     Args:
-        belief, model, arms: ẑ(t|t−1) and P(t|t−1); Γ, Q, σ; k × d.
+        belief: ẑ(t|t−1) and P(t|t−1).
+        model: Γ, Q, σ.
+        arms: k × d, one row per arm.
 
     Example:
         >>> model = LGDS(np.eye(2), np.eye(2), reward_std=1.0, initial_cov=np.diag([1.0, 9.0]))
@@ -48,14 +52,14 @@ def two_step_value(belief: Belief, model: LGDS, arms: Array) -> Array:
 
 @takes_system
 def sphere_two_step_value(belief: Belief, model: LGDS, arms: Array) -> np.ndarray:
-    """⟨a, ẑ⟩ + E ‖Γẑ + v_a ω‖ of each arm: any unit vector can be played next (Theorem 1, P7).
+    """⟨a, ẑ⟩ + E ‖Γẑ + v_a ω‖ for each arm, if the next arm is any unit vector (Theorem 1, P7).
 
-    The mean length is a one-dimensional integral, exact to rounding, even if Γẑ and v_a are in line
-    and the length has a kink.
+    The mean length is a one-dimensional integral. It is computed up to rounding error, even if Γẑ
+    and v_a are parallel, so that the length has a kink.
 
     Args:
         belief, model: as in `two_step_value`.
-        arms: k × d; unit vectors if they are to lie on the sphere themselves.
+        arms: k × d, one row per arm; give unit vectors if this round's arm is also on the sphere.
 
     Example:
         >>> model = LGDS(np.eye(2), np.eye(2), reward_std=0.0, initial_cov=np.eye(2))
@@ -80,11 +84,12 @@ def two_step_upper_bound(
     """⟨a, ẑ⟩ + ‖Γẑ‖ + u(a | P): Theorem 5's bound on the two-step value on the sphere (P15).
 
     E ‖Γẑ + v ω‖ ≤ ‖Γẑ‖ + ‖v‖ E|ω| by the triangle inequality, and E|ω| = √(2/π) < 1. With IDEA's
-    u = ‖v‖ it bounds `sphere_two_step_value` arm by arm, and its argmax is IDEA's choice.
+    u = ‖v‖, it is an upper bound on `sphere_two_step_value` for every arm, and its argmax is IDEA's
+    choice.
 
     Args:
         belief, model, arms: as in `two_step_value`.
-        bonus: u; the theorem is about IDEA's.
+        bonus: u; the theorem assumes IDEA's bonus.
 
     Example:
         >>> model = LGDS(np.eye(2), np.eye(2), reward_std=0.0, initial_cov=np.eye(2))
@@ -112,7 +117,7 @@ def _checked(belief: Belief, model: LGDS, arms: Array) -> tuple[Array, Belief]:
 
 
 class Schedule(NamedTuple):
-    """Arms by row: first ``opening``, then ``cycle`` again and again."""
+    """Row numbers of the arms to play: ``opening`` once, then ``cycle`` repeatedly."""
 
     opening: np.ndarray
     cycle: np.ndarray  # empty if no period was found
@@ -120,7 +125,7 @@ class Schedule(NamedTuple):
 
     @property
     def period(self) -> int | None:
-        """p, the length of the cycle; None if none was found."""
+        """p, the length of the cycle; None if no period was found."""
         return len(self.cycle) or None
 
 
@@ -130,12 +135,16 @@ def exploration_schedule(
 ) -> Schedule:
     """Play a = argmax u(a | P), P ↦ g(P, a), and find the period of this sequence (Lemma 3, P14).
 
-    The path is deterministic. A period p counts if the arms repeat over the last 2p rounds and over
-    at least p + 64, and the covariance equals the one a period before, to 10⁻⁹.
+    The sequence is deterministic. A period p is accepted if two conditions hold: the arms repeat
+    over the last max(2p, p + 64) rounds, and the last covariance equals the one p rounds
+    earlier, to a relative 10⁻⁹.
 
     Args:
-        model, arms, bonus: Γ, Q, σ; k × d; u, as ``policies.kalman_ucb.bonus``.
-        rounds, cov: how many rounds to follow; the first P, by default the prior's.
+        model: Γ, Q, σ.
+        arms: k × d, one row per arm.
+        bonus: u, for example ``policies.kalman_ucb.bonus``.
+        rounds: how many rounds to play.
+        cov: the first P; by default, the prior's.
 
     Example:
         >>> from driftbandit.policies import kalman_ucb
@@ -156,8 +165,8 @@ def exploration_schedule(
             P = kalman.riccati_step(P, model, rows[played[t]])
         if not np.isfinite(P).all():
             raise errors.NotDetectable(
-                f"arms: after {t + 1} rounds the error overflows, because the explored arms do not "
-                "show a growing mode; give fewer rounds, or an arm that reads it"
+                f"arms: after {t + 1} rounds the covariance overflows, because the explored arms "
+                "do not observe a growing mode; give fewer rounds, or add an arm that observes it"
             )
     covs[rounds] = P
     period = _period(played, covs)
@@ -185,14 +194,14 @@ def _period(played: np.ndarray, covs: np.ndarray) -> int | None:
 
 @takes_system
 def no_arm_is_explored_forever(model: LGDS, arms: Any, bonus: Bonus) -> bool:
-    """Lemma 3's condition: for every arm a another one has u(a′ | P_a) ≥ u(a | P_a) (P14).
+    """Lemma 3's condition: for every arm a, another arm a′ has u(a′ | P_a) ≥ u(a | P_a) (P14).
 
-    Then no arm can be explored forever, unless bonuses tie, as those of a and −a always do. The
-    lemma concludes that every arm is explored again and again. That does not follow: two arms can
-    alternate while a third is never played.
+    Under this condition, exploration cannot stay with one arm forever, unless bonuses tie (as those
+    of a and −a always do). The lemma concludes that every arm is explored infinitely often. That
+    does not follow: two arms can alternate while a third is never played.
 
     Args:
-        model, arms, bonus: as in `exploration_schedule`; each arm must detect every growing mode.
+        model, arms, bonus: as in `exploration_schedule`. Every arm must observe every growing mode.
 
     Example:
         >>> from driftbandit.policies import kalman_ucb
