@@ -27,7 +27,7 @@ from driftbandit.arrays import Array
 from driftbandit.gaussian.lines import gain
 from driftbandit.kalman import Belief
 from driftbandit.leaderboard.ranking import log_ratios, ratio_of_sums
-from driftbandit.policies import Policy, Problem, idea, lookahead, optimistic
+from driftbandit.policies import Policy, Problem, idea, optimistic
 from driftbandit.policies.base import highest
 from driftbandit.policies.optimistic import filtering
 from driftbandit.simulation import Options
@@ -56,9 +56,9 @@ def open_loop_scores(belief: Belief, problem: Problem) -> tuple[Array, Array]:
 
 def open_loop(steps: int, discount: float) -> Policy:
     """The policy of `open_loop_scores`."""
-    prepare = functools.partial(lookahead.prepare, steps, discount)
     name = f"open_loop(steps={steps}, discount={discount})"
-    return filtering(name, prepare, highest(open_loop_scores))
+    weights = discount ** np.arange(float(steps))
+    return filtering(name, highest(open_loop_scores), {"weights": weights})
 
 
 def attempts() -> list[str | Policy]:

@@ -31,7 +31,7 @@ import scipy.stats
 import driftbandit as db
 from driftbandit.identify import fit, one_step
 from driftbandit.model import factor
-from driftbandit.policies.scale import reward_scale
+from driftbandit.policies.ucb import reward_scale
 
 KINDS = ("independent arms", "one shared factor", "full system", "no drift")
 ROWS = (300, 1000, 3000)

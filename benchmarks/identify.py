@@ -24,8 +24,8 @@ import driftbandit as db
 from driftbandit.identify import em
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from random_logs import played, start
 from systems import random_system
-from test_em import played, start
 
 
 def main() -> None:

@@ -83,7 +83,7 @@ def lemma_3(policy: str, unit_arms: bool) -> dict[str, float]:
     for family in db.families.FAMILIES:
         for model, arms in db.families.sample(family, **options):
             schedule = theory.exploration_schedule(model, arms, bonus, rounds=1000)
-            left = theory.every_arm_is_left(model, arms, bonus)
+            left = theory.no_arm_is_explored_forever(model, arms, bonus)
             found["condition"] += left
             found["periodic"] += schedule.period is not None
             found["longest period"] = max(found["longest period"], schedule.period or 0)

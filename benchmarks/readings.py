@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import driftbandit as db
-from driftbandit.paper import published, readings
+from driftbandit.paper import readings, table2
 from driftbandit.result import ORACLE, median_and_iqr
 from driftbandit.simulation import Options
 
@@ -51,7 +51,7 @@ def cells(wanted: list[readings.Reading]) -> list[tuple[readings.Reading, str]]:
     found = {}
     for reading in wanted:
         reading = dataclasses.replace(reading, medians="runs")
-        for family in published.TABLE2:
+        for family in table2.PUBLISHED:
             interval = reading.interval if family == "uniform" else "0..1"
             found[dataclasses.replace(reading, interval=interval), family] = None
     return list(found)
@@ -97,7 +97,7 @@ def _rounded(result: db.Result) -> dict[str, list[float]]:
 def distances(rows: list[dict], reading: readings.Reading) -> dict[str, tuple[float, float]] | None:
     """Mean distance of the medians and of the IQRs, by family."""
     found = {}
-    for family, targets in published.TABLE2.items():
+    for family, targets in table2.PUBLISHED.items():
         interval = reading.interval if family == "uniform" else "0..1"
         key = dataclasses.replace(reading, interval=interval, medians="runs")
         row = next((r for r in rows if r["family"] == family and r["key"] == key), None)
@@ -106,9 +106,9 @@ def distances(rows: list[dict], reading: readings.Reading) -> dict[str, tuple[fl
         pairs = [(row[reading.medians][p], targets[p]) for p in POLICIES if p != ORACLE]
         found[family] = (
             float(
-                np.mean([published.distance(value[0], target.median) for value, target in pairs])
+                np.mean([table2.log_distance(value[0], target.median) for value, target in pairs])
             ),
-            float(np.mean([published.distance(value[1], target.iqr) for value, target in pairs])),
+            float(np.mean([table2.log_distance(value[1], target.iqr) for value, target in pairs])),
         )
     return found
 
@@ -164,7 +164,7 @@ def table(document: dict, most: int) -> str:
 
 
 def _lines(scored: list) -> str:
-    families = list(published.TABLE2)
+    families = list(table2.PUBLISHED)
     lines = [
         "| reading | all | " + " | ".join(families) + " |",
         "|---|---|" + "---|" * len(families),

@@ -1,5 +1,7 @@
 """Pages in a real browser: opening them, and what every page must pass."""
 
+import atexit
+import functools
 import re
 import shutil
 import tempfile
@@ -24,29 +26,37 @@ AA_CONTRAST = 4.5
 """WCAG 2.2, 1.4.3: the least contrast of text with what is behind it."""
 
 
-@contextmanager
-def open_page(path, width=1200, dark=False):
-    """Yield a fresh browser that shows the file on a screen of that width and color scheme."""
+@functools.cache
+def browser():
+    """The browser of this process; starting one takes longer than most tests."""
     chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
     if not chromium or not chromedriver:
         remedy = "(Debian: apt install chromium chromium-driver)"
         pytest.skip(f"Chromium and its driver are not installed {remedy}")
     # The browser may still be writing to its profile while it quits.
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        options = webdriver.ChromeOptions()
-        options.binary_location = chromium
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        for flag in (*FLAGS, f"--user-data-dir={profile}"):
-            options.add_argument(flag)
-        driver = webdriver.Chrome(options=options, service=Service(chromedriver))
-        try:
-            set_width(driver, width)
-            scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-            driver.get(Path(path).resolve().as_uri())
-            yield driver
-        finally:
-            driver.quit()
+    profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    atexit.register(profile.cleanup)
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for flag in (*FLAGS, f"--user-data-dir={profile.name}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=Service(chromedriver))
+    atexit.register(driver.quit)
+    return driver
+
+
+@contextmanager
+def open_page(path, width=1200, dark=False):
+    """Yield the browser, which shows the file on a screen of that width and color scheme."""
+    driver = browser()
+    driver.get("about:blank")  # so that the same page is loaded again
+    console_problems(driver)
+    set_width(driver, width)
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    driver.get(Path(path).resolve().as_uri())
+    yield driver
 
 
 def set_width(driver, width):

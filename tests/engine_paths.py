@@ -43,7 +43,7 @@ def noises(policy, rounds, states=None, *, seed=0, stream="", system=0, run=0):
     with jax.enable_x64(True):
         key = _key(f"policy:{policy}", seed, stream, system, run)
         known = policy in db.policies.available() and db.policies.make(policy).noise
-        if known and known.law == "normal":
+        if known and known.distribution == "normal":
             rows = np.arange(rounds)[:, None]
             return np.asarray(normals(key, rows, np.arange(states), np.float64))
         return np.asarray(uniform(key, np.arange(rounds), 0, np.float64))

@@ -1,6 +1,7 @@
-"""A study for tests to kill: `python killed_study.py OUT MEASURE [START]`.
+"""A study for tests to kill: `python killed_study.py OUT MEASURE [MEETING]`.
 
-Writes OUT/summary.json at its end. START is a time to wait for, so that two begin at once.
+Writes OUT/summary.json at its end. With MEETING, a folder, two processes begin at once: each puts
+a file there and waits for the other's.
 """
 
 import json
@@ -46,9 +47,12 @@ def slow_disk(seconds):
     os.fsync = waiting
 
 
-def main(out, measure, start="0"):
+def main(out, measure, meeting=None):
     slow_disk(0.004)
-    time.sleep(max(0.0, float(start) - time.time()))
+    if meeting:
+        Path(meeting, str(os.getpid())).touch()
+        while len(os.listdir(meeting)) < 2:
+            time.sleep(0.001)
     outcome = studies.run(STUDIES[measure], Path(out) / "studies", studies.local(2))
     summary = {
         cell: {name: [values.mean(), *values.tolist()] for name, values in columns.items()}

@@ -15,8 +15,10 @@ from driftbandit.system import checked_system, pair, takes_system
 PAYS = {5: 5.0, 10: -10.0, 9: 9.0}
 WORDS = {"right": 3.0, "both": -4.0, "left": 1.0}
 MODEL = db.LGDS(np.diag([0.9, 0.5]), np.eye(2), 0.5)
-ARMS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
-SYSTEM = db.System(MODEL, ARMS, ["left", "right", "both", "again"])
+ARMS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+"""Two states and three arms everywhere: what is compiled once serves all."""
+FAST = {"runs": 4, "rounds": 10, "policies": ["idea"]}
+SYSTEM = db.System(MODEL, ARMS, ["left", "right", "both"])
 
 
 def log_of(pays, rounds=90):
@@ -52,7 +54,7 @@ def test_names_travel_from_the_log_to_the_advice(pays, names, tmp_path):
     assert found.system.names == names
     np.testing.assert_array_equal(found.system.arms, system.arms)
 
-    small = ["--runs", 4, "--rounds", 10]
+    small = ["--runs", 4, "--rounds", 10, "--policies", "idea, random"]
     advice = json.loads(run("advise", model, *small, "--json"))
     assert [arm["name"] for arm in advice["arms"]] == list(names)
     for arm in advice["arms"]:  # each name stands beside its own numbers
@@ -62,29 +64,29 @@ def test_names_travel_from_the_log_to_the_advice(pays, names, tmp_path):
         assert any(line.split()[:1] == [str(name)] for line in words.splitlines()), words
         assert f">{name}<" in page.read_text()
 
-    played = ["--policies", "idea, random", *small]
-    study = json.loads(run("simulate", "--model", model, *played, "--json"))["studies"]
+    study = json.loads(run("simulate", "--model", model, *small, "--json"))["studies"]
     assert study["model.json"]["arms"] == list(names)
-    assert f"arms: {', '.join(map(str, names))}" in run("simulate", "--model", model, *played)
+    assert f"arms: {', '.join(map(str, names))}" in run("simulate", "--model", model, *small)
 
 
 def test_advice_calls_arms_by_name():
-    advice = db.advise(SYSTEM, runs=4, rounds=10)
-    assert [arm.name for arm in advice.arms] == ["left", "right", "both", "again"]
-    assert [arm.same_as for arm in advice.arms] == [None, None, None, "left"]
+    arms = ARMS[[0, 1, 0]]
+    advice = db.advise(db.System(MODEL, arms, ["left", "right", "again"]), **FAST)
+    assert [arm.name for arm in advice.arms] == ["left", "right", "again"]
+    assert [arm.same_as for arm in advice.arms] == [None, None, "left"]
     assert "Duplicates: arm again, of arm left." in str(advice)
-    numbered = db.advise(MODEL, ARMS, runs=4, rounds=10)
-    assert [arm.name for arm in numbered.arms] == [0, 1, 2, 3]
+    numbered = db.advise(MODEL, arms, **FAST)
+    assert [arm.name for arm in numbered.arms] == [0, 1, 2]
     assert numbered.simulation == advice.simulation
-    assert json.loads(json.dumps(advice.to_document()))["arms"][3]["same_as"] == "left"
+    assert json.loads(json.dumps(advice.to_document()))["arms"][2]["same_as"] == "left"
 
 
 def test_a_name_cannot_drive_the_terminal_or_the_page():
     from driftbandit.advice.report import report
     from driftbandit.report.html import page
 
-    system = db.System(MODEL, ARMS[:3], ["<b>bold</b>", "\x1b[31m", "[red]" + "x" * 50])
-    advice = db.advise(system, runs=4, rounds=10)
+    system = db.System(MODEL, ARMS, ["<b>bold</b>", "\x1b[31m", "[red]" + "x" * 50])
+    advice = db.advise(system, **FAST)
     html = page(report(advice, "name"))
     assert "&lt;b&gt;bold&lt;/b&gt;" in html
     assert "<b>bold" not in html
@@ -108,7 +110,6 @@ def test_simulate_takes_systems():
 def test_theory_takes_a_system_in_place_of_model_and_arms():
     bonus, cov = policies.kalman_ucb.bonus, 0.5 * np.eye(2)
     belief = db.kalman.prior(MODEL)
-    system = db.System(MODEL, ARMS[:3], ["left", "right", "both"])
     calls = {
         "finite_lower_bound": ((), (20,), {"accuracy": 0.05}),
         "printed_finite_lower_bound": ((), (), {}),
@@ -116,7 +117,7 @@ def test_theory_takes_a_system_in_place_of_model_and_arms():
         "metric_interval": ((), (bonus,), {}),
         "wrong_action_probability": ((), (bonus, cov), {"accuracy": 0.05}),
         "exploration_schedule": ((), (bonus,), {"rounds": 200}),
-        "every_arm_is_left": ((), (bonus,), {}),
+        "no_arm_is_explored_forever": ((), (bonus,), {}),
         "ucb_upper_bound": ((), (100,), {"delta": 0.1}),
         "path_upper_bound": ((), (bonus, np.ones((5, 2)), np.ones((5, 3))), {}),
         "two_step_value": ((belief,), (), {}),
@@ -131,15 +132,15 @@ def test_theory_takes_a_system_in_place_of_model_and_arms():
         if name == "printed_finite_lower_bound":
             system, arms = db.System(MODEL, np.eye(2)), np.eye(2)
         else:
-            system, arms = db.System(MODEL, ARMS[:3], ["left", "right", "both"]), ARMS[:3]
+            system, arms = SYSTEM, ARMS
         plain = function(*before, MODEL, arms, *after, **options)
         for got in (
             function(*before, system, *after, **options),
             function(*before, system, *after, arms=None, **options),
         ):
             assert repr(got) == repr(plain), name
-    pairs = theory.metric_intervals([system], {"ucb": bonus})
-    plain = theory.metric_intervals([(MODEL, ARMS[:3])], {"ucb": bonus})
+    pairs = theory.metric_intervals([SYSTEM], {"ucb": bonus})
+    plain = theory.metric_intervals([(MODEL, ARMS)], {"ucb": bonus})
     np.testing.assert_array_equal(pairs["ucb"].printed, plain["ucb"].printed)
 
 
@@ -156,7 +157,7 @@ def test_a_system_is_unpacked_by_keyword_too():
         with pytest.raises(db.InvalidInput, match="arms: were given together with a System"):
             wrong()
     assert checked_system(SYSTEM) is SYSTEM
-    assert checked_system(MODEL, ARMS).names == (0, 1, 2, 3)
+    assert checked_system(MODEL, ARMS).names == (0, 1, 2)
     for given, said in (((MODEL,), "arms: is missing"), ((3, ARMS), "model: has type int")):
         with pytest.raises(db.InvalidInput, match=said):
             checked_system(*given)

@@ -17,7 +17,7 @@ Array = Any  # a NumPy or JAX array (or a JAX tracer)
 
 
 def namespace(array: Array) -> Any:
-    """Return the array API module (numpy or jax.numpy) that ``array`` belongs to."""
+    """The array API module of an array, numpy or jax.numpy."""
     return array.__array_namespace__()
 
 
@@ -44,9 +44,8 @@ def or_infinite(values: Array, floor: Array) -> Array:
     """Replace zeros by infinity, given that no value is below ``floor`` ≥ 0.
 
     Values so small that dividing by them may overflow (10⁻²⁹² in double precision) count as zero.
-    NumPy skips the comparison if the floor is positive, which it nearly always is.
     """
-    if isinstance(values, np.ndarray | np.floating) and floor > 0:
+    if isinstance(values, np.ndarray | np.floating) and floor > 0:  # nearly always
         return values
     limits = np.finfo(values.dtype)
     return namespace(values).where(values > limits.tiny / limits.eps, values, math.inf)
@@ -74,9 +73,6 @@ def first_highest(scores: Array, sizes: Array | None = None) -> Array:
         scores: shape (…, k); may be infinite. If any are NaN, the first NaN is returned.
         sizes: the magnitude that each score's rounding error is relative to, same shape: |m| + |b|
             for a score m + b. None: |scores|.
-
-    Returns:
-        Shape (…).
 
     Example:
         >>> int(first_highest(np.array([0.3, 0.1 + 0.2, 0.2])))  # 0.1 + 0.2 > 0.3 by one rounding

@@ -28,7 +28,7 @@ EXTRAS = {
     "river": ("river", "driftbandit[river]"),
     "typer": ("typer", "driftbandit[cli]"),
 }
-"""Libraries of the optional extras: the name as people write it, and what to install."""
+"""Optional libraries: the name as people write it, and what to install."""
 SYMMETRY_TOLERANCE = 1e-10
 """Largest asymmetry or negative eigenvalue of a covariance, relative to its largest entry."""
 
@@ -125,9 +125,8 @@ def matrix(value: Any, argument: str, *, shape: tuple[int | None, ...]) -> np.nd
             raise TypeError
         array = array.astype(np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(
-            argument, f"{_shown(value)} is not an array of real numbers", f"give shape {wanted}"
-        ) from None
+        problem = f"{_shown(value)} is not an array of real numbers"
+        raise InvalidInput(argument, problem, f"give shape {wanted}") from None
     if array.ndim != len(shape) or any(
         n is not None and n != m for n, m in zip(shape, array.shape, strict=True)
     ):
@@ -148,22 +147,18 @@ def covariance(value: Any, argument: str, *, size: int) -> np.ndarray:
     """Return ``value`` as a symmetric positive semidefinite ``size`` × ``size`` array."""
     cov = matrix(value, argument, shape=(size, size))
     scale = max(float(np.abs(cov).max()), np.finfo(float).tiny)
-    gap = float(np.abs(cov - cov.T).max())
-    if gap > SYMMETRY_TOLERANCE * scale:
-        i, j = (int(n) for n in np.unravel_index(np.abs(cov - cov.T).argmax(), cov.shape))
-        raise InvalidInput(
-            argument,
-            f"is not symmetric: entry [{i}, {j}] is {cov[i, j]:g} but [{j}, {i}] is {cov[j, i]:g}",
-            "a covariance equals its transpose; (M + M.T) / 2 makes it symmetric",
-        )
+    gaps = np.abs(cov - cov.T)
+    if gaps.max() > SYMMETRY_TOLERANCE * scale:
+        i, j = np.unravel_index(gaps.argmax(), cov.shape)
+        entries = f"entry [{i}, {j}] is {cov[i, j]:g} but [{j}, {i}] is {cov[j, i]:g}"
+        remedy = "a covariance equals its transpose; (M + M.T) / 2 makes it symmetric"
+        raise InvalidInput(argument, f"is not symmetric: {entries}", remedy)
     cov = (cov + cov.T) / 2
     smallest = float(np.linalg.eigvalsh(cov / scale)[0]) * scale
     if smallest < -SYMMETRY_TOLERANCE * scale:
-        raise InvalidInput(
-            argument,
-            f"is indefinite: smallest eigenvalue {smallest:g}",
-            "a covariance has no negative eigenvalue; R @ R.T never has one",
-        )
+        problem = f"is indefinite: smallest eigenvalue {smallest:g}"
+        remedy = "a covariance has no negative eigenvalue; R @ R.T never has one"
+        raise InvalidInput(argument, problem, remedy)
     return cov
 
 
@@ -175,7 +170,7 @@ def number(
     high: float = math.inf,
     strict: bool = False,
 ) -> float:
-    """Return ``value`` as a finite float in [low, high], or (low, high) when ``strict``."""
+    """Return ``value`` as a finite float in [low, high], or (low, high) if ``strict``."""
     ends = "()" if strict else "[]"
     wanted = f"give a number in {ends[0]}{low:g}, {high:g}{ends[1]}"
     if math.isinf(high):
@@ -204,6 +199,13 @@ def whole_number(value: Any, argument: str, *, low: int, high: int | None = None
     if value < low or (high is not None and value > high):
         raise InvalidInput(argument, f"is {int(value)}", wanted)
     return int(value)
+
+
+def boolean(value: Any, argument: str) -> bool:
+    """Return ``value`` if it is True or False."""
+    if not isinstance(value, bool):
+        raise InvalidInput(argument, f"is {_shown(value)}", "give True or False")
+    return value
 
 
 def closest(value: Any, argument: str, valid: Iterable[str]) -> str:

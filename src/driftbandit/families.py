@@ -33,15 +33,13 @@ SPECTRAL_RADIUS = 0.9  # the table's ρ(Γ)
 
 
 class Systems(list[tuple[LGDS, np.ndarray]]):
-    """Random systems of one family: a list of (model, arms)."""
+    """Random systems of one family: a list of (model, arms); ``redraws`` counts rejected draws."""
 
     def __init__(
         self, family: str, systems: Iterable[tuple[LGDS, np.ndarray]] = (), redraws: int = 0
     ) -> None:
         super().__init__(systems)
-        self.family = family
-        self.redraws = redraws
-        """How many draws were rejected."""
+        self.family, self.redraws = family, redraws
 
     def __repr__(self) -> str:
         return f"Systems({self.family!r}, {len(self)} systems, {self.redraws} redraws)"
@@ -68,16 +66,11 @@ def sample(
 
     Args:
         family: gaussian, cauchy, uniform, bernoulli or exponential.
-        systems: how many.
-        n_states: d.
-        n_arms: k.
+        systems, first: how many, and the number of the first one.
+        n_states, n_arms: d and k; ``states`` and ``arms`` are other names of them.
         seed: any whole number ≥ 0.
         unit_arms: scale arms to length one (Assumption 1); the table uses them as drawn.
-        first: number of the first system.
-        radius: ρ(Γ), between 0 and 1; 0.9 in the table.
-        noise_scale: σ in units of |r|; 1 in the table.
-        states: another name of ``n_states``.
-        arms: another name of ``n_arms``.
+        radius, noise_scale: ρ(Γ), between 0 and 1, and σ in units of |r|; 0.9 and 1 in the table.
 
     Example:
         >>> model, arms = sample("gaussian", n_states=3, n_arms=5)[0]
@@ -138,7 +131,7 @@ def draw(entries: Entries, rng: np.random.Generator, n_states: int, n_arms: int)
 def draw_arms(
     entries: Entries, rng: np.random.Generator, n_states: int, n_arms: int
 ) -> tuple[np.ndarray, int]:
-    """K × d arms, and how many zero vectors were redrawn."""
+    """The arms, k × d, and how many zero vectors were redrawn."""
     redraws = 0
     rows = entries(rng, (n_arms, n_states))
     while (zero := ~rows.any(axis=1)).any():

@@ -29,10 +29,8 @@ __all__ += ["riccati_step", "rounded_up", "smooth", "spread", "step"]
 class Belief(NamedTuple):
     """What is known about the state: z ~ N(mean, cov)."""
 
-    mean: Array
-    """ẑ, d numbers."""
-    cov: Array
-    """P, d × d."""
+    mean: Array  # ẑ, d numbers
+    cov: Array  # P, d × d
 
 
 def prior(model: LGDS) -> Belief:
@@ -104,12 +102,7 @@ def observe(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
 
 
 def advance(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
-    """Predict ``rounds`` rounds ahead: ẑ ↦ Γ ẑ, P ↦ Γ P Γᵀ + Q each time.
-
-    Args:
-        belief: ẑ and P.
-        model: Γ and Q.
-        rounds: a whole number ≥ 0.
+    """Predict ``rounds`` ≥ 0 rounds ahead: ẑ ↦ Γ ẑ, P ↦ Γ P Γᵀ + Q each time.
 
     Example:
         >>> belief = Belief(np.array([8.0]), np.array([[0.0]]))
@@ -125,10 +118,8 @@ def step(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
     """One round of the predictor: ẑ⁺ = Γ(ẑ + K (X − ⟨a, ẑ⟩)), P⁺ = g(P, a) (P5).
 
     Args:
-        belief: ẑ(t|t−1) and P(t|t−1).
-        model: Γ, Q, σ.
-        arm: a, the feature vector that was played, d numbers.
-        reward: X, what it paid.
+        belief, model: ẑ(t|t−1) and P(t|t−1); Γ, Q, σ.
+        arm, reward: a, the feature vector that was played, d numbers; X, what it paid.
 
     Returns:
         ẑ(t+1|t) and P(t+1|t).
@@ -148,7 +139,7 @@ def riccati_step(cov: Array, model: LGDS, arm: Array) -> Array:
 
 
 class Update(NamedTuple):
-    """A belief after one reward, and what a smoother needs of it; see `plain_update`."""
+    """A belief after one reward, and what a smoother needs; see `plain_update`."""
 
     mean: Array
     cov: Array
@@ -167,11 +158,8 @@ def plain_update(
     per reward are not needed.
 
     Args:
-        mean: ẑ, d numbers.
-        cov: P, d × d.
-        arm: a, d numbers.
+        mean, cov, arm, noise: ẑ, P, a and σ².
         reward: X, less the arm's offset if it has one.
-        noise: σ².
         observed: 1, or 0 for a play whose reward is missing.
 
     Returns:
@@ -191,14 +179,12 @@ def imagined_step(beliefs: Belief, model: LGDS, arms: Array, surprise: Array) ->
 
         ẑ⁺ = Γ(ẑ + P a ω / √(aᵀPa + σ²)),   P⁺ = g(P, a)
 
-    Written apart from `step` because it takes any leading axes under NumPy, too. It does not round
-    P up, because imagined paths last only a few rounds.
+    Unlike `step` it takes any leading axes, and does not round P up, because imagined paths last
+    only a few rounds.
 
     Args:
-        beliefs: means of shape (…, d) and covariances of shape (…, d, d).
-        model: Γ, Q, σ.
-        arms: the arm that each belief plays, (…, d).
-        surprise: ω, (…).
+        beliefs, model: means of shape (…, d) and covariances of shape (…, d, d); Γ, Q, σ.
+        arms, surprise: the arm that each belief plays, (…, d), and its ω, (…).
     """
     means, covs = beliefs
     xp, noise = namespace(covs), model.reward_std**2
@@ -213,14 +199,10 @@ def imagined_step(beliefs: Belief, model: LGDS, arms: Array, surprise: Array) ->
 class Predictions(NamedTuple):
     """The predictor along a sequence of n rewards."""
 
-    means: np.ndarray
-    """ẑ(t|t−1), n × d."""
-    covs: np.ndarray
-    """P(t|t−1), n × d × d."""
-    surprises: np.ndarray
-    """Innovations X(t) − ⟨a(t), ẑ(t|t−1)⟩, n numbers."""
-    variances: np.ndarray
-    """Their variances aᵀPa + σ², n numbers; zero if the reward was known in advance."""
+    means: np.ndarray  # ẑ(t|t−1), n × d
+    covs: np.ndarray  # P(t|t−1), n × d × d
+    surprises: np.ndarray  # innovations X(t) − ⟨a(t), ẑ(t|t−1)⟩
+    variances: np.ndarray  # of the innovations, aᵀPa + σ²; zero if the reward was known in advance
 
 
 def _sequence(model: LGDS, played: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -234,9 +216,7 @@ def predictions(
     """Run the predictor along a sequence of played arms and their rewards (P5).
 
     Args:
-        model: Γ, Q, σ.
-        played: n × d, the arm of each round.
-        rewards: n numbers.
+        model, played, rewards: Γ, Q, σ; n × d, the arm of each round; n numbers.
         belief: the belief before the first round; None: the prior.
     """
     played, rewards = _sequence(model, played, rewards)
@@ -284,10 +264,7 @@ def smooth(model: LGDS, played: Any, rewards: Any, belief: Belief | None = None)
         ẑ(t|n) = ẑ(t|t−1) + P r,   P(t|n) = P − P N P
 
     Args:
-        model: Γ, Q, σ.
-        played: n × d, the arm of each round.
-        rewards: n numbers.
-        belief: the belief before the first round; None: the prior.
+        model, played, rewards, belief: as in `predictions`.
 
     Returns:
         Belief with means n × d and covariances n × d × d.

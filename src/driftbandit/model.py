@@ -58,11 +58,9 @@ class LGDS:
             "reward_std": np.float64(errors.number(self.reward_std, "reward_std", low=0)),
         }
         if self.initial_cov is not None:
-            cov = errors.covariance(self.initial_cov, "initial_cov", size=d)
-            checked["initial_cov"] = cov
+            checked["initial_cov"] = errors.covariance(self.initial_cov, "initial_cov", size=d)
         if self.initial_mean is not None:
-            mean = errors.matrix(self.initial_mean, "initial_mean", shape=(d,))
-            checked["initial_mean"] = mean
+            checked["initial_mean"] = errors.matrix(self.initial_mean, "initial_mean", shape=(d,))
         for name, value in checked.items():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
@@ -76,8 +74,8 @@ class LGDS:
         return all(one is other or np.array_equal(one, other) for one, other in pairs)
 
     def __hash__(self) -> int:
-        numbers = (None if value is None else value + 0.0 for value in self._values())  # no −0
-        return hash(tuple(None if value is None else value.tobytes() for value in numbers))
+        values = self._values()
+        return hash(tuple(None if v is None else (v + 0.0).tobytes() for v in values))  # no −0
 
     def __repr__(self) -> str:
         size = f"LGDS({self.n_states} state{'s' * (self.n_states > 1)}"
@@ -118,10 +116,7 @@ class LGDS:
 
     @functools.cached_property
     def moving(self) -> LGDS:
-        """The model with zeros in Γ's rows and columns of known constants, and with mean zero.
-
-        Its covariances are the same. Without constants this is the model itself.
-        """
+        """The model without known constants and means: zeros in Γ. Its covariances are the same."""
         if not self.constants.any():
             return self
         transition = np.where(self.constants | self.constants[:, None], 0.0, self.transition)
@@ -153,9 +148,16 @@ class LGDS:
     ) -> None:
         """Raise `InvalidInput` if there is no stationary state."""
         if not self.is_stable:
-            radius = f"{self.spectral_radius:.6g}"
-            problem = f"has spectral radius {radius}, so there is no stationary state"
+            found = f"has spectral radius {self.spectral_radius:.6g}"
+            problem = f"{found}, so there is no stationary state"
             raise errors.InvalidInput(argument, problem, remedy)
+
+    def stationary_cov(self) -> np.ndarray:
+        """Z = Γ Z Γᵀ + Q, the state's stationary covariance (P3); needs ρ(Γ) < 1.
+
+        Zero in the rows and columns of known constants.
+        """
+        return self._stationary_cov
 
     @functools.cached_property
     def _stationary_cov(self) -> np.ndarray:
@@ -174,13 +176,6 @@ class LGDS:
             cov = (cov + cov.T) / 2
         cov.setflags(write=False)
         return cov
-
-    def stationary_cov(self) -> np.ndarray:
-        """Z = Γ Z Γᵀ + Q, the state's stationary covariance (P3); needs ρ(Γ) < 1.
-
-        Zero in the rows and columns of known constants.
-        """
-        return self._stationary_cov
 
     def stationary_mean(self) -> np.ndarray:
         """E z = Γ E z, the state's stationary mean; needs ρ(Γ) < 1.
@@ -227,10 +222,7 @@ class LGDS:
         return self.propagated(self.start_mean(), self.initial_cov, rounds)[1]
 
     def propagated(self, mean: Any, cov: Any, rounds: int) -> tuple[Any, Any]:
-        """Mean and covariance of a state after ``rounds`` steps z ↦ Γ z + ξ.
-
-        By repeated squaring: 10⁶ rounds take twenty products.
-        """
+        """Mean and covariance after ``rounds`` steps z ↦ Γ z + ξ, by repeated squaring."""
         rounds = errors.whole_number(rounds, "rounds", low=0)  # a negative one would never end
         # (A, C) stands for the map P ↦ A P Aᵀ + C; maps compose as
         # (A2, C2) ∘ (A1, C1) = (A2 A1, A2 C1 A2ᵀ + C2).
@@ -265,8 +257,7 @@ class LGDS:
     def observability_gramian(self, played: Any) -> np.ndarray:
         """O = Σ_τ (Γᵀ)^τ a_τ a_τᵀ Γ^τ (P3); if positive definite, the arms observe the state.
 
-        Args:
-            played: n × d, the arms in the order they are played, τ = 0 … n−1.
+        Row τ of ``played``, n × d, is the arm of round τ.
         """
         played = checked_arms(played, self, "played")
         gramian = np.zeros_like(self.transition)

@@ -1,9 +1,9 @@
 """Compiled programs, kept on disk between processes.
 
-JAX can keep what it compiled in a folder. This module chooses the folder, limits its size and
-removes what a killed process left half-written. The command line uses it by default; the library
-does not, because the setting applies to every JAX program of the process: call ``enable()`` to turn
-it on. The environment variable ``DRIFTBANDIT_CACHE`` names another folder, or is ``off``.
+JAX can keep compiled programs in a folder. This module chooses the folder, limits its size and
+removes what a killed process left half-written. The command line uses it by default. The library
+does not, because the setting applies to every JAX program of the process: ``enable()`` turns it on.
+The environment variable ``DRIFTBANDIT_CACHE`` names another folder, or is ``off``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ __all__ = ["VARIABLE", "enable", "folder", "in_environment"]
 
 VARIABLE = "DRIFTBANDIT_CACHE"
 OFF = ("off", "no", "none", "0", "false")
-MAX_BYTES = 500e6
-"""Size limit of all programs; one takes 10 to 100 kB."""
-TORN = 2.0
-"""Files written so many seconds before a killed process's last one may be incomplete."""
+MAX_BYTES = 500e6  # size limit of all programs; one takes 10 to 100 kB
+TORN = 2.0  # files written so many seconds before a killed process's last one may be incomplete
 SETTINGS = {
     "jax_persistent_cache_min_compile_time_secs": 0.0,
     "jax_persistent_cache_min_entry_size_bytes": -1,
@@ -35,8 +33,7 @@ SETTINGS = {
 def folder() -> Path | None:
     """Where programs are kept; None: nowhere, by choice or because the folder is not writable.
 
-    Programs are machine code: processes with another processor, or other XLA_FLAGS, have a folder
-    of their own.
+    Programs are machine code, so every kind of processor and every XLA_FLAGS has its own folder.
     """
     choice = os.environ.get(VARIABLE, "").strip()
     if choice.lower() in OFF:
@@ -63,11 +60,7 @@ def _machine() -> str:
 
 
 def enable() -> Path | None:
-    """Keep this process's compiled programs on disk, those of other JAX code too.
-
-    Returns:
-        The folder; None: nowhere (see `folder`).
-    """
+    """Keep this process's programs, also those of other JAX code, in `folder`; return that."""
     import jax
 
     found = folder()
@@ -80,9 +73,9 @@ def enable() -> Path | None:
 
 @contextlib.contextmanager
 def in_environment() -> Iterator[None]:
-    """Do the same by environment variables, without loading JAX, until the block ends.
+    """As `enable`, but by environment variables, without loading JAX, until the block ends.
 
-    It has no effect if JAX is already loaded, or if its own variable names a folder.
+    It has no effect if JAX is already loaded, or if JAX's own variable names a folder.
     """
     wanted = "JAX_COMPILATION_CACHE_DIR"
     found = None if "jax" in sys.modules or wanted in os.environ else folder()

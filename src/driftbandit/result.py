@@ -20,21 +20,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["ORACLE", "Result", "Timing", "median_and_iqr", "policy_styles", "quartiles"]
-
-ORACLE = "kalman_oracle"
-"""The policy whose regret is the unit in which others are compared."""
-COLUMNS = ("policy", "mean regret", "± s.e.", "median", "IQR")
-"""Of the table that `print` shows."""
+ORACLE = "kalman_oracle"  # the policy whose regret is the unit in which others are compared
+COLUMNS = ("policy", "mean regret", "± s.e.", "median", "IQR")  # of the table that `print` shows
 
 
 class Timing(NamedTuple):
     """Seconds spent on each step, and the device."""
 
-    prepare: float
-    """Steady states, tuning constants and stacking, in NumPy."""
-    compile: float
-    """Programs that this process had not compiled before."""
+    prepare: float  # steady states, tuning constants and stacking, in NumPy
+    compile: float  # programs that this process had not compiled before
     play: float
     device: str
 
@@ -51,8 +45,7 @@ class Result:
     """Dynamic regret Σ_t max_b ⟨b, z⟩ − ⟨a, z⟩ over all rounds (P4), by policy."""
     curves: dict[str, np.ndarray]
     """The same up to each of ``checkpoints``, along one more axis, the last."""
-    checkpoints: np.ndarray
-    """Log-spaced round numbers, the last one ``rounds``."""
+    checkpoints: np.ndarray  # log-spaced round numbers, the last one ``rounds``
     rounds: int
     seed: int
     timing: Timing
@@ -63,15 +56,11 @@ class Result:
         Runs in which the baseline has no regret give infinity, or zero if both have none.
         """
         if against not in self.regret:
-            raise errors.InvalidInput(
-                "against", f"{against!r} was not simulated", f"valid: {', '.join(self.regret)}"
-            )
+            remedy = f"valid: {', '.join(self.regret)}"
+            raise errors.InvalidInput("against", f"{against!r} was not simulated", remedy)
         base = self.regret[against]
-        return {
-            name: _ratio(regret - base, base)
-            for name, regret in self.regret.items()
-            if name != against
-        }
+        others = {name: regret for name, regret in self.regret.items() if name != against}
+        return {name: _ratio(regret - base, base) for name, regret in others.items()}
 
     @property
     def in_oracle_units(self) -> bool:
@@ -100,12 +89,11 @@ class Result:
 
         Args:
             baseline: the label of a simulated policy.
-            confidence: of the intervals, between 0 and 1.
-            seed: whole number ≥ 0, of the bootstrap.
+            confidence, seed: as in `statistics.paired`.
 
         Returns:
-            By policy. Positive differences: more regret than the baseline. Win rate above one
-            half: less regret in most runs.
+            By policy. Positive differences mean more regret than the baseline, a win rate above
+            one half less regret in most runs.
 
         Example:
             >>> from driftbandit import families, simulate
@@ -119,21 +107,23 @@ class Result:
         # Divided once: if the Oracle has no regret, both normalized regrets are infinite and
         # their difference is undefined, but this quotient still has a sign.
         unit = self.regret[ORACLE] if self.in_oracle_units else np.ones_like(base)
-        return {
-            name: statistics.paired(
-                _ratio(regret - base, unit), np.zeros_like(base), confidence=confidence, seed=seed
-            )
-            for name, regret in self.regret.items()
-            if name != baseline
-        }
+        found, zero = {}, np.zeros_like(base)
+        for name in [name for name in self.regret if name != baseline]:
+            more = _ratio(self.regret[name] - base, unit)
+            found[name] = statistics.paired(more, zero, confidence=confidence, seed=seed)
+        return found
 
     def summary(self) -> dict[str, dict[str, float]]:
-        """Mean, standard error, median and interquartile range of the regret, by policy.
-
-        With several systems the standard error is that of the systems' means, since runs of one
-        system are alike.
-        """
-        return {name: _summary(regret) for name, regret in self.regret.items()}
+        """Mean, standard error (of the systems' means if there are several), median and IQR."""
+        found = {}
+        for name, regret in self.regret.items():
+            means = statistics.units(regret).mean(axis=1)
+            several = means.size > 1
+            error = float(means.std(ddof=1) / np.sqrt(means.size)) if several else float("nan")
+            middle, spread = median_and_iqr(regret)
+            found[name] = {"mean": float(regret.mean()), "standard_error": error}
+            found[name] |= {"median": middle, "iqr": spread}
+        return found
 
     def to_dataframe(self) -> pd.DataFrame:
         """A pandas table with one row per system, run and policy.
@@ -152,9 +142,8 @@ class Result:
         regret = np.stack([np.atleast_2d(r) for r in self.regret.values()], axis=-1)
         system, run, policy = (place.ravel() for place in np.indices(regret.shape))
         names = np.array(list(self.regret), dtype=object)[policy]
-        return pd.DataFrame(
-            {"system": system, "run": run, "policy": names, "regret": regret.ravel()}
-        )
+        columns = {"system": system, "run": run, "policy": names, "regret": regret.ravel()}
+        return pd.DataFrame(columns)
 
     def plot(
         self, path: str | Path | None = None, *, kind: Literal["boxes", "curves"] = "boxes"
@@ -165,9 +154,6 @@ class Result:
             path: a .png, .svg or .pdf file, or None.
             kind: "boxes", quartiles of each policy's regret over the runs, sorted by mean; or
                 "curves", cumulative regret round by round, median and quartiles.
-
-        Returns:
-            The figure, which a notebook shows.
         """
         errors.closest(kind, "kind", ("boxes", "curves"))
         figure = self._boxes() if kind == "boxes" else self._cumulative()
@@ -176,7 +162,6 @@ class Result:
         return figure
 
     def _boxes(self) -> Figure:
-        """Quartiles of every policy's regret over the runs, from the lowest mean to the highest."""
         means = {label: float(regret.mean()) for label, regret in self.regret.items()}
         labels = sorted(means, key=lambda label: means[label])
         styles = policy_styles(labels)
@@ -191,7 +176,6 @@ class Result:
         return figure
 
     def _cumulative(self) -> Figure:
-        """Cumulative regret round by round: median over the runs, and a band between quartiles."""
         if not self.curves:
             raise errors.InvalidInput("curves", "are none in this result", "give checkpoints > 0")
         ends = {label: float(curve[..., -1].mean()) for label, curve in self.curves.items()}
@@ -208,13 +192,8 @@ class Result:
 
     def save(self, path: str | Path) -> None:
         """Write all numbers to a file, whole or not at all; `load` reads them back exactly."""
-        header = {
-            "rounds": self.rounds,
-            "seed": self.seed,
-            "timing": self.timing._asdict(),
-            "regret": list(self.regret),
-            "curves": list(self.curves),
-        }
+        header = {"rounds": self.rounds, "seed": self.seed, "timing": self.timing._asdict()}
+        header |= {"regret": list(self.regret), "curves": list(self.curves)}
         arrays = {"checkpoints": self.checkpoints}
         for kind in ("regret", "curves"):
             each = getattr(self, kind).values()
@@ -282,15 +261,6 @@ def _ratio(excess: np.ndarray, base: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         share = excess / base
     return np.where((base == 0) & (excess == 0), 0.0, share)
-
-
-def _summary(regret: np.ndarray) -> dict[str, float]:
-    independent = statistics.units(regret).mean(axis=1)
-    error = float("nan")
-    if independent.size > 1:
-        error = float(independent.std(ddof=1) / np.sqrt(independent.size))
-    middle, spread = median_and_iqr(regret)
-    return {"mean": float(regret.mean()), "standard_error": error, "median": middle, "iqr": spread}
 
 
 def median_and_iqr(values: np.ndarray) -> tuple[float, float]:

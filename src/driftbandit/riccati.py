@@ -11,6 +11,7 @@ left out: their part of P is zero.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -37,8 +38,8 @@ def _decays(model: LGDS) -> bool:
 def detects(model: LGDS, seen: np.ndarray) -> bool:
     """Whether the rewards of the arms ``seen``, m × d, show every mode that does not decay.
 
-    Popov–Belevitch–Hautus: [λI − Γ; C] has full column rank for every λ with |λ| ≥ 1, where Γ and
-    C are those of the moving states.
+    Popov–Belevitch–Hautus test on the moving states: [λI − Γ; C] has full column rank for every λ
+    with |λ| ≥ 1.
     """
     if _decays(model):
         return True
@@ -141,10 +142,8 @@ def _settled_stack(
             part = stack.at(fading)
             # Newton's method restores digits that ill-conditioned systems lose by doubling; each
             # step roughly squares the error.
-            refined = _until_still(
-                _newton, *part, _by_doubling(part), tolerance=1e-12, fading=False
-            )
-            covs[fading] = refined
+            start = _by_doubling(part)
+            covs[fading] = _until_still(_newton, *part, start, tolerance=1e-12, fading=False)
         gains, steady = _steady_gains(covs, stack)
         for i in np.flatnonzero(~steady).tolist():
             covs[i], gains[i] = _settled_slowly(stack.at([i]), names[i])
@@ -152,13 +151,10 @@ def _settled_stack(
 
 
 def _by_doubling(stack: Stack) -> np.ndarray:
-    """Follow the covariance just after the rewards, from zero, and predict one more round.
-
-        P ↦ L Q + L Γ P (I + Γᵀ J Γ P)⁻¹ Γᵀ Lᵀ,   J = Cᵀ (C Q Cᵀ + σ² I)⁺ C,   L = I − Q J
-
-    The rewards read the last shock and leave L of it, so that σ may be small or zero. If σ = 0,
-    arms of rank d leave nothing.
-    """
+    """Follow the covariance just after the rewards, from zero, and predict one more round."""
+    # P ↦ L Q + L Γ P (I + Γᵀ J Γ P)⁻¹ Γᵀ Lᵀ,   J = Cᵀ (C Q Cᵀ + σ² I)⁺ C,   L = I − Q J
+    # The rewards read the last shock and leave L of it, so that σ may be small or zero. If σ = 0,
+    # arms of rank d leave nothing.
     G, Q, C = stack.transition, stack.process_cov, stack.seen
     _, m, d = C.shape
     spread = C @ Q @ C.mT + stack.variance * np.eye(m)
@@ -176,10 +172,8 @@ def _by_doubling(stack: Stack) -> np.ndarray:
 def _newton(
     G: np.ndarray, Q: np.ndarray, variance: np.ndarray, C: np.ndarray, covs: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """One step (Kleinman 1968): the covariance if the gain K of ``covs`` is kept.
-
-    P = Φ P Φᵀ + σ² Γ K Kᵀ Γᵀ + Q,   Φ = Γ − Γ K C
-    """
+    """One step (Kleinman 1968): the covariance if the gain K of ``covs`` is kept."""
+    # P = Φ P Φᵀ + σ² Γ K Kᵀ Γᵀ + Q,   Φ = Γ − Γ K C
     stack = Stack(G, Q, variance, C)
     moved = G @ _fold(covs, stack)[1]
     shocks = variance * (moved @ moved.mT) + Q
@@ -192,11 +186,9 @@ def _until_still(
     tolerance: float = EPSILON,
     fading: bool = True,
 ) -> np.ndarray:
-    """Iterate ``advance`` until each matrix of the last stack stops changing.
-
-    With ``fading``, also until the first stack, a power, has decayed: otherwise states in small
-    units, or reached late, would be missed.
-    """
+    """Iterate ``advance`` until each matrix of the last stack stops changing."""
+    # With ``fading``, also until the first stack, a power, has decayed: otherwise states in small
+    # units, or reached late, would be missed.
     ends = stacks[-1].copy()
     moving = np.arange(len(ends))
     for _ in range(64):
@@ -213,10 +205,8 @@ def _until_still(
 
 
 def _riccati_twice(A: np.ndarray, G: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The map P ↦ H + Aᵀ P (I + G P)⁻¹ A, twice (structure-preserving doubling, Anderson 1978).
-
-    After k calls it is the map of 2^k rounds, and H is its value at P = 0.
-    """
+    """The map P ↦ H + Aᵀ P (I + G P)⁻¹ A, twice (structure-preserving doubling, Anderson 1978)."""
+    # After k calls it is the map of 2^k rounds, and H is its value at P = 0.
     d = H.shape[1]
     W = _solutions(np.eye(d) + G @ H, np.concatenate([A, G], axis=2))
     V1, V2, At = W[:, :, :d], W[:, :, d:], A.mT
@@ -239,11 +229,8 @@ def _solutions(matrices: np.ndarray, sides: np.ndarray) -> np.ndarray:
 
 
 def _fold(covs: np.ndarray, stack: Stack) -> tuple[np.ndarray, np.ndarray]:
-    """The covariances after one reward of every arm, and the gains, n × d × m.
-
-    `kalman.observe` for a stack and several arms; that one rounds P up every time, which a fixed
-    point must not have. ``tests/test_kalman.py`` compares the two.
-    """
+    """The covariances after one reward of every arm, and the gains, n × d × m."""
+    # `kalman.observe` for a stack and several arms, but it must not round P up: P is a fixed point.
     seen = stack.seen
     n, m, d = seen.shape
     gains = np.zeros((n, d, m))
@@ -268,11 +255,9 @@ def next_round(covs: np.ndarray, stack: Stack) -> np.ndarray:
 
 
 def _steady_gains(covs: np.ndarray, stack: Stack) -> tuple[np.ndarray, np.ndarray]:
-    """The gains of ``covs``, and which covariances are steady: fixed, semidefinite and stable.
-
-    Stability matters if Q does not excite a growing mode: P = 0 solves the equation there, too,
-    but no filter that starts with any uncertainty converges to it.
-    """
+    """The gains of ``covs``, and which covariances are steady: fixed, semidefinite and stable."""
+    # Stability matters if Q does not excite a growing mode: P = 0 solves the equation there, too,
+    # but no filter that starts with any uncertainty converges to it.
     steady = np.isfinite(covs).all(axis=(1, 2))
     covs = np.where(steady[:, None, None], covs, 0)
     scale = np.maximum(_largest(covs), np.finfo(float).tiny)
@@ -290,15 +275,9 @@ def _steady_gains(covs: np.ndarray, stack: Stack) -> tuple[np.ndarray, np.ndarra
 
 def _settled_slowly(stack: Stack, name: str) -> tuple[np.ndarray, np.ndarray]:
     """A difficult system, as a stack of one: the first solution that passes the checks."""
-    limit = _nearly_noiseless(stack)
-    for system, solve in (
-        (stack, _by_scipy),
-        (stack, _by_patient_doubling),
-        (limit, _by_scipy),
-        (limit, _by_patient_doubling),
-        (stack, _by_recursion),
-        (limit, _by_recursion),
-    ):
+    both = (stack, _nearly_noiseless(stack))
+    fast = itertools.product(both, (_by_scipy, _by_patient_doubling))
+    for system, solve in (*fast, *itertools.product(both, (_by_recursion,))):
         covs = solve(system)
         gains, steady = _steady_gains(covs, system)
         if steady[0]:
@@ -307,11 +286,9 @@ def _settled_slowly(stack: Stack, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _nearly_noiseless(stack: Stack) -> Stack:
-    """The same with a small σ in place of σ = 0.
-
-    Without noise the gain is not unique where P is singular, and some gains let an error grow; the
-    limit of small σ picks one that does not.
-    """
+    """The same with a small σ in place of σ = 0."""
+    # Without noise the gain is not unique where P is singular, and some gains let errors grow; the
+    # limit of small σ picks one that does not.
     size = np.vecdot(stack.seen @ stack.process_cov, stack.seen).max()
     size = size or np.vecdot(stack.seen, stack.seen).max()
     return stack._replace(variance=np.maximum(stack.variance, 1e-12 * size))

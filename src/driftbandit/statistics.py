@@ -16,21 +16,9 @@ import numpy as np
 
 from driftbandit import errors
 
-__all__ = [
-    "Interval",
-    "Paired",
-    "block_interval",
-    "block_length",
-    "block_means",
-    "ends_of",
-    "median_interval",
-    "paired",
-    "several_systems",
-    "units",
-]
-
-BLOCK = 200_000
-"""Counts processed together: few enough to stay in a core's cache."""
+BLOCK = 200_000  # counts processed together: few enough to stay in a core's cache
+BETTER, WORSE = "better", "worse"
+NO_DIFFERENCE, TOO_FEW = "no difference seen", "too few to tell"
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 """From how often each unit is in each resample (resamples × units) to one number per resample."""
@@ -39,28 +27,22 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 class Paired(NamedTuple):
     """One policy against another, run by run; less is better, as with regret."""
 
-    median_difference: float
-    """Median over all runs of first − second, and its interval."""
+    median_difference: float  # median over all runs of first − second, and its interval
     low: float
     high: float
-    win_rate: float
-    """Share of runs in which first < second, and its interval; ties count half."""
+    win_rate: float  # share of runs in which first < second, and its interval; ties count half
     win_low: float
     win_high: float
-    mean_difference: float
-    """Mean over all runs of first − second, and its interval."""
+    mean_difference: float  # mean over all runs of first − second, and its interval
     mean_low: float
     mean_high: float
-    runs: int
-    """In all systems together."""
-    independent: int
-    """What the bootstrap draws: systems, or the runs of one system."""
-    confidence: float
-    """Of all intervals."""
+    runs: int  # in all systems together
+    independent: int  # what the bootstrap draws: systems, or the runs of one system
+    confidence: float  # of all intervals
 
     @property
     def verdict(self) -> str:
-        """From the median: "worse", "better", "no difference seen" or "too few to tell"."""
+        """`WORSE`, `BETTER`, `NO_DIFFERENCE` or `TOO_FEW`, from the median."""
         return self._verdict(self.low, self.high)
 
     @property
@@ -72,17 +54,12 @@ class Paired(NamedTuple):
         # Without any difference, n independent medians are all on one side of zero with
         # probability 2¹⁻ⁿ. If that exceeds 1 − confidence, no data can decide: 95 % takes six.
         if 2.0 ** (1 - self.independent) > 1 - self.confidence:
-            return "too few to tell"
-        return "worse" if low > 0 else "better" if high < 0 else "no difference seen"
+            return TOO_FEW
+        return WORSE if low > 0 else BETTER if high < 0 else NO_DIFFERENCE
 
 
 def paired(
-    first: Any,
-    second: Any,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    first: Any, second: Any, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Paired:
     """Compare two policies run by run, as in Table II (P21): median, mean and win rate.
 
@@ -92,14 +69,9 @@ def paired(
     or 1 has an interval of no width. Time grows as values × resamples.
 
     Args:
-        first: (runs,) or (systems, runs), the regret of one policy.
-        second: the same runs of the other.
-        confidence: of the intervals, between 0 and 1.
-        resamples: the number of bootstrap resamples.
-        seed: whole number ≥ 0; the same seed gives the same intervals.
-
-    Returns:
-        `Paired`; with a single run its intervals are NaN.
+        first, second: the regret of two policies in the same runs; (runs,) or (systems, runs).
+        confidence: of the intervals, between 0 and 1; with a single run they are NaN.
+        resamples, seed: of the bootstrap; the same seed gives the same intervals.
 
     Example:
         >>> rng = np.random.default_rng(1)
@@ -128,10 +100,7 @@ def median_interval(
 
     Args:
         values: (runs,) or (systems, runs); infinite ones count, NaN is refused.
-        confidence, resamples, seed: as in `paired`.
-
-    Returns:
-        The lower and upper end; NaN with a single run.
+        confidence, resamples, seed: as in `paired`; with a single run the ends are NaN.
 
     Example:
         >>> median_interval([1, 2, 3, 4, 5, 6, 7, 8, 9])
@@ -191,7 +160,7 @@ def _bootstrap(
 
 
 def ends_of(drawn: np.ndarray, confidence: float) -> tuple[float, float]:
-    """The percentile interval of drawn values; its ends are drawn values, since ∞ may be one."""
+    """The percentile interval of drawn values, without interpolation, since some may be ∞."""
     drawn = np.sort(drawn)
     outside = int(len(drawn) * (1 - confidence) / 2)
     return float(drawn[outside]), float(drawn[-1 - outside])
@@ -211,15 +180,13 @@ def _counts(shape: tuple[int, ...], resamples: int, seed: int) -> Iterator[np.nd
 
 
 def _median(values: np.ndarray) -> Statistic:
-    """The median over all runs of a resample, from one sort of all values.
-
-    By Hoeffding's inequality a running count strays more than ``alike`` √(14 n) from its place in
-    the data once in 10¹² resamples, so only places that near the middle are searched.
-    """
+    """The median over all runs of a resample, from one sort of all values."""
     independent, alike = values.shape
     order = np.argsort(values, axis=None)
     ranked, owner = values.ravel()[order], order // alike
     middle = (values.size - 1) // 2, values.size // 2
+    # By Hoeffding's inequality a running count strays farther than this from its place in the data
+    # once in 10¹² resamples, so only places that near the middle are searched.
     reach = alike * math.isqrt(14 * independent) + 1
     start = max(0, middle[0] - reach)
     before = np.bincount(owner[:start], minlength=independent)
@@ -251,13 +218,12 @@ def _mean(values: np.ndarray) -> Statistic:
 
 
 class Interval(NamedTuple):
-    """The mean of a series and its interval."""
+    """The mean of a series and its interval, from a bootstrap of ``block`` neighbors at a time."""
 
     mean: float
     low: float
     high: float
     block: int
-    """How many neighbors were drawn together."""
 
 
 def block_length(values: Any) -> int:
@@ -265,13 +231,8 @@ def block_length(values: Any) -> int:
 
         b = (2 G² n / D)^⅓,   G = Σ λ(k/M) |k| R(k),   D = 4/3 (Σ λ(k/M) R(k))²
 
-    R is the autocovariance, λ a flat-top window, M twice the lag from which on R is noise.
-
-    Args:
-        values: n numbers in order of time.
-
-    Returns:
-        1 for a series without memory, at most min(3 √n, n/3).
+    R is the autocovariance, λ a flat-top window, M twice the lag from which on R is noise. The
+    length is 1 for a series without memory, and at most min(3 √n, n/3).
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -307,11 +268,8 @@ def block_means(values: Any, block: int, *, resamples: int = 2000, seed: int = 0
 
     Args:
         values: n numbers in order of time, or n × c, whose columns stay together.
-        block: how many neighbors are drawn together; 1: the ordinary bootstrap.
-        resamples, seed: as in `paired`.
-
-    Returns:
-        resamples × c.
+        block: how many neighbors are drawn together; 1 is the ordinary bootstrap.
+        resamples, seed: as in `paired`; the result is resamples × c.
     """
     series = _series(values)
     n = len(series)
@@ -347,10 +305,7 @@ def block_interval(
     Args:
         values: n numbers in order of time.
         block: how many neighbors are drawn together; None: `block_length`.
-        confidence, resamples, seed: as in `paired`.
-
-    Returns:
-        `Interval`; with a single round its ends are NaN.
+        confidence, resamples, seed: as in `paired`; with a single round the ends are NaN.
 
     Example:
         >>> found = block_interval(np.random.default_rng(2).normal(size=400))

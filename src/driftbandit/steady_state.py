@@ -22,13 +22,6 @@ __all__ += ["prediction_cov", "prediction_covs"]
 def detectable(model: LGDS, arms: Any) -> np.ndarray:
     """Whether (Γ, aᵀ) is detectable for each arm: every mode with |λ| ≥ 1 shows in ⟨a, z⟩ (P3).
 
-    Args:
-        model: Γ.
-        arms: k × d.
-
-    Returns:
-        k booleans.
-
     Example:
         >>> model = LGDS([[1.0, 0.0], [0.0, 0.5]], np.eye(2), 1.0, initial_cov=np.eye(2))
         >>> detectable(model, [[1.0, 0.0], [0.0, 1.0]]).tolist()
@@ -55,14 +48,7 @@ def prediction_cov(model: LGDS, arm: Any) -> np.ndarray:
 
 
 def prediction_covs(model: LGDS, arms: Any) -> np.ndarray:
-    """P_a of every arm, k × d × d (P9, P14).
-
-    Args:
-        model: Γ, Q, σ.
-        arms: k × d.
-
-    Raises:
-        NotDetectable: one of the arms does not show some mode that does not decay.
+    """P_a of every arm, k × d × d (P9, P14); each must be detectable.
 
     Example:
         >>> prediction_covs(LGDS([[0.5]], [[1.0]], reward_std=0.0), [[1.0], [2.0]]).ravel().tolist()
@@ -112,10 +98,7 @@ def oracle_gain(model: LGDS, arms: Any) -> np.ndarray:
 
 
 def oracle_gains(systems: Sequence[tuple[LGDS, Any]]) -> np.ndarray:
-    """The `oracle_gain` of many systems, n × d × k (P9).
-
-    Args:
-        systems: n pairs (model, arms), all with the same d and k.
+    """The `oracle_gain` of n systems with the same d and k, n × d × k (P9).
 
     Example:
         >>> model = LGDS([[0.5]], [[1.0]], reward_std=0.0)
@@ -141,10 +124,8 @@ def _gains(models: Sequence[LGDS], arms: np.ndarray, names: Sequence[str]) -> np
 
 
 def _distilled(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """W and W C, so that at most d combinations W X of the k rewards X hold all information.
-
-    Combinations without information are kept as zero rows, so that all systems have equally many.
-    """
+    """W and W C, so that at most d combinations W X of the k rewards X hold all information."""
+    # Combinations without information are kept as zero rows, so that all systems have equally many.
     _, k, d = arms.shape
     if k <= d:
         return np.eye(k), arms

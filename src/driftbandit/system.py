@@ -19,9 +19,7 @@ from driftbandit import errors
 from driftbandit.model import LGDS, checked_arms
 
 Returned = TypeVar("Returned")
-Name = str | int
-"""The name of an arm: a text or a whole number."""
-BESIDE = ("were given together with a System, which has its own", "leave them out")
+Name = str | int  # the name of an arm: a text or a whole number
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,12 +70,7 @@ class System:
 
 
 def checked_names(names: Iterable[Any] | None, n_arms: int, argument: str = "names") -> tuple:
-    """One name for each arm, all different; None gives the row numbers.
-
-    Example:
-        >>> checked_names(None, 3)
-        (0, 1, 2)
-    """
+    """One name for each arm, all different; None gives the row numbers."""
     if names is None:
         return tuple(range(n_arms))
     remedy = "give one text or whole number for each arm"
@@ -118,12 +111,7 @@ def label(name: Name) -> str:
 
 
 def checked_system(model: Any, arms: Any = None) -> System:
-    """The given `System`, or one made of a model and arms.
-
-    Example:
-        >>> checked_system(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]]).names
-        (0, 1)
-    """
+    """The given `System`, or one made of a model and arms."""
     if isinstance(model, System):
         pair(model, arms)
         return model
@@ -165,15 +153,10 @@ def takes_system(function: Callable[..., Returned]) -> Callable[..., Returned]:
 
 
 def pair(system: Any, arms: Any = None) -> Any:
-    """The model and arms of a `System`; anything else is returned unchanged.
-
-    Example:
-        >>> model, arms = pair(System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]]))
-        >>> arms.shape
-        (2, 1)
-    """
+    """The model and arms of a `System`; anything else is returned unchanged."""
     if not isinstance(system, System):
         return system
     if arms is not None:
-        raise errors.InvalidInput("arms", *BESIDE)
+        problem = "were given together with a System, which has its own"
+        raise errors.InvalidInput("arms", problem, "leave them out")
     return system.model, system.arms

@@ -13,7 +13,7 @@ import pytest
 import driftbandit as db
 import naive
 from driftbandit.policies import Noise, Policy
-from driftbandit.simulation import Options, blocks, jobs
+from driftbandit.simulation import Options, jobs
 from engine_paths import states_and_rewards
 
 POLICIES = ["kode", "rexp3", "kalman_oracle"]
@@ -65,7 +65,7 @@ def test_numbers_do_not_depend_on_the_company(systems, whole):
 
 
 def test_numbers_do_not_depend_on_workers(systems, whole, monkeypatch):
-    monkeypatch.setitem(jobs.LIMITS, "cpu", blocks.Limits(8, 1e9))
+    monkeypatch.setitem(jobs.LIMITS, "cpu", jobs.Limits(8, 1e9))
     results = [
         db.simulate(
             systems,
@@ -133,7 +133,7 @@ def test_decisions_do_not_depend_on_lanes(monkeypatch, lanes, memory):
     """Programs of another shape round differently; ties are broken the same all the same."""
     names = ["idea", "discounted_linucb"]
     expected = tied_whole(*LAST_BIT).curves
-    monkeypatch.setitem(jobs.LIMITS, "cpu", blocks.Limits(lanes, memory))
+    monkeypatch.setitem(jobs.LIMITS, "cpu", jobs.Limits(lanes, memory))
     again = db.simulate(TIED[:6], policies=names, runs=2, **STUDY)
     for name in names:
         np.testing.assert_allclose(again.curves[name], expected[name][:6, :2], rtol=1e-9, atol=1e-9)

@@ -1,9 +1,12 @@
-"""The figure that compares policies."""
+"""What is said and drawn of a simulation."""
 
 import numpy as np
+import pytest
 
 import driftbandit as db
-from driftbandit.result import Timing
+from driftbandit.result import Result, Timing
+from driftbandit.simulation.report import report as simulated
+from terminals import shown
 
 TIMING = Timing(0.1, 0.2, 0.3, "cpu")
 
@@ -22,3 +25,24 @@ def test_the_comparison_says_what_is_better_in_the_order_of_the_table():
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert labels == ["idea", "ucb", "random"]
     assert "lower is better" in figure.get_suptitle()
+
+
+@pytest.mark.parametrize(
+    ("factors", "runs", "words"),
+    [
+        ((1.0, 2.0), 20, "idea is lowest, kode second. They are clearly apart"),
+        ((1.0, 1.0001), 20, "20 runs do not tell them apart"),
+        ((1.0, 2.0), 4, "4 runs cannot tell them apart: give more --runs."),
+        ((1.0, 1.0), 20, "Their regret is the same in all 20 runs."),
+    ],
+)
+def test_whether_the_first_two_are_told_apart_is_said(factors, runs, words):
+    draw = np.random.default_rng(1)
+    noise = 0.0 if factors[0] == factors[1] else 0.1
+    regret = {
+        name: factor * (100 + noise * 50 * draw.standard_normal(runs))
+        for name, factor in zip(("idea", "kode"), factors, strict=True)
+    }
+    curves = {name: values[:, None] for name, values in regret.items()}
+    found = Result(regret, curves, np.array([9]), 9, 0, TIMING)
+    assert words in " ".join(shown(simulated({"plant.json": found}), 80).split())

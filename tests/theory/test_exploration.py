@@ -15,8 +15,8 @@ from driftbandit.model import unit_rows
 from driftbandit.policies import idea, kalman_ucb, kode
 from driftbandit.steady_state import prediction_cov
 from driftbandit.theory import (
-    every_arm_is_left,
     exploration_schedule,
+    no_arm_is_explored_forever,
     sphere_two_step_value,
     two_step_upper_bound,
     two_step_value,
@@ -90,7 +90,7 @@ def test_P14_lemma_3_where_no_arm_can_be_explored_forever():
         model = LGDS(0.8 * np.eye(2) + 0.05 * rng.standard_normal((2, 2)), np.eye(2), 0.5)
         arms = unit_rows(rng.standard_normal((3, 2)))
         found = exploration_schedule(model, arms, kalman_ucb.bonus, rounds=300)
-        if every_arm_is_left(model, arms, kalman_ucb.bonus):
+        if no_arm_is_explored_forever(model, arms, kalman_ucb.bonus):
             held += 1
             assert found.period > 1
         elif found.period == 1:
@@ -103,7 +103,7 @@ def test_P14_lemma_3_does_not_reach_every_arm():
     """Two arms take turns and the third, short one is never explored, though it would be left."""
     model = LGDS(0.9 * np.eye(2), np.eye(2), reward_std=0.5)
     arms = np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]])
-    assert every_arm_is_left(model, arms, kalman_ucb.bonus)
+    assert no_arm_is_explored_forever(model, arms, kalman_ucb.bonus)
     found = exploration_schedule(model, arms, kalman_ucb.bonus)
     assert set(found.cycle.tolist()) == {0, 1}
     assert 2 not in found.opening
@@ -120,7 +120,7 @@ def test_P14_no_period_is_said_where_none_was_seen():
 def test_P14_opposite_arms_tie_and_one_is_explored_forever():
     model = LGDS([[0.9]], [[1.0]], reward_std=0.5)
     arms = [[1.0], [-1.0]]
-    assert every_arm_is_left(model, arms, kalman_ucb.bonus)  # by a tie
+    assert no_arm_is_explored_forever(model, arms, kalman_ucb.bonus)  # by a tie
     assert exploration_schedule(model, arms, kalman_ucb.bonus).cycle.tolist() == [0]
 
 
@@ -271,8 +271,8 @@ def test_P14_P17_offsets_change_neither_metric_nor_exploration():
             for system in ((base, arms), (model, rows))
         ]
         assert cycles[0] == cycles[1] != []
-        left = theory.every_arm_is_left(model, rows, bonus)
-        assert left == theory.every_arm_is_left(base, arms, bonus)
+        left = theory.no_arm_is_explored_forever(model, rows, bonus)
+        assert left == theory.no_arm_is_explored_forever(base, arms, bonus)
 
 
 u = db.policies.idea.bonus

@@ -5,9 +5,9 @@ With P = V Λ Vᵀ, b = Vᵀa (a unit vector like a), m = Vᵀẑ, S = Λ + σ²
     ⟨a, ẑ⟩ + ‖ΓPa‖/√(aᵀPa + σ²) = ⟨b, m⟩ + u,   u = ‖T b‖ / √(bᵀSb).
 
 P is rounded up as in `driftbandit.kalman`, so scores equal those of lists of arms. If σ = 0 and P
-is singular (a known constant state), u jumps to 0 at the vectors that teach nothing, and no best
-vector exists: the closer to them, the better. Four roundings of the largest variance are therefore
-added to S; they keep a distance and cost about 10⁻⁸ of the score.
+is singular (a known constant state), u drops to 0 at vectors that teach nothing, but grows toward
+them, so that no best vector exists. Adding four roundings of the largest variance to S makes u
+continuous, and costs about 10⁻⁸ of the score.
 """
 
 from __future__ import annotations
@@ -23,31 +23,23 @@ from driftbandit.arrays import Array, dots, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 
-FLOOR = 4.0
-"""Roundings of the largest variance that are added to every variance."""
+FLOOR = 4.0  # how many roundings of the largest variance are added to S
 
 
 class Frame(NamedTuple):
     """A belief in its own coordinates; lengths are in units of ``unit``."""
 
-    vectors: Array
-    """V, d × d."""
-    variances: Array
-    """Λ, d numbers, ascending."""
-    mean: Array
-    """m / unit, d numbers."""
-    seen: Array
-    """S / p, d numbers, p the largest of them."""
-    diagonal: Array
-    """The same as a diagonal matrix, d × d."""
-    moves: Array
-    """T / (√p unit), d × d."""
-    unit: Array
-    """max(‖m‖, ‖T S^(−½)‖), Frobenius norm: the size of scores."""
+    vectors: Array  # V, d × d
+    variances: Array  # Λ, d numbers, ascending
+    mean: Array  # m / unit, d numbers
+    seen: Array  # S / p, d numbers, p the largest of them
+    diagonal: Array  # the same as a diagonal matrix, d × d
+    moves: Array  # T / (√p unit), d × d
+    unit: Array  # max(‖m‖, ‖T S^(−½)‖), Frobenius norm: the size of scores
 
 
 def framed(belief: Belief, model: LGDS) -> Frame:
-    """The belief in the coordinates in which its covariance is diagonal."""
+    """The belief in the coordinates in which P is diagonal."""
     xp = namespace(belief.cov)
     variances, vectors = xp.linalg.eigh(kalman.rounded_up(belief.cov))
     variances = xp.maximum(variances, 0.0)
@@ -67,8 +59,7 @@ class Idea(NamedTuple):
     """⟨b, m⟩ + u, u = √(bᵀDb / bᵀSb) with D = TᵀT."""
 
     frame: Frame
-    form: Array
-    """D, d × d."""
+    form: Array  # D, d × d
 
     def scores(self, rows: Array) -> Array:
         """⟨b, m⟩ + u of every row b."""

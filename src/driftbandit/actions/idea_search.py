@@ -40,51 +40,37 @@ import numpy as np
 from driftbandit.actions.idea_objective import Frame, Idea, identity, normalized, rounding
 from driftbandit.arrays import Array, dots, namespace
 
-PARTS = 15
-"""Each refinement divides the interval around a root by this number."""
+PARTS = 15  # each refinement divides the interval around a root by this number
 TICKS = np.arange(1.0, PARTS) / PARTS
-SMALLEST = 1e-18
-"""Added to m, whose size is about one, so that zero has a direction too."""
+SMALLEST = 1e-18  # added to m, whose size is about one, so that m = 0 has a direction too
 POINTS = 8
 """Points tried on the curve. With 8 to 24, all but one of 18 600 random cases gave one vector."""
-KEPT = 2
-"""The highest points of the curve: Newton steps start from them and their mirror images."""
-TOGETHER, ALONE = 2, 12
-"""Newton steps for all starts, and at most for the best of them."""
+KEPT = 2  # Newton steps start from so many best points of the curve, and their mirror images
+TOGETHER, ALONE = 2, 12  # most Newton steps for all starts, and then for the best of them
 DAMPINGS = (3e-14, 1e-5, 1e-2, 2.0)
 """θ in units of ‖M‖. The first keeps the equations regular; the next ones leave a curved ridge by
 shorter steps; the last always points uphill."""
-LEAST = 1e-36
-"""Added to ‖M‖², which is about one, to divide by it safely."""
+LEAST = 1e-36  # added to ‖M‖², which is about one, to divide by it safely
 ROUNDINGS = 16
-"""By which the Newton step may score less than the others: near the top all scores are equal."""
-STILL = 1e-4
-"""Newton steps shorter than this are the last ones: the next is its square."""
-FIRST = 16
-"""Intervals at the start."""
-MOST = 50
-"""Times that intervals are halved."""
-LARGEST = 512
-"""Intervals at a time, beyond which none is halved any more."""
-MARGIN = 8
-"""Roundings times d by which an eigenvalue may be wrong, relative to the largest; it is added."""
+"""How far the Newton step may score below the others: near the top, scores are equal."""
+STILL = 1e-4  # a Newton step shorter than this is the last: the next would be about its square
+FIRST = 16  # intervals at the start of the upper bound
+MOST = 50  # how often intervals are halved at most
+LARGEST = 512  # most intervals at a time
+MARGIN = 8  # error of an eigenvalue, in roundings of the largest, times d
 
 
 class Curve(NamedTuple):
     """The curve of best vectors for each bonus √ρ."""
 
     frame: Frame
-    form: Array
-    """D, d × d."""
-    start: Array
-    """m scaled to length one, or another vector if m is zero; d numbers."""
-    low: Array
-    """√q(m)."""
-    high: Array
-    """The largest √q."""
+    form: Array  # D, d × d
+    start: Array  # m scaled to length one, or another vector if m is zero; d numbers
+    low: Array  # √q(m)
+    high: Array  # the largest √q
 
     def levels(self, x: Array) -> Array:
-        """√ρ at places x in [0, 1] along the curve, which turns quadratically near the top."""
+        """√ρ at places x in [0, 1] along the curve, quadratic in x near the largest √ρ."""
         return self.low + (self.high - self.low) * (1 - x * x)
 
     def at(self, levels: Array) -> tuple[Array, Array]:
@@ -94,10 +80,7 @@ class Curve(NamedTuple):
         return rows, found.vectors[:, :, -1]
 
     def duals(self, levels: Array) -> Array:
-        """The multipliers y at levels √ρ, n numbers, usually to ten digits.
-
-        In the hard case they belong to another m nearby. Any y ≥ 0 gives a bound.
-        """
+        """The multipliers y at levels √ρ, n numbers, usually to ten digits; any y ≥ 0 is valid."""
         found = self._solved(levels, refinements=10)
         square = self.frame.mean @ self.frame.mean  # m = N(τI − C)b, y = N²τ
         return square * found.tau * dots(found.shares, found.shares) / found.size
@@ -117,13 +100,10 @@ class Curve(NamedTuple):
 class _Solved(NamedTuple):
     """b ∝ (τI − C)⁻¹ m at n levels, in the eigenvectors of C and in units of its size."""
 
-    vectors: Array
-    """Of C, n × d × d."""
-    shares: Array
-    """m_i / (τ − κ_i), n × d."""
+    vectors: Array  # of C, n × d × d
+    shares: Array  # m_i / (τ − κ_i), n × d
     tau: Array
-    size: Array
-    """The largest |κ_i|, n."""
+    size: Array  # the largest |κ_i|, n
 
 
 def curve(frame: Frame, form: Array) -> Curve:
@@ -139,11 +119,7 @@ def curve(frame: Frame, form: Array) -> Curve:
 
 
 def _tilted(parts: Array) -> Array:
-    """M with at least a rounding's share on the leading eigenvector.
-
-    Without it (the hard case) m does not determine the sign there, and the root runs into the pole;
-    with it the root stops just before, at one of the two best vectors.
-    """
+    """The parts of m; the last one is kept off zero, where there is no root (the hard case)."""
     xp = namespace(parts)
     lead = parts[:, -1:]
     least = rounding(parts.dtype) ** 0.75  # m has length one
@@ -178,8 +154,8 @@ def highest(objective: Idea) -> Array:
 def _starts(objective: Idea) -> Array:
     """The highest points of the curve, and their mirror images.
 
-    The mirror image across C's leading eigenvector has the same q. Where m says little about that
-    eigenvector there is a maximum on either side, and the curve may pass near one of them only.
+    Mirroring along C's leading eigenvector leaves q as it is. If m is nearly orthogonal to that
+    eigenvector, there is a maximum on each side, and the curve may pass near only one of them.
     """
     xp = namespace(objective.form)
     along = curve(objective.frame, objective.form)
@@ -190,7 +166,7 @@ def _starts(objective: Idea) -> Array:
 
 
 def _scores(objective: Idea, rows: Array) -> Array:
-    """Of every row; NaN (numbers too small or too large) counts as −∞."""
+    """The score of every row; NaN (after overflow or underflow) counts as −∞."""
     return namespace(rows).fmax(objective.scores(rows), -np.inf)
 
 
@@ -214,7 +190,7 @@ def climbed(objective: Any, rows: Array, rounds: int) -> Array:
 
 
 def _climbed_once(objective: Any, rows: Array) -> tuple[Array, Array]:
-    """The rows after a round, and the Newton steps."""
+    """The rows after one step each, and the Newton steps that were tried."""
     xp = namespace(rows)
     n, d = rows.shape
     choices = len(DAMPINGS) + 1
@@ -228,7 +204,7 @@ def _climbed_once(objective: Any, rows: Array) -> tuple[Array, Array]:
 
 @functools.lru_cache(maxsize=8)
 def _places(dtype: Any) -> np.ndarray:
-    """Where on the curve to look: denser at both ends, since ‖m‖ or u may be small."""
+    """Where on the curve to look: more densely at both ends, since ‖m‖ or u may be small."""
     t = (np.arange(POINTS) + 0.5) / POINTS
     return np.asarray(t**3 / (t**3 + (1 - t) ** 2), dtype)
 
@@ -302,7 +278,7 @@ def _over(along: Curve, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _over_linear(frame: Frame, form: np.ndarray, ends: np.ndarray, duals: np.ndarray) -> np.ndarray:
-    """The same with y linear between its values at the ends, 2 × intervals."""
+    """The bound over every interval; ``ends`` (of ρ) and ``duals`` (y there) are 2 × intervals."""
     C = form - ends[..., None, None] * frame.diagonal
     values = np.linalg.eigvalsh(np.outer(frame.mean, frame.mean) + duals[..., None, None] * C)
     margin = MARGIN * len(frame.mean) * np.finfo(float).eps

@@ -1,36 +1,45 @@
-"""The unit vector that a Kalman policy plays, with a bound on how much better another could be."""
+"""The unit vector that a Kalman policy plays, with a bound on how much better another could be.
+
+**Kalman-UCB**: the global maximum of ⟨a, ẑ⟩ + w √(aᵀPa) over unit vectors (P13). Since √(aᵀPa) =
+max ⟨a, P^½ q⟩ over ‖q‖ ≤ 1, it is max ‖ẑ + P^½ q‖ over ‖q‖ ≤ w: a convex quadratic over a ball, the
+trust-region problem. With P = V Λ Vᵀ, eigenvalues λ_1 ≥ λ_2 ≥ … and m = Vᵀẑ, weak duality bounds
+its square for every μ > λ_1 by
+
+    D(μ) = μ (w² + Σ m_i² / (μ − λ_i)),
+
+with equality at the minimum of D, Σ λ_i m_i² / (μ − λ_i)² = w², the secular equation. The best
+vector is a_i ∝ m_i / (μ − λ_i), and μ > λ_1 certifies that the maximum is global. If m has no part
+along the leading eigenvector (the hard case), the equation may have no root; adding one rounding
+error of the score there gives it one. (Moré and Sorensen 1983, SIAM J. Sci. Stat. Comput. 4, 553.)
+
+**IDEA**: see `idea_search`.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.actions import secular
-from driftbandit.actions.idea_objective import framed, idea
+from driftbandit.actions.idea_objective import framed, idea, normalized, or_one, rounding
 from driftbandit.actions.idea_search import highest, residuals, upper_bound
 from driftbandit.arrays import Array, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 
-__all__ = ["Solution", "best", "direction", "idea_arm", "kalman_ucb_arm"]
-
-ACCURACY = 1e-9
-"""Gap, relative to the score, to which IDEA's bound is refined."""
+ACCURACY = 1e-9  # gap, relative to the score, to which IDEA's bound is refined
+GRID, REFINEMENTS = 32, 2  # the bracket of the root is divided by GRID − 1, this many times
+NEWTON = 3  # Newton steps that follow
 
 
 class Solution(NamedTuple):
     """A unit vector and its certificate."""
 
-    arm: np.ndarray
-    """a, d numbers."""
-    value: float
-    """Its score ⟨a, ẑ⟩ + u(a | P)."""
-    residual: float
-    """‖(I − aaᵀ)∇‖, the gradient of the score along the sphere; zero at a stationary point."""
-    bound: float
-    """No unit vector scores more."""
+    arm: np.ndarray  # a, d numbers
+    value: float  # its score ⟨a, ẑ⟩ + u(a | P)
+    residual: float  # ‖(I − aaᵀ)∇‖, the gradient along the sphere; zero at a stationary point
+    bound: float  # no unit vector scores more
 
     @property
     def gap(self) -> float:
@@ -60,7 +69,59 @@ def idea_arm(belief: Belief, model: LGDS) -> Array:
 
 def kalman_ucb_arm(belief: Belief, width: Array) -> Array:
     """The unit vector with the highest ⟨a, ẑ⟩ + w √(aᵀPa), Kalman-UCB's choice."""
-    return secular.solved(belief.mean, belief.cov, width).arm
+    return secular(belief.mean, belief.cov, width)[0]
+
+
+def secular(mean: Array, cov: Array, width: Array) -> tuple[Array, Array]:
+    """The unit vector with the highest ⟨a, ẑ⟩ + w √(aᵀPa), and the bound √D(μ); w ≥ 0.
+
+    Example:
+        >>> arm, bound = secular(np.array([0.0, 3.0]), np.diag([4.0, 0.0]), 2.0)  # z₂ is known
+        >>> arm.round(6).tolist(), float(bound.round(6))
+        ([0.8, 0.6], 5.0)
+    """
+    xp = namespace(cov)
+    values, vectors = xp.linalg.eigh(cov)
+    eps = rounding(values.dtype)
+    largest = or_one(xp.max(values))
+    values = xp.maximum(values / largest, xp.zeros_like(values))
+    radius = width * xp.sqrt(largest)
+    m = mean @ vectors
+    unit = or_one(xp.max(xp.abs(m)) + radius)
+    m = m / unit
+    radius = xp.maximum(radius / unit, xp.asarray(eps**2, dtype=values.dtype))
+    lead = xp.where(m[-1] < 0, xp.minimum(m[-1], -eps), xp.maximum(m[-1], eps))
+    tilted = xp.concat([m[:-1], lead[None]])
+    gaps = values[-1] - values
+    offset = _root(values * tilted * tilted, gaps, radius)
+    shares = tilted / (offset + gaps)
+    arm = vectors @ normalized(shares * offset)  # scaled, so that squares do not overflow
+    multiplier = values[-1] + offset  # μ in units of the largest eigenvalue
+    dual = multiplier * (radius * radius + xp.sum(m * m / (offset + gaps)))
+    return arm, unit * xp.sqrt(dual)
+
+
+def _root(weights: Array, gaps: Array, radius: Array) -> Array:
+    """The t > 0 with Σ weights_i / (t + gap_i)² = w²."""
+    xp = namespace(weights)
+    tiny = float(np.finfo(weights.dtype).tiny) ** 0.5
+    sizes = xp.stack([weights[-1], xp.sum(weights)])
+    low, high = xp.log(xp.sqrt(xp.maximum(sizes, xp.full_like(sizes, tiny))) / radius)
+    ticks: Any = np.linspace(0.0, 1.0, GRID, dtype=weights.dtype)
+    width = high - low
+    for _ in range(REFINEMENTS):
+        tried = xp.exp(low + width * ticks)
+        sums = xp.sum(weights / (tried[:, None] + gaps) ** 2, axis=1)
+        above = xp.sum(xp.astype(sums > radius * radius, weights.dtype))
+        width = width / (GRID - 1)
+        low = low + width * xp.clip(above - 1, 0, GRID - 2)
+    t = xp.exp(low)
+    for _ in range(NEWTON):  # on 1/√sum: concave, so a step from the left never passes the root
+        squares = weights / (t + gaps) ** 2
+        size = xp.sqrt(xp.sum(squares))
+        slope = or_one(xp.sum(squares / (t + gaps)))  # zero if P is: any t will do
+        t = t + (size / radius - 1) * xp.sum(squares) / slope
+    return t
 
 
 def best(belief: Belief, model: LGDS, policy: str = "idea", width: float = 1.0) -> Solution:
@@ -69,11 +130,7 @@ def best(belief: Belief, model: LGDS, policy: str = "idea", width: float = 1.0) 
     Args:
         belief: ẑ(t|t−1) and P(t|t−1), as `kalman.prior` and `kalman.step` return it.
         model: Γ, Q, σ.
-        policy: "idea", "kode" or "kalman_ucb".
-        width: w of Kalman-UCB.
-
-    Returns:
-        `Solution`.
+        policy: "idea", "kode" or "kalman_ucb"; ``width`` is w of the last.
 
     Example:
         >>> model = LGDS(0.9 * np.eye(2), np.eye(2), reward_std=1.0)
@@ -87,24 +144,21 @@ def best(belief: Belief, model: LGDS, policy: str = "idea", width: float = 1.0) 
     belief = Belief(mean, errors.covariance(belief.cov, "belief.cov", size=model.n_states))
     if policy == "idea":
         return _idea(belief, model)
-    return _kode(belief) if policy == "kode" else _kalman_ucb(belief, width)
-
-
-def _kode(belief: Belief) -> Solution:
+    if policy == "kalman_ucb":
+        return _kalman_ucb(belief, width)
     arm = direction(belief.mean)
     value = float(arm @ belief.mean)
     return Solution(arm, value, 0.0, value)
 
 
 def _kalman_ucb(belief: Belief, width: float) -> Solution:
-    found = secular.solved(belief.mean, belief.cov, width)
-    arm = found.arm
+    arm, bound = secular(belief.mean, belief.cov, width)
     cross = belief.cov @ arm
     deviation = float(np.sqrt(max(arm @ cross, 0.0)))
     gradient = belief.mean + (width / deviation * cross if deviation > 0 else 0.0)
     value = float(arm @ belief.mean + width * deviation)
     residual = float(np.linalg.norm(gradient - (arm @ gradient) * arm))
-    return Solution(arm, value, residual, max(float(found.bound), value))
+    return Solution(arm, value, residual, max(float(bound), value))
 
 
 def _idea(belief: Belief, model: LGDS) -> Solution:

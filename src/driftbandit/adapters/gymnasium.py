@@ -22,8 +22,6 @@ with errors.needing(__name__):
 __all__ = ["ID", "LGDSBandit"]
 
 ID = "driftbandit/LGDSBandit-v0"
-"""The name for `gymnasium.make`."""
-
 HIGHEST = float(np.finfo(np.float32).max)
 """Largest reward in an observation; `check_env` warns about infinite bounds."""
 
@@ -79,8 +77,7 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
             np.array([0.0] * k + [-HIGHEST, 0.0], np.float32),
             np.array([1.0] * k + [HIGHEST, 1.0], np.float32),
         )
-        self.state = np.zeros(self.model.n_states)
-        """z, hidden from the player."""
+        self.state = np.zeros(self.model.n_states)  # z, hidden from the player
         self.total_regret = 0.0
         self._round = self.rounds  # `reset` comes first
         self._line = "not started"
@@ -97,12 +94,8 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start an episode: z is drawn from N(0, Σ0) or from the stationary distribution.
 
-        Args:
-            seed: of the random numbers of this episode and the following ones.
-            options: ``{"state": z}`` starts from that state instead.
-
-        Returns:
-            The first observation, all zero, and an empty dictionary.
+        ``options={"state": z}`` starts from that state instead. Returns the first observation, all
+        zero, and an empty dictionary.
         """
         super().reset(seed=seed)
         for name in options or {}:
@@ -116,10 +109,7 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
         return self._observation(None, 0.0), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Play one round.
-
-        Args:
-            action: index of the arm.
+        """Play one round: ``action`` is the index of the arm.
 
         Returns:
             Observation, reward X, False (never terminated), whether this was the last round, info.
@@ -141,12 +131,8 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
             f"round {self._round} of {self.rounds}: arm {arm} paid {reward:.4g}, best was arm "
             f"{best}, regret {regret:.4g}, {self.total_regret:.4g} in all"
         )
-        info = {
-            "mean": float(means[arm]),
-            "best_arm": best,
-            "regret": regret,
-            "total_regret": self.total_regret,
-        }
+        info = {"mean": float(means[arm]), "best_arm": best, "regret": regret}
+        info["total_regret"] = self.total_regret
         return self._observation(arm, reward), reward, False, self._round == self.rounds, info
 
     def render(self) -> str | None:

@@ -67,19 +67,15 @@ class KalmanPolicy(bandit.base.Policy):
         features = checked_arms(list(arms.values()) if named else arms, model)
         ids = tuple(arms) if named else tuple(range(len(features)))
         self._place: dict[bandit.base.ArmID, int] = {arm_id: row for row, arm_id in enumerate(ids)}
-        self._rule = _rule(policy)
-        constants, belief = self._rule.prepare(model, features, 1)
-        rule = self._rule
+        self._rule = rule = _rule(policy)
+        constants, belief = rule.prepare(model, features, 1)
         if not isinstance(belief, Belief) or rule.noise is not None or rule.full_information:
-            raise errors.InvalidInput(
-                "policy",
-                f"is {rule.name!r}, which is not of the form ⟨a, ẑ⟩ + u(a | P)",
-                "give idea, kode, kalman_ucb or a bonus function",
-            )
+            problem = f"is {rule.name!r}, which is not of the form ⟨a, ẑ⟩ + u(a | P)"
+            remedy = "give idea, kode, kalman_ucb or a bonus function"
+            raise errors.InvalidInput("policy", problem, remedy)
         self._problem = Problem(model, features, constants)
         self._offered: tuple[tuple[bandit.base.ArmID, ...], Problem] = (ids, self._problem)
-        self.belief = belief
-        """ẑ(t|t−1) and P(t|t−1)."""
+        self.belief = belief  # ẑ(t|t−1) and P(t|t−1)
 
     @property
     def predictions(self) -> dict[bandit.base.ArmID, float]:
@@ -88,12 +84,9 @@ class KalmanPolicy(bandit.base.Policy):
         return {arm_id: float(means[row]) for arm_id, row in self._place.items()}
 
     def update(self, arm_id: bandit.base.ArmID, *reward_args: Any, **reward_kwargs: Any) -> None:
-        """Learn an arm's reward and advance one round.
+        """Learn the reward of an arm, pulled or not, and advance one round.
 
-        Args:
-            arm_id: the arm that was played; any of ``arms``, pulled or not.
-            *reward_args: the reward, one number.
-            **reward_kwargs: further arguments of ``reward_obj``.
+        ``reward_args`` is the reward, one number; ``reward_kwargs`` are passed to ``reward_obj``.
         """
         row = self._row(arm_id)
         if len(reward_args) != 1:

@@ -11,12 +11,22 @@ from driftbandit.advice import facts
 from driftbandit.advice.facts import Advice, Arm, Difference, LowerBound, Metric, Simulation
 from driftbandit.model import shown_radius
 from driftbandit.policies import TITLES, title
-from driftbandit.report import Block, Cell, Facts, Figure, Heading, Points, Report, Table, Text
+from driftbandit.report import (
+    Block,
+    Cell,
+    Facts,
+    Figure,
+    Heading,
+    Points,
+    Report,
+    Table,
+    Text,
+    verdict_cell,
+)
 from driftbandit.report.figures import GRAY, grid, interval_rows, log_ticks, name_rows
 from driftbandit.report.numbers import NONE, percent, plus_minus, short
-from driftbandit.report.verdicts import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
-from driftbandit.report.verdicts import cell as verdict_cell
 from driftbandit.result import policy_styles
+from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
 from driftbandit.system import Name, label
 
 MATTERS = 0.05  # a difference of at most this share of the regret does not matter

@@ -31,11 +31,8 @@ from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem, make
 from driftbandit.system import Name, System
 
-__all__ = ["Agent"]
-
 Choose = Callable[[History, Offer, Any], list[Chosen]]
-SETTINGS = ("rounds", "seed", "window", "memory", "screen")
-"""Arguments of an agent that never change and are stored as they are."""
+SETTINGS = ("rounds", "seed", "window", "memory", "screen")  # never change, stored as they are
 
 
 class Agent:
@@ -92,9 +89,7 @@ class Agent:
         self.memory = errors.whole_number(memory, "memory", low=0, high=LAST_ROUND)
         if refit is not None and not isinstance(refit, Refit):
             raise errors.InvalidInput("refit", f"is {refit!r}", "give a Refit, or None")
-        if not isinstance(screen, bool):
-            raise errors.InvalidInput("screen", f"is {screen!r}", "give True or False")
-        self.screen = screen
+        self.screen = errors.boolean(screen, "screen")
         self.actions = action_set(arms)
         """What can be played: a list of arms, or the sphere."""
         if names is not None:
@@ -103,15 +98,14 @@ class Agent:
         if refit is not None or model is None:
             wrong = ("model", "is None") if model is None else ("refit", f"is {refit!r}")
             self.actions.check_listed(*wrong, "give a model and no refit")
-        if model is None:
             refit = refit or Refit()
-            model = refitting.random_walk(arms, refit.scale)
-        if refit is not None:
+            if model is None:
+                model = refitting.random_walk(arms, refit.scale)
             errors.require("refit", "jax")
-        if refit is not None and self.policy.full_information:
-            problem = f"cannot be learned by {self.policy.name}, which sees all rewards"
-            name = "refit" if has_model else "model"
-            raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
+            if self.policy.full_information:
+                problem = f"cannot be learned by {self.policy.name}, which sees all rewards"
+                name = "refit" if has_model else "model"
+                raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
         self.refit_options = refit
         arms = choosing.by_columns(self.actions.rows(arms, model))
         self.policy.check_plays(self.actions, len(arms))
@@ -173,11 +167,11 @@ class Agent:
         """Choose an arm for the next round, or for the round you name.
 
         Args:
-            arms: which arms are on offer: names of the agent's own; or other arms by their
-                features, rows of d numbers or a mapping from names to them. None: all of the
-                agent's own; the only choice on the sphere.
-            round: when; None: one round after the last. The same round again is another decision
-                in it (see `ask_many`); a later one lets time pass.
+            arms: the arms on offer: names of the agent's own; or other arms by their features,
+                rows of d numbers or a mapping from names to them. None: all of the agent's own;
+                the only choice on the sphere.
+            round: None: one round after the last. The same round again makes another decision in
+                it (see `ask_many`); a later one lets time pass.
         """
         with self._lock:
             return self._ask(arms, round, self._choose_one)[0]
@@ -194,19 +188,16 @@ class Agent:
 
         Args:
             count: how many.
-            arms: as for `ask`.
-            round: as for `ask`.
+            arms: as for `ask`, like ``round``.
             distinct: choose no arm twice.
 
         Example:
-            >>> from driftbandit import LGDS, Agent
             >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [0.8], [-0.5]])
             >>> [decision.arm for decision in agent.ask_many(2)]
             [0, 1]
         """
         count = errors.whole_number(count, "count", low=1)
-        if not isinstance(distinct, bool):
-            raise errors.InvalidInput("distinct", f"is {distinct!r}", "give True or False")
+        errors.boolean(distinct, "distinct")
 
         def choose(history: History, offer: Offer, state: Any) -> list[Chosen]:
             given = (self.policy, history.problem, state, offer)
@@ -255,17 +246,17 @@ class Agent:
         return [choosing.choose(self.policy, history.problem, state, offer, noise, screen)]
 
     def _noise(self, n_arms: int, ahead: int = 0) -> Any:
-        """The random numbers of the next decision, or of a later one; no earlier draw matters."""
+        """The random numbers of the decision ``ahead`` of the next, whatever was drawn before."""
         noise = self.actions.noise(self.policy)
         if noise is None:
             return None
         counter = [0, 0, 0, self._history.decided + ahead]
         rng = np.random.Generator(np.random.Philox(key=self.seed, counter=counter))
-        draw = rng.random if noise.law == "uniform" else rng.standard_normal
+        draw = rng.random if noise.distribution == "uniform" else rng.standard_normal
         return np.asarray(draw(noise.shape(self.model.n_states, n_arms)))
 
     def _settle(self, history: History, now: int) -> bool:
-        """Settle what has left the window, and refit if that is due; return whether it is done."""
+        """Settle what has left the window, and refit if that is due; return whether it refitted."""
         history.settle(now)
         refit, until = self.refit_options, history.until_refit
         is_due = until is not None and until <= 0 and len(history.log) >= 2
@@ -274,13 +265,9 @@ class Agent:
         return RefitTask(history, refit, self.seed).run_scheduled()
 
     def scores(self, arms: Any = None) -> list[Score]:
-        """The policy's score of every arm in the next round, in the order of arms.
-
-        Args:
-            arms: as for `ask`; None: all.
+        """The policy's score of every arm in the next round, in the order of ``arms`` (see `ask`).
 
         Example:
-            >>> from driftbandit import LGDS, Agent
             >>> agent = Agent(LGDS([[0.6]], [[0.64]], 1.0), [[1.0], [2.0]], names=["a", "b"])
             >>> agent.scores()[0]
             Score(arm='a', mean=0.0, bonus=0.42..., uncertainty=1.0)
@@ -354,7 +341,6 @@ class Agent:
             How many plays were "learned", "missing" and "too late"; see `tell_play`.
 
         Example:
-            >>> from driftbandit import LGDS, Agent
             >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]])
             >>> agent.tell_log({"round": [-2, -1], "arm": [0, 1], "reward": [0.5, -0.3]})
             {'learned': 2}
@@ -430,11 +416,7 @@ class Agent:
         task.run()
 
     def wait_for_refit(self, timeout: float | None = None) -> bool:
-        """Wait until no refit is in progress, and return whether that is so.
-
-        Args:
-            timeout: the most seconds to wait; None: as long as it takes.
-        """
+        """Wait until no refit is in progress, or ``timeout`` seconds; return whether none is."""
         with self._lock:
             task = self._history.refit_task
         return task is None or task.done.wait(timeout)
@@ -447,12 +429,7 @@ class Agent:
 
     @classmethod
     def from_json(cls, text: str, policy: str | Policy | None = None) -> Self:
-        """Bring back an agent from `to_json`.
-
-        Args:
-            text: what `to_json` returned.
-            policy: the `Policy` itself, if it is one of your own.
-        """
+        """Bring back an agent from `to_json`; give ``policy`` if it is one of your own."""
         return cls._read(text, policy, "text")
 
     def save(self, path: str | Path) -> None:

@@ -15,11 +15,7 @@ from driftbandit.system import Name, checked_names
 
 
 class ArmNames:
-    """The names of k arms, and the row that each name stands for.
-
-    Args:
-        names: k different strings or whole numbers; None: the row numbers.
-        n_arms: k.
+    """The names of k arms (None: their row numbers), and the row that each name stands for.
 
     Example:
         >>> names = ArmNames(["left", "right"], 2)
@@ -28,8 +24,7 @@ class ArmNames:
     """
 
     def __init__(self, names: Any, n_arms: int) -> None:
-        self.all: Sequence[Name] = range(n_arms)
-        """The names in the order of rows."""
+        self.all: Sequence[Name] = range(n_arms)  # the names in the order of rows
         self._rows: dict[Name, int] | None = None
         self._rows_by_text: dict[str, int] | None = None  # made when first needed
         if names is not None:
@@ -71,7 +66,7 @@ class ArmNames:
         return row
 
     def row_in_log(self, name: Any) -> int:
-        """As `row`, and a log may hold the text "5" for an arm named 5, or the other way round."""
+        """As `row`, but the text "5" also stands for an arm named 5, and the other way round."""
         found = self.find(name)
         if found is None and self._rows is None:
             short = isinstance(name, str) and len(name) <= len(str(len(self.all)))
@@ -98,14 +93,10 @@ class ArmNames:
 class Offer(NamedTuple):
     """The arms to choose from in a round."""
 
-    arms: np.ndarray
-    """Their features, one row each."""
-    names: ArmNames | Sequence[Name]
-    """Names of the agent's own arms; if ``new``, of the arms on offer."""
-    rows: np.ndarray | None = None
-    """Their rows among the agent's own arms; None: all of these in order, or new arms."""
-    new: bool = False
-    """Whether they are not the agent's own."""
+    arms: np.ndarray  # their features, one row each
+    names: ArmNames | Sequence[Name]  # of the agent's own arms; if ``new``, of those on offer
+    rows: np.ndarray | None = None  # rows of the agent's own arms; None: all of them, or new arms
+    new: bool = False  # whether they are not the agent's own
 
     def distinct(self) -> np.ndarray:
         """Places of the arms on offer; an arm that was named twice is counted once."""
@@ -122,10 +113,7 @@ class Offer(NamedTuple):
 
 
 def offered(arms: Any, names: ArmNames, policy: Policy, problem: Problem, fixed: bool) -> Offer:
-    """The offer that a user describes by names of the agent's arms, or by features of any arms.
-
-    ``fixed``: new arms are refused.
-    """
+    """The offer given by names of the agent's arms or, unless ``fixed``, by features of others."""
     if isinstance(arms, Set | ValuesView | Iterator):
         raise errors.InvalidInput("arms", f"is a {type(arms).__name__}", "give a list")
     if isinstance(arms, Mapping) and arms:

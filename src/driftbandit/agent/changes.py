@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 
 from driftbandit import errors
 from driftbandit.agent.arms import ArmNames
@@ -19,10 +20,8 @@ from driftbandit.model import LGDS, checked_arms
 from driftbandit.system import Name, System
 
 REMEDY = "make a new agent"
-LASTING = 100.0
-"""Time constant of a new arm's long-run reward, in horizons; finite, to keep the model stable."""
-LONGEST = 1e9
-"""Its largest value in rounds: 1 − 1/m must be below 1 by more than rounding."""
+LASTING = 100.0  # time constant of a new arm's offset, in horizons; finite, to stay stable
+LONGEST = 1e9  # its largest value in rounds: 1 − 1/m must be below 1 by more than rounding
 
 
 def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[LGDS, np.ndarray]:
@@ -80,10 +79,7 @@ def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[L
 
 def _extended(matrix: np.ndarray, diagonal: Sequence[float]) -> np.ndarray:
     """The matrix with more rows and columns, zero except for the diagonal."""
-    larger = np.pad(matrix, (0, len(diagonal)))
-    own = np.arange(len(matrix), len(larger))
-    larger[own, own] = diagonal
-    return larger
+    return np.asarray(scipy.linalg.block_diag(matrix, np.diag(diagonal)))
 
 
 def add_arm(history: History, name: Name, features: Any) -> None:
@@ -230,8 +226,7 @@ def _check_list_can_change(history: History, what: str) -> None:
     elif history.offsets:
         reason = "the agent learns an offset for each arm"
     if reason is not None:
-        problem = f"cannot be {what}: {reason}"
-        raise errors.InvalidInput("arm", problem, REMEDY)
+        raise errors.InvalidInput("arm", f"cannot be {what}: {reason}", REMEDY)
 
 
 def _unchanged(value: Any) -> Any:
@@ -251,9 +246,8 @@ def _rebuild(
 ) -> None:
     """Change the agent's model, arms and names, and adapt the plays it keeps (``update_entry``).
 
-    A Kalman filter's belief does not depend on the list of arms; ``keep_belief`` carries it over.
-    None: the model is another one, so the belief is computed again from the plays that the agent
-    keeps, like any other policy's state. ``features``: the arms without offsets, if they differ.
+    ``keep_belief`` carries over a Kalman filter's belief. Without it, and for other policies, the
+    state is computed again from the plays. ``features``: the arms without offsets, if they differ.
     """
     arms = by_columns(checked_arms(arms, model))
     problem, fresh = history.prepared(model, arms)

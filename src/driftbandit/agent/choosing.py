@@ -17,10 +17,8 @@ from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, Problem
 from driftbandit.policies.base import Scores, first_best
 
-BLOCK = 8192
-"""Arms scored at a time, so that intermediate products stay in the cache."""
-SCREENED = 8 * BLOCK
-"""Number of arms from which screening pays off."""
+BLOCK = 8192  # arms scored at a time, so that intermediate products stay in the cache
+SCREENED = 8 * BLOCK  # number of arms from which screening pays off
 
 
 class _AsJSON:
@@ -35,33 +33,28 @@ class _AsJSON:
             >>> Decision(0, "left", 0, 0.0, float("inf"), None).to_dict()
             {'id': 0, 'arm': 'left', 'round': 0, 'mean': 0.0, 'bonus': None, 'uncertainty': None}
         """
-        found = {}
-        for field, value in zip(self._fields, self, strict=True):  # type: ignore[call-overload, attr-defined]
+        found: dict[str, Any] = dict(zip(self._fields, self, strict=True))  # type: ignore[call-overload, attr-defined]
+        for field, value in found.items():
             if isinstance(value, np.ndarray):
-                value = value.tolist()
+                found[field] = value.tolist()
             elif isinstance(value, float) and not math.isfinite(value):
-                value = None
-            found[field] = value
+                found[field] = None
         return found
 
     _asdict = to_dict
 
 
 class _Decision(NamedTuple):
-    id: int
-    """Number of the decision, from 0."""
+    id: int  # number of the decision, from 0
     arm: Any
     """Name of the arm to play; without names, its row number. If `ask` was given features, their
     row number or key; on the sphere, the unit vector, a NumPy array."""
-    round: int
-    """The round it is for."""
-    mean: float | None
-    """The reward the policy expects; None for policies that expect none."""
+    round: int  # the round it is for
+    mean: float | None  # the reward that the policy expects; None: it expects none
     bonus: float | None
     """What the policy adds for exploration; infinite for an arm never tried; None for policies
     without a score, and on the sphere."""
-    uncertainty: float | None
-    """√(aᵀPa), the standard deviation of ⟨a, z⟩; None for policies without a Kalman filter."""
+    uncertainty: float | None  # √(aᵀPa), the standard deviation of ⟨a, z⟩; None: no Kalman filter
 
 
 class Decision(_AsJSON, _Decision):
@@ -221,11 +214,9 @@ def choose_several(
 ) -> list[Chosen]:
     """Choose one arm after another, each as if the earlier ones had paid what is expected.
 
-    A reward equal to its expectation changes no mean and shrinks the uncertainty: ẑ stays,
-    P ← P − K aᵀP. So the next choice gets no bonus for what earlier ones will already teach. A
-    policy without expected rewards (`random`) simply chooses again.
-
-    ``noise(k, i)`` draws the random numbers of the i-th choice, among k arms.
+    Such a reward changes no mean and shrinks the uncertainty: ẑ stays, P ← P − K aᵀP. So the next
+    choice gets no bonus for what earlier ones will already teach. A policy without expected rewards
+    (`random`) simply chooses again. ``noise(k, i)`` draws for the i-th choice, among k arms.
     """
     check_can_choose_from_part(policy, "policy", "ask for one decision at a time")
     left = offer.distinct()

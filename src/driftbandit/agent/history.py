@@ -28,10 +28,8 @@ from driftbandit.system import Name, checked_names
 
 Told = Literal["learned", "missing", "duplicate", "too late"]
 
-LAST_ROUND = 2**53
-"""The largest round: JSON readers may round larger numbers."""
-BLOCK = 1000
-"""Plays of a log that are open at a time; each keeps the state before and after it."""
+LAST_ROUND = 2**53  # the largest round: JSON readers may round larger numbers
+BLOCK = 1000  # plays of a log that are open at a time; each keeps the state before and after it
 COLUMNS = ("round", "arm", "reward")
 REMEDY = "give columns round, arm and reward, or rows of these three"
 
@@ -42,43 +40,28 @@ class History:
 
     policy: Policy
     model: dataclasses.InitVar[LGDS]
-    features: np.ndarray
-    """The arms as they were given; a model learned with offsets adds a column."""
+    features: np.ndarray  # the arms as they were given; a model learned with offsets adds a column
     names: ArmNames
-    horizon: int
-    """The number of rounds that the policy is tuned to."""
-    window: int
-    """How many rounds late a reward may come."""
-    log: deque[Entry]
-    """The newest settled plays with their rewards."""
-    until_refit: int | None
-    """Settled rewards until the next refit; None: the agent never refits."""
-    offsets: bool
-    """Whether refits learn an offset for each arm, so that new arms cannot be played."""
-    has_model: bool
-    """Whether the model was given or learned, and is not just a start."""
+    horizon: int  # the number of rounds that the policy is tuned to
+    window: int  # how many rounds late a reward may come
+    log: deque[Entry]  # the newest settled plays with their rewards
+    until_refit: int | None  # settled rewards until the next refit; None: the agent never refits
+    offsets: bool  # whether refits learn an offset for each arm, so that new arms cannot be played
+    has_model: bool  # whether the model was given or learned; if not, it is a random walk
     actions: ActionSet
     problem: Problem = dataclasses.field(init=False)
     ledger: Ledger = dataclasses.field(init=False)
-    removed: tuple[Name, ...] = ()
-    """Names of removed arms; a new model may have them, but they are not offered."""
-    complete: bool = True
-    """Whether the log holds everything that was ever settled."""
-    round: int = 0
-    """The round of the next `ask`."""
-    now: int = 0
-    """The earliest round that can still be asked for."""
-    base: int = 0
-    """The round of the prior."""
-    decided: int = 0
-    """How many decisions were made."""
+    removed: tuple[Name, ...] = ()  # names of removed arms, which no new model brings back
+    complete: bool = True  # whether the log holds everything that was ever settled
+    round: int = 0  # the round of the next `ask`
+    now: int = 0  # the earliest round that can still be asked for
+    base: int = 0  # the round of the prior
+    decided: int = 0  # how many decisions were made
     refit_failure: str | None = None
-    refit_task: Any = None
-    """The refit in progress."""
+    refit_task: Any = None  # the refit in progress
+    # Plays settled during the refit in progress that are not in its state yet.
     since_refit: list[Entry] = dataclasses.field(default_factory=list)
-    """Plays settled during the refit in progress that are not in its state yet."""
-    settled_since_refit: int = 0
-    """How many plays were settled during the refit in progress."""
+    settled_since_refit: int = 0  # how many plays were settled during the refit in progress
     lock: Any = dataclasses.field(default_factory=threading.RLock)
 
     def __post_init__(self, model: LGDS) -> None:
@@ -231,7 +214,7 @@ class History:
         return errors.number(reward, "reward")
 
     def tell_plays(self, entries: list[Entry]) -> dict[Told, int]:
-        """Fold in plays, all of them or, after an error, none. Time moves to the last of them."""
+        """Fold in plays: all of them or, after an error, none. Time moves to the last of them."""
         counts: Counter[Told] = Counter()
         if not entries:
             return {}
@@ -308,7 +291,7 @@ def whole_round(round: Any) -> int:
 
 
 def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
-    """(round, arm, reward) of every play, from any form that `Agent.tell_log` takes.
+    """(round, arm, reward) of every play, from any log that `Agent.tell_log` takes.
 
     Example:
         >>> rows_of({"arm": ["left", "right"], "reward": [0.5, None]})

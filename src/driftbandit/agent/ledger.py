@@ -1,10 +1,9 @@
 """The ledger of open decisions: rewards folded into a policy's state in the order of rounds.
 
-Rewards arrive in any order, but the state depends only on the decisions and on the rewards known
-so far. Every open decision keeps the state before and after it. A late reward makes everything
-from its decision on out of date; it is computed again when needed, by the same operations in the
-same order. Decisions older than the window are settled: their states are dropped, so memory stays
-flat.
+Rewards arrive in any order, but the state depends only on the decisions and on the rewards known so
+far. Every open decision keeps the state before and after it. After a late reward, the states from
+its decision on are out of date; they are computed again when needed, by the same operations in the
+same order. Decisions older than the window are settled: their states are dropped.
 """
 
 from __future__ import annotations
@@ -28,23 +27,15 @@ from driftbandit.policies.base import check_kinds
 class Entry:
     """One play and, once it is known, its reward."""
 
-    id: int | None
-    """The decision's number; None: the agent did not choose this play."""
+    id: int | None  # the decision's number; None: the agent did not choose this play
     round: int
-    arm: Any
-    """The arm's row among the agent's own; with ``row``: its name."""
-    row: Array | None
-    """The features that were played, unless the arm is one of the agent's own."""
-    reward: Any = None
-    """None: not known."""
-    removed: bool = False
-    """Whether ``row`` belongs to an arm that was removed from the agent."""
-    pending: bool = False
-    """Whether the reward came late and is not in any state yet."""
-    before: Any = None
-    """The state in this round, before the reward."""
-    after: Any = None
-    """The state in this round, after the reward if it is known."""
+    arm: Any  # the arm's row among the agent's own; with ``row``: its name
+    row: Array | None  # the features that were played, unless the arm is one of the agent's own
+    reward: Any = None  # None: not known
+    removed: bool = False  # whether ``row`` belongs to an arm that was removed from the agent
+    pending: bool = False  # whether the reward came late and is not in any state yet
+    before: Any = None  # the state in this round, before the reward
+    after: Any = None  # the state in this round, after the reward if it is known
 
 
 def advanced(policy: Policy, problem: Problem, state: Any, rounds: int) -> Any:

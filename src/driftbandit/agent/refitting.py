@@ -20,8 +20,7 @@ from driftbandit.agent.history import LAST_ROUND, History
 from driftbandit.agent.ledger import Entry, replayed
 from driftbandit.model import LGDS, checked_arms
 
-FEW = 100
-"""Most rewards to filter while the agent is locked; more are filtered before."""
+FEW = 100  # most rewards that are filtered while the agent is locked
 
 logger = logging.getLogger("driftbandit")
 
@@ -42,12 +41,11 @@ class Refit:
         stable: keep ρ(Γ) below 1.
         offsets: whether arms pay an offset of their own; `Agent.ask` then takes no new features.
         iterations: EM iterations per refit, at most.
-        scale: rough spread of the rewards; the initial random walk is made for it.
-        background: learn in a thread of its own. Decisions go on with the old model until the new
-            one is ready. This is the default, because a fit takes seconds and a service cannot
-            wait that long. The first decision under the new model then depends on timing.
-            False: `Agent.ask` waits, so that the same rewards always give the same decisions, as
-            experiments need.
+        scale: rough spread of the rewards, for the initial random walk.
+        background: learn in a thread; decisions go on with the old model until the new one is
+            ready, since a service cannot wait the seconds that a fit takes. Which decision is the
+            first under the new model then depends on timing. False: `Agent.ask` waits, so that the
+            same rewards always give the same decisions, as experiments need.
     """
 
     after: int = 200
@@ -68,8 +66,7 @@ class Refit:
         errors.whole_number(self.iterations, "iterations", low=1)
         errors.number(self.scale, "scale", low=0, strict=True)
         for field in ("stable", "offsets", "background"):
-            if not isinstance(getattr(self, field), bool):
-                raise errors.InvalidInput(field, f"is {getattr(self, field)!r}", "True or False")
+            errors.boolean(getattr(self, field), field)
 
     def pause(self, seen: int) -> int:
         """How many more settled rewards until the next refit, after one that used ``seen``."""
@@ -122,9 +119,9 @@ def learned(
 
 
 class RefitTask:
-    """One refit of an agent, from a snapshot of its log.
+    """One refit of an agent, from a snapshot of its log, made under the agent's lock.
 
-    It replaces a refit in progress. The caller holds the lock.
+    It replaces a refit in progress.
     """
 
     def __init__(self, history: History, options: Refit, seed: int) -> None:
@@ -141,9 +138,7 @@ class RefitTask:
             self._run_without_error()
             return True
         # Not a daemon: an interpreter that exits while JAX computes may crash, so it waits instead.
-        threading.Thread(
-            target=self._run_without_error, name="driftbandit refit", daemon=False
-        ).start()
+        threading.Thread(target=self._run_without_error, name="driftbandit refit").start()
         return False
 
     def _run_without_error(self) -> None:

@@ -19,19 +19,13 @@ import numpy as np
 from driftbandit.arrays import TIED, dots
 from driftbandit.policies import LengthRatio, Policy, Problem
 
-EPSILON = 2.0**-24
-"""Relative rounding error of single precision."""
+EPSILON = 2.0**-24  # relative rounding error of single precision
 SHORTEST, WIDEST, LOUDEST = 2.0**-29, 2.0**20, 2.0**20
-"""Limits of ‖a‖, of ‖a‖ / q, and of σ within which the doubts are proven."""
-TIE = 4 * TIED * 2.0**-52
-"""Largest difference of the scores of tied arms, in the unit of scores."""
-MOST = 64
-"""If more than one arm in so many remains, screening is no faster than scoring all arms."""
-WORK = 10**6
-"""Multiplications of one product: too few for BLAS to start threads, which slow down a busy
-machine by waiting for each other."""
-CACHE = 2**17
-"""Numbers processed at a time."""
+"""The error bounds are proven for ‖a‖, ‖a‖ / q and σ within these limits."""
+TIE = 4 * TIED * 2.0**-52  # largest difference of the scores of tied arms, in the unit of scores
+MOST = 64  # if more than one arm in so many remains, screening is no faster than scoring all arms
+WORK = 10**6  # multiplications per product: too few for BLAS to start threads, slow if busy
+CACHE = 2**17  # numbers processed at a time
 
 
 class Screen:
@@ -62,10 +56,9 @@ class Screen:
     def blocks(
         self, policy: Policy, problem: Problem, state: Any, size: int
     ) -> Sequence[int] | None:
-        """Where the blocks of ``size`` arms begin that hold the best; None: score all of them.
+        """Where the blocks of ``size`` arms begin that may hold the best; None: score all of them.
 
-        A screen cannot separate arms that are equally good. While it fails, it only adds work, so
-        it pauses for more and more rounds.
+        Screening cannot separate equally good arms. After it fails it pauses, longer every time.
         """
         if not self.usable:
             return None

@@ -2,8 +2,8 @@
 
     {"driftbandit_agent": 3, "checksum": …, "agent": {…}}
 
-The checksum covers the agent's part, so that any damage to the file is noticed. Every field is
-checked all the same. Format 2, which had no names, is read too.
+The checksum covers the agent's part and detects damage to the file; every field is checked
+nevertheless. Format 2, which had no names, can be read, too.
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, make
 from driftbandit.system import checked_names
 
-FORMAT = 3
-"""Version of the stored format."""
-READ = (2, FORMAT)
-"""Versions that can be read."""
+FORMAT = 3  # version of the stored format
+READ = (2, FORMAT)  # versions that can be read
 FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What damaged numbers can cause; all of it is refused as `InvalidInput`."""
 REMEDY = "give what Agent.to_json or Agent.save wrote"
@@ -261,9 +259,7 @@ def _whole(stored: Mapping[str, Any], field: str, low: int = -LAST_ROUND) -> int
 
 
 def _boolean(stored: Mapping[str, Any], field: str) -> bool:
-    if not isinstance(stored[field], bool):
-        raise errors.InvalidInput(field, f"is {stored[field]!r:.60}", "give true or false")
-    return bool(stored[field])
+    return errors.boolean(stored[field], field)
 
 
 def _entry(history: History, stored: Any) -> Entry:

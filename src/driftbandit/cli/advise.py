@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -23,43 +23,37 @@ EXAMPLES = (
     driftbandit advise examples/plant.json --json > advice.json
 """
 )
-LARGEST = 4_000_000
-"""Numbers of a random system, states × (states + arms): more take hours."""
+LARGEST = 4_000_000  # numbers of a random system, states × (states + arms): more take hours
 
 
 def command(
-    model: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Model file, JSON or TOML: transition, process_cov, reward_std, arms; optional: "
-            "names of the arms, and initial_cov if the state does not start stationary."
-        ),
-    ] = None,
-    family: Annotated[
-        str | None,
-        typer.Option(help=f"A random system instead of a file: {', '.join(db.families.FAMILIES)}."),
-    ] = None,
+    model: Path | None = typer.Argument(
+        None,
+        help="Model file, JSON or TOML: transition, process_cov, reward_std, arms; optional: "
+        "names of the arms, and initial_cov if the state does not start stationary.",
+    ),
+    family: str | None = typer.Option(
+        None, help=f"A random system instead of a file: {', '.join(db.families.FAMILIES)}."
+    ),
     states: options.States = None,
     arms: options.Arms = None,
     unit_arms: options.UnitArms = False,
-    policies: Annotated[
-        str,
-        typer.Option(
-            help="Policies to choose from: comma-separated names from the list below, with "
-            "parameters in parentheses, as in kalman_ucb(width=2); or all.",
-            show_default="those that know the model, except the slow rollout",
-        ),
-    ] = "",
-    runs: Annotated[
-        int | None, typer.Option(help="Simulated runs.", show_default="by size, 32 to 1024")
-    ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(help="Rounds per run.", show_default="by size, up to 500")
-    ] = None,
+    policies: str = typer.Option(
+        "",
+        help="Policies to choose from: comma-separated names from the list below, with "
+        "parameters in parentheses, as in kalman_ucb(width=2); or all.",
+        show_default="those that know the model, except the slow rollout",
+    ),
+    runs: int | None = typer.Option(
+        None, help="Simulated runs.", show_default="by size, 32 to 1024"
+    ),
+    rounds: int | None = typer.Option(
+        None, help="Rounds per run.", show_default="by size, up to 500"
+    ),
     seed: options.Seed = 0,
-    html: Annotated[
-        Path | None, typer.Option(help="Also write a page with figures to this .html file.")
-    ] = None,
+    html: Path | None = typer.Option(
+        None, help="Also write a page with figures to this .html file."
+    ),
     as_json: options.Json = False,
 ) -> None:
     """Say which policy to play on a system, and why.
@@ -76,14 +70,9 @@ def command(
     given = {key: value for key, value in given.items() if value is not None}
     name, system = _system(model, family, given, seed)
     with progress.bars(transient=True) as bars:  # the report takes their place
-        advice = db.advise(
-            system,
-            runs=runs,
-            rounds=rounds,
-            seed=seed,
-            policies=_chosen(policies),
-            progress=progress.stages(bars, "simulation"),
-        )
+        moved = progress.stages(bars, "simulation")
+        size: dict[str, Any] = {"runs": runs, "rounds": rounds, "seed": seed}
+        advice = db.advise(system, policies=_chosen(policies), progress=moved, **size)
     from driftbandit.advice.report import report
 
     options.show(report(advice, name, terminal=True), as_json)
@@ -96,7 +85,7 @@ def command(
 
 
 def _chosen(policies: str) -> list[str] | None:
-    """What `advise` takes; None: its default policies."""
+    """The argument of `advise`; None: its default policies."""
     if policies.strip().lower() != "all":
         return options.split_policies(policies) or None
     made = [db.policies.make(name) for name in db.policies.available()]
@@ -108,9 +97,8 @@ def _system(
 ) -> tuple[str, db.System]:
     """The system of a file, or a random one, and its name."""
     if path is not None:
-        options.exclude(
-            errors.printable(str(path)), [*(["family"] if family is not None else []), *given]
-        )
+        others = [*given] if family is None else ["family", *given]
+        options.exclude(errors.printable(str(path)), others)
         return errors.printable(path.name), db.load_model(path)
     if family is None:
         raise errors.InvalidInput("MODEL", "is missing", "give a model file, or --family")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -42,49 +41,42 @@ above; other columns are ignored.
 
 
 def command(
-    log: Annotated[Path, typer.Argument(help="Log of decisions: .csv, .csv.gz or .parquet.")],
+    log: Path = typer.Argument(..., help="Log of decisions: .csv, .csv.gz or .parquet."),
     arms: options.Features = None,
-    states: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of hidden states d, at most the number of arms; not with --arms.",
-            show_default="number of features, or chosen",
-        ),
-    ] = None,
-    structure: Annotated[
-        str | None,
-        typer.Option(
-            help="Form of the transition matrix: free, diagonal (states do not affect each other) "
-            "or scalar (all states forget equally fast).",
-            show_default="chosen with the states; free with --arms or --states",
-        ),
-    ] = None,
-    stable: Annotated[
-        bool, typer.Option(help="Keep the spectral radius below 1, so that the state settles.")
-    ] = True,
-    offsets: Annotated[
-        bool, typer.Option(help="Give each arm a constant reward in addition to what drifts.")
-    ] = True,
-    starts: Annotated[int, typer.Option(help="EM restarts; the most likely fit is kept.")] = 3,
-    iterations: Annotated[int, typer.Option(help="EM iterations per restart, at most.")] = 200,
-    prior: Annotated[
-        float | None,
-        typer.Option(
-            help="Prior strength, in pseudo-rounds that pull a free transition toward zero. "
-            "0 turns it off.",
-            show_default="d²/5",
-        ),
-    ] = None,
+    states: int | None = typer.Option(
+        None,
+        help="Number of hidden states d, at most the number of arms; not with --arms.",
+        show_default="number of features, or chosen",
+    ),
+    structure: str | None = typer.Option(
+        None,
+        help="Form of the transition matrix: free, diagonal (states do not affect each other) "
+        "or scalar (all states forget equally fast).",
+        show_default="chosen with the states; free with --arms or --states",
+    ),
+    stable: bool = typer.Option(
+        True, help="Keep the spectral radius below 1, so that the state settles."
+    ),
+    offsets: bool = typer.Option(
+        True, help="Give each arm a constant reward in addition to what drifts."
+    ),
+    starts: int = typer.Option(3, help="EM restarts; the most likely fit is kept."),
+    iterations: int = typer.Option(200, help="EM iterations per restart, at most."),
+    prior: float | None = typer.Option(
+        None,
+        help="Prior strength, in pseudo-rounds that pull a free transition toward zero. "
+        "0 turns it off.",
+        show_default="d²/5",
+    ),
     round_column: RoundColumn = None,
     arm_column: ArmColumn = None,
     reward_column: RewardColumn = None,
     sequence_column: SequenceColumn = None,
     round_step: RoundStep = None,
     seed: options.Seed = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Write the model to this .json file, for simulate and advise."),
-    ] = None,
+    out: Path | None = typer.Option(
+        None, help="Write the model to this .json file, for simulate and advise."
+    ),
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
@@ -133,14 +125,11 @@ def command(
         options.saved("Model", out, as_json)
     options.save_plot(made, plot, as_json)
     if not as_json:
-        _suggest(out)
+        _suggest_next(out)
 
 
-def _suggest(out: Path | None) -> None:
-    """What to run next."""
+def _suggest_next(out: Path | None) -> None:
     model = "model.json" if out is None else errors.printable(str(out))
-    lines = [f"driftbandit advise {model}", f"driftbandit simulate --model {model}"]
-    if out is None:
-        lines.insert(0, f"the same command with --out {model}, to keep the model")
-    for line in lines:
+    keep = [f"the same command with --out {model}, to keep the model"] * (out is None)
+    for line in [*keep, f"driftbandit advise {model}", f"driftbandit simulate --model {model}"]:
         Console(highlight=False).print(Text(f"next: {line}", "dim"), soft_wrap=True)

@@ -1,10 +1,9 @@
 """Ctrl-C: one line that says what was kept, and exit code 130, at any moment.
 
-`KeyboardInterrupt` does not work for a program that runs JAX. Python raises it in whatever Python
-code runs next. That may be a callback of JAX's garbage collection, where it is lost; and if it
-ends the program, the interpreter shuts down under JAX's threads and crashes. So the main thread
-is never interrupted: another thread waits for the signal, removes half-written files, says what
-was kept and ends the process.
+`KeyboardInterrupt` does not work for a program that runs JAX. It may be raised in a callback of
+JAX's garbage collection, where it is lost; and if it ends the program, the interpreter shuts down
+under JAX's threads and crashes. So the main thread is never interrupted: another thread waits for
+the signal, removes half-written files, says what was kept and ends the process.
 
 This module imports only the standard library, because it starts before NumPy is loaded.
 """
@@ -22,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 EXIT_CODE = 130
-PATIENCE = 10.0
-"""Seconds for cleaning up, after which the process ends anyway."""
+PATIENCE = 10.0  # seconds for cleaning up, after which the process ends anyway
 NOTHING = "No work had begun."
 
 _cleanups: list[Callable[[], object]] = []
@@ -39,7 +37,7 @@ def keeps(sentences: str) -> None:
 
 
 def output(path: Path | None) -> None:
-    """Name a file that the command will write; the line says so if it was written."""
+    """Register a file that the command will write; the line says whether it was written."""
     if path is not None:
         _outputs[path] = _file_number(path)
 
@@ -53,9 +51,8 @@ def at_exit(cleanup: Callable[[], object]) -> None:
 def handled(*, last: bool = False) -> Iterator[None]:
     """Handle Ctrl-C within this block; a process that ignores Ctrl-C keeps ignoring it.
 
-    Args:
-        last: whether the process ends after the block. Ctrl-C is then ignored, because an
-            exception would only disturb the interpreter's shutdown.
+    If the process ends after the block (``last``), Ctrl-C is ignored from there on: an exception
+    would only disturb the interpreter's shutdown.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -108,32 +105,23 @@ def _signaled(reader: socket.socket) -> bool:
 
 
 def _leave() -> None:
+    modules: Any = sys.modules
     try:
-        _stop_writing()
-        for cleanup in reversed(_cleanups):
+        if hasattr(modules.get("driftbandit.io.atomic"), "abandon"):  # files may be half-written
+            modules["driftbandit.io.atomic"].abandon()
+        steps = list(reversed(_cleanups))
+        if hasattr(modules.get("ray"), "shutdown"):  # the only library that starts processes
+            steps.append(modules["ray"].shutdown)
+        for step in (*steps, sys.stdout.flush, _print_line):
             with contextlib.suppress(Exception):
-                cleanup()
-        _stop_children()
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-        with contextlib.suppress(Exception):
-            sys.stderr.write(f"Interrupted. {_line()}\n")
-            sys.stderr.flush()
+                step()
     finally:
         os._exit(EXIT_CODE)
 
 
-def _stop_writing() -> None:
-    files: Any = sys.modules.get("driftbandit.io.atomic")  # not loaded: no file was started
-    if files is not None and hasattr(files, "abandon"):
-        files.abandon()
-
-
-def _stop_children() -> None:
-    ray: Any = sys.modules.get("ray")  # the only library that starts processes
-    if ray is not None:
-        with contextlib.suppress(Exception):
-            ray.shutdown()
+def _print_line() -> None:
+    sys.stderr.write(f"Interrupted. {_line()}\n")
+    sys.stderr.flush()
 
 
 def _line() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -45,43 +46,30 @@ Plot = Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
-def _column(metavar: str, description: str, default: str) -> Any:
+def _column(description: str, default: str, metavar: str = "NAME") -> Any:
     panel = "Columns of the log"
     return typer.Option(
         metavar=metavar, help=description, show_default=default, rich_help_panel=panel
     )
 
 
-RoundColumn = Annotated[
-    str | None, _column("NAME", "Rounds: whole numbers, or dates and times.", "round")
-]
-ArmColumn = Annotated[str | None, _column("NAME", "Arms, in the --arms file too.", "arm")]
-RewardColumn = Annotated[str | None, _column("NAME", "Rewards.", "reward")]
+RoundColumn = Annotated[str | None, _column("Rounds: whole numbers, or dates and times.", "round")]
+ArmColumn = Annotated[str | None, _column("Arms, in the --arms file too.", "arm")]
+RewardColumn = Annotated[str | None, _column("Rewards.", "reward")]
 SequenceColumn = Annotated[
-    str | None, _column("NAME", "The independent run a row belongs to.", "sequence, if present")
+    str | None, _column("The independent run a row belongs to.", "sequence, if present")
 ]
-RoundStep = Annotated[
-    str | None,
-    _column(
-        "STEP",
-        "Length of a round, if rounds are dates or times: hour, 15 minutes, week, …",
-        "a day, or the step that fits all times",
-    ),
-]
+_STEP = "Length of a round, if rounds are dates or times: hour, 15 minutes, week, …"
+RoundStep = Annotated[str | None, _column(_STEP, "a day, or the step that fits all times", "STEP")]
 
 
 def columns(**given: str | None) -> dict[str, str] | None:
-    """The ``columns`` argument of the library; None if no option was given.
-
-    Example:
-        >>> columns(round="day", arm=None), columns(round=None)
-        ({'round': 'day'}, None)
-    """
+    """The names that were given, for the ``columns`` argument of the library; None if none was."""
     return {key: name for key, name in given.items() if name is not None} or None
 
 
 def several(text: str, option: str, valid: Iterable[str]) -> list[str]:
-    """The names in a comma-separated text, in any case; "all" is every valid one.
+    """The names in a comma-separated text, in lower case; "all" is every valid one.
 
     Example:
         >>> several("Cauchy, gaussian", "--family", ["cauchy", "gaussian", "uniform"])
@@ -118,7 +106,7 @@ def exclude(other: str, given: Iterable[str]) -> None:
 
 
 def check_file(option: str, path: Path | None, *endings: str) -> None:
-    """Refuse, before any work, a file that cannot be written or has another ending."""
+    """Refuse, before any work, a file that cannot be written or has the wrong ending."""
     if path is None:
         return
     name, folder = errors.printable(str(path)), errors.printable(str(path.parent))
@@ -143,6 +131,33 @@ def check_file(option: str, path: Path | None, *endings: str) -> None:
         problem = f"cannot write {name} ({error.strerror})"
         raise errors.InvalidInput(option, problem, "name a file you can write") from None
     interrupt.output(path)
+
+
+def available_memory() -> float | None:
+    """Bytes of free memory; None if the system does not say."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo") as lines:
+        for line in lines:
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return None
+
+
+def check_memory(option: str, asked: str, size: float) -> None:
+    """Refuse a study of ``size`` bytes that does not fit; ``asked`` says what it consists of."""
+    room = available_memory()
+    if room is not None and size > room:
+        problem = f"{asked} need about {_bytes(size)} of memory, and {_bytes(room)} are free"
+        raise errors.InvalidInput(option, problem, "give smaller numbers")
+
+
+def _bytes(size: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} EiB"
 
 
 def show(report: Report, as_json: bool, **header: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -22,23 +23,17 @@ from rich.text import Text
 
 from driftbandit.cli import interrupt
 
-FIRST, EVERY = 2.0, 10.0
-"""Seconds until the first plain line, and between lines."""
-MEASURABLE = 0.2
-"""Seconds after which a speed is shown."""
-NARROW = 90
-"""Terminals with fewer columns get short bars."""
+FIRST, EVERY = 2.0, 10.0  # seconds until the first plain line, and between lines
+MEASURABLE = 0.2  # seconds after which a speed is shown
+NARROW = 90  # terminals with fewer columns get short bars
 
 
 @contextlib.contextmanager
 def bars(*, transient: bool = False) -> Iterator[Progress]:
     """Bars with share, speed and time left, or plain lines if stderr is not a terminal.
 
-    Tasks need a field ``rate``: ``bars.add_task(name, total=1.0, start=False, rate="")``.
-
-    Args:
-        transient: whether the bars disappear at the end; they always do on wrong input, so that
-            the message stands alone.
+    Tasks need a field ``rate``: ``bars.add_task(name, total=1.0, start=False, rate="")``. If
+    ``transient``, the bars disappear at the end; on wrong input they always do.
     """
     console = Console(stderr=True)
     made = _Bars(console) if console.is_terminal else _Lines(console)
@@ -61,17 +56,10 @@ class _TimeLeft(ProgressColumn):
 
 
 def _clock(seconds: float | None) -> str:
-    """Seconds as minutes and seconds.
-
-    Example:
-        >>> _clock(8.2), _clock(3725), _clock(None)
-        ('0:08', '1:02:05', '-:--')
-    """
     if seconds is None:
         return "-:--"
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    clock = str(datetime.timedelta(seconds=int(seconds)))  # 0:00:08, 1:02:05
+    return clock.removeprefix("0:").removeprefix("0")
 
 
 class _Bars(Progress):
@@ -122,24 +110,20 @@ class _Lines(Progress):
         for task in self.tasks:
             if not task.started or task.finished or not task.visible:
                 continue
-            parts = [task.description]
+            share = left = ""
             if task.total is not None:
-                parts.append(f"{task.percentage:.0f} %")
-            if task.fields["rate"]:
-                parts.append(task.fields["rate"])
-            parts.append(f"{_clock(task.elapsed)} so far")
-            if task.total is not None and task.time_remaining is not None:
-                parts.append(f"{_clock(task.time_remaining)} left")
-            found.append(", ".join(parts))
+                share = f"{task.percentage:.0f} %"
+                left = f"{_clock(task.time_remaining)} left" * (task.time_remaining is not None)
+            spent = f"{_clock(task.elapsed)} so far"
+            parts = (task.description, share, task.fields["rate"], spent, left)
+            found.append(", ".join(filter(None, parts)))
         return found
 
 
 def stages(bars: Progress, compiled: str) -> Callable[..., None]:
-    """Return what `fit`, `replay` and `advise` call: one bar per stage, with its speed.
+    """A callback for `fit`, `replay` and `advise`: one bar per stage, with its speed.
 
-    Args:
-        bars: from `bars`.
-        compiled: the stage that begins by compiling.
+    The stage ``compiled`` begins by compiling.
     """
     tasks: dict[str, TaskID] = {}
 
@@ -159,7 +143,7 @@ def stages(bars: Progress, compiled: str) -> Callable[..., None]:
 
 
 def compiling(progress: Progress, programs: int | None = None) -> Callable[[], None]:
-    """Show that programs are being compiled; call what is returned when they are."""
+    """Show that programs are being compiled, until the returned function is called."""
     rate = "" if programs is None else f"{programs} programs"
     task = progress.add_task("compiling", total=None, rate=rate)
 
@@ -173,7 +157,7 @@ def compiling(progress: Progress, programs: int | None = None) -> Callable[[], N
 def reporter(
     progress: Progress, task: TaskID, total_rounds: int, programs: int
 ) -> Callable[[float], None]:
-    """Return what `simulate` calls with the share done: it moves the bar and shows rounds/s."""
+    """A callback for `simulate`: it moves the bar and shows rounds per second."""
     compiled = compiling(progress, programs)
 
     def report(share: float) -> None:

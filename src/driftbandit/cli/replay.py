@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -25,50 +25,41 @@ EXAMPLES = (
 """
 )
 
+QUICK = ", ".join(name for name, policy in REGISTRY.items() if policy.quick)
+
 
 def command(
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="A CSV or Parquet file with the columns round, arm, reward; or one of two public "
-            "data sets, french and flights (pip install 'driftbandit\\[data]').",
-        ),
-    ],
+    data: str = typer.Argument(
+        ...,
+        help="A CSV or Parquet file with the columns round, arm, reward; or one of two public "
+        "data sets, french and flights (pip install 'driftbandit\\[data]').",
+    ),
     arms: options.Features = None,
-    policies: Annotated[
-        str,
-        typer.Option(
-            help="Comma-separated names from the list below, with parameters in parentheses, as in "
-            "kalman_ucb(width=2). all: every policy that can be replayed.",
-            show_default=", ".join(name for name, one in REGISTRY.items() if one.quick),
-        ),
-    ] = "default",
-    train: Annotated[
-        float, typer.Option(help="Share of the rounds, from the start, to learn the model from.")
-    ] = 0.5,
-    states: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of hidden states of the model.", show_default="chosen from the data"
-        ),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            help="The policy or reference strategy to compare with: ucb, random, best_arm, …",
-            show_default="the best policy without a Kalman filter",
-        ),
-    ] = None,
-    cold: Annotated[
-        bool, typer.Option("--cold", help="Start policies in the test part, without a warm-up.")
-    ] = False,
-    runs: Annotated[
-        int,
-        typer.Option(
-            help="Runs of each policy, averaged. Each run has its own random numbers and starts "
-            "in another round of the training part."
-        ),
-    ] = 10,
+    policies: str = typer.Option(
+        "default",
+        help="Comma-separated names from the list below, with parameters in parentheses, as in "
+        "kalman_ucb(width=2). all: every policy that can be replayed.",
+        show_default=QUICK,
+    ),
+    train: float = typer.Option(
+        0.5, help="Share of the rounds, from the start, to learn the model from."
+    ),
+    states: int | None = typer.Option(
+        None, help="Number of hidden states of the model.", show_default="chosen from the data"
+    ),
+    baseline: str | None = typer.Option(
+        None,
+        help="The policy or reference strategy to compare with: ucb, random, best_arm, …",
+        show_default="the best policy without a Kalman filter",
+    ),
+    cold: bool = typer.Option(
+        False, "--cold", help="Start policies in the test part, without a warm-up."
+    ),
+    runs: int = typer.Option(
+        10,
+        help="Runs of each policy, averaged. Each run has its own random numbers and starts "
+        "in another round of the training part.",
+    ),
     round_column: RoundColumn = None,
     arm_column: ArmColumn = None,
     reward_column: RewardColumn = None,
@@ -120,7 +111,7 @@ def command(
 
 
 def _chosen(policies: str) -> Any:
-    """What `replay` takes; None: its default policies."""
+    """The argument of `replay`; None: its default policies."""
     if policies == "default":
         return None
     return policies if policies == "all" else options.split_policies(policies)

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -15,7 +15,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from driftbandit import errors, families
-from driftbandit.cli import interrupt, memory, options, progress
+from driftbandit.cli import interrupt, options, progress
 
 if TYPE_CHECKING:  # loads pyarrow, matplotlib and jinja2, which the help does not need
     from driftbandit import paper
@@ -36,72 +36,52 @@ RESUMING = "Resuming: {:.0f} % of this study is already stored. --no-resume play
 
 
 def command(
-    target: Annotated[
-        str,
-        typer.Argument(
-            help="table2, figure1, figure2, figure3 or all, from the paper; or leaderboard, which "
-            "is not in the paper."
-        ),
-    ],
-    systems: Annotated[
-        int | None,
-        typer.Option(
-            help="Random systems per family.", show_default="1000, as the paper; leaderboard: 200"
-        ),
-    ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(help="Runs per system.", show_default="10, as the paper; leaderboard: 5"),
-    ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(help="Rounds per run.", show_default="1000, as the paper")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small size for a first look.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for data, pictures and report.")] = Path(
-        "reproduced"
+    target: str = typer.Argument(
+        ...,
+        help="table2, figure1, figure2, figure3 or all, from the paper; or leaderboard, which "
+        "is not in the paper.",
     ),
+    systems: int | None = typer.Option(
+        None, help="Random systems per family.", show_default="1000, as the paper; leaderboard: 200"
+    ),
+    runs: int | None = typer.Option(
+        None, help="Runs per system.", show_default="10, as the paper; leaderboard: 5"
+    ),
+    rounds: int | None = typer.Option(
+        None, help="Rounds per run.", show_default="1000, as the paper"
+    ),
+    quick: bool = typer.Option(False, "--quick", help="A small size for a first look."),
+    out: Path = typer.Option(Path("reproduced"), help="Folder for data, pictures and report."),
     seed: options.Seed = 0,
-    reading: Annotated[
-        str,
-        typer.Option(
-            help="How to interpret what the paper leaves open: plain, closest, unit, or single "
-            "choices as in 'arms=unit, noise=one'; docs/paper.md lists them."
-        ),
-    ] = "plain",
-    family: Annotated[
-        str, typer.Option("--families", help="Comma-separated families, or all.")
-    ] = ALL,
-    resume: Annotated[
-        bool, typer.Option(help="Keep the parts of this study that the folder already holds.")
-    ] = True,
-    engine: Annotated[
-        str, typer.Option(help="Where to compute: local (this machine) or ray (a cluster).")
-    ] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Address of a running Ray cluster, or auto.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Parallel workers of the local engine.", show_default="one per core"),
-    ] = None,
+    reading: str = typer.Option(
+        "plain",
+        help="How to interpret what the paper leaves open: plain, closest, unit, or single "
+        "choices as in 'arms=unit, noise=one'; docs/paper.md lists them.",
+    ),
+    family: str = typer.Option(ALL, "--families", help="Comma-separated families, or all."),
+    resume: bool = typer.Option(
+        True, help="Keep the parts of this study that the folder already holds."
+    ),
+    engine: str = typer.Option(
+        "local", help="Where to compute: local (this machine) or ray (a cluster)."
+    ),
+    address: str | None = typer.Option(None, help="Address of a running Ray cluster, or auto."),
+    workers: int | None = typer.Option(
+        None, help="Parallel workers of the local engine.", show_default="one per core"
+    ),
     device: options.Device = None,
-    congruent: Annotated[
-        bool, typer.Option("--congruent", help="Figure 3: T⁻¹QT⁻ᵀ, not the projected T⁻¹QT.")
-    ] = False,
-    settings: Annotated[
-        str,
-        typer.Option(
-            help="Leaderboard: comma-separated settings such as base, k100, noise10; "
-            "the page on the leaderboard in docs lists them.",
-            show_default="all; with --quick those of at most 100 arms",
-        ),
-    ] = "",
-    policies: Annotated[
-        str,
-        typer.Option(
-            help="Leaderboard: comma-separated policies to compare with IDEA.", show_default="all"
-        ),
-    ] = "",
+    congruent: bool = typer.Option(
+        False, "--congruent", help="Figure 3: T⁻¹QT⁻ᵀ, not the projected T⁻¹QT."
+    ),
+    settings: str = typer.Option(
+        "",
+        help="Leaderboard: comma-separated settings such as base, k100, noise10; "
+        "the page on the leaderboard in docs lists them.",
+        show_default="all; with --quick those of at most 100 arms",
+    ),
+    policies: str = typer.Option(
+        "", help="Leaderboard: comma-separated policies to compare with IDEA.", show_default="all"
+    ),
     float32: options.Float32 = False,
     as_json: options.Json = False,
 ) -> None:
@@ -133,20 +113,18 @@ def command(
     if settings:
         played = _ordered(settings, "--settings", [one.name for one in leaderboard.SETTINGS])
     given = {"systems": systems, "runs": runs, "rounds": rounds}
-    asked = {
-        name: paper.Options(
-            _size(targets[name], quick, given),
-            seed,
-            families=_ordered(family, "--families", list(families.FAMILIES)),
-            dtype="float32" if float32 else "float64",
-            platform=_platform(device, engine),
-            settings=played,
-            policies=tuple(options.split_policies(policies)),
-            reading=readings.named(reading),
-            congruent=congruent,
-        )
-        for name in chosen
+    shared: dict[str, Any] = {
+        "seed": seed,
+        "families": _ordered(family, "--families", list(families.FAMILIES)),
+        "dtype": "float32" if float32 else "float64",
+        "platform": _platform(device, engine),
+        "settings": played,
+        "policies": tuple(options.split_policies(policies)),
+        "reading": readings.named(reading),
+        "congruent": congruent,
     }
+    sizes = {name: _size(targets[name], quick, given) for name in chosen}
+    asked = {name: paper.Options(size, **shared) for name, size in sizes.items()}
     player = _engine(engine, address, workers)
     specifications = {name: targets[name].specification(asked[name]) for name in chosen}
     for specification in specifications.values():
@@ -157,13 +135,12 @@ def command(
         begin = time.perf_counter()
         with progress.bars() as bars:
             moved = _family_bars(bars, specification)
-            made[name] = paper.reproduce(
-                targets[name], asked[name], out, player, resume=resume, progress=moved
-            )
+            work = (targets[name], asked[name], out, player)
+            made[name] = paper.reproduce(*work, resume=resume, progress=moved)
         if not as_json:
             tables = [block for block in made[name].blocks if isinstance(block, Table)]
             terminal.show(tables, console)
-            _say(console, made[name], time.perf_counter() - begin)
+            _print_times(console, made[name], time.perf_counter() - begin)
     page = paper.write_report(targets, out, made)
     if as_json:
         print(json.dumps({name: part.document for name, part in made.items()}, indent=1))
@@ -171,12 +148,12 @@ def command(
 
 
 def _check_memory(specification: Specification) -> None:
-    """Chunks are small; only the results that are read back grow with the study."""
+    """Refuse a study whose results do not fit; chunks are small."""
     systems, runs = specification.systems, specification.runs
     columns = sum(len(specification.players(cell)) + 2 for cell in specification.cells)
     size = 3 * 8.0 * systems * runs * columns
     asked = f"{systems:,} systems and {runs:,} runs in {len(specification.cells)} cells"
-    memory.check("--systems, --runs", asked, size)
+    options.check_memory("--systems, --runs", asked, size)
 
 
 def _size(target: paper.Target, quick: bool, given: dict[str, int | None]) -> paper.Size:
@@ -217,7 +194,7 @@ def _engine(name: str, address: str | None, workers: int | None) -> Engine:
 def _family_bars(
     bars: Progress, specification: Specification
 ) -> Callable[[str, float, float], None]:
-    """Return what `reproduce` calls: one bar per family, over all of its cells."""
+    """A callback for `paper.reproduce`: one bar per family, over all of its cells."""
     family = {cell.label: cell.family for cell in specification.cells}
     members: dict[str, dict[str, tuple[float, float]]] = {name: {} for name in family.values()}
     tasks = {name: bars.add_task(name, total=1.0, start=False, rate="") for name in members}
@@ -230,7 +207,7 @@ def _family_bars(
     def moved(label: str, share: float, before: float) -> None:
         if label in stored:
             compiled()
-        else:  # the first call for each cell: nothing is played yet
+        else:  # the first call for this cell: nothing is played yet
             stored[label] = before
             there = sum(stored.values()) / len(family)
             if there == 1:
@@ -251,14 +228,12 @@ def _family_bars(
     return moved
 
 
-def _say(console: Console, made: paper.Reproduced, seconds: float) -> None:
+def _print_times(console: Console, made: paper.Reproduced, seconds: float) -> None:
     spent = made.outcome.seconds
     names = ", ".join(escape(str(path)) for path in made.files)
-    console.print(
+    text = (
         f"{made.target.title}: {seconds:.1f} s here; in all {spent['prepare']:.1f} s preparing, "
         f"{spent['compile']:.1f} s compiling, {spent['play']:.1f} s playing, summed over workers.\n"
-        f"Saved {names}",
-        style="dim",
-        highlight=False,
-        soft_wrap=True,
+        f"Saved {names}"
     )
+    console.print(text, style="dim", highlight=False, soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -13,7 +13,8 @@ import typer
 import driftbandit as db
 from driftbandit import errors
 from driftbandit.actions import SPHERE
-from driftbandit.cli import interrupt, memory, options, progress
+from driftbandit.cli import interrupt, options, progress
+from driftbandit.machine import cores
 from driftbandit.system import pair
 
 EXAMPLES = (
@@ -29,63 +30,49 @@ EXAMPLES = (
     driftbandit simulate --family gaussian --json > result.json
 """
 )
-RUNS = 4
-"""Runs of each random system: many systems tell more than many runs of one."""
+RUNS = 4  # runs of each random system: many systems tell more than many runs of one
 BUDGET, FEWEST_RUNS, MOST_RUNS = 1.9e7, 32, 256
 """Steps of one policy on a given system, a fifth of a second on a core; limits of the runs."""
-BEST = "best"
-"""Stands for the policy with the lowest mean regret of each study."""
+BEST = "best"  # stands for the policy with the lowest mean regret of each study
+CHECKPOINTS = 40
 
 
 def command(
-    family: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Random systems, comma-separated: {', '.join(db.families.FAMILIES)}; or all.",
-            show_default="gaussian",
-        ),
-    ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            help="Model file (JSON or TOML) with one system and its arms, instead of a family."
-        ),
-    ] = None,
-    policies: Annotated[
-        str,
-        typer.Option(
-            help="Comma-separated names from the list below, with parameters in parentheses, as in "
-            "kalman_ucb(width=2). all: every policy.",
-            show_default="every policy except rollout, the slowest by far",
-        ),
-    ] = "default",
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="POLICY",
-            help="Also compare every policy with this one, run by run: how much more regret it "
-            "has, how certain that is, and how often it wins. best: the policy with the lowest "
-            "mean regret, except the Oracle.",
-        ),
-    ] = None,
-    systems: Annotated[
-        int | None, typer.Option(help="Random systems per family.", show_default="20")
-    ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            help="Independent runs per system.",
-            show_default="4; with --model 32 to 256, fewer for larger systems",
-        ),
-    ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 1000,
+    family: str | None = typer.Option(
+        None,
+        help=f"Random systems, comma-separated: {', '.join(db.families.FAMILIES)}; or all.",
+        show_default="gaussian",
+    ),
+    model: Path | None = typer.Option(
+        None, help="Model file (JSON or TOML) with one system and its arms, instead of a family."
+    ),
+    policies: str = typer.Option(
+        "default",
+        help="Comma-separated names from the list below, with parameters in parentheses, as in "
+        "kalman_ucb(width=2). all: every policy.",
+        show_default="every policy except rollout, the slowest by far",
+    ),
+    compare: str | None = typer.Option(
+        None,
+        metavar="POLICY",
+        help="Also compare every policy with this one, run by run: how much more regret it "
+        "has, how certain that is, and how often it wins. best: the policy with the lowest "
+        "mean regret, except the Oracle.",
+    ),
+    systems: int | None = typer.Option(None, help="Random systems per family.", show_default="20"),
+    runs: int | None = typer.Option(
+        None,
+        help="Independent runs per system.",
+        show_default="4; with --model 32 to 256, fewer for larger systems",
+    ),
+    rounds: int = typer.Option(1000, help="Rounds per run."),
     seed: options.Seed = 0,
     states: options.States = None,
     arms: options.Arms = None,
     unit_arms: options.UnitArms = False,
-    sphere: Annotated[
-        bool, typer.Option("--sphere", help="Play any unit vector, instead of a list of arms.")
-    ] = False,
+    sphere: bool = typer.Option(
+        False, "--sphere", help="Play any unit vector, instead of a list of arms."
+    ),
     device: options.Device = None,
     float32: options.Float32 = False,
     plot: options.Plot = None,
@@ -111,14 +98,11 @@ def command(
         errors.whole_number(runs, "runs", low=1, high=2**32 - 1)
     if compare is not None:
         compare = _baseline(compare, chosen)
-    interrupt.keeps(
-        "Nothing was kept. Run the same command again, or give fewer --runs or --rounds."
-    )
+    interrupt.keeps("Nothing was kept. Run the same command again, with fewer --runs or --rounds.")
     options.check_file("--plot", plot, *options.PICTURES)
     given = {"family": family, "systems": systems, "states": states, "arms": arms}
+    given["unit_arms"] = unit_arms or None
     given = {key: value for key, value in given.items() if value is not None}
-    if unit_arms:
-        given["unit_arms"] = True
     if sphere:
         options.exclude("--sphere", given.keys() & {"arms", "unit_arms"})
     studies: dict[str, Any]
@@ -159,9 +143,8 @@ def command(
     if compare is not None:
         for name, result in results.items():
             baselines[name] = result.best() if compare == BEST else compare
-    names = {  # of the arms in a model file
-        name: study[0].names for name, study in studies.items() if isinstance(study[0], db.System)
-    }
+    firsts = {name: study[0] for name, study in studies.items()}
+    names = {name: one.names for name, one in firsts.items() if isinstance(one, db.System)}
     made = report(results, baselines, names)
     options.show(made, as_json)
     options.save_plot(made, plot, as_json)
@@ -179,18 +162,16 @@ def _baseline(text: str, chosen: Sequence[str]) -> str:
     """The label of the policy to compare with, or best."""
     labels = list(db.policies.chosen(chosen))
     if len(labels) == 1:
-        raise errors.InvalidInput(
-            "--compare", f"has nothing to compare {labels[0]} with", "name more in --policies"
-        )
+        problem = f"has nothing to compare {labels[0]} with"
+        raise errors.InvalidInput("--compare", problem, "name more in --policies")
     label = dict(zip(chosen, labels, strict=True)).get(text, text)
     with contextlib.suppress(errors.InvalidInput):  # a title, as Kalman-UCB
         made = db.policies.make(text)
         label = made.label if made.label in labels else made.name if "(" not in text else label
     valid = [*labels, BEST]
     if label in db.policies.available() and label not in valid:
-        raise errors.InvalidInput(
-            "--compare", f"{label} is not among --policies", f"valid: {', '.join(valid)}"
-        )
+        remedy = f"valid: {', '.join(valid)}"
+        raise errors.InvalidInput("--compare", f"{label} is not among --policies", remedy)
     return errors.closest(label, "--compare", valid)
 
 
@@ -207,12 +188,21 @@ def _random(seed: int, given: dict[str, Any], runs: int, policies: int) -> dict[
     }
 
 
-def _check_memory(systems: int, states: int, arms: int, runs: int, policies: int) -> None:
-    size = memory.needed(
-        systems=systems, n_states=states, n_arms=arms, runs=runs, policies=policies
-    )
-    asked = f"{systems:,} systems of {states:,} states and {arms:,} arms, {runs:,} runs each,"
-    memory.check("--systems, --states, --arms, --runs", asked, size)
+def _check_memory(systems: int, n_states: int, n_arms: int, runs: int, policies: int) -> None:
+    """Refuse a study that does not fit: its systems, its results and its running programs."""
+    d, k = float(n_states), float(n_arms)
+    # A system is Γ, Q and the arms: once as drawn, once stacked with its factors for the engine,
+    # and once for every policy that computes constants of that size.
+    system = 6 * d * d + 4 * k * d
+    kept = systems * (2 * system + policies * (d * d + k * d))
+    results = float(systems) * runs * policies * CHECKPOINTS
+    lanes, block = 64, 256e6 / 8  # as in `simulation.jobs` on a CPU
+    own = min(lanes * 3 * (d * d + k), block / 8) + 2 * 3 * d * d  # at least two lanes
+    own_and_shared = min(lanes * system, block) + 2 * system + policies * own
+    playing = 3 * cores() * own_and_shared  # compiled programs make copies
+    asked = f"{systems:,} systems of {n_states:,} states and {n_arms:,} arms, {runs:,} runs each,"
+    size = 8 * (kept + results + playing)
+    options.check_memory("--systems, --states, --arms, --runs", asked, size)
 
 
 def default_runs(n_states: int, n_arms: int, rounds: int) -> int:

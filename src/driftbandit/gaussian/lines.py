@@ -32,11 +32,7 @@ def leading_intervals(offsets: Array, slopes: Array) -> tuple[Array, Array]:
     first of equal lines leads.
 
     Args:
-        offsets: m, shape (…, k).
-        slopes: s, shape (…, k).
-
-    Returns:
-        low and high, of the broadcast shape.
+        offsets, slopes: m and s, of shape (…, k); low and high have the broadcast shape.
 
     Example:
         >>> low, high = leading_intervals(np.array([0.0, 1.0, -5.0]), np.array([-1.0, 0.0, 1.0]))
@@ -81,11 +77,7 @@ def gain(offsets: Array, slopes: Array) -> Array:
     """E max_b (m_b + s_b ω) − max_b m_b ≥ 0, exactly (P7).
 
     Args:
-        offsets: m, shape (…, k).
-        slopes: s, shape (…, k).
-
-    Returns:
-        Shape (…).
+        offsets, slopes: m and s, of shape (…, k); the result has shape (…).
 
     Example:
         >>> float(gain(np.zeros(2), np.array([1.0, -1.0])).round(9))  # E|ω| = √(2/π)
@@ -136,12 +128,7 @@ def radial_gain(offsets: np.ndarray, slopes: np.ndarray, dimension: int) -> np.n
     replaces ψ(x). All terms are positive, so a small gain keeps its digits.
 
     Args:
-        offsets: m, n × k.
-        slopes: s, n × k.
-        dimension: r, of the vector.
-
-    Returns:
-        n values.
+        offsets, slopes, dimension: m and s, n × k; r, of the vector. The result has n values.
 
     Example:
         >>> gain = radial_gain(np.array([[0.0, -1.0]]), np.array([[0.0, 1.0]]), dimension=1)
@@ -202,10 +189,8 @@ def excess(x: Array) -> Array:
 
 @functools.cache
 def _coefficients() -> list[float]:
-    """Coefficients of p, lowest first: p interpolates ψ(x)/φ(x) = ∫ u exp(−x u − u²/2) du, u > 0.
-
-    With u = eˢ the integrand decays on both sides, and the trapezoidal rule is exact to rounding.
-    """
+    """Coefficients of p, lowest first: p interpolates ψ(x)/φ(x) = ∫ u exp(−x u − u²/2) du."""
+    # Over u > 0. With u = eˢ the integrand decays on both sides, and the trapezoidal rule is exact.
     t = np.cos(math.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
     x = MIDDLE * (1 + t) / (1 - t)
     step = 1 / 80

@@ -35,11 +35,7 @@ def expected_length(squares: np.ndarray, variances: np.ndarray) -> np.ndarray:
     the length has a kink where the vector vanishes.
 
     Args:
-        squares: μ_i², shape (…, r).
-        variances: λ_i ≥ 0, shape (…, r).
-
-    Returns:
-        Shape (…).
+        squares, variances: μ_i² and λ_i ≥ 0, of shape (…, r); the result has shape (…).
 
     Example:
         >>> float(expected_length(np.array([0.0]), np.array([1.0])).round(12))  # √(2/π)

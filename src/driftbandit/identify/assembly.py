@@ -18,7 +18,7 @@ LONGEST = 1e9  # longest such memory in rounds: 1 − 1/m must be below 1 by mor
 MOST_STATES = 64  # largest filter of states and offsets; beyond it offsets are taken to be known
 
 
-def measured(parameters: Parameters, structure: Structure = "free") -> Parameters:
+def scaled_by_reads(parameters: Parameters, structure: Structure = "free") -> Parameters:
     """The same system with its states scaled by how arms read them.
 
         z ↦ (CᵀC)^½ z,   so that ‖z‖² = Σ_a ⟨c_a, z⟩²

@@ -174,7 +174,7 @@ def fit(
             doubt = assembly.offset_cov(parameters, data, units.offset_var())
         parameters = units.raw(parameters)
         if options.reads:
-            parameters = assembly.measured(parameters, options.structure)
+            parameters = assembly.scaled_by_reads(parameters, options.structure)
         begin = assembly.start_distribution(parameters, len(data.lengths))
     _, path, converged = run
     doubt = None if doubt is None else doubt * units.scale**2

@@ -159,7 +159,7 @@ def _facts(found: Fit, data: Mapping[str, Any]) -> Facts:
         {
             "rewards": f"{data['rewards']:,}, from {data['rows']:,} plays",
             "sequences": f"{data['sequences']:,}, independent runs of the system",
-            "arms": f"{data['arms']:,}: {parsing.some(found.names)}",
+            "arms": f"{data['arms']:,}: {parsing.first_names(found.names)}",
             "states": f"{data['states']} that drift{offsets}",
             "spectral radius ρ": f"{data['spectral_radius']:.4g}; at 1 or more it never settles",
             "memory": memory,

@@ -245,7 +245,8 @@ def as_log(
     names = None if names is None else checked_names(names)
     if isinstance(data, Log):
         if names is not None and names != data.names:
-            problem = f"has the arms {parsing.some(data.names)}, names are {parsing.some(names)}"
+            has, given = parsing.first_names(data.names), parsing.first_names(names)
+            problem = f"has the arms {has}, names are {given}"
             raise errors.InvalidInput("log", problem, "give the names the log was made with")
         if columns or step:
             problem = "was given beside a Log, which is read already"

@@ -47,7 +47,7 @@ def shown(value: Any) -> str:
     return errors.printable(text if len(text) <= 60 else text[:57] + "...")
 
 
-def some(names: Any) -> str:
+def first_names(names: Any) -> str:
     """The first six names and, if there are more, how many there are in all."""
     few = ", ".join(errors.printable(str(name)[:30]) for name in names[:6])
     return few + (f", … ({len(names)} arms)" if len(names) > 6 else "")
@@ -168,7 +168,7 @@ def problem(column: str, value: Any, known: Any = (), called: str = "") -> tuple
             return f"{called} {text} is not a label", remedy
         near = difflib.get_close_matches(label[:100], known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        return f"unknown arm {shown(label)}", f"{hint}known: {some(known)}"
+        return f"unknown arm {shown(label)}", f"{hint}known: {first_names(known)}"
     number = _is_number(value)
     if column != "round":
         if number:

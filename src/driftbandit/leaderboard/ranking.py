@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
-from driftbandit import errors
+from driftbandit import errors, statistics
 from driftbandit.families import FAMILIES
 from driftbandit.policies import REGISTRY, available, make
-from driftbandit.report import verdicts
 from driftbandit.result import ORACLE
 from driftbandit.statistics import ends_of
 from driftbandit.studies import Cell, Options, Outcome, Specification
@@ -201,10 +200,10 @@ class Board:
     def verdict(self, estimate: Estimate) -> str:
         """On which side of 1 an interval lies, if there are enough systems."""
         if self.systems < FEWEST:
-            return verdicts.TOO_FEW
+            return statistics.TOO_FEW
         if estimate.high < 1:
-            return verdicts.BETTER
-        return verdicts.WORSE if estimate.low > 1 else verdicts.NO_DIFFERENCE
+            return statistics.BETTER
+        return statistics.WORSE if estimate.low > 1 else statistics.NO_DIFFERENCE
 
     def cell(self, key: Key) -> list[dict[str, Any]]:
         """Every policy of one cell against the base, and its rank among the competitors."""
@@ -231,7 +230,7 @@ class Board:
                     "floored": int((np.minimum(values, means[BASE]) < floor).sum()),
                     "rank": rank.get(policy),
                     "lowest": policy == best,
-                    "level": policy in rank and behind != verdicts.WORSE,
+                    "level": policy in rank and behind != statistics.WORSE,
                 }
             )
         return rows
@@ -245,8 +244,8 @@ class Board:
             "geometric": self.geometric(policy, self.logs).rounded(),
             "rank": _rounded(np.mean(ranks)) if ranks else None,
             "cells": len(mine),
-            "better": sum(row["verdict"] == verdicts.BETTER for row in mine),
-            "worse": sum(row["verdict"] == verdicts.WORSE for row in mine),
+            "better": sum(row["verdict"] == statistics.BETTER for row in mine),
+            "worse": sum(row["verdict"] == statistics.WORSE for row in mine),
             "lowest": sum(row["lowest"] for row in mine),
             "level": sum(row["level"] for row in mine),
         }

@@ -39,12 +39,9 @@ PAPER = (
 def write_report(
     targets: Mapping[str, Target], out: Path, made: Mapping[str, Reproduced] | None = None
 ) -> Path:
-    """Write ``report.html`` from everything that ``out`` holds.
+    """Write ``report.html`` from the targets that the folder ``out`` holds.
 
-    Args:
-        targets: what may be there, in the report's order.
-        out: the folder.
-        made: what was just reproduced, and need not be read and drawn again.
+    What was just ``made`` is not read and drawn again.
     """
     blocks: list[Block] = []
     facts: dict[str, str] = {}
@@ -74,9 +71,7 @@ def write_report(
     about = "Policies compared on the random systems of the paper named above"
     if any(target.published for target in present):
         title += ": the paper, reproduced"
-        about = (
-            "The paper's numbers and figures, computed again and compared with the published ones"
-        )
+        about = "The paper's numbers and figures, computed and compared with the published ones"
     text = f"{about}, by driftbandit {__version__}. Click a column heading to sort by it."
     summary = Table("Findings", ["item", "verdict", "in short"], rows)
     blocks = [Heading("Summary", "about"), Text(text), summary, *blocks]

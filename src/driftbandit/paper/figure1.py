@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from driftbandit import statistics
-from driftbandit.paper import published, table2
+from driftbandit.paper import table2
 from driftbandit.report import Block, Cell, Figure, Heading, Points, Table, Text, figures, numbers
-from driftbandit.studies import Outcome, Summary
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+from driftbandit.studies import Outcome
+from driftbandit.studies.target import Document, Summary
 
 NEAR = 2.0
+PUBLISHED = {"gaussian": "on", "cauchy": "on", "uniform": "on"}
+PUBLISHED |= {"bernoulli": "above", "exponential": "above"}
+"""By family, where Kalman-UCB's dots lie relative to the diagonal, in Figures 1 and 2 (P22)."""
 specification = table2.specification
-
-Document = Mapping[str, Any]
 
 
 def place(family: str, idea: Any, kalman_ucb: Any, near: float) -> tuple[str, bool | None]:
-    """Where the dots of a panel lie, and whether that is as published (None: not published).
+    """Where the dots of a family lie, and whether that is as published (None: not published).
 
-    Args:
-        family: of the panel.
-        idea: horizontal coordinates.
-        kalman_ucb: vertical coordinates.
-        near: a median ratio between 1/near and near is on the diagonal.
+    A median ratio of their coordinates between 1/near and near counts as on the diagonal.
 
     Example:
         >>> place("gaussian", [1.0, 2.0], [1.1, 2.2], near=2)
         ('gaussian: 1.1 times, on the diagonal, as published', True)
     """
     x, y, shown = _positive(idea, kalman_ucb)
-    said = published.FIGURE1.get(family)
+    said = PUBLISHED.get(family)
     if not shown.any():
         return f"{family}: no system has both above zero", None if said is None else False
     ratio = float(np.median(y[shown] / x[shown]))
@@ -49,12 +44,12 @@ def place(family: str, idea: Any, kalman_ucb: Any, near: float) -> tuple[str, bo
 
 def as_published(places: list[tuple[str, bool | None]], what: str) -> Summary:
     """How many of the `place`s agree with the paper."""
-    judged = [agrees for _, agrees in places if agrees is not None]
+    judged = [agrees for _, agrees in places if agrees is not None]  # the others: not published
     return Summary.counted(sum(judged), len(judged), f"families: Kalman-UCB's {what} as published")
 
 
 def scatter(axis: Any, x: Any, y: Any, **look: Any) -> tuple[int, list[float]]:
-    """Dots of positive pairs on log axes; the number of other pairs, and the range of the dots."""
+    """Draw positive pairs on log axes; return the number of other pairs, and the dots' range."""
     x, y, shown = _positive(x, y)
     axis.set(xscale="log", yscale="log")
     axis.scatter(x[shown], y[shown], lw=0, alpha=0.5, rasterized=True, **look)
@@ -63,12 +58,17 @@ def scatter(axis: Any, x: Any, y: Any, **look: Any) -> tuple[int, list[float]]:
 
 
 def diagonal(axis: Any, ends: list[float], **look: Any) -> None:
-    """The dashed diagonal, the same range on both axes, and plain ticks."""
+    """Draw the dashed diagonal, with the same range on both axes and plain ticks."""
     axis.plot(ends, ends, "--", **look)
     room = [ends[0] / 1.2, ends[1] * 1.2]
     axis.set(aspect="equal", xlim=room, ylim=room)
     for one in (axis.xaxis, axis.yaxis):
         figures.log_ticks(one, *room)
+
+
+def percent(share: float) -> Cell:
+    """A share of systems or runs, in a table."""
+    return Cell(f"{100 * share:.0f} %", share)
 
 
 def _positive(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -78,24 +78,20 @@ def _positive(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
-    """Both policies' excess regret of every system, and the paired comparison."""
+    """The excess regret of both policies in every system, and their paired comparison."""
     found = {}
     for family, result in outcome.results().items():
         means = table2.of_means(result)
         excess = {policy: means[policy].tolist() for policy in ("idea", "kalman_ucb")}
         runs = result.normalized()
         paired = statistics.paired(runs["idea"], runs["kalman_ucb"])
-        found[family] = excess | {
-            "median_difference": paired.median_difference,
-            "low": paired.low,
-            "high": paired.high,
-            "win_rate": paired.win_rate,
-            "systems_won": float(np.mean(np.less(excess["idea"], excess["kalman_ucb"]))),
-        }
+        kept = {k: getattr(paired, k) for k in ("median_difference", "low", "high", "win_rate")}
+        won = float(np.mean(np.less(excess["idea"], excess["kalman_ucb"])))
+        found[family] = excess | kept | {"systems_won": won}
     return {"families": found}
 
 
-def figure(document: Document) -> Drawing:
+def figure(document: Document) -> figures.Figure:
     """One panel per family, log axes in percent of the Oracle's regret, the diagonal dashed."""
     families = document["families"]
     drawing, panels = figures.grid(len(families), columns=3, width=6.6, height=2.1)
@@ -116,7 +112,7 @@ def figure(document: Document) -> Drawing:
 def blocks(document: Document) -> list[Block]:
     """The scatter plots, and the same as paired numbers."""
     rows = [
-        [family, *(_percent(v[key]) for key in ("systems_won", "win_rate")), _difference(v)]
+        [family, *(percent(v[key]) for key in ("systems_won", "win_rate")), _difference(v)]
         for family, v in document["families"].items()
     ]
     return [
@@ -153,10 +149,6 @@ def _places(document: Document) -> list[tuple[str, bool | None]]:
 def summary(document: Document) -> Summary:
     """In how many families the dots lie where the paper has them."""
     return as_published(_places(document), "excess regret lies")
-
-
-def _percent(share: float) -> Cell:
-    return Cell(f"{100 * share:.0f} %", share)
 
 
 def _difference(values: Mapping[str, Any]) -> Cell:

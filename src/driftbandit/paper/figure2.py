@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from driftbandit.paper.figure1 import as_published, diagonal, place, scatter
+from driftbandit.paper.figure1 import as_published, diagonal, percent, place, scatter
 from driftbandit.paper.readings import Options
-from driftbandit.report import Block, Cell, Figure, Heading, Points, Table, Text, figures
-from driftbandit.studies import Outcome, Size, Specification, Summary
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+from driftbandit.report import Block, Figure, Heading, Points, Table, Text, figures
+from driftbandit.studies import Outcome, Size, Specification
+from driftbandit.studies.target import Document, Summary
 
 POLICIES = ("idea", "kalman_ucb")
 FORMS = ("printed", "squared")
 """φ as printed, with ‖μ‖, and the squared 2-Wasserstein distance, with ‖μ‖²."""
 ENDS = {"low": "lower end", "high": "upper end"}
 NEAR = 1.2
-
-Document = Mapping[str, Any]
 
 
 def specification(options: Options) -> Specification:
@@ -47,7 +42,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
     return {"families": found}
 
 
-def figure(document: Document) -> Drawing:
+def figure(document: Document) -> figures.Figure:
     """Printed above, squared below; one column per family; log axes, the diagonal dashed."""
     families = document["families"]
     drawing, axes = figures.grid(2 * len(families), len(families), 1.5 * len(families) + 0.4, 1.95)
@@ -89,7 +84,7 @@ def summary(document: Document) -> Summary:
 def blocks(document: Document) -> list[Block]:
     """The scatter plots, and how often each end is smaller for IDEA."""
     rows = [
-        [family, *(Cell(f"{100 * v:.0f} %", v) for v in found["idea_lower"].values())]
+        [family, *map(percent, found["idea_lower"].values())]
         for family, found in document["families"].items()
     ]
     return [

@@ -17,8 +17,6 @@ import numpy as np
 from driftbandit import errors, families
 from driftbandit.model import LGDS
 
-__all__ = ["TARGETS", "perturb", "similarity"]
-
 TARGETS = ("transition", "arms", "process_cov", "process_cov_congruent")
 """What learners may have wrong; the last is T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT."""
 
@@ -36,16 +34,11 @@ def similarity(family: str, seed: int, number: int, n_states: int, strength: flo
 
 
 def perturb(
-    systems: Sequence[System],
-    target: str,
-    similarities: Sequence[np.ndarray],
+    systems: Sequence[System], target: str, similarities: Sequence[np.ndarray]
 ) -> list[System]:
-    """What learners assume when ``target`` is transformed by T and the rest is right.
+    """What learners assume if ``target`` is transformed by T and the rest is right.
 
-    Args:
-        systems: the true systems.
-        target: one of `TARGETS`.
-        similarities: one T for each system.
+    ``similarities`` holds one T for each system.
 
     Example:
         >>> systems = families.sample("gaussian", 1)

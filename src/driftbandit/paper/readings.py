@@ -18,8 +18,6 @@ from driftbandit.model import LGDS, unit_rows
 from driftbandit.paper import perturbation
 from driftbandit.studies.specification import set_fields
 
-__all__ = ["CHOICES", "NAMED", "PLAIN", "Cell", "Options", "Reading", "assumed", "named", "sample"]
-
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "interval": {
         "0..1": "Uniform on [0, 1]",
@@ -116,10 +114,8 @@ def named(text: str) -> Reading:
     """A reading from its name, or from its changes as in "arms=unit, noise=one".
 
     Example:
-        >>> named("arms=unit").arms
-        'unit'
-        >>> named("plain") == PLAIN
-        True
+        >>> named("arms=unit").arms, named("plain") == PLAIN
+        ('unit', True)
     """
     if not isinstance(text, str):
         raise errors.InvalidInput("reading", f"is {text!r}", f"valid: {', '.join(NAMED)}")
@@ -147,7 +143,7 @@ def sample(
     radius: float = families.SPECTRAL_RADIUS,
     noise_scale: float = 1.0,
 ) -> families.Systems:
-    """Random systems of a family under this reading; `PLAIN` gives those of `families.sample`."""
+    """Random systems of a family in this reading; `PLAIN` gives those of `families.sample`."""
     entries = families.FAMILIES[errors.closest(family, "family", families.FAMILIES)]
     if family == "uniform" and reading.interval != "0..1":
         low, high = (float(end) for end in reading.interval.split(".."))
@@ -230,10 +226,8 @@ class Cell(studies.Cell):
     """One kind of the paper's random systems, and what the learners assume about them."""
 
     reading: Reading = PLAIN
-    perturbed: str = ""
-    """What learners have wrong: "transition", "arms", "process_cov", or nothing (P24)."""
-    strength: float = 0.0
-    """ν of the perturbation."""
+    perturbed: str = ""  # what learners have wrong (P24): one of `perturbation.TARGETS`, or nothing
+    strength: float = 0.0  # ν of the perturbation
 
     SOURCES = ("paper/perturbation.py", "paper/readings.py")
 
@@ -254,27 +248,17 @@ class Cell(studies.Cell):
     def check_shape(self, n_states: int, n_arms: int) -> None:
         """Refuse perturbed arms that are not as many as the states."""
         if self.perturbed == "arms" and n_arms != n_states:
-            raise errors.InvalidInput(
-                "n_arms",
-                f"is {n_arms} with {n_states} states, but T⁻¹CT needs as many arms as states",
-                "make the two equal, or perturb something else",
-            )
+            problem = f"is {n_arms} with {n_states} states, but T⁻¹CT needs as many arms as states"
+            remedy = "make the two equal, or perturb something else"
+            raise errors.InvalidInput("n_arms", problem, remedy)
 
     def systems(
         self, numbers: range, n_states: int, n_arms: int, seed: int
     ) -> tuple[Sequence[Any], list[Any] | None]:
         """The true systems with these numbers, and what learners assume (None: the truth)."""
-        systems = sample(
-            self.reading,
-            self.family,
-            len(numbers),
-            n_states=n_states,
-            n_arms=n_arms,
-            seed=seed,
-            first=numbers.start,
-            radius=self.radius,
-            noise_scale=self.noise_scale,
-        )
+        shape: dict[str, Any] = {"n_states": n_states, "n_arms": n_arms, "seed": seed}
+        shape |= {"radius": self.radius, "noise_scale": self.noise_scale}
+        systems = sample(self.reading, self.family, len(numbers), first=numbers.start, **shape)
         learned = assumed(self.reading, systems)
         if self.perturbed:
             similarities = [
@@ -294,8 +278,7 @@ class Options(studies.Options):
     """What the paper's targets are computed for."""
 
     reading: Reading = PLAIN
-    congruent: bool = False
-    """Figure 3: T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT."""
+    congruent: bool = False  # Figure 3: T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT
 
     def cell(self, family: str, **changes: Any) -> Cell:
         """A cell with this reading."""

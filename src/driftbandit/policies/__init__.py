@@ -32,54 +32,28 @@ from driftbandit.policies.base import (
 )
 from driftbandit.policies.optimistic import optimistic
 
-__all__ = [
-    "REGISTRY",
-    "TITLES",
-    "ActionAbilities",
-    "AgentAbilities",
-    "BatchAbilities",
-    "Entry",
-    "LengthRatio",
-    "Noise",
-    "Policy",
-    "Problem",
-    "available",
-    "chosen",
-    "default",
-    "entry_of",
-    "filters",
-    "highest",
-    "idea",
-    "kalman_ucb",
-    "kode",
-    "make",
-    "optimistic",
-    "title",
-]
+__all__ = ["REGISTRY", "TITLES", "ActionAbilities", "AgentAbilities", "BatchAbilities", "Entry"]
+__all__ += ["LengthRatio", "Noise", "Policy", "Problem", "available", "chosen", "default"]
+__all__ += ["filters", "highest", "idea", "kalman_ucb", "kode", "make", "optimistic", "title"]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is said about a policy; every other list of policies is derived from these entries."""
+    """What is known about a policy; every other list of policies is derived from these entries."""
 
-    function: str
-    """The function in this folder that builds it, such as "idea.policy"."""
-    title: str
-    """Its name in papers."""
-    filters: bool
-    """Whether it knows the model and runs a Kalman filter."""
-    default: bool = True
-    """Whether it plays by default."""
-    quick: bool = True
-    """Whether `replay`, which plays round by round, plays it by default."""
+    function: str  # the function in this folder that builds it, such as "idea.policy"
+    title: str  # its name in papers
+    filters: bool  # whether it knows the model and runs a Kalman filter
+    default: bool = True  # whether it plays by default
+    quick: bool = True  # whether `replay`, which plays round by round, plays it by default
 
     @property
     def build(self) -> Callable[..., Policy]:
         """The function itself; its arguments are the tuning parameters."""
         module, _, name = self.function.partition(".")
-        found: Callable[..., Policy]
-        found = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-        return found
+        function: Callable[..., Policy]
+        function = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        return function
 
     @functools.cached_property
     def policy(self) -> Policy:
@@ -127,16 +101,9 @@ REGISTRY: dict[str, Entry] = {
 """In the order of tables, and of colors in figures."""
 
 TITLES = {name: entry.title for name, entry in REGISTRY.items()}
-"""Policies as the papers write them."""
 
-_SUGGESTED = {
-    "linucb": "oful",
-    "lin_ucb": "oful",
-    "ts": "thompson",
-    "thompson_sampling": "thompson",
-    "greedy": "kode",
-    "exp3": "rexp3",
-}
+_SUGGESTED = {"linucb": "oful", "lin_ucb": "oful", "greedy": "kode", "exp3": "rexp3"}
+_SUGGESTED |= {"ts": "thompson", "thompson_sampling": "thompson"}
 """Names used elsewhere, and what the policy is called here."""
 
 
@@ -156,22 +123,10 @@ def default(actions: ActionSet | None = None, n_arms: int = 1) -> tuple[str, ...
         >>> set(available()) - set(default())
         {'rollout'}
     """
-    return tuple(
-        name
-        for name, entry in REGISTRY.items()
-        if entry.default
-        and (actions is None or actions.refusal(entry.policy, n_arms, "policy") is None)
-    )
-
-
-def entry_of(label: str) -> Entry | None:
-    """The entry of a policy's name or label, with or without parameters; None: not registered.
-
-    Example:
-        >>> entry_of("kalman_ucb(width=2)").title
-        'Kalman-UCB'
-    """
-    return REGISTRY.get(label.partition("(")[0])
+    names = [name for name, entry in REGISTRY.items() if entry.default]
+    if actions is not None:
+        names = [n for n in names if not actions.refusal(REGISTRY[n].policy, n_arms, "policy")]
+    return tuple(names)
 
 
 def filters(label: str) -> bool:
@@ -181,7 +136,7 @@ def filters(label: str) -> bool:
         >>> filters("kalman_ucb(width=2)"), filters("ucb"), filters("yours")
         (True, False, False)
     """
-    entry = entry_of(label)
+    entry = REGISTRY.get(label.partition("(")[0])
     return entry is not None and entry.filters
 
 
@@ -208,24 +163,21 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
     """
     if isinstance(policy, Policy):
         for key in parameters:
-            raise errors.InvalidInput(
-                key, "was given together with a Policy object", "give a name instead"
-            )
+            problem = "was given together with a Policy object"
+            raise errors.InvalidInput(key, problem, "give a name instead")
         return policy
     if not isinstance(policy, str):
         raise errors.InvalidInput("policy", f"is {policy!r}", "give a name or a Policy")
     match = re.fullmatch(r"\s*(\w[\w -]*?)\s*(?:\((.*)\))?\s*", policy, re.ASCII)
     if match is None:
-        raise errors.InvalidInput(
-            "policy", f"cannot read {policy!r}", "write a name, or name(parameter=number, …)"
-        )
+        remedy = "write a name, or name(parameter=number, …)"
+        raise errors.InvalidInput("policy", f"cannot read {policy!r}", remedy)
     name = _known(match[1])
     for part in filter(str.strip, (match[2] or "").split(",")):
         key, equals, text = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise errors.InvalidInput(
-                "policy", f"cannot read {part.strip()!r} in {policy!r}", "write parameter=number"
-            )
+            problem = f"cannot read {part.strip()!r} in {policy!r}"
+            raise errors.InvalidInput("policy", problem, "write parameter=number")
         if key in parameters:
             raise errors.InvalidInput("policy", f"{key!r} is twice in {policy!r}", "give it once")
         parameters[key] = _number(text, f"{name}({key}=…)")
@@ -241,8 +193,7 @@ def chosen(policies: Any = None, actions: ActionSet = FINITE, n_arms: int = 1) -
 
     Args:
         policies: a name, a `Policy`, or several of them; None: `default` for these arms.
-        actions: the arms they must be able to play.
-        n_arms: how many.
+        actions: what they must be able to play, with ``n_arms`` arms.
 
     Example:
         >>> list(chosen(["idea", "kalman_ucb", "kalman_ucb(width=2)"]))
@@ -290,7 +241,7 @@ def _number(text: str, argument: str) -> float | int:
 
 
 def _pickled(policy: Policy) -> tuple[Any, ...]:
-    """By name if it is the registry's; otherwise by its functions, which must have names."""
+    """By name if it is in the registry; otherwise by its functions, which must have names."""
     made = functools.partial(make, policy.name, **policy.parameters)
     with contextlib.suppress(errors.InvalidInput):
         if made() == policy:

@@ -29,41 +29,22 @@ from driftbandit.actions import ActionSet
 from driftbandit.arrays import Array, first_highest
 from driftbandit.model import LGDS
 
-__all__ = [
-    "ActionAbilities",
-    "AgentAbilities",
-    "BatchAbilities",
-    "LengthRatio",
-    "Noise",
-    "Policy",
-    "Prepared",
-    "Problem",
-    "Scores",
-    "first_best",
-    "highest",
-]
-
-Prepared = tuple[Mapping[str, Any], NamedTuple]
-"""Constants, and the state before the first round."""
+Prepared = tuple[Mapping[str, Any], NamedTuple]  # constants, and the state before the first round
 
 
 class Problem(NamedTuple):
     """What a policy knows besides its state."""
 
     model: LGDS
-    arms: Array
-    """k × d."""
-    constants: Mapping[str, Any]
-    """What ``prepare`` computed."""
+    arms: Array  # k × d
+    constants: Mapping[str, Any]  # what ``prepare`` computed
 
 
 class Noise(NamedTuple):
     """The random numbers a policy asks for, fresh every round; the engine draws them."""
 
-    law: Literal["uniform", "normal"]
-    """Uniform on [0, 1) or standard normal."""
-    size: Literal["one", "states", "arms"]
-    """One number (shape ()), one per state (d,), or one per arm (k,)."""
+    distribution: Literal["uniform", "normal"]  # uniform on [0, 1), or standard normal
+    size: Literal["one", "states", "arms"]  # shape (), (d,) or (k,)
 
     def shape(self, n_states: int, n_arms: int) -> tuple[int, ...]:
         """The shape of one round's draw."""
@@ -93,16 +74,13 @@ def first_best(expected: Array, bonuses: Array) -> Array:
 class LengthRatio(NamedTuple):
     """A bonus as a ratio of lengths, u(a) = ‖M Fᵀa‖ / √(‖Fᵀa‖² + σ²), or without the divisor.
 
-    Its rounding errors are known in advance. So `Agent` can look at very many arms in single
-    precision and compute the scores of only those that can be the best (`agent.screening`).
+    Its rounding errors are known in advance, so `Agent` can screen very many arms in single
+    precision and score only those that can be the best (`agent.screening`).
     """
 
-    factor: np.ndarray
-    """F, d × r, with F Fᵀ = P."""
-    stretch: np.ndarray
-    """M, with r columns: Γ F for IDEA, w I for Kalman-UCB."""
-    noise: float | None
-    """σ; None: no divisor."""
+    factor: np.ndarray  # F, d × r, with F Fᵀ = P
+    stretch: np.ndarray  # M, with r columns: Γ F for IDEA, w I for Kalman-UCB
+    noise: float | None  # σ; None: no divisor
     size: float
     """At least ‖M‖; for M = Γ F the product ‖Γ‖ ‖F‖ (Frobenius norms), which bounds the rounding
     error of multiplying by one after the other."""
@@ -111,25 +89,21 @@ class LengthRatio(NamedTuple):
 class ActionAbilities(NamedTuple):
     """Which arms a policy can play besides a short list."""
 
-    max_arms: int | None = None
-    """The longest list of arms; None: any."""
-    compares: bool = False
-    """Whether an arm's score depends on the other arms."""
+    max_arms: int | None = None  # the longest list of arms; None: any
+    compares: bool = False  # whether an arm's score depends on the other arms
     length_ratio: Callable[[Any, Problem], tuple[Array, LengthRatio]] | None = None
     """``(state, problem) -> (mean, LengthRatio)``: the scores as ⟨a, mean⟩ and a bonus, for very
     many arms; None: every arm is scored."""
     on_sphere: Callable[[Any, Problem, Array], Array] | None = None
     """``(state, problem, noise) -> unit vector``, where ``problem.arms`` is the identity; None: the
     policy needs a list of arms."""
-    sphere_noise: Noise | None = None
-    """Random numbers for ``on_sphere``; None: the same as for ``choose``."""
+    sphere_noise: Noise | None = None  # for ``on_sphere``; None: the same as for ``choose``
 
 
 class AgentAbilities(NamedTuple):
     """What lets an `Agent` offer other arms and skip rounds."""
 
-    reads_features: bool = False
-    """Whether only the rows in ``problem.arms`` matter, so that new arms can be played."""
+    reads_features: bool = False  # whether it can play new arms by their rows in ``problem.arms``
     observe: Callable[[Any, Problem, Array, Array], Any] | None = None
     """``update`` without the passing of time: fold in a reward; None: ``update`` itself."""
     advance: Callable[[Any, Problem, int], Any] | None = None
@@ -142,7 +116,7 @@ class BatchAbilities(NamedTuple):
     prepare_all: Callable[[Sequence[tuple[LGDS, Array]], int], list[Prepared]] | None = None
     """``prepare`` for many systems at once, if that is faster; must return the same."""
     scratch_size: Callable[[int, int], int] | None = None
-    """About how many numbers ``choose`` holds at once, given d and k; None: few."""
+    """``(d, k)`` -> about how many numbers ``choose`` holds at once; None: few."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -157,10 +131,8 @@ class Policy:
     prepare: Callable[[LGDS, Array, int], Prepared]
     choose: Callable[[Any, Problem, Array], Array]
     update: Callable[[Any, Problem, Array, Array], Any]
-    noise: Noise | None = None
-    """Random numbers for ``choose``; None: it gets None."""
-    full_information: bool = False
-    """Whether ``update`` gets the rewards of all k arms instead of the played one's."""
+    noise: Noise | None = None  # random numbers for ``choose``; None: it gets None
+    full_information: bool = False  # whether ``update`` gets the rewards of all k arms
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """The tuning parameters, for labels and stored state."""
     actions: ActionAbilities = ActionAbilities()  # noqa: RUF009 (immutable)
@@ -169,7 +141,7 @@ class Policy:
 
     @property
     def scores(self) -> Scores | None:
-        """What ``choose`` maximizes; None: it is no `highest`."""
+        """What ``choose`` maximizes; None: it is not a `highest`."""
         return self.choose.scores if isinstance(self.choose, highest) else None
 
     def __eq__(self, other: object) -> bool:
@@ -225,6 +197,11 @@ def _held(function: FunctionType) -> tuple[Any, ...]:
 
 def _shown(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, int | float) else str(value)
+
+
+def if_given(check: Callable[..., Any], value: Any, argument: str, **limits: Any) -> Any:
+    """The checked value of a tuning parameter; None stays None."""
+    return None if value is None else check(value, argument, **limits)
 
 
 def check_kinds(before: Any, after: Any, name: str = "state") -> None:

@@ -27,9 +27,6 @@ def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
         model: Γ, Q, σ.
         arms: k × d.
 
-    Returns:
-        k bonuses.
-
     Example:
         >>> import numpy as np
         >>> from driftbandit.model import LGDS

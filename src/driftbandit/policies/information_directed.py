@@ -4,14 +4,14 @@
     Δ_a = E max_b ⟨b, z⟩ − ⟨a, ẑ⟩                    the expected regret of arm a
     v_a = Σ_b P(b* = b) (E[⟨a, z⟩ | b* = b] − ⟨a, ẑ⟩)² / (aᵀPa + σ²)
 
-v measures how well the reward of arm a distinguishes which arm b* is best: the variance of its mean
-given b*, their bound on the mutual information, relative to the reward's own variance. They assume
-a problem that does not change. Here the state moves, and a reward helps only with later rounds: b*
-is the best arm of the next round, argmax ⟨b, Γz + ξ⟩.
+v measures how well the reward of arm a tells which arm b* is best: the variance of its mean given
+b*, their bound on the mutual information, relative to the reward's own variance. They assume a
+problem that does not change. Here the state moves, and a reward helps only in later rounds: b* is
+the best arm of the next round, argmax ⟨b, Γz + ξ⟩.
 
-Expectations are means over n fixed pairs (z, ξ), the same every round: a scrambled Sobol sequence,
-half of it mirrored. An optimal π has at most two arms (their Proposition 6). For
-arms a and b with chances q and 1 − q, D = Δ_a − Δ_b and V = v_a − v_b, the ratio is convex in q,
+Expectations are means over n fixed pairs (z, ξ), the same every round: a scrambled Sobol sequence
+and its mirror image. An optimal π has at most two arms (their Proposition 6). For arms a and b with
+chances q and 1 − q, D = Δ_a − Δ_b and V = v_a − v_b, the ratio is convex in q,
 
     d/dq (Δ_b + qD)² / (v_b + qV) = 0   ⇔   2D (v_b + qV) = V (Δ_b + qD)   ⇔   q = Δ_b/D − 2 v_b/V,
 
@@ -22,8 +22,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import scipy
@@ -37,14 +35,12 @@ from driftbandit.policies.optimistic import filtering
 
 __all__ = ["policy"]
 
-MOST = 2000
-"""Arms: every pair of them is compared."""
-LEAST = 1e-12
-"""Added to v, which is at most one: an uninformative arm is played for its reward alone."""
+MOST = 2000  # arms: every pair of them is compared
+LEAST = 1e-12  # added to v ≤ 1, so that an arm that teaches nothing is played for its reward
 
 
-def prepare(points: int, model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], Belief]:
-    """The points, normal, n × d for z and n × d for ξ."""
+def _constants(points: int, model: LGDS, arms: Array, rounds: int) -> dict[str, np.ndarray]:
+    """Normal points, n × d, for z, and the shocks ξ, n × d."""
     from scipy.stats import qmc  # takes half a second
 
     d = model.n_states
@@ -52,7 +48,7 @@ def prepare(points: int, model: LGDS, arms: Array, rounds: int) -> tuple[Mapping
     half = scipy.special.ndtri(np.clip(uniform, 2.0**-32, 1 - 2.0**-32))
     normal = np.concatenate([half, -half])
     shocks = normal[:, d:] @ factor(model.process_cov).T
-    return {"points": normal[:, :d], "shocks": shocks}, kalman.prior(model)
+    return {"points": normal[:, :d], "shocks": shocks}
 
 
 def regret_and_information(belief: Belief, problem: Problem) -> tuple[Array, Array]:
@@ -122,8 +118,8 @@ def policy(points: int = 64) -> Policy:
         raise errors.InvalidInput("points", f"is {points}", "give a power of two")
     return filtering(
         "information_directed",
-        functools.partial(prepare, points),
         choose,
+        functools.partial(_constants, points),
         noise=Noise("uniform", "one"),
         parameters={"points": points},
         actions=ActionAbilities(max_arms=MOST),

@@ -2,15 +2,15 @@
 
     z̃ ← Γ (z̃ + K (X − C z̃)),   K = P_A Cᵀ (C P_A Cᵀ + σ² I)⁻¹
 
-It cannot be played in a bandit; it is the baseline that regret is divided by. As in the paper, its
-gain is the steady-state gain from the first round on: optimal once the error has settled, and blind
-to a mode that is uncertain at the start (Σ0) but never moved by Q.
+It cannot be played in a bandit; it is the baseline that regret is divided by. As in the paper, it
+uses the steady-state gain from the first round on: optimal once the error has settled, but blind to
+a mode that is uncertain at the start (Σ0) and never moved by Q.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,14 +18,8 @@ from driftbandit import steady_state
 from driftbandit.actions import sphere
 from driftbandit.arrays import Array, first_highest
 from driftbandit.model import LGDS
-from driftbandit.policies.base import (
-    ActionAbilities,
-    AgentAbilities,
-    BatchAbilities,
-    Policy,
-    Prepared,
-    Problem,
-)
+from driftbandit.policies import base
+from driftbandit.policies.base import Policy, Prepared, Problem
 
 __all__ = ["OracleState", "policy"]
 
@@ -33,11 +27,10 @@ __all__ = ["OracleState", "policy"]
 class OracleState(NamedTuple):
     """The oracle's prediction; its covariance is P_A from the start."""
 
-    mean: Array
-    """z̃, d numbers."""
+    mean: Array  # z̃, d numbers
 
 
-def prepare(model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], OracleState]:
+def prepare(model: LGDS, arms: Array, rounds: int) -> Prepared:
     """K from the steady state."""
     return _started(model, steady_state.oracle_gain(model, arms))
 
@@ -48,7 +41,7 @@ def prepare_all(systems: Sequence[tuple[LGDS, Array]], rounds: int) -> list[Prep
     return [_started(model, gain) for (model, _), gain in zip(systems, gains, strict=True)]
 
 
-def _started(model: LGDS, gain: Array) -> tuple[Mapping[str, Any], OracleState]:
+def _started(model: LGDS, gain: Array) -> Prepared:
     return {"gain": gain}, OracleState(model.start_mean())
 
 
@@ -89,7 +82,7 @@ def policy() -> Policy:
         choose,
         update,
         full_information=True,
-        actions=ActionAbilities(on_sphere=on_sphere),
-        agent=AgentAbilities(observe=observe, advance=advance),
-        batch=BatchAbilities(prepare_all=prepare_all),
+        actions=base.ActionAbilities(on_sphere=on_sphere),
+        agent=base.AgentAbilities(observe=observe, advance=advance),
+        batch=base.BatchAbilities(prepare_all=prepare_all),
     )

@@ -25,9 +25,6 @@ def bonus(cov: Array, model: LGDS, arms: Array, width: float = 1.0) -> Array:
         arms: k × d.
         width: w.
 
-    Returns:
-        k bonuses.
-
     Example:
         >>> import numpy as np
         >>> bonus(np.eye(2), None, np.array([[3.0, 4.0], [0.0, 1.0]])).tolist()

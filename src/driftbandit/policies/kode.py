@@ -14,16 +14,7 @@ __all__ = ["bonus", "policy"]
 
 
 def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
-    """u(a | P) = 0.
-
-    Args:
-        cov: P(t|t−1), d × d.
-        model: Γ, Q, σ.
-        arms: k × d.
-
-    Returns:
-        k zeros.
-    """
+    """u(a | P) = 0 for each of the k arms; the arguments are the same as for `idea.bonus`."""
     return namespace(arms).zeros(arms.shape[0], dtype=cov.dtype)
 
 

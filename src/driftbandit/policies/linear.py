@@ -15,14 +15,14 @@ Abbasi-Yadkori et al. (2011) (P19); Russac, Vernade and Cappé (2019); Wang, Zha
 Zhao, Zhang, Jiang and Zhou (2020); Cheung, Simchi-Levi and Zhu (2019).
 
 Ṽ = λI + Σ γ^(2(t−s)) a aᵀ is the covariance of the noise in Σ γ^(t−s) a X; since Ṽ ≤ V,
-LB-WeightUCB needs one matrix only. R² = max aᵀZa + σ² is taken from the model. If rewards are
+LB-WeightUCB needs only one matrix. R² = max aᵀZa + σ² is taken from the model. If rewards are
 missing, only rounds with a reward count. The proofs of D- and SW-LinUCB have a gap in the bias of
-θ̂ (Zhao et al. 2021, Touati and Vincent 2020); proved since is a regret of order d^⅞ B^¼ n^¾, for
-LB-WeightUCB d^¾ B^¼ n^¾. B = n max √(aᵀDa) / R with D = (Γ − I) Z (Γ − I)ᵀ + Q of the model; a
-memory that is not given is at least d rounds, by our choice: fewer do not show d directions.
+θ̂ (Zhao et al. 2021, Touati and Vincent 2020); a regret of order d^⅞ B^¼ n^¾ has been proved since,
+for LB-WeightUCB d^¾ B^¼ n^¾. B = n max √(aᵀDa) / R with D = (Γ − I) Z (Γ − I)ᵀ + Q of the model. A
+memory that is not given is at least d rounds, our own choice: fewer cannot show d directions.
 
 All take ``delta``, the chance δ that the confidence ellipsoid fails; ``ridge``, λ (None: the
-largest ‖a‖², as OFUL's theorem asks); ``bound``, S ≥ ‖θ‖ (None: √tr Z, the root mean square of
+largest ‖a‖², as OFUL's theorem requires); ``bound``, S ≥ ‖θ‖ (None: √tr Z, the root mean square of
 ‖z‖).
 """
 
@@ -46,20 +46,15 @@ from driftbandit.policies.base import (
     Prepared,
     Problem,
     highest,
+    if_given,
 )
 from driftbandit.policies.optimistic import arm_variances
-from driftbandit.policies.scale import reward_drift, reward_scale
+from driftbandit.policies.ucb import reward_drift, reward_scale
 
-__all__ = [
-    "discounted_linucb",
-    "oful",
-    "restarted_linucb",
-    "sliding_window_linucb",
-    "weighted_linucb",
-]
+__all__ = ["discounted_linucb", "oful", "restarted_linucb"]
+__all__ += ["sliding_window_linucb", "weighted_linucb"]
 
-LONGEST = 100_000
-"""Rounds of a window that is not given: all of them are stored."""
+LONGEST = 100_000  # longest window by default: all of its rounds are stored
 
 Number = float | None
 
@@ -68,8 +63,7 @@ class _Tuning(NamedTuple):
     """What a user can set."""
 
     delta: float
-    memory: Any
-    """γ, w or H; None: from the model."""
+    memory: Any  # γ, w or H; None: from the model
     ridge: Number
     bound: Number
 
@@ -79,16 +73,13 @@ def _policy(
 ) -> Policy:
     """The policy of prepare, scores and update; ``memory`` is the name of that parameter."""
     delta = errors.number(tuning.delta, "delta", low=0, high=1, strict=True)
-    ridge, bound, given = tuning.ridge, tuning.bound, tuning.memory
-    if ridge is not None:
-        ridge = errors.number(ridge, "ridge", low=0, strict=True)
-    if bound is not None:
-        bound = errors.number(bound, "bound", low=0)
-    if given is not None and memory == "gamma":
-        given = errors.number(given, "gamma", low=0, high=1)
-    elif given is not None:
+    ridge = if_given(errors.number, tuning.ridge, "ridge", low=0, strict=True)
+    bound = if_given(errors.number, tuning.bound, "bound", low=0)
+    if memory == "gamma":
+        given = if_given(errors.number, tuning.memory, "gamma", low=0, high=1)
+    else:
         high = 10**7 if memory == "window" else 2**31 - 1
-        given = errors.whole_number(given, str(memory), low=1, high=high)
+        given = if_given(errors.whole_number, tuning.memory, str(memory), low=1, high=high)
     prepare, scores, update = functions
     tuning = _Tuning(delta, given, ridge, bound)
     remembered = {memory: given} if memory else {}
@@ -119,10 +110,7 @@ def _constants(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> dict[s
 
 
 def _relative_drift(model: LGDS, arms: Array, rounds: int) -> float:
-    """B / n: how far the fastest arm's mean moves in a round, in units of R.
-
-    The sources bound the length of θ's path, with arms and rewards of about one.
-    """
+    """B / n: how far the fastest arm's mean moves in a round, in units of R."""
     return reward_drift(model, arms, rounds) / (reward_scale(model, arms, rounds) or 1.0)
 
 
@@ -132,9 +120,10 @@ def _radius(constants: Mapping[str, Array], volume: Array) -> Array:
     return constants["bias"] + constants["scale"] * spread
 
 
-def _volume(constants: Mapping[str, Array], weight: Array, n_states: int) -> Array:
-    """The volume d log(1 + L² w / (λd)) of a memory of weight w."""
-    return n_states * namespace(weight).log1p(constants["growth"] * weight)
+def _weight_radius(state: Any, weight: Array, problem: Problem) -> Array:
+    """β for a memory of weight w, whose volume is d log(1 + L² w / (λd))."""
+    growth, n_states = problem.constants["growth"], state.total.shape[0]
+    return _radius(problem.constants, n_states * namespace(weight).log1p(growth * weight))
 
 
 def _scores(inverse: Array, total: Array, radius: Array, arms: Array) -> tuple[Array, Array]:
@@ -158,12 +147,9 @@ def _forgotten(design: Array, share: Array, seen: Array, fresh: Array) -> Array:
 class RidgeState(NamedTuple):
     """Ridge regression so far."""
 
-    inverse: Array
-    """V⁻¹, d × d, kept by rank-one updates."""
-    total: Array
-    """Σ a X, d numbers."""
-    log_det: Array
-    """log(det V / λ^d)."""
+    inverse: Array  # V⁻¹, d × d, kept by rank-one updates
+    total: Array  # Σ a X, d numbers
+    log_det: Array  # log(det V / λ^d)
 
 
 def _prepare_oful(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> Prepared:
@@ -192,12 +178,9 @@ def oful(delta: float = 0.1, ridge: Number = None, bound: Number = None) -> Poli
 class RestartedState(NamedTuple):
     """Ridge regression since the last restart."""
 
-    inverse: Array
-    """V⁻¹, d × d, kept by rank-one updates."""
+    inverse: Array  # as in `RidgeState`
     total: Array
-    """Σ a X, d numbers."""
-    age: Array
-    """Rounds since the last restart."""
+    age: Array  # rounds since the last restart
 
 
 def _prepare_restarted(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> Prepared:
@@ -212,8 +195,7 @@ def _prepare_restarted(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -
 
 
 def _restarted_scores(state: RestartedState, problem: Problem) -> tuple[Array, Array]:
-    volume = _volume(problem.constants, state.age, state.total.shape[0])
-    radius = _radius(problem.constants, volume)
+    radius = _weight_radius(state, state.age, problem)
     return _scores(state.inverse, state.total, radius, problem.arms)
 
 
@@ -250,14 +232,10 @@ def restarted_linucb(
 class DiscountedState(NamedTuple):
     """Discounted ridge regression so far."""
 
-    design: Array
-    """V, d × d."""
-    squared: Array
-    """Ṽ, d × d."""
-    total: Array
-    """Σ γ^(t−s) a X, d numbers."""
-    weight: Array
-    """Σ γ^(2(t−s)): the source's (1 − γ^(2t)) / (1 − γ²), valid for γ = 1, too."""
+    design: Array  # V, d × d
+    squared: Array  # Ṽ, d × d
+    total: Array  # Σ γ^(t−s) a X, d numbers
+    weight: Array  # Σ γ^(2(t−s)): the source's (1 − γ^(2t)) / (1 − γ²), valid for γ = 1, too
 
 
 def _prepare_discounted(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> Prepared:
@@ -272,12 +250,11 @@ def _prepare_discounted(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) 
 
 def _discounted_scores(state: DiscountedState, problem: Problem) -> tuple[Array, Array]:
     """⟨a, θ̂⟩ and β √(aᵀV⁻¹ṼV⁻¹a)."""
-    volume = _volume(problem.constants, state.weight, state.total.shape[0])
     # No rank-one form: every round brings the ridge back to λI.
     cross = problem.arms @ inverse(state.design)
     _, variances = arm_variances(state.squared, cross)
-    bonuses = _radius(problem.constants, volume) * namespace(state.total).sqrt(variances)
-    return cross @ state.total, bonuses
+    radius = _weight_radius(state, state.weight, problem)
+    return cross @ state.total, radius * namespace(state.total).sqrt(variances)
 
 
 def _discounted_update(
@@ -309,14 +286,11 @@ def discounted_linucb(
 
 
 class WeightedState(NamedTuple):
-    """Discounted ridge regression so far."""
+    """As `DiscountedState`, without Ṽ."""
 
     design: Array
-    """V, d × d."""
     total: Array
-    """Σ γ^(t−s) a X, d numbers."""
     weight: Array
-    """Σ γ^(2(t−s))."""
 
 
 def _prepare_weighted(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> Prepared:
@@ -330,9 +304,8 @@ def _prepare_weighted(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) ->
 
 
 def _weighted_scores(state: WeightedState, problem: Problem) -> tuple[Array, Array]:
-    volume = _volume(problem.constants, state.weight, state.total.shape[0])
-    radius = _radius(problem.constants, volume)
     # No rank-one form: every round brings the ridge back to λI.
+    radius = _weight_radius(state, state.weight, problem)
     return _scores(inverse(state.design), state.total, radius, problem.arms)
 
 
@@ -357,8 +330,8 @@ def weighted_linucb(
     Args:
         gamma: γ, the share of a reward's weight that is left a round later; None:
             1 − max(1/n, √(B / (dn))) as published.
-        ridge: λ; the source has d times the default, with which the longest arm may be played
-            forever after the few rounds that drift leaves in memory.
+        ridge: λ; the source has d times the default, which can make it play the longest arm
+            forever if drift leaves only a few rounds in memory.
     """
     functions = _prepare_weighted, _weighted_scores, _weighted_update
     return _policy("weighted_linucb", functions, _Tuning(delta, gamma, ridge, bound), "gamma")
@@ -367,15 +340,11 @@ def weighted_linucb(
 class LinearWindowState(NamedTuple):
     """The last w rounds as a ring buffer, and their sums."""
 
-    design: Array
-    """V, d × d."""
-    total: Array
-    """Σ a X over the window, d numbers."""
-    rows: Array
-    """The arm played in each stored round, zeros if there is none yet; w × d or longer."""
+    design: Array  # V, d × d
+    total: Array  # Σ a X over the window, d numbers
+    rows: Array  # the arm played in each stored round, zeros if there is none yet; w × d or longer
     rewards: Array
-    place: Array
-    """Where the next round goes, 0 … w − 1."""
+    place: Array  # where the next round goes, 0 … w − 1
 
 
 def _prepare_window(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> Prepared:

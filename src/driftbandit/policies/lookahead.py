@@ -23,16 +23,13 @@ s/(s − β²). So every arm costs one vector per round, plus one covariance for
 later surprises are set to zero, so that the envelope stays one of lines.
 
 γ gives less weight to later rounds, for which the plan is less certain. H = 3 and γ = 0.8 were
-chosen once, on other random systems than those of the published tables; the docs list what else was
+chosen once, on random systems that are not in the published tables; the docs list what else was
 tried.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -46,8 +43,7 @@ from driftbandit.policies.optimistic import filtering
 
 __all__ = ["bonus", "policy"]
 
-MOST = 2000
-"""Arms: about six numbers for each of H k² pairs are held at once."""
+MOST = 2000  # arms: about six numbers for each of H k² pairs are held at once
 
 
 def bonus(belief: Belief, model: LGDS, arms: Array, weights: Array) -> Array:
@@ -60,9 +56,6 @@ def bonus(belief: Belief, model: LGDS, arms: Array, weights: Array) -> Array:
         model: Γ, Q, σ.
         arms: k × d.
         weights: c_h, one for each round ahead.
-
-    Returns:
-        k bonuses.
 
     Example:
         >>> model = LGDS(0.5 * np.eye(2), np.eye(2), reward_std=0.0)
@@ -131,13 +124,6 @@ def scores(belief: Belief, problem: Problem) -> tuple[Array, Array]:
     return arms @ belief.mean, bonus(belief, model, arms, constants["weights"])
 
 
-def prepare(
-    steps: int, discount: float, model: LGDS, arms: Array, rounds: int
-) -> tuple[Mapping[str, Any], Belief]:
-    """The weights γ^(h−1), h = 1 … H."""
-    return {"weights": discount ** np.arange(float(steps))}, kalman.prior(model)
-
-
 def policy(steps: int = 3, discount: float = 0.8) -> Policy:
     """Lookahead over ``steps`` rounds; the best known policy for lists of arms.
 
@@ -149,8 +135,8 @@ def policy(steps: int = 3, discount: float = 0.8) -> Policy:
     discount = errors.number(discount, "discount", low=0, high=1)
     return filtering(
         "lookahead",
-        functools.partial(prepare, steps, discount),
         highest(scores),
+        {"weights": discount ** np.arange(float(steps))},
         parameters={"steps": steps, "discount": discount},
         actions=ActionAbilities(max_arms=MOST, compares=True),
         batch=BatchAbilities(scratch_size=lambda d, k: 6 * steps * k * k),

@@ -20,31 +20,37 @@ from driftbandit.policies.base import (
     AgentAbilities,
     LengthRatio,
     Policy,
+    Prepared,
     Problem,
     highest,
 )
 
-__all__ = ["Bonus", "arm_variances", "filtering", "optimistic"]
-
-Bonus = Callable[..., Array]
-"""``bonus(cov, model, arms, **parameters) -> (k,)``"""
+Bonus = Callable[..., Array]  # ``bonus(cov, model, arms, **parameters) -> (k,)``
+NO_CONSTANTS: Mapping[str, Any] = {}
 
 
 def filtering(
     name: str,
-    prepare: Callable[..., Any],
     choose: Callable[[Belief, Problem, Array], Array],
+    constants: Callable[..., Mapping[str, Any]] | Mapping[str, Any] = NO_CONSTANTS,
     **fields: Any,
 ) -> Policy:
     """A policy whose state is the Kalman belief: it filters the reward of the arm it played (P5).
 
     Args:
         name: for tables and logs.
-        prepare: ``prepare(model, arms, rounds) -> (constants, belief)``.
         choose: ``choose(belief, problem, noise) -> arm index``.
+        constants: what ``choose`` finds in ``problem.constants``; or a function that computes it,
+            ``constants(model, arms, rounds)``.
         **fields: other fields of `Policy`.
     """
+    prepare = functools.partial(_prepare, constants)
     return Policy(name, prepare, choose, _update, agent=_ABILITIES, **fields)
+
+
+def _prepare(constants: Any, model: LGDS, arms: Array, rounds: int) -> Prepared:
+    found = constants(model, arms, rounds) if callable(constants) else constants
+    return found, kalman.prior(model)
 
 
 def _update(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Belief:
@@ -75,10 +81,10 @@ def optimistic(
     Args:
         name: for tables and logs.
         bonus: u, ``bonus(cov, model, arms, **parameters) -> (k,)``.
-        on_sphere: the unit vector that maximizes the same, ``on_sphere(belief, problem, noise)``;
-            None: the policy plays lists of arms only.
-        length_ratio: ``length_ratio(cov, model, **parameters) -> LengthRatio``, so that `Agent`
-            need not score every one of very many arms; None: it does.
+        on_sphere: ``on_sphere(belief, problem, noise)``, the unit vector that maximizes the same;
+            None: the policy plays only lists of arms.
+        length_ratio: ``length_ratio(cov, model, **parameters) -> LengthRatio``, which lets `Agent`
+            screen very many arms; None: it scores every arm.
         **parameters: passed to ``bonus`` every round.
 
     Example:
@@ -89,17 +95,11 @@ def optimistic(
     ratio = length_ratio and functools.partial(_mean_and_ratio, length_ratio)
     return filtering(
         name,
-        functools.partial(_prepare, parameters),
         highest(_Scores(bonus)),
+        parameters,
         parameters=parameters,
         actions=ActionAbilities(length_ratio=ratio, on_sphere=on_sphere),
     )
-
-
-def _prepare(
-    parameters: Mapping[str, float], model: LGDS, arms: Array, rounds: int
-) -> tuple[Mapping[str, Any], Belief]:
-    return parameters, kalman.prior(model)
 
 
 @dataclasses.dataclass(frozen=True)  # equal for the same bonus, so it compiles once
@@ -118,7 +118,7 @@ def _mean_and_ratio(
 
 
 def arm_variances(cov: Array, arms: Array) -> tuple[Array, Array]:
-    """Return the rows (P a)ᵀ, k × d, and aᵀPa, k, never below zero."""
+    """The rows (P a)ᵀ, k × d, and aᵀPa ≥ 0, k numbers."""
     xp = namespace(cov)
     cross = times(arms, cov)
     return cross, xp.maximum(dots(cross, arms), xp.zeros((), dtype=cov.dtype))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from driftbandit.actions import sphere
 from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
-from driftbandit.policies.base import ActionAbilities, AgentAbilities, Noise, Policy, Problem
+from driftbandit.policies import base
+from driftbandit.policies.base import Noise, Policy, Prepared, Problem
 
 __all__ = ["policy"]
 
@@ -17,7 +17,7 @@ class Nothing(NamedTuple):
     """No memory."""
 
 
-def prepare(model: LGDS, arms: Array, rounds: int) -> tuple[Mapping[str, Any], Nothing]:
+def prepare(model: LGDS, arms: Array, rounds: int) -> Prepared:
     """No constants."""
     return {}, Nothing()
 
@@ -47,6 +47,6 @@ def policy() -> Policy:
         choose,
         update,
         noise=Noise("uniform", "one"),
-        actions=ActionAbilities(on_sphere=on_sphere, sphere_noise=Noise("normal", "states")),
-        agent=AgentAbilities(reads_features=True),
+        actions=base.ActionAbilities(on_sphere=on_sphere, sphere_noise=Noise("normal", "states")),
+        agent=base.AgentAbilities(reads_features=True),
     )

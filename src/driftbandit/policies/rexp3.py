@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.arrays import Array, namespace
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Noise, Policy, Problem
-from driftbandit.policies.scale import reward_drift, reward_scale
+from driftbandit.policies.base import Noise, Policy, Prepared, Problem, if_given
+from driftbandit.policies.ucb import reward_drift, reward_scale
 
 __all__ = ["Rexp3State", "policy"]
 
@@ -27,21 +26,18 @@ __all__ = ["Rexp3State", "policy"]
 class Rexp3State(NamedTuple):
     """Exp3's weights and how old they are."""
 
-    log_weights: Array
-    """log w_a, k numbers."""
-    age: Array
-    """Rounds since the last restart."""
+    log_weights: Array  # log w_a, k numbers
+    age: Array  # rounds since the last restart
 
 
 def prepare(
     batch: int | None, gamma: float | None, model: LGDS, arms: Array, rounds: int
-) -> tuple[Mapping[str, Any], Rexp3State]:
+) -> Prepared:
     """Batch length Δ and exploration γ as published, with the variation budget of the model."""
     k = len(arms)
     span = 6 * reward_scale(model, arms, rounds)
     if batch is None:
-        # V = n · max_a std⟨a, z(t+1) − z(t)⟩ / span: how far rescaled means drift in n rounds.
-        fastest = reward_drift(model, arms, rounds)
+        fastest = reward_drift(model, arms, rounds)  # V = n · fastest / span
         batch = rounds
         if fastest > 0:
             length = (k * math.log(k)) ** (1 / 3) * (span / fastest) ** (2 / 3)
@@ -87,10 +83,8 @@ def policy(batch: int | None = None, gamma: float | None = None) -> Policy:
             with D = (Γ − I) Z (Γ − I)ᵀ + Q.
         gamma: share of uniform play; None: min(1, √(k log k / ((e − 1) Δ))).
     """
-    if batch is not None:
-        batch = errors.whole_number(batch, "batch", low=1, high=2**31 - 1)
-    if gamma is not None:
-        gamma = errors.number(gamma, "gamma", low=0, high=1)
+    batch = if_given(errors.whole_number, batch, "batch", low=1, high=2**31 - 1)
+    gamma = if_given(errors.number, gamma, "gamma", low=0, high=1)
     return Policy(
         "rexp3",
         functools.partial(prepare, batch, gamma),

@@ -3,8 +3,8 @@
     a = argmax ⟨a, ẑ⟩ + (1/N) Σ_ω Σ_h γ^(h−1) max_b ⟨b, ẑ_h⟩,   h = 1 … H
 
 Bertsekas, Tsitsiklis and Wu (1997): one step of policy improvement on a base policy, here KODE's
-greedy play. A scenario is H future surprises ω_1 … ω_H ~ N(0, 1). From a belief
-(ẑ, P) and the arm b that is played, the next belief is
+greedy play. A scenario is H future surprises ω_1 … ω_H ~ N(0, 1). From a belief (ẑ, P) and the arm
+b that is played, the next belief is
 
     ẑ⁺ = Γẑ + Γ P b ω / √(bᵀPb + σ²),   P⁺ = g(P, b)   (P5, P7),
 
@@ -18,7 +18,6 @@ later surprises. Of more than 16 arms, the 16 with the highest ⟨a, ẑ⟩ + ID
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,15 +26,13 @@ import scipy
 from driftbandit import errors, kalman
 from driftbandit.arrays import Array, first_highest, namespace
 from driftbandit.kalman import Belief
-from driftbandit.model import LGDS
 from driftbandit.policies import idea
 from driftbandit.policies.base import BatchAbilities, Policy, Problem
 from driftbandit.policies.optimistic import filtering
 
 __all__ = ["policy", "scenarios"]
 
-TRIED = 16
-"""Most arms that are tried."""
+TRIED = 16  # most arms that are tried
 
 
 def scenarios(count: int, depth: int) -> np.ndarray:
@@ -52,12 +49,9 @@ def scenarios(count: int, depth: int) -> np.ndarray:
     return np.concatenate([half, -half])
 
 
-def prepare(
-    depth: int, count: int, discount: float, model: LGDS, arms: Array, rounds: int
-) -> tuple[Mapping[str, Any], Belief]:
-    """The surprises, and the weights γ^(h−1)."""
+def _constants(depth: int, count: int, discount: float, *_: Any) -> dict[str, np.ndarray]:
     weights = discount ** np.arange(float(depth))
-    return {"surprises": scenarios(count, depth), "weights": weights}, kalman.prior(model)
+    return {"surprises": scenarios(count, depth), "weights": weights}
 
 
 def values(belief: Belief, problem: Problem, tried: Array) -> Array:
@@ -103,12 +97,14 @@ def policy(depth: int = 3, scenarios: int = 16, discount: float = 0.8) -> Policy
     if scenarios % 2:
         raise errors.InvalidInput("scenarios", f"is {scenarios}", "give an even number")
     discount = errors.number(discount, "discount", low=0, high=1)
+
+    def size(d: int, k: int) -> int:
+        return min(k, TRIED) * scenarios * (4 * d * d + 3 * d + 2 * k)
+
     return filtering(
         "rollout",
-        functools.partial(prepare, depth, scenarios, discount),
         choose,
+        functools.partial(_constants, depth, scenarios, discount),
         parameters={"depth": depth, "scenarios": scenarios, "discount": discount},
-        batch=BatchAbilities(
-            scratch_size=lambda d, k: min(k, TRIED) * scenarios * (4 * d * d + 3 * d + 2 * k)
-        ),
+        batch=BatchAbilities(scratch_size=size),
     )

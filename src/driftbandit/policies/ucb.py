@@ -22,19 +22,40 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.arrays import Array, namespace, put
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy, Prepared, Problem, highest
-from driftbandit.policies.scale import reward_scale
+from driftbandit.policies.base import Policy, Prepared, Problem, highest, if_given
 
-__all__ = ["discounted_ucb", "sliding_window_ucb", "ucb"]
+__all__ = ["discounted_ucb", "reward_drift", "reward_scale", "sliding_window_ucb", "ucb"]
+
+
+def reward_scale(model: LGDS, arms: Array, rounds: int) -> float:
+    """R = √(max_a aᵀZa + σ²): the largest root mean square of a reward (P18).
+
+    Z is the stationary covariance, or E z zᵀ after ``rounds`` if ρ(Γ) ≥ 1.
+    """
+    moment = model.settled_moment(rounds)
+    variance = float(np.einsum("kd,de,ke->k", arms, moment, arms).max() + model.reward_std**2)
+    if not math.isfinite(variance):
+        radius = f"spectral radius {model.spectral_radius:g}"
+        problem = f"is {rounds}, by when a state with {radius} exceeds the largest number"
+        raise errors.InvalidInput("rounds", problem, "play fewer rounds")
+    return math.sqrt(max(variance, 0.0))
+
+
+def reward_drift(model: LGDS, arms: Array, rounds: int) -> float:
+    """max_a √(aᵀDa), D = (Γ − I) Z (Γ − I)ᵀ + Q: how far the fastest arm's mean moves in a round.
+
+    Root mean square, with the Z of `reward_scale`.
+    """
+    change = model.transition - np.eye(model.n_states)
+    drift = change @ model.settled_moment(rounds) @ change.T + model.process_cov
+    return math.sqrt(max(float(np.einsum("kd,de,ke->k", arms, drift, arms).max()), 0.0))
 
 
 class UCBState(NamedTuple):
     """Sums over all rewards, k numbers each."""
 
-    sums: Array
-    """S_a."""
-    counts: Array
-    """N_a."""
+    sums: Array  # S_a
+    counts: Array  # N_a
 
 
 def _prepare(delta: float, model: LGDS, arms: Array, rounds: int) -> Prepared:
@@ -66,15 +87,11 @@ def ucb(delta: float = 0.1) -> Policy:
 class WindowState(NamedTuple):
     """The last ``window`` rounds as a ring buffer, and their sums."""
 
-    sums: Array
-    """S_a over the window, k numbers."""
-    counts: Array
-    """N_a over the window, k numbers."""
-    arms: Array
-    """The arm played in each stored round; −1 if there is none yet."""
+    sums: Array  # S_a over the window, k numbers
+    counts: Array  # N_a over the window, k numbers
+    arms: Array  # the arm played in each stored round; −1 if there is none yet
     rewards: Array
-    place: Array
-    """Where the next round goes, 0 … window − 1."""
+    place: Array  # where the next round goes, 0 … window − 1
 
 
 def _prepare_window(
@@ -109,8 +126,7 @@ def sliding_window_ucb(window: int | None = None, delta: float = 0.1) -> Policy:
         delta: chance that a confidence interval fails.
     """
     delta = errors.number(delta, "delta", low=0, high=1, strict=True)
-    if window is not None:
-        window = errors.whole_number(window, "window", low=1, high=10**7)
+    window = if_given(errors.whole_number, window, "window", low=1, high=10**7)
     return Policy(
         "sliding_window_ucb",
         functools.partial(_prepare_window, delta, window),
@@ -153,8 +169,7 @@ def discounted_ucb(gamma: float | None = None, xi: float = 0.6) -> Policy:
             choice of Garivier and Moulines (2011) for one change within n rounds.
         xi: ξ, the size of the bonus; their theorem asks for more than ½, they use 0.6.
     """
-    if gamma is not None:
-        gamma = errors.number(gamma, "gamma", low=0, high=1)
+    gamma = if_given(errors.number, gamma, "gamma", low=0, high=1)
     xi = errors.number(xi, "xi", low=0)
     return Policy(
         "discounted_ucb",

@@ -186,7 +186,9 @@ def _ordered(table: Table, names: Any) -> Table:
     """The same table with its arms in the order of ``names``."""
     names = checked_names(names)
     if set(names) != set(table.names):
-        problem = f"are {parsing.some(names)}, the data has {parsing.some(table.names)}"
+        problem = (
+            f"are {parsing.first_names(names)}, the data has {parsing.first_names(table.names)}"
+        )
         raise errors.InvalidInput("names", problem, "name the same arms")
     order = [table.names.index(name) for name in names]
     return dataclasses.replace(table, rewards=table.rewards[:, order], names=names)

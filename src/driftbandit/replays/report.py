@@ -11,10 +11,20 @@ import numpy as np
 
 from driftbandit import errors, policies, statistics
 from driftbandit.identify.fitting import Fit
-from driftbandit.report import Block, Cell, Figure, Points, Report, Table, Text, figures, storable
-from driftbandit.report.numbers import count, estimate
-from driftbandit.report.verdicts import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
-from driftbandit.report.verdicts import cell as verdict_cell
+from driftbandit.report import (
+    Block,
+    Cell,
+    Figure,
+    Points,
+    Report,
+    Table,
+    Text,
+    figures,
+    storable,
+    verdict_cell,
+)
+from driftbandit.report.numbers import estimate
+from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
 from driftbandit.system import Name
 from driftbandit.system import label as arm_label
 
@@ -273,7 +283,7 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
         paired = row.difference, row.difference_low, row.difference_high
         difference, apart = estimate(*paired, signed=True)
     entries = [(mean, row.mean), (ends, row.low), (difference, row.difference), (apart, None)]
-    entries += [(count(round(row.counted)), row.counted)] * logged
+    entries += [(f"{row.counted:,.0f}", row.counted)] * logged
     cells = [Cell(text, sort if text else None) for text, sort in entries]
     if row.kind != "policy":
         cells = [dataclasses.replace(cell, tone="dim") for cell in cells]

@@ -1,8 +1,8 @@
 """Reports: what a result shows, made of blocks, and the only code that renders them.
 
 Each result composes its own `Report`. ``report.terminal``, ``report.html`` and
-``report.markdown`` render it, `as_json` gives its data; ``report.numbers``, ``report.verdicts``
-and ``report.figures`` hold the number formats, the verdict words and the style of figures.
+``report.markdown`` render it, and `as_json` gives its data. ``report.numbers`` holds the number
+formats, ``report.figures`` the style of figures.
 """
 
 from __future__ import annotations
@@ -15,37 +15,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from driftbandit import errors
+from driftbandit import errors, statistics
 
-__all__ = [
-    "Block",
-    "Cell",
-    "Facts",
-    "Figure",
-    "Heading",
-    "Points",
-    "Report",
-    "Table",
-    "Text",
-    "Tone",
-    "as_json",
-    "storable",
-]
+__all__ = ["Block", "Cell", "Facts", "Figure", "Heading", "Points", "Report", "Table", "Text"]
+__all__ += ["Tone", "as_json", "storable", "verdict_cell"]
 
 Tone: TypeAlias = Literal["", "good", "bad", "dim", "best"]
-"""Good and bad stand out, best is the single best one, dim steps back."""
-EMPTY = ("", "-", "–", "—")
-"""Texts of cells without a value: they sort last in both directions."""
+"""Good and bad stand out, best is the single best one, dim is less visible."""
+EMPTY = ("", "-", "–", "—")  # texts of cells without a value: they sort last in both directions
+VERDICTS: dict[str, tuple[str, Tone]] = {
+    statistics.BETTER: ("▲", "good"),
+    statistics.WORSE: ("▼", "bad"),
+    statistics.NO_DIFFERENCE: ("≈", ""),
+    statistics.TOO_FEW: ("?", ""),
+}
+"""The symbol and the tone of each verdict."""
 
 
 @dataclass(frozen=True)
 class Heading:
-    """Starts a section.
-
-    Args:
-        text: the section's title, also in the table of contents.
-        id: the HTML anchor; by default the text in lower case, with hyphens.
-    """
+    """Starts a section; ``id`` is the HTML anchor, by default the text with hyphens."""
 
     text: str
     id: str = ""
@@ -55,9 +44,8 @@ class Heading:
         if not self.id and not anchor[:1].isalpha():
             anchor = f"section-{anchor}".rstrip("-")
         if not re.fullmatch(r"[A-Za-z][\w-]*", anchor, re.ASCII):
-            raise errors.InvalidInput(
-                "id", f"{anchor!r} is no anchor", "give a letter, then letters, digits, - or _"
-            )
+            remedy = "give a letter, then letters, digits, - or _"
+            raise errors.InvalidInput("id", f"{anchor!r} is not an anchor", remedy)
         object.__setattr__(self, "id", anchor)
 
 
@@ -89,10 +77,9 @@ class Cell:
     """One entry of a table.
 
     Args:
-        text: what it shows.
-        sort: what it sorts by; by default the text, or the number it spells.
+        text, tone: what it shows, and how.
+        sort: what it sorts by; by default the text, or the number in it.
         note: a small second line, such as the published value.
-        tone: see `Tone`.
     """
 
     text: str
@@ -116,14 +103,7 @@ Row: TypeAlias = Sequence[Cell | str | float]
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first column names the rows.
-
-    Args:
-        caption: stands above it.
-        columns: headings.
-        rows: one entry per column; texts and numbers are plain cells.
-        footer: rows below a line, which sorting leaves in place.
-    """
+    """A table; the first column names the rows, and sorting leaves the footer in place."""
 
     caption: str
     columns: Sequence[str]
@@ -133,11 +113,9 @@ class Table:
     def __post_init__(self) -> None:
         for number, row in enumerate([*self.rows, *self.footer]):
             if len(row) != len(self.columns):
-                raise errors.InvalidInput(
-                    "rows",
-                    f"row {number} of {self.caption!r} has {len(row)} entries",
-                    f"give {len(self.columns)}, one per column",
-                )
+                problem = f"row {number} of {self.caption!r} has {len(row)} entries"
+                remedy = f"give {len(self.columns)}, one per column"
+                raise errors.InvalidInput("rows", problem, remedy)
 
     @property
     def cells(self) -> list[list[Cell]]:
@@ -146,14 +124,10 @@ class Table:
 
     @property
     def kinds(self) -> list[Literal["text", "number"]]:
-        """Of each column: numbers are right-aligned."""
+        """Of each column; numbers are right-aligned."""
         body = self.cells[: len(self.rows)]
-        found = [[row[place].key for row in body] for place in range(len(self.columns))]
-        return [_kind([key for key in keys if key is not None]) for keys in found]
-
-
-def _kind(keys: list[float | str]) -> Literal["text", "number"]:
-    return "number" if keys and not any(isinstance(key, str) for key in keys) else "text"
+        types = [{type(row[place].key) for row in body} for place in range(len(self.columns))]
+        return ["number" if found - {type(None)} == {float} else "text" for found in types]
 
 
 def _cell(entry: Cell | str | float) -> Cell:
@@ -169,8 +143,7 @@ class Figure:
     """A figure.
 
     Args:
-        caption: stands below it.
-        alt: what it shows, for readers who cannot see it.
+        caption, alt: what stands below it, and what it shows, for readers who cannot see it.
         draw: returns a matplotlib figure; called only when a picture is needed.
         name: the key of ``markdown.text(report, pictures={name: file})``.
     """
@@ -186,14 +159,7 @@ Block: TypeAlias = Heading | Text | Points | Table | Figure | Facts
 
 @dataclass(frozen=True)
 class Report:
-    """What a result shows.
-
-    Args:
-        title: its heading.
-        subtitle: a sentence below it; may be empty.
-        blocks: from top to bottom; a `Heading` starts a section.
-        data: what ``--json`` prints.
-    """
+    """What a result shows; ``subtitle`` may be empty, and ``data`` is what ``--json`` prints."""
 
     title: str
     subtitle: str
@@ -204,11 +170,8 @@ class Report:
         ids = Counter(block.id for block in self.blocks if isinstance(block, Heading))
         for anchor, times in ids.items():
             if times > 1:
-                raise errors.InvalidInput(
-                    "blocks",
-                    f"{times} headings have the id {anchor!r}",
-                    "give each an id of its own",
-                )
+                problem = f"{times} headings have the id {anchor!r}"
+                raise errors.InvalidInput("blocks", problem, "give each an id of its own")
 
     @property
     def sections(self) -> list[tuple[Heading | None, list[Block]]]:
@@ -222,13 +185,19 @@ class Report:
         return found if found[0][1] else found[1:]
 
 
-def as_json(report: Report, indent: int = 2) -> str:
+def verdict_cell(verdict: str, *, symbol: bool = False) -> Cell:
+    """A verdict of a paired comparison in a table, in words or as a symbol; "" has neither."""
+    sign, tone = VERDICTS.get(verdict, ("", ""))
+    return Cell(sign if symbol else verdict, tone=tone)
+
+
+def as_json(report: Report) -> str:
     """The report's data as JSON text; infinite numbers and NaN become null."""
-    return json.dumps(storable(report.data), indent=indent, allow_nan=False)
+    return json.dumps(storable(report.data), indent=2, allow_nan=False)
 
 
 def storable(value: Any) -> Any:
-    """The same, with None for numbers that JSON does not have: infinite ones and NaN.
+    """The value with None in place of numbers that JSON does not have: infinite ones and NaN.
 
     Example:
         >>> storable({"low": float("nan"), "runs": [1, 2.5]})

@@ -13,7 +13,7 @@ from driftbandit import errors
 from driftbandit.io.atomic import write_whole
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure  # `figures.Figure` in annotations
 
 # Okabe and Ito's palette, safe for readers with any kind of color vision.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#666666")
@@ -27,10 +27,9 @@ FORMATS = (".png", ".svg", ".pdf")
 def styles(
     labels: Iterable[str], known: Sequence[str] = (), black: Sequence[str] = ()
 ) -> dict[str, dict[str, Any]]:
-    """One color and marker per label.
+    """One color and marker per label of a figure.
 
     Args:
-        labels: what the figure shows.
         known: labels whose style is the same in every figure, such as the registered policies.
         black: labels drawn in black without a marker, such as a reference.
 
@@ -53,12 +52,7 @@ def grid(
 ) -> tuple[Figure, list[Any]]:
     """A figure of panels in rows of ``columns``, in plain style; unused ones are left for notes.
 
-    Args:
-        panels: how many are needed.
-        columns: how many stand side by side.
-        width: of the figure, in inches.
-        height: of each row, in inches.
-        **options: of matplotlib's ``subplots``, such as ``sharey=True``.
+    The figure's width and each row's height are in inches; ``options`` go to ``subplots``.
     """
     with errors.needing("a plot"):
         import matplotlib as mpl
@@ -134,13 +128,9 @@ def curves(
 
 
 def heat_map(
-    axis: Any,
-    values: np.ndarray,
-    widest: float,
-    text: Callable[[float], str],
-    bold: np.ndarray,
+    axis: Any, values: np.ndarray, widest: float, text: Callable[[float], str], bold: np.ndarray
 ) -> None:
-    """Ratios as colors from 1 / widest (blue) to widest (red), each with its number; NaN: gray."""
+    """Ratios as colors from 1 / widest (blue) to widest (red), with their numbers; NaN is gray."""
     import matplotlib as mpl
     from matplotlib.colors import LogNorm
 
@@ -175,10 +165,10 @@ def content(figure: Figure, kind: str) -> bytes:
     with errors.needing("a plot"):
         import matplotlib as mpl
 
-    unsaid = {"svg": "Date", "pdf": "CreationDate"}.get(kind, "Software")
+    changing = {"svg": "Date", "pdf": "CreationDate"}.get(kind, "Software")  # left out
     sink = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "driftbandit"}):
-        figure.savefig(sink, format=kind, dpi=200, metadata={unsaid: None})
+        figure.savefig(sink, format=kind, dpi=200, metadata={changing: None})
     return sink.getvalue()
 
 

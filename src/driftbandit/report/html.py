@@ -10,17 +10,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from driftbandit import errors
 from driftbandit.report import Cell, Figure, Report, Table, figures
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-__all__ = ["page"]
 
 
 def page(report: Report) -> str:
@@ -59,7 +58,7 @@ def _base64(data: bytes) -> str:
 
 
 def _drawn(figure: Figure) -> dict[str, Any]:
-    """The picture's address, and its width over its height."""
+    """The picture as a data URL, and its width over its height."""
     svg = figures.svg(figure.draw())
     box = re.search(r'viewBox="[\d.-]+ [\d.-]+ ([\d.]+) ([\d.]+)"', svg)
     return {
@@ -74,24 +73,16 @@ def _prose(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-class _Column(NamedTuple):
-    """A table's column as the template shows it."""
-
-    heading: str
-    kind: str
-    cells: list[Cell]
-    """Each with its place in ascending order as ``sort``, so that the script compares integers."""
-
-
-def _columns(table: Table) -> list[_Column]:
+def _columns(table: Table) -> list[dict[str, Any]]:
     columns = zip(*table.cells, strict=True) if table.cells else [()] * len(table.columns)
     return [
-        _Column(heading, kind, _ranked(list(cells)))
+        {"heading": heading, "kind": kind, "cells": _ranked(cells)}
         for heading, kind, cells in zip(table.columns, table.kinds, columns, strict=True)
     ]
 
 
-def _ranked(cells: list[Cell]) -> list[Cell]:
+def _ranked(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells with their rank as ``sort``, so that the script compares integers."""
     given = {cell.key for cell in cells if cell.key is not None}
     ordered = sorted(given, key=lambda key: (isinstance(key, str), key))
     ranks: dict[Any, int] = {key: rank for rank, key in enumerate(ordered)}

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from driftbandit.report import Block, Cell, Facts, Figure, Heading, Points, Report, Table, Text
-
-__all__ = ["text"]
 
 WIDTH = 100
 
 
 def text(report: Report, pictures: Mapping[str, str] | None = None) -> str:
-    """The text of a page.
-
-    Args:
-        report: what to show.
-        pictures: the image file of each `Figure`, by its name; figures without one are left out.
+    """The text of a page; figures whose name is not in ``pictures`` (name: file) are left out.
 
     Example:
         >>> table = Table("Regret.", ["policy", "ratio"], [["IDEA", Cell("0.9", tone="good")]])
@@ -55,14 +50,9 @@ def _block(block: Block, pictures: Mapping[str, str]) -> str:
 
 
 def _wrapped(paragraph: str, bullet: str = "") -> str:
-    return textwrap.fill(
-        paragraph,
-        WIDTH,
-        initial_indent=bullet,
-        subsequent_indent=" " * len(bullet),
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+    whole: Any = {"break_on_hyphens": False, "break_long_words": False}
+    indent = " " * len(bullet)
+    return textwrap.fill(paragraph, WIDTH, initial_indent=bullet, subsequent_indent=indent, **whole)
 
 
 def _table(table: Table) -> str:

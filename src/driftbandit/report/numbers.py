@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["NONE", "count", "estimate", "multiple", "percent", "plus_minus", "short"]
-
-NONE = "–"
-"""Shown where there is no number."""
+NONE = "–"  # shown where there is no number
 
 
 def short(value: float | None, digits: int = 3) -> str:
-    """A number to so many digits, without an exponent if its size allows.
+    """A number with so many significant digits, without an exponent if its size allows.
 
     Example:
         >>> short(0.012345), short(1234.5), short(0), short(1.5e9), short(-2.0), short(None)
@@ -42,23 +39,13 @@ def multiple(value: float | None, decimals: int = 2) -> str:
 
 
 def percent(share: float, digits: int = 2) -> str:
-    """A share, to so many digits.
+    """A share in percent, with so many significant digits.
 
     Example:
         >>> percent(0.0312), percent(0.25), percent(12.5)
         ('3.1 %', '25 %', '1,250 %')
     """
     return f"{short(100 * share, digits)} %"
-
-
-def count(number: int) -> str:
-    """A whole number with commas.
-
-    Example:
-        >>> count(1234567)
-        '1,234,567'
-    """
-    return f"{number:,}"
 
 
 def plus_minus(value: float, error: float) -> str:

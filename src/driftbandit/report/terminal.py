@@ -13,8 +13,6 @@ with errors.needing("a terminal report"):
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-__all__ = ["show"]
-
 STYLES = {"good": "green", "best": "bold green", "bad": "red", "dim": "dim"}
 
 
@@ -38,7 +36,7 @@ def show(shown: report.Report | Iterable[report.Block], console: Console) -> Non
 
 
 def _apart(before: report.Block | None, block: report.Block) -> bool:
-    """Whether a blank line stands between two blocks; notes on a table follow it closely."""
+    """Whether a blank line separates two blocks; none separates a table from its notes."""
     if isinstance(block, report.Heading):
         return True
     if before is None or isinstance(before, report.Heading):
@@ -75,11 +73,8 @@ def _plain(text: str) -> str:
 
 
 def _tables(block: report.Table, width: int) -> Iterator[RenderableType]:
-    """The caption and a table; if need be several, each with the names and some of the columns.
-
-    Headings are wrapped before columns move to a second table. Names are never cut: one that is
-    wider than the terminal is wrapped.
-    """
+    """The caption and a table, or several if the terminal is narrow, each with all row names."""
+    # Headings are wrapped before columns move to a second table. Long names are wrapped, not cut.
     rows = [[_entry(cell) for cell in row] for row in block.cells]
     content = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     content = content or [0] * len(block.columns)
@@ -110,12 +105,8 @@ def _table(
     gap: int,
     width: int,
 ) -> table.Table:
-    drawn = table.Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, gap - 1, 0, 0),  # beside the box's own blank
-    )
+    padding = (0, gap - 1, 0, 0)  # in addition to the box's own blank
+    drawn = table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=padding)
     for place in shown:
         drawn.add_column(
             Text("\n".join(textwrap.wrap(block.columns[place], max(sizes[place], 1)))),
@@ -138,7 +129,7 @@ def _entry(cell: report.Cell) -> Text:
 
 
 def _groups(sizes: Sequence[int], width: int, gap: int) -> list[list[int]]:
-    """Columns but the first, cut into as few groups as fit beside the first."""
+    """All columns except the first, in as few groups as fit beside the first."""
     groups: list[list[int]] = [[]]
     used = sizes[0]
     for place in range(1, len(sizes)):
@@ -151,5 +142,5 @@ def _groups(sizes: Sequence[int], width: int, gap: int) -> list[list[int]]:
 
 
 def _width(text: str | Text) -> int:
-    """Of its widest line."""
+    """The width of the widest line."""
     return max(map(cell_len, str(text).split("\n")))

@@ -1,7 +1,7 @@
 """The batch engine: any policy, systems × runs × rounds, on CPU or GPU, paired by common noise.
 
-`engine.simulate` checks its input (`checks`), makes a `jobs.Job` of `blocks` of runs, compiles two
-kinds of `programs`, and plays; every random number comes from `draws`.
+`engine.simulate` checks its input (`checks`), makes a `jobs.Job`, compiles two kinds of `programs`,
+and plays; every random number comes from `draws`.
 """
 
 from driftbandit import errors

@@ -15,7 +15,6 @@ from driftbandit.model import LGDS
 from driftbandit.simulation.jobs import Pair
 from driftbandit.system import System, pair
 
-REGRETS = ("mean", "noisy", "hindsight")
 LARGEST = {"float64": errors.LARGEST, "float32": 1e30}
 """Largest variance in each precision: products of two must still be finite."""
 
@@ -26,12 +25,12 @@ class Options:
 
     Args:
         regret: how per-round regret is defined. "mean": ⟨a* − a, z⟩, free of noise; "noisy": the
-            same arms' rewards with their noise, equal in the mean; "hindsight": the highest
-            reward that was drawn, noise included, which no policy can foresee; not on the sphere.
+            difference of the same arms' rewards, equal in expectation; "hindsight": the highest
+            reward drawn minus the one received, which no policy can bring to 0; not on the sphere.
         common_noise: one noise for all arms of a round, instead of one each.
-        warmup: rounds the state moves before the first one is played; matters only with an
+        warmup: rounds that the state moves before play starts; matters only with an
             ``initial_cov`` or ``initial_mean``, since otherwise the state starts stationary.
-        stream: a name that makes this study's random numbers differ from others with its seed.
+        stream: a name; studies with the same seed and different streams draw different numbers.
         first_system: number of the first system, for a study that is played in pieces.
         checkpoints: about how many log-spaced rounds the curves keep; 1: the total only.
         workers: blocks played at once on a CPU; None: one per core.
@@ -46,12 +45,10 @@ class Options:
     workers: int | None = None
 
     def __post_init__(self) -> None:
-        errors.closest(self.regret, "regret", REGRETS)
-        kinds = (("common_noise", bool, "True or False"), ("stream", str, "a text"))
-        for name, kind, remedy in kinds:
-            value = getattr(self, name)
-            if not isinstance(value, kind):
-                raise errors.InvalidInput(name, f"is {value!r}", f"give {remedy}")
+        errors.closest(self.regret, "regret", ("mean", "noisy", "hindsight"))
+        errors.boolean(self.common_noise, "common_noise")
+        if not isinstance(self.stream, str):
+            raise errors.InvalidInput("stream", f"is {self.stream!r}", "give a text")
         errors.whole_number(self.warmup, "warmup", low=0)
         errors.whole_number(self.first_system, "first_system", low=0, high=2**31)
         errors.whole_number(self.checkpoints, "checkpoints", low=1)
@@ -62,13 +59,16 @@ class Options:
 def checked_options(options: Any) -> Options:
     """The options that were given, or the default ones."""
     if not isinstance(options, Options | None):
-        problem = f"has type {type(options).__name__}"
-        raise errors.InvalidInput("options", problem, "give simulation.Options(…)")
+        raise _wrong_type(options, "options", "give simulation.Options(…)")
     return options or Options()
 
 
+def _wrong_type(value: Any, argument: str, remedy: str) -> errors.InvalidInput:
+    return errors.InvalidInput(argument, f"has type {type(value).__name__}", remedy)
+
+
 def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[Pair], ActionSet]:
-    """Every system with its rows, all of one shape, started after ``warmup`` rounds; their set."""
+    """The systems with their arms, all of one shape, after ``warmup`` rounds; their action set."""
     systems, actions = _checked_pairs(_pairs(model, arms), "model")
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems], actions
 
@@ -79,11 +79,8 @@ def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], ActionS
     actions: ActionSet = FINITE
     for index, one in enumerate(map(pair, pairs)):
         if not isinstance(one, tuple | list) or len(one) != 2 or not isinstance(one[0], LGDS):
-            problem, remedy = (
-                f"has type {type(one).__name__}",
-                "give Systems or pairs of (LGDS, arms)",
-            )
-            raise errors.InvalidInput(f"{argument}[{index}]", problem, remedy)
+            remedy = "give Systems or pairs of (LGDS, arms)"
+            raise _wrong_type(one, f"{argument}[{index}]", remedy)
         lgds, rows = one
         name = "arms" if len(pairs) == 1 else f"arms of system {index}"
         actions = action_set(rows, name)
@@ -102,15 +99,15 @@ def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], ActionS
 
 
 def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
-    """The system ``warmup`` rounds later: the distribution of z(0) moves on without playing."""
+    """The system whose z(0) has the distribution of the state after ``warmup`` rounds."""
     if not warmup or (lgds.initial_cov is None and lgds.initial_mean is None):
         return lgds
     mean = None if lgds.initial_mean is None else lgds.state_mean(warmup)
     moved = None if lgds.initial_cov is None else lgds.state_cov(warmup)
     sizes = [np.abs(part).max() for part in (mean, moved) if part is not None]
     if not max(sizes) < errors.LARGEST:
-        problem = f"is {warmup}, by when the state outgrows any number"
-        raise errors.InvalidInput("warmup", problem, "wait less")
+        problem = f"is {warmup}, by when the state exceeds what float64 can hold"
+        raise errors.InvalidInput("warmup", problem, "give fewer rounds")
     return dataclasses.replace(lgds, initial_cov=moved, initial_mean=mean)
 
 
@@ -127,7 +124,7 @@ def _pairs(model: Any, arms: Any) -> list[Any]:
         raise errors.InvalidInput("arms", problem, "put arms into the pairs")
     if not isinstance(model, Iterable):
         remedy = "give a System, an LGDS with arms, or a sequence of (LGDS, arms)"
-        raise errors.InvalidInput("model", f"has type {type(model).__name__}", remedy)
+        raise _wrong_type(model, "model", remedy)
     pairs = list(model)
     if not pairs:
         raise errors.InvalidInput("model", "is an empty sequence", "give at least one system")
@@ -148,8 +145,7 @@ def checked_assumed(
 
 def _assumed(assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet) -> list[Pair]:
     if not isinstance(assumed, Iterable) or isinstance(assumed, str | dict):
-        problem = f"has type {type(assumed).__name__}"
-        raise errors.InvalidInput("assumed", problem, "give a sequence of (LGDS, arms)")
+        raise _wrong_type(assumed, "assumed", "give a sequence of (LGDS, arms)")
     pairs = list(assumed)
     if len(pairs) != len(systems):
         problem = f"has {len(pairs)} systems for {len(systems)}"
@@ -160,7 +156,7 @@ def _assumed(assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet)
         raise errors.InvalidInput("assumed", problem, f"assume {actions.title} too")
     if learned[0][1].shape != systems[0][1].shape:
         problem = f"has arms of shape {learned[0][1].shape}, the systems {systems[0][1].shape}"
-        remedy = "assume as many states and arms as there are"
+        remedy = "assume the same numbers of states and arms"
         raise errors.InvalidInput("assumed", problem, remedy)
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in learned]
 
@@ -184,9 +180,8 @@ def checked_device(name: str | None) -> Any:
     try:
         return jax.devices(name)[0]
     except RuntimeError:
-        raise errors.InvalidInput(
-            "device", f"JAX finds no {name!r} here", "use cpu, or install driftbandit[gpu]"
-        ) from None
+        remedy = "use cpu, or install driftbandit[gpu]"
+        raise errors.InvalidInput("device", f"JAX finds no {name!r} here", remedy) from None
 
 
 def check_range(systems: list[Pair], rounds: int, dtype: np.dtype, argument: str = "model") -> None:
@@ -195,12 +190,11 @@ def check_range(systems: list[Pair], rounds: int, dtype: np.dtype, argument: str
     for index, (lgds, arms) in enumerate(systems):
         cov = lgds.settled_moment(rounds)
         if not lgds.is_stable and not np.abs(cov).max() < limit:
-            raise errors.InvalidInput(
-                "rounds",
-                f"is {rounds}, by when the state of system {index} (spectral radius "
-                f"{lgds.spectral_radius:g}) exceeds what {dtype.name} can hold",
-                "play fewer rounds",
+            state = f"system {index} (spectral radius {lgds.spectral_radius:g})"
+            problem = (
+                f"is {rounds}, by when the state of {state} exceeds what {dtype.name} can hold"
             )
+            raise errors.InvalidInput("rounds", problem, "play fewer rounds")
         largest = max(
             np.abs(cov).max(),
             np.abs(lgds.start_cov()).max(),
@@ -209,8 +203,7 @@ def check_range(systems: list[Pair], rounds: int, dtype: np.dtype, argument: str
             float(lgds.reward_std) ** 2,
         )
         if not largest < limit:
-            raise errors.InvalidInput(
-                argument if len(systems) == 1 else f"{argument}[{index}]",
-                f"has variances up to {largest:.3g}, more than {dtype.name} can work with",
-                f"rescale states or arms to stay below {limit:g}",
-            )
+            which = argument if len(systems) == 1 else f"{argument}[{index}]"
+            problem = f"has variances up to {largest:.3g}, more than {dtype.name} can work with"
+            remedy = f"rescale states or arms to stay below {limit:g}"
+            raise errors.InvalidInput(which, problem, remedy)

@@ -19,7 +19,7 @@ from driftbandit.machine import cores
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy
 from driftbandit.result import Result, Timing
-from driftbandit.simulation import blocks, checks, draws, jobs, programs
+from driftbandit.simulation import checks, draws, jobs, programs
 from driftbandit.simulation.checks import Options
 from driftbandit.simulation.jobs import Job, Pair
 from driftbandit.system import System
@@ -56,16 +56,16 @@ def simulate(
         rounds: n, rounds per run.
         runs: independent runs per system.
         seed: whole number ≥ 0; the same seed gives the same numbers.
-        assumed: what the policies take the systems to be, one (LGDS, arms) for each, if that
-            differs from the truth; policies with full information know the truth.
+        assumed: one (LGDS, arms) per system: what the policies assume, if that differs from the
+            truth. Policies with full information know the truth.
         device: "cpu" or "gpu"; None: what JAX prefers.
-        dtype: float64, or float32 by choice.
+        dtype: float64 or float32.
         options: what studies need: definition of regret, random streams, warm-up, curves, threads.
-        progress: called with the share of the work done, between 0 and 1, from a worker's
-            thread, one call at a time.
+        progress: called with the share of the work done, 0 to 1, from a worker's thread, one call
+            at a time.
 
     Returns:
-        `Result`; ``result.regret["idea"]`` has shape (runs,), or (systems, runs) for a sequence.
+        `Result`: ``result.regret["idea"]`` has shape (runs,), or (systems, runs) for a sequence.
 
     Example:
         >>> from driftbandit import families
@@ -91,24 +91,19 @@ def simulate(
         checks.check_range(learned, rounds, dtype, "assumed")
 
     clock = time.perf_counter()
-    players = {
-        label: jobs.prepared(
-            policy, systems if policy.full_information else learned, rounds, actions
-        )
-        for label, policy in chosen.items()
-    }
     truth = jobs.resident(jobs.known(systems), dtype, target)
     belief = truth if assumed is None else jobs.resident(jobs.known(learned), dtype, target)
-    told = {True: truth, False: belief}
+    players = {}
+    for label, policy in chosen.items():
+        theirs, known = (systems, truth) if policy.full_information else (learned, belief)
+        player = jobs.prepared(policy, theirs, rounds, actions)
+        players[label] = jobs.sized(player, known, dtype, target)
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
     job = Job(
-        jobs.plan(systems, runs, rounds, target),
+        jobs.plan_for(systems, runs, rounds, target),
         jobs.resident(jobs.environment(systems), dtype, target),
-        {
-            label: jobs.sized(player, told[chosen[label].full_information], dtype, target)
-            for label, player in players.items()
-        },
-        blocks.checkpoints(rounds, options.checkpoints),
+        players,
+        jobs.checkpoints(rounds, options.checkpoints),
         rounds,
         {role: draws.role_key(seed, options.stream, role) for role in roles},
         programs.Game(options.regret, options.common_noise, actions, target.platform != "cpu"),
@@ -124,17 +119,15 @@ def simulate(
 
     for label, curve in curves.items():
         if not np.isfinite(curve).all():
-            raise errors.InvalidInput(
-                "dtype", f"{dtype.name} overflowed while {label!r} played", "use float64"
-            )
+            problem = f"{dtype.name} overflowed while {label!r} played"
+            raise errors.InvalidInput("dtype", problem, "use float64")
     if isinstance(model, LGDS | System):
         curves = {label: curve[0] for label, curve in curves.items()}
     totals = {label: curve[..., -1] for label, curve in curves.items()}
     return Result(totals, curves, job.checkpoints, rounds, seed, timing)
 
 
-_alone = threading.Lock()
-"""Held by simulations whose action set does not allow programs to run at once."""
+_alone = threading.Lock()  # held if the action set does not allow programs to run at once
 
 
 def _play(
@@ -155,7 +148,7 @@ def _play(
             if progress is not None:
                 progress(done / steps)
 
-    def play(number: int, block: blocks.Block) -> None:
+    def play(number: int, block: jobs.Block) -> None:
         with programs.numerics(job.dtype):
             here = jobs.seated(job, block)
             z = here.z
@@ -200,16 +193,14 @@ def _play(
 
 kept_programs: collections.OrderedDict[Any, Any] = collections.OrderedDict()
 """Compiled programs by shape, shared by all simulations of the process."""
-MOST = 128
-"""Programs kept; the least recently used one is dropped first."""
+MOST = 128  # programs kept; the least recently used one is dropped first
 _compiling = threading.Lock()
 
 
 def compiled(job: Job) -> tuple[dict[str, Any], float]:
-    """The programs, "" being the environment's, and the seconds it took to compile them.
+    """The programs ("": the environment's), and the seconds it took to compile them.
 
-    One call at a time: simulations that start together in threads wait for the first one's
-    programs instead of compiling their own.
+    One call at a time, so that simulations that start together share programs.
     """
     with _compiling:
         clock = time.perf_counter()

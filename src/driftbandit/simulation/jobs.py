@@ -1,7 +1,15 @@
-"""A simulation's job: systems and policies as stacked arrays, and where they lie on the device."""
+"""A simulation's job: how it is cut into blocks, and its systems and policies as stacked arrays.
+
+A block has lanes, each of which plays one run, span by span of rounds. Compilers round differently
+for different shapes, and a run's numbers must not depend on how many others are played. So every
+block of a program has the same number of lanes in every study: it depends on the device, the
+system's shape and, for a policy with a long memory, on the policy. Spare lanes repeat the last run,
+and their results are dropped.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -10,36 +18,103 @@ import numpy as np
 from driftbandit.actions import FINITE, ActionSet
 from driftbandit.model import LGDS, factor
 from driftbandit.policies import Policy, Problem
-from driftbandit.simulation import blocks, draws, programs
+from driftbandit.simulation import draws, programs
 
-Pair = tuple[LGDS, np.ndarray]
-"""A model and its arms."""
-LIMITS = {"cpu": blocks.Limits(64, 256e6), "gpu": blocks.Limits(16_384, 8e9)}
+Pair = tuple[LGDS, np.ndarray]  # a model and its arms
+SPAN = 128  # rounds per compiled call: long enough to hide the call, short enough to stay in cache
+LEAST_LANES = 2  # a single lane would be compiled to other products
+SHARE = 8  # each policy's own numbers take at most 1/SHARE of the memory, since many play together
+
+
+class Limits(NamedTuple):
+    """How much is played at once on a device."""
+
+    lanes: int  # runs per block, a power of two
+    memory: float  # bytes per block
+
+
+LIMITS = {"cpu": Limits(64, 256e6), "gpu": Limits(16_384, 8e9)}
 """On a CPU what stays in cache, on a GPU what keeps it busy."""
-SHARE = 8
-"""A policy's own numbers take at most this fraction of the memory: many play together."""
+
+
+class Block(NamedTuple):
+    """System and run of each lane; the first ``kept`` lanes are real, the rest are spare."""
+
+    systems: np.ndarray
+    runs: np.ndarray
+    kept: int
+
+
+class Plan(NamedTuple):
+    """The shape of all blocks, so that one compiled program serves them all."""
+
+    systems: int
+    runs: int
+    lanes: int
+    span: int
+
+    def blocks(self) -> Iterator[Block]:
+        """Every block, in order: systems one after the other, each with all of its runs."""
+        total = self.systems * self.runs
+        for first in range(0, total, self.lanes):
+            pairs = np.minimum(np.arange(first, first + self.lanes), total - 1)
+            kept = min(self.lanes, total - first)
+            yield Block(pairs // self.runs, pairs % self.runs, kept)
+
+
+def most_lanes(limits: Limits, at_rest: int) -> int:
+    """The most lanes, a power of two, for which ``at_rest`` numbers each fit into the memory."""
+    count = limits.lanes
+    while count > LEAST_LANES and 8 * count * at_rest > limits.memory:
+        count //= 2
+    return count
+
+
+def plan(
+    systems: int, runs: int, rounds: int, *, per_round: int, at_rest: int, limits: Limits
+) -> Plan:
+    """Fewer lanes (down to eight), then shorter spans, until a block fits into the memory.
+
+    A lane holds ``per_round`` numbers for every round of a span, and ``at_rest`` others.
+    """
+    span = min(SPAN, 1 << (rounds - 1).bit_length())  # few sizes, so that studies share programs
+    count = most_lanes(limits, at_rest)
+
+    def too_much() -> bool:
+        return 8 * count * (span * per_round + at_rest) > limits.memory
+
+    while too_much() and count > 8:
+        count //= 2
+    while too_much() and span > 1:
+        span //= 2
+    while too_much() and count > LEAST_LANES:
+        count //= 2
+    return Plan(systems, runs, count, span)
+
+
+def checkpoints(rounds: int, count: int = 40) -> np.ndarray:
+    """About ``count`` log-spaced round numbers up to ``rounds``, which is the last, each once."""
+    if count == 1:
+        return np.array([rounds])
+    return np.unique(np.geomspace(1, rounds, count).round().astype(int))
 
 
 class Player(NamedTuple):
     """A policy, prepared for every system; leaves have a leading systems axis."""
 
-    role: str
-    """Name of the policy's random stream."""
+    role: str  # name of the policy's random stream
     rule: programs.Rule
     constants: Any
     state: Any
-    scratch_size: int
-    """Numbers that a run holds while it chooses."""
-    known: Any = None
-    """The models and arms that it is told; one object for all players that are told the same."""
-    lanes: int = 0
-    """How many of its runs fit into the memory at once."""
+    scratch_size: int  # numbers that a run holds while it chooses
+    known: Any = None  # models and arms as it knows them; one object if players know the same
+    lanes: int = 0  # how many of its runs fit into the memory at once
 
 
 class Job(NamedTuple):
     """All that a simulation needs besides its compiled programs."""
 
-    plan: blocks.Plan
+    plan: Plan
     environment: programs.Environment
     players: dict[str, Player]
     checkpoints: np.ndarray
@@ -51,7 +126,7 @@ class Job(NamedTuple):
     device: Any
 
     def parts(self, label: str) -> list[slice]:
-        """The lanes of a block that a policy plays at a time: all, unless it remembers a lot."""
+        """The lanes of a block that a policy plays at a time: all, unless its memory is long."""
         size = min(self.plan.lanes, self.players[label].lanes)
         return [slice(begin, begin + size) for begin in range(0, self.plan.lanes, size)]
 
@@ -71,7 +146,7 @@ def environment(systems: list[Pair]) -> programs.Environment:
 
 
 def known(systems: list[Pair]) -> Any:
-    """What policies are told of the systems: models and arms."""
+    """What policies know of the systems: models and arms."""
     return _stack([(lgds, arms) for lgds, arms in systems])
 
 
@@ -83,17 +158,17 @@ def prepared(
         each = policy.batch.prepare_all(systems, rounds)
     else:
         each = [policy.prepare(lgds, arms, rounds) for lgds, arms in systems]
-    arms, states = systems[0][1].shape
+    k, d = systems[0][1].shape
     return Player(
         f"policy:{policy.name}",
         programs.Rule.of(policy, actions),
         _stack([dict(constants) for constants, _ in each]),
         _stack([state for _, state in each]),
-        actions.scratch_size(policy, states, arms),
+        actions.scratch_size(policy, d, k),
     )
 
 
-def _limits_of(device: Any) -> blocks.Limits:
+def _limits_of(device: Any) -> Limits:
     return LIMITS["cpu" if device.platform == "cpu" else "gpu"]
 
 
@@ -116,21 +191,15 @@ def sized(player: Player, known: Any, dtype: np.dtype, device: Any) -> Player:
         constants=resident(player.constants, dtype, device),
         state=resident(player.state, dtype, device),
         known=known,
-        lanes=blocks.lanes(share, 3 * held + player.scratch_size),
+        lanes=most_lanes(share, 3 * held + player.scratch_size),
     )
 
 
-def plan(systems: list[Pair], runs: int, rounds: int, device: Any) -> blocks.Plan:
+def plan_for(systems: list[Pair], runs: int, rounds: int, device: Any) -> Plan:
     """The shape of blocks on this device."""
-    arms, states = systems[0][1].shape
-    return blocks.plan(
-        len(systems),
-        runs,
-        rounds,
-        per_round=4 * arms + 2 * states,
-        at_rest=6 * states * states + 4 * arms * states,
-        limits=_limits_of(device),
-    )
+    k, d = systems[0][1].shape
+    sizes = {"per_round": 4 * k + 2 * d, "at_rest": 6 * d * d + 4 * k * d}
+    return plan(len(systems), runs, rounds, **sizes, limits=_limits_of(device))
 
 
 class Seating(NamedTuple):
@@ -143,18 +212,16 @@ class Seating(NamedTuple):
 
 
 class Seat:
-    """A policy on some of a block's lanes: its arguments in every span, and its current state."""
+    """A policy on some of a block's lanes, and its current state there."""
 
-    def __init__(self, lanes: slice, keys: Any, problem: Any, noise_std: Any, state: Any) -> None:
-        self.lanes, self.keys, self.problem, self.noise_std = lanes, keys, problem, noise_std
-        self.state = state
-        self.regret = noise_std * 0
+    def __init__(self, lanes: slice, inputs: programs.Lanes, state: Any) -> None:
+        self.lanes, self.inputs, self.state = lanes, inputs, state
+        self.regret = inputs.noise_std * 0
 
     def arguments(self, first: Any, count: Any, values: Any) -> tuple[Any, ...]:
         """What the policy's program takes."""
         mine = values if values.shape[1] == len(self.regret) else values[:, self.lanes]
-        now = (self.state, self.regret, first, count, mine)
-        return (*self.keys, *now, self.problem, self.noise_std)
+        return self.inputs, self.state, self.regret, first, count, mine
 
     def play(self, program: Any, first: Any, count: Any, values: Any) -> Any:
         """Play a span to its end; returns the regret after each of its rounds."""
@@ -162,7 +229,7 @@ class Seat:
         return jax.block_until_ready(path)
 
 
-def seated(job: Job, block: blocks.Block) -> Seating:
+def seated(job: Job, block: Block) -> Seating:
     """All policies at the start of a block."""
 
     def put(tree: Any) -> Any:
@@ -172,16 +239,16 @@ def seated(job: Job, block: blocks.Block) -> Seating:
 
     def seat(player: Player, lanes: slice) -> Seat:
         key = id(player.known), lanes.start, lanes.stop
-        if key not in told:  # gathered once for all players that are told the same
+        if key not in told:  # gathered once for all players that know the same
             told[key] = programs.of_lanes(player.known, systems[lanes])
         model, arms = told[key]
-        return Seat(
-            lanes,
-            [draws.Key(*(word[lanes] for word in keys[r])) for r in (draws.REWARD, player.role)],
-            Problem(model, arms, programs.of_lanes(player.constants, systems[lanes])),
-            environment.model.reward_std[lanes],
-            programs.of_lanes(player.state, systems[lanes]),
+        problem = Problem(model, arms, programs.of_lanes(player.constants, systems[lanes]))
+        reward_key, policy_key = (
+            draws.Key(*(word[lanes] for word in keys[role])) for role in (draws.REWARD, player.role)
         )
+        noise_std = environment.model.reward_std[lanes]
+        inputs = programs.Lanes(reward_key, policy_key, problem, noise_std)
+        return Seat(lanes, inputs, programs.of_lanes(player.state, systems[lanes]))
 
     systems, numbers, runs = put((block.systems, block.systems + job.first_system, block.runs))
     keys = {role: programs.lane_keys(put(key), numbers, runs) for role, key in job.roles.items()}

@@ -3,7 +3,7 @@
 Each is written for one run and mapped over lanes: a lane is one run of one system, with arrays of
 its own. Axes are always (rounds, lanes, …). Every policy has its own program, so its results do not
 depend on the other policies; and its shape depends only on the policy and the system's shape
-(`blocks`), so they do not depend on the number of runs.
+(`jobs`), so they do not depend on the number of runs.
 """
 
 from __future__ import annotations
@@ -49,10 +49,8 @@ jax.tree_util.register_pytree_node(LGDS, _flatten, _unflatten)
 @contextlib.contextmanager
 def numerics(dtype: Any) -> Iterator[None]:
     """JAX settings of a simulation, for this thread and this block of code only."""
-    with (
-        jax.enable_x64(np.dtype(dtype) == np.float64),
-        jax.default_matmul_precision("highest"),
-    ):
+    double = np.dtype(dtype) == np.float64
+    with jax.enable_x64(double), jax.default_matmul_precision("highest"):
         yield
 
 
@@ -60,21 +58,16 @@ class Environment(NamedTuple):
     """The true system, as arrays."""
 
     model: LGDS
-    arms: Array
-    """k × d."""
-    process_factor: Array
-    """F with F Fᵀ = Q."""
-    start_factor: Array
-    """F with F Fᵀ = covariance of z(0)."""
-    start_mean: Array
-    """E z(0), d numbers."""
+    arms: Array  # k × d
+    process_factor: Array  # F with F Fᵀ = Q
+    start_factor: Array  # F with F Fᵀ = covariance of z(0)
+    start_mean: Array  # E z(0), d numbers
 
 
 class Rule(NamedTuple):
     """The part of a policy that is compiled; equal rules share one program."""
 
-    choose: Callable[..., Array]
-    """The index of an arm or, on the sphere, the unit vector."""
+    choose: Callable[..., Array]  # the index of an arm or, on the sphere, the unit vector
     update: Callable[..., Any]
     noise: Noise | None
     full_information: bool
@@ -87,11 +80,9 @@ class Rule(NamedTuple):
         try:
             hash(rule)
         except TypeError:
-            raise errors.InvalidInput(
-                f"policy {policy.name!r}",
-                "has a choose or update that cannot be hashed",
-                "give plain functions",
-            ) from None
+            name, remedy = f"policy {policy.name!r}", "give plain functions"
+            problem = "has a choose or update that cannot be hashed"
+            raise errors.InvalidInput(name, problem, remedy) from None
         return rule
 
 
@@ -102,8 +93,17 @@ class Game(NamedTuple):
     common_noise: bool = False
     actions: ActionSet = FINITE
     whole_spans: bool = False
-    """Whether a span is played to its end even if fewer rounds are left, and the rest dropped: a
-    GPU must not wait for the host after every round."""
+    """Whether spans are always played to their end, and surplus rounds dropped: a GPU must not wait
+    for the host after every round."""
+
+
+class Lanes(NamedTuple):
+    """What a policy's program takes for each lane and never changes."""
+
+    reward_key: Key
+    policy_key: Key
+    problem: Problem
+    noise_std: Array  # of the true system
 
 
 @jax.jit
@@ -119,15 +119,12 @@ def of_lanes(tree: Any, systems: Array) -> Any:
 
 
 @jax.jit
-def start(keys: Key, environment: Environment) -> Array:
+@jax.vmap
+def start(key: Key, environment: Environment) -> Array:
     """z(0), with the environment's mean and covariance, for every lane."""
-
-    def one_run(key: Key, environment: Environment) -> Array:
-        factor = environment.start_factor
-        states = jnp.arange(factor.shape[0])
-        return environment.start_mean + factor @ draws.normal(key, 0, states, factor.dtype)
-
-    return jax.vmap(one_run)(keys, environment)
+    factor = environment.start_factor
+    states = jnp.arange(factor.shape[0])
+    return environment.start_mean + factor @ draws.normal(key, 0, states, factor.dtype)
 
 
 @functools.lru_cache(maxsize=64)
@@ -155,34 +152,24 @@ def environment_program(span: int) -> Callable[..., Any]:
 def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
     """Play the first ``count`` of ``span`` rounds, from round ``first``.
 
-    Gives the state after them, the regret so far, and the same after each round, span × lanes.
+    Returns the state after them, the regret so far, and that after each round, span × lanes.
     """
 
-    def kept(state: Any, after: Any) -> Any:
-        check_kinds(state, after)
-        return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
-
-    def one_round(
-        reward_key: Key,
-        policy_key: Key,
-        state: Any,
-        round_: Array,
-        values: Array,
-        problem: Problem,
-        noise_std: Array,
-    ) -> tuple[Any, Array]:
+    def one_round(lane: Lanes, state: Any, round_: Array, values: Array) -> tuple[Any, Array]:
+        problem = lane.problem
         k, d = problem.arms.shape
         noise = None
         if rule.noise:
-            law = draws.uniform if rule.noise.law == "uniform" else draws.normal
+            draw = draws.uniform if rule.noise.distribution == "uniform" else draws.normal
             size = rule.noise.shape(d, k)
             index = jnp.arange(size[0]) if size else 0
-            noise = law(policy_key, round_, index, values.dtype)
+            noise = draw(lane.policy_key, round_, index, values.dtype)
         arm = rule.choose(state, problem, noise)
 
         def reward(mean: Array, index: Array) -> Array:
             index = index * 0 if game.common_noise else index
-            return mean + noise_std * draws.normal(reward_key, round_, index, values.dtype)
+            noise = draws.normal(lane.reward_key, round_, index, values.dtype)
+            return mean + lane.noise_std * noise
 
         actions, every = game.actions, jnp.arange(k)
         paid = reward(actions.mean(values, arm), actions.noise_index(arm))
@@ -190,32 +177,23 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
             after = rule.update(state, problem, arm, reward(values, every))
         else:
             after = rule.update(state, *actions.played(problem, arm), paid)
-        after = kept(state, after)
+        check_kinds(state, after)
+        after = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
         if game.regret == "noisy":
             return after, reward(*actions.best(values)) - paid
         if game.regret == "hindsight":
             return after, jnp.max(reward(values, every)) - paid
         return after, actions.best_mean(values) - actions.mean(values, arm)
 
-    everywhere = jax.vmap(one_round, (0, 0, 0, None, 0, 0, 0))
+    everywhere = jax.vmap(one_round, (0, 0, None, 0))
 
     def program(
-        reward_keys: Key,
-        policy_keys: Key,
-        state: Any,
-        regret: Array,
-        first: Array,
-        count: Array,
-        values: Array,
-        problem: Problem,
-        noise_std: Array,
+        lanes: Lanes, state: Any, regret: Array, first: Array, count: Array, values: Array
     ) -> Any:
         def play(place: Array, now: tuple[Any, Array, Array]) -> Any:
             state, regret, path = now
             round_ = first + place.astype(jnp.uint32)
-            state, lost = everywhere(
-                reward_keys, policy_keys, state, round_, values[place], problem, noise_std
-            )
+            state, lost = everywhere(lanes, state, round_, values[place])
             regret = regret + lost
             return state, regret, path.at[place].set(regret)
 

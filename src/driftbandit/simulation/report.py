@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 
 from driftbandit import statistics
-from driftbandit.io.parsing import some
-from driftbandit.report import Block, Cell, Figure, Report, Table, Text, figures, numbers, verdicts
+from driftbandit.io.parsing import first_names
+from driftbandit.report import (
+    Block,
+    Cell,
+    Figure,
+    Report,
+    Table,
+    Text,
+    figures,
+    numbers,
+    verdict_cell,
+)
 from driftbandit.result import ORACLE, Result, median_and_iqr, policy_styles, quartiles
 from driftbandit.statistics import Paired
-
-__all__ = ["figure", "report"]
 
 Results = Mapping[str, Result]
 
@@ -26,10 +34,8 @@ def report(
 ) -> Report:
     """Tables, findings, a figure and the data of several simulations.
 
-    Args:
-        results: by study: a family, or a model file's name.
-        baselines: the policy that the others are compared with, by study.
-        arms: the names of the arms, by study.
+    All arguments are by study (a family, or a model file's name): ``baselines`` are the policies
+    that the others are compared with, ``arms`` the names of the arms.
     """
     blocks: list[Block] = [*_regret(results), *(Text(line) for line in _leaders(results))]
     for name, baseline in (baselines or {}).items():
@@ -39,21 +45,21 @@ def report(
     blocks.append(Text(_speed(results), "dim"))
     for names in (arms or {}).values():
         if list(names) != list(range(len(names))):
-            blocks.append(Text(f"arms: {some(names)}", "dim"))
+            blocks.append(Text(f"arms: {first_names(names)}", "dim"))
     alt = "Regret of every policy, median and quartiles over runs"
     blocks.append(Figure("Regret: lower is better.", alt, lambda: figure(results)))
+    studies = {name: _data(result, (baselines or {}).get(name)) for name, result in results.items()}
+    for name, names in (arms or {}).items():
+        studies[name]["arms"] = list(names)
     first = next(iter(results.values()))
-    data = {
-        "rounds": first.rounds,
-        "runs": int(next(iter(first.regret.values())).shape[-1]),
-        "seed": first.seed,
-        "studies": {
-            name: _data(result, (baselines or {}).get(name))
-            | ({"arms": list(arms[name])} if arms and name in arms else {})
-            for name, result in results.items()
-        },
-    }
+    runs = _first_regret(first).shape[-1]
+    data = {"rounds": first.rounds, "runs": runs, "seed": first.seed, "studies": studies}
     return Report("", "", blocks, data)
+
+
+def _first_regret(result: Result) -> np.ndarray:
+    """The regret of any policy; all have the same shape."""
+    return next(iter(result.regret.values()))
 
 
 def _all_with_oracle(results: Results) -> bool:
@@ -75,15 +81,12 @@ def _median_cell(values: np.ndarray, tone: Any = "") -> Cell:
 
 def _excess_by_family(results: Results) -> Table:
     excess = {name: result.normalized(ORACLE) for name, result in results.items()}
-    least = {
-        name: min(median_and_iqr(values)[0] for values in found.values())
-        for name, found in excess.items()
-    }
     rows = []
     for policy in _by_excess(excess):
         cells = [Cell(policy)]
-        for name, found in excess.items():
-            lowest = median_and_iqr(found[policy])[0] <= least[name]
+        for found in excess.values():
+            least = min(median_and_iqr(values)[0] for values in found.values())
+            lowest = median_and_iqr(found[policy])[0] <= least
             cells.append(_median_cell(found[policy], "best" if lowest else ""))
         rows.append(cells)
     means = [f"{result.regret[ORACLE].mean():.3g}" for result in results.values()]
@@ -123,7 +126,7 @@ def _regret_of_one(name: str, result: Result) -> Table:
 
 
 def _leaders(results: Results) -> Iterator[str]:
-    """Of each study: whether the lowest mean regret is distinguishable from the second lowest."""
+    """For each study, whether the lowest mean regret is clearly below the second lowest."""
     explained = False
     for name, result in results.items():
         if len(result.regret.keys() - {ORACLE}) < 2:
@@ -135,9 +138,9 @@ def _leaders(results: Results) -> Iterator[str]:
         verdict, ends = row.mean_verdict, f"{row.mean_low:.3g} to {row.mean_high:.3g}"
         more = "--systems" if row.independent < row.runs else "--runs"
         start = f"{name}: {best} is lowest, {second} second"
-        if verdict == verdicts.WORSE:
+        if verdict == statistics.WORSE:
             yield f"{start}. They are clearly apart: the second has {ends} more regret."
-        elif verdict == verdicts.TOO_FEW:
+        elif verdict == statistics.TOO_FEW:
             yield f"{start}. {row.runs} runs cannot tell them apart: give more {more}."
         elif row.mean_low == row.mean_high == 0:
             yield f"{start}. Their regret is the same in all {row.runs} runs."
@@ -146,7 +149,7 @@ def _leaders(results: Results) -> Iterator[str]:
                 f"{start}. {row.runs} runs do not tell them apart: the second has {ends} more "
                 f"regret. More {more} would narrow that."
             )
-        explained |= verdict != verdicts.TOO_FEW
+        explained |= verdict != statistics.TOO_FEW
     if explained:
         unit = ", in units of the Oracle's" if result.in_oracle_units else ""
         yield f"(95 % intervals of the mean difference over paired runs{unit}.)"
@@ -161,7 +164,7 @@ def _against(name: str, result: Result, baseline: str) -> Table:
         difference, ends = numbers.estimate(middle, row.low, row.high, signed=True)
         cells = [Cell(difference, middle), Cell(ends, row.low), Cell(_wins(row), row.win_rate)]
         named = Cell(policy, tone="dim" if policy == ORACLE else "")
-        rows.append([named, verdicts.cell(row.verdict), *cells])
+        rows.append([named, verdict_cell(row.verdict), *cells])
     columns = ["policy", "verdict", "difference", "95 % interval", "wins, %"]
     return Table(f"{name}: run by run against the baseline, {baseline}", columns, rows)
 
@@ -175,7 +178,7 @@ def _wins(row: Paired) -> str:
 
 def _how_to_read(results: Results) -> str:
     first = next(iter(results.values()))
-    regret = next(iter(first.regret.values()))
+    regret = _first_regret(first)
     drawn = "systems" if statistics.several_systems(regret) else "runs"
     scale = ", in units of the Oracle's" if first.in_oracle_units else ""
     return (
@@ -188,14 +191,11 @@ def _how_to_read(results: Results) -> str:
 
 def _speed(results: Results) -> str:
     """What was played and how fast."""
-    rounds = sum(
-        sum(regret.size for regret in result.regret.values()) * result.rounds
-        for result in results.values()
-    )
+    rounds = sum(_first_regret(r).size * len(r.regret) * r.rounds for r in results.values())
     play = sum(result.timing.play for result in results.values())
     compile_ = sum(result.timing.compile for result in results.values())
     first = next(iter(results.values()))
-    runs = next(iter(first.regret.values())).size
+    runs = _first_regret(first).size
     return (
         f"{runs} runs × {first.rounds} rounds per policy, seed {first.seed}; "
         f"{rounds / 1e6:.2f} M rounds in {play:.1f} s ({rounds / play / 1e6:.2f} M/s) on "
@@ -212,7 +212,7 @@ def _data(result: Result, baseline: str | None) -> dict[str, Any]:
     timing = result.timing._asdict()
     found = {
         "policies": rows,
-        "runs_in_all": int(next(iter(result.regret.values())).size),
+        "runs_in_all": _first_regret(result).size,
         "seconds": {key: timing[key] for key in ("prepare", "compile", "play")},
     }
     if baseline is None:
@@ -227,7 +227,7 @@ def _data(result: Result, baseline: str | None) -> dict[str, Any]:
 
 
 def figure(results: Results) -> Any:
-    """Quartiles of the excess regret by family; without the Oracle, or of one study, its curves."""
+    """Quartiles of the excess regret by family; curves for one study, or without the Oracle."""
     return _excess_figure(results) if _all_with_oracle(results) else _curves_figure(results)
 
 
@@ -270,7 +270,7 @@ def _curves_figure(results: Results) -> Any:
         lines = {label: result.curves[label].reshape(-1, len(rounds)) / scale for label in order}
         few = len(lines) <= 4  # more bands than that hide each other
         figures.curves(axis, rounds, lines, policy_styles(lines), bands=few, dashed=(ORACLE,))
-        runs = next(iter(result.regret.values())).size
+        runs = _first_regret(result).size
         axis.set_title(f"{name}: median over {runs} runs, lower is better")
         axis.set_xscale("log")
         axis.set_xlabel("round")

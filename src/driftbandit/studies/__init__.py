@@ -5,22 +5,6 @@ from driftbandit.studies.specification import Cell, Chunk, Specification
 from driftbandit.studies.store import Store
 from driftbandit.studies.target import Options, Reproduced, Size, Summary, Target, reproduce
 
-__all__ = [
-    "ENGINES",
-    "Cell",
-    "Chunk",
-    "Engine",
-    "Options",
-    "Outcome",
-    "Progress",
-    "Reproduced",
-    "Size",
-    "Specification",
-    "Store",
-    "Summary",
-    "Target",
-    "local",
-    "on_ray",
-    "reproduce",
-    "run",
-]
+__all__ = ["ENGINES", "Cell", "Chunk", "Engine", "Options", "Outcome", "Progress", "Reproduced"]
+__all__ += ["Size", "Specification", "Store", "Summary", "Target"]
+__all__ += ["local", "on_ray", "reproduce", "run"]

@@ -21,30 +21,24 @@ from driftbandit.result import Result, Timing
 from driftbandit.studies.specification import Chunk, Columns, Specification, compute
 from driftbandit.studies.store import Store, encode, logged_seconds
 
-__all__ = ["ENGINES", "Done", "Engine", "Outcome", "Progress", "local", "on_ray", "run"]
-
 ENGINES = ("local", "ray")
 
-Report = Callable[[Chunk, float], None]
-"""Called with the finished share of a chunk."""
-
+Report = Callable[[Chunk, float], None]  # called with the finished share of a chunk
 Progress = Callable[[str, float, float], None]
 """Called with a cell's label, its finished share, and the share that was stored before."""
 
 
 class Done(NamedTuple):
-    """A computed chunk."""
+    """A computed chunk: the content of its Parquet file, and the time it took."""
 
     chunk: Chunk
     content: bytes
-    """Of its Parquet file."""
     timing: Timing
 
 
-Engine = Callable[
-    [Specification, list[Chunk], Callable[[Chunk], bool], Report], Generator[Done, None, None]
-]
-"""Computes the wanted chunks in any order and yields each as soon as it is done.
+IsStored = Callable[[Chunk], bool]
+Engine = Callable[[Specification, list[Chunk], IsStored, Report], Generator[Done, None, None]]
+"""Yields each of the wanted chunks as soon as it is done, in any order.
 
 Skips those that another process has stored in the meantime. Closing the generator stops the work.
 """
@@ -62,15 +56,12 @@ class _Stopped(Exception):
 
 
 def local(workers: int | None = None) -> Engine:
-    """Threads of this process, one chunk each; None: one per core, or two that share a GPU."""
+    """Threads of this process; None: one per core, or two that share a GPU."""
     if workers is not None:
         workers = errors.whole_number(workers, "workers", low=1)
 
     def engine(
-        specification: Specification,
-        wanted: list[Chunk],
-        is_stored: Callable[[Chunk], bool],
-        report: Report,
+        specification: Specification, wanted: list[Chunk], is_stored: IsStored, report: Report
     ) -> Generator[Done]:
         stop = threading.Event()
         # While one chunk is on the GPU another is prepared; more would only share Python's lock.
@@ -112,10 +103,7 @@ def on_ray(address: str | None = None) -> Engine:
     _check_reachable(address)
 
     def engine(
-        specification: Specification,
-        wanted: list[Chunk],
-        is_stored: Callable[[Chunk], bool],
-        report: Report,
+        specification: Specification, wanted: list[Chunk], is_stored: IsStored, report: Report
     ) -> Generator[Done]:
         started_here = not ray.is_initialized()
         if started_here:
@@ -128,8 +116,7 @@ def on_ray(address: str | None = None) -> Engine:
             remote = ray.remote(play)
             if specification.platform == "gpu":
                 if not ray.cluster_resources().get("GPU"):
-                    problem = "is 'gpu', but the cluster has none"
-                    raise errors.InvalidInput("device", problem, "use cpu")
+                    raise errors.InvalidInput("device", "the cluster has no GPU", "use cpu")
                 remote = remote.options(num_gpus=1)
             todo = iter(wanted)
             # A few more tasks than cores: no core waits, and a killed driver wastes little.
@@ -174,15 +161,13 @@ def _unreachable(address: str | None, error: Exception) -> errors.InvalidInput:
 
 
 class Outcome(NamedTuple):
-    """A finished study."""
+    """A finished study: its columns by cell, its cost, and the versions of all packages used."""
 
     specification: Specification
     columns: Mapping[str, Columns]
-    """By cell."""
     seconds: Mapping[str, float]
     """Spent on preparing, compiling and playing, over all sessions and workers."""
     versions: Mapping[str, list[str]]
-    """By package, every version that chunks were computed with."""
 
     def results(self) -> dict[str, Result]:
         """The regrets of every cell as `simulate` would return them: systems × runs."""
@@ -206,12 +191,11 @@ def run(
     resume: bool = True,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Compute what ``folder`` does not hold yet of a study, and return all of it.
+    """Compute the chunks of a study that ``folder`` does not hold yet, and return all of it.
 
     Args:
-        specification: what to compute.
+        specification, engine: what to compute, and where: `local` threads by default.
         folder: where studies are stored, each in a folder of its own.
-        engine: `local` threads by default, or `on_ray`.
         resume: keep the stored chunks that are intact; False: compute all of them again.
         progress: called with the finished share of each cell.
 
@@ -226,8 +210,8 @@ def run(
     store = Store(folder, specification)
     wanted = store.missing() if resume else list(specification.chunks())
     report = _cell_shares(specification, wanted, progress)
-    play = engine or local()
-    stream = play(specification, wanted, lambda c: resume and store.find(c) is not None, report)
+    start = engine or local()
+    stream = start(specification, wanted, lambda c: resume and store.find(c) is not None, report)
     # Closed at once, even on an interrupt: an engine left open would go on computing.
     with contextlib.closing(stream):
         for done in stream:
@@ -244,7 +228,7 @@ def run(
 def _cell_shares(
     specification: Specification, wanted: list[Chunk], progress: Progress | None
 ) -> Report:
-    """Adds up the shares of chunks, which threads report, to shares of cells."""
+    """Turn the shares of chunks, which threads report, into shares of cells."""
     if progress is None:
         return lambda chunk, share: None
     # Counted in systems, whose sums are exact, so that the last share is exactly 1.

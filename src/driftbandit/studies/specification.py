@@ -18,8 +18,6 @@ from driftbandit import errors, families, policies
 from driftbandit.result import Timing
 from driftbandit.theory import metric_intervals
 
-__all__ = ["MEASURES", "Cell", "Chunk", "Columns", "Specification", "compute"]
-
 MEASURES = ("regret", "metric")
 """Regret of every policy in every run (P21), or intervals of the metric φ of every system (P17)."""
 
@@ -29,16 +27,11 @@ class Cell:
     """One kind of random systems. A subclass may also change what the learners assume."""
 
     family: str
-    n_states: int | None = None
-    """d; None: the specification's."""
-    n_arms: int | None = None
-    """k; None: the specification's."""
+    n_states: int | None = None  # None: the specification's
+    n_arms: int | None = None  # None: the specification's
     radius: float = families.SPECTRAL_RADIUS
-    """ρ(Γ)."""
-    noise_scale: float = 1.0
-    """Factor on the drawn σ."""
-    absent: tuple[str, ...] = ()
-    """Policies of the study that do not play here."""
+    noise_scale: float = 1.0  # factor on the drawn σ
+    absent: tuple[str, ...] = ()  # policies of the study that do not play here
 
     SOURCES: ClassVar[tuple[str, ...]] = ()
     """Source files of the package that a subclass draws its systems with."""
@@ -73,17 +66,9 @@ class Cell:
         self, numbers: range, n_states: int, n_arms: int, seed: int
     ) -> tuple[Sequence[Any], list[Any] | None]:
         """The true systems with these numbers, and what learners assume (None: the truth)."""
-        systems = families.sample(
-            self.family,
-            len(numbers),
-            n_states,
-            n_arms,
-            seed,
-            first=numbers.start,
-            radius=self.radius,
-            noise_scale=self.noise_scale,
-        )
-        return systems, None
+        scales: dict[str, Any] = {"radius": self.radius, "noise_scale": self.noise_scale}
+        size = (len(numbers), n_states, n_arms)
+        return families.sample(self.family, *size, seed, first=numbers.start, **scales), None
 
     def simulation_options(self) -> dict[str, Any]:
         """Further arguments of `simulate`."""
@@ -101,7 +86,6 @@ class Chunk(NamedTuple):
 
     cell: Cell
     first: int
-    """Number of the first system."""
     systems: int
 
     @property
@@ -127,22 +111,16 @@ class Specification:
 
     cells: tuple[Cell, ...]
     policies: tuple[str, ...]
-    systems: int = 1000
-    """Per cell."""
-    runs: int = 10
-    """Per system."""
+    systems: int = 1000  # per cell
+    runs: int = 10  # per system
     rounds: int = 1000
     seed: int = 0
-    n_states: int = 10
-    """Of cells that do not set their own."""
+    n_states: int = 10  # of cells that do not set their own
     n_arms: int = 10
-    """Of cells that do not set their own."""
     measure: str = "regret"
     dtype: str = "float64"
-    platform: str = "cpu"
-    """"cpu" or "gpu": they round differently."""
-    chunk: int = 50
-    """Systems per chunk."""
+    platform: str = "cpu"  # or "gpu", which rounds differently
+    chunk: int = 50  # systems per chunk
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {"cells": tuple(self.cells), "policies": tuple(self.policies)}
@@ -164,7 +142,7 @@ class Specification:
             for name in cell.absent:
                 errors.closest(name, "absent", self.policies)
             if not self.players(cell):
-                problem = f"leaves nobody to play {cell.label}"
+                problem = f"leaves no policy to play {cell.label}"
                 raise errors.InvalidInput("absent", problem, "keep one policy")
 
     def _check_policies(self) -> None:
@@ -177,9 +155,8 @@ class Specification:
                 raise errors.InvalidInput("policies", problem, "register it and give its name")
             policies.make(policy)
             if self.measure == "metric" and not hasattr(getattr(policies, policy, None), "bonus"):
-                raise errors.InvalidInput(
-                    "policies", f"{policy!r} has no bonus to measure", "name idea or kalman_ucb"
-                )
+                problem = f"{policy!r} has no bonus to measure"
+                raise errors.InvalidInput("policies", problem, "name idea or kalman_ucb")
         if len(set(self.policies)) < len(self.policies):
             raise errors.InvalidInput("policies", f"are {self.policies}", "name each once")
 
@@ -229,8 +206,8 @@ def compute(
 ) -> tuple[Columns, Timing]:
     """The columns of a chunk, a pure function of (specification, chunk), and the time they took.
 
-    Regret has one row per run. The metric has one row per system, with both ends of every policy's
-    interval of φ, printed and squared. Uses one core: an engine computes several chunks at once.
+    Regret has one row per run; the metric has one row per system, with both ends of every policy's
+    intervals of φ. Uses one core: an engine computes several chunks at once.
     """
     begin = time.perf_counter()
     cell, players = chunk.cell, specification.players(chunk.cell)
@@ -251,6 +228,8 @@ def compute(
 
     from driftbandit.simulation import Options, simulate  # loads JAX
 
+    # All cells of a family see the same noise, so they are paired.
+    part: dict[str, Any] = {"stream": cell.family, "first_system": chunk.first}
     result = simulate(
         systems,
         policies=players,
@@ -260,51 +239,35 @@ def compute(
         assumed=assumed,
         device=specification.platform,
         dtype=specification.dtype,
-        options=Options(
-            stream=cell.family,  # all cells of a family see the same noise, so they are paired
-            first_system=chunk.first,
-            checkpoints=1,
-            workers=1,
-            **cell.simulation_options(),
-        ),
+        options=Options(checkpoints=1, workers=1, **part, **cell.simulation_options()),
         progress=progress,
     )
     return columns | {p: regret.ravel() for p, regret in result.regret.items()}, result.timing
 
 
-PLAYED_BY = (
-    "actions",
-    "arrays.py",
-    "errors.py",  # its checks make covariances symmetric
-    "families.py",
-    "kalman.py",
-    "model.py",
-    "riccati.py",
-    "steady_state.py",
-    "gaussian",
-    "policies",
-    "simulation",
-    "studies/specification.py",
-    "theory/checks.py",
-    "theory/metric.py",
+SOURCES_OF_NUMBERS = (
+    *("arrays.py", "errors.py", "families.py", "kalman.py", "model.py", "riccati.py"),
+    *("steady_state.py", "actions", "gaussian", "policies", "simulation"),
+    *("studies/specification.py", "theory/checks.py", "theory/metric.py"),
 )
-"""Sources that the numbers come from: results of different code are never mixed."""
+"""Sources that the numbers come from: results of different code are never mixed.
+
+The checks in errors.py make covariances symmetric.
+"""
 
 
 @functools.cache
 def code_fingerprint(more: tuple[str, ...] = ()) -> str:
     """Sixteen hex digits; a change of the code or libraries behind the numbers changes them.
 
-    Args:
-        more: source files besides `PLAYED_BY`.
-
-    Computed once: a process runs what it has loaded, not what is edited later.
+    The code is `SOURCES_OF_NUMBERS` and ``more``. Computed once: a process runs what it has loaded,
+    not what is edited later.
     """
     root = importlib.resources.files("driftbandit")
     digest = hashlib.sha256()
     for package in ("jax", "jaxlib", "numpy", "scipy"):
         digest.update(f"{package} {metadata.version(package)}\n".encode())
-    for place in (*PLAYED_BY, *more):
+    for place in (*SOURCES_OF_NUMBERS, *more):
         found = root.joinpath(place)
         files = [found] if found.is_file() else sorted(found.iterdir(), key=lambda f: f.name)
         for file in files:

@@ -38,10 +38,7 @@ with errors.needing("a study"):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-__all__ = ["Store", "encode", "logged_seconds", "versions"]
-
-KEY = b"driftbandit"
-"""Name of our entry in a Parquet file's metadata."""
+KEY = b"driftbandit"  # name of our entry in a Parquet file's metadata
 
 
 @functools.cache  # every chunk records them, and reading them takes longer than writing a chunk
@@ -99,7 +96,7 @@ class Store:
             yield chunk, self._intact(chunk, listing.get(chunk.name, ()))
 
     def _files(self, chunk: Chunk) -> list[Path]:
-        """Every file with the chunk's name, intact or not."""
+        """All files with the chunk's name, including damaged ones."""
         return sorted(self.folder.glob(f"{chunk.name}.*.parquet"))
 
     def _intact(self, chunk: Chunk, files: Iterable[Path]) -> tuple[Path, bytes] | None:
@@ -139,10 +136,7 @@ class Store:
             log.write(line)
 
     def gather(self) -> tuple[dict[str, Columns], Mapping[str, Any]]:
-        """All columns of a finished study, joined by cell, and its manifest.
-
-        Also writes the manifest: files, hashes, sizes and versions.
-        """
+        """All columns of a finished study by cell, and its manifest, which is also written."""
         listed, absent = {}, []
         parts: dict[str, list[Columns]] = {}
         for chunk, found in self.read_all():
@@ -153,12 +147,9 @@ class Store:
             table = pq.read_table(io.BytesIO(content))
             columns = {name: table.column(name).to_numpy() for name in table.column_names}
             parts.setdefault(chunk.cell.label, []).append(columns)
-            listed[chunk.name] = {
-                "file": path.name,
-                "sha256": hashlib.sha256(content).hexdigest(),
-                "bytes": len(content),
-                "versions": _about(content)["versions"],
-            }
+            digest = hashlib.sha256(content).hexdigest()
+            about = {"bytes": len(content), "versions": _about(content)["versions"]}
+            listed[chunk.name] = {"file": path.name, "sha256": digest} | about
         manifest = {"study": self.folder.name, "complete": not absent, "chunks": listed}
         self._write_json("manifest.json", manifest)
         if absent:

@@ -22,16 +22,15 @@ from driftbandit.report import Block, Figure, Report, Tone, figures, markdown, s
 from driftbandit.studies.engines import Engine, Outcome, Progress, run
 from driftbandit.studies.specification import Cell, Specification
 
-__all__ = ["Options", "Reproduced", "Size", "Summary", "Target", "data_file", "reproduce"]
+Document = Mapping[str, Any]
+"""All numbers of a target, in a form that JSON can hold."""
 
 
 class Size(NamedTuple):
-    """The size of a study."""
+    """The size of a study: systems per family, runs per system, rounds per run."""
 
     systems: int
-    """Per family."""
     runs: int
-    """Per system."""
     rounds: int
 
 
@@ -44,10 +43,8 @@ class Options:
     families: tuple[str, ...] = dataclasses.field(default_factory=lambda: tuple(FAMILIES))
     dtype: str = "float64"
     platform: str = "cpu"
-    settings: tuple[str, ...] = ()
-    """Which settings, if the target has several; empty: all of them."""
-    policies: tuple[str, ...] = ()
-    """Which policies, if the target lets you choose; empty: all that are registered."""
+    settings: tuple[str, ...] = ()  # if the target has several; empty: all of them
+    policies: tuple[str, ...] = ()  # if the target lets you choose; empty: all of them
 
     def cell(self, family: str, **changes: Any) -> Cell:
         """A cell of the study."""
@@ -59,26 +56,17 @@ class Options:
 
     def specification(self, policies: tuple[str, ...], cells: Sequence[Cell] = ()) -> Specification:
         """A study of this size; by default one cell per family."""
-        systems, runs, rounds = self.size
-        return Specification(
-            tuple(cells) or tuple(map(self.cell, self.families)),
-            policies,
-            systems,
-            runs,
-            rounds,
-            self.seed,
-            dtype=self.dtype,
-            platform=self.platform,
-            # A GPU wants a whole family at once; cores want to share it.
-            chunk=systems if self.platform == "gpu" else 50,
-        )
+        cells = tuple(cells) or tuple(map(self.cell, self.families))
+        kind: dict[str, Any] = {"dtype": self.dtype, "platform": self.platform}
+        # A GPU is fastest with a whole family at once; cores share a family.
+        kind["chunk"] = self.size.systems if self.platform == "gpu" else 50
+        return Specification(cells, policies, *self.size, self.seed, **kind)
 
 
 class Summary(NamedTuple):
-    """What a target found, for the top of the report."""
+    """What a target found, for the top of the report; a verdict is "reproduced: 35 of 35"."""
 
     verdict: str
-    """A few words: "reproduced: 35 of 35"."""
     sentence: str
     tone: Tone = ""
 
@@ -93,9 +81,8 @@ class Summary(NamedTuple):
         if of == 0:
             return cls("not published", "The paper has nothing to compare this with.")
         word = "reproduced" if met == of else "partly reproduced" if met else "did not reproduce"
-        return cls(
-            f"{word}: {met} of {of}", f"{met} of {of} {what}.", "good" if met == of else "bad"
-        )
+        tone: Tone = "good" if met == of else "bad"
+        return cls(f"{word}: {met} of {of}", f"{met} of {of} {what}.", tone)
 
 
 class Target(NamedTuple):
@@ -104,21 +91,17 @@ class Target(NamedTuple):
     name: str
     title: str
     full: Size
-    quick: Size
-    """A size for a first look."""
-    specification: Callable[[Any], Specification]
-    """From `Options`."""
+    quick: Size  # for a first look
+    specification: Callable[[Any], Specification]  # from `Options`
     document: Callable[[Outcome], dict[str, Any]]
-    """All numbers that the blocks show, in a form that JSON can hold."""
-    blocks: Callable[[Mapping[str, Any]], list[Block]]
+    blocks: Callable[[Document], list[Block]]
     """From the document: a heading with the target's name as id, one figure, and more."""
-    summary: Callable[[Mapping[str, Any]], Summary]
-    page: Callable[[Mapping[str, Any]], Report] | None = None
+    summary: Callable[[Document], Summary]
+    page: Callable[[Document], Report] | None = None
     """From the document: a page of Markdown."""
-    published: bool = True
-    """Whether it is in the paper."""
+    published: bool = True  # whether it is in the paper
 
-    def drawn(self, document: Mapping[str, Any]) -> list[Block]:
+    def drawn(self, document: Document) -> list[Block]:
         """The blocks; every figure is drawn once, however many files show it."""
         return [
             dataclasses.replace(block, draw=functools.cache(block.draw))
@@ -132,14 +115,14 @@ class Reproduced(NamedTuple):
     """A target that was computed and written."""
 
     target: Target
-    document: Mapping[str, Any]
+    document: Document
     blocks: list[Block]
     files: tuple[Path, ...]
     outcome: Outcome
 
 
 def data_file(out: Path, name: str) -> Path:
-    """Where the numbers of a target are written."""
+    """The file with the numbers of a target."""
     return Path(out) / f"{name}.json"
 
 
@@ -155,12 +138,9 @@ def reproduce(
     """Compute a target and write its files; chunks that ``out`` holds are not computed again.
 
     Args:
-        target: such as one of `paper.TARGETS`.
-        options: size, seed, families, precision, platform.
+        target, options: such as one of `paper.TARGETS`, and its size, seed, families, precision.
         out: folder for all files.
-        engine: where chunks are computed; by default this process.
-        resume: False computes everything again.
-        progress: called with the finished share of each cell of the study.
+        engine, resume, progress: as in `run`.
     """
     errors.require("reproduce", "matplotlib", "jinja2")  # before hours of work
     out, name = Path(out), target.name
@@ -168,14 +148,9 @@ def reproduce(
     outcome = run(specification, out / "studies", engine, resume=resume, progress=progress)
     kept = ("systems", "runs", "rounds", "seed", "measure", "dtype", "platform")
     settings = {key: getattr(specification, key) for key in kept} | options.described()
-    document = storable(
-        {
-            "target": name,
-            "settings": settings | {"study": specification.identity},
-            "versions": outcome.versions,
-            **target.document(outcome),
-        }
-    )
+    settings["study"] = specification.identity
+    header = {"target": name, "settings": settings, "versions": outcome.versions}
+    document = storable(header | target.document(outcome))
     blocks = target.drawn(document)
     [figure] = [block.draw() for block in blocks if isinstance(block, Figure)]
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"

@@ -16,8 +16,8 @@ from driftbandit.theory.bounds import (
 )
 from driftbandit.theory.exploration import (
     Schedule,
-    every_arm_is_left,
     exploration_schedule,
+    no_arm_is_explored_forever,
     sphere_two_step_value,
     two_step_upper_bound,
     two_step_value,
@@ -26,7 +26,7 @@ from driftbandit.theory.metric import Intervals, metric, metric_interval, metric
 from driftbandit.theory.mistakes import Mistakes, wrong_action_probability
 
 __all__ = ["Bound", "Intervals", "Mistakes", "RegretBound", "Schedule"]
-__all__ += ["every_arm_is_left", "exploration_schedule", "finite_lower_bound", "metric"]
+__all__ += ["exploration_schedule", "finite_lower_bound", "metric", "no_arm_is_explored_forever"]
 __all__ += ["metric_interval", "metric_intervals", "path_upper_bound", "printed_finite_lower_bound"]
 __all__ += ["round_upper_bound", "sphere_lower_bound", "sphere_two_step_value"]
 __all__ += ["two_step_upper_bound", "two_step_value", "ucb_upper_bound", "wrong_action_probability"]

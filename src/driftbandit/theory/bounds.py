@@ -41,22 +41,18 @@ OVERFLOWS = "the state overflows by then; give fewer"
 
 
 class Bound(NamedTuple):
-    """A regret per round, and its accuracy."""
+    """A regret per round; ``error`` is half of a 99 % interval, or rounding if it is exact."""
 
     value: float
     error: float
-    """Half-width of a 99 % confidence interval; rounding error if the value is exact."""
 
 
 class RegretBound(NamedTuple):
     """A round's regret and its upper bound; or those of n rounds, as arrays."""
 
-    regret: Array
-    """⟨a* − a, z⟩."""
-    bound: Array
-    """u(a) − u(a*) + (‖a‖ + ‖a*‖) ‖e‖; for unit arms the paper's, with 2 ‖e‖."""
-    sharp: Array
-    """u(a) − u(a*) + ⟨a* − a, e⟩, before lengths are taken."""
+    regret: Array  # ⟨a* − a, z⟩
+    bound: Array  # u(a) − u(a*) + (‖a‖ + ‖a*‖) ‖e‖; for unit arms the paper's, with 2 ‖e‖
+    sharp: Array  # u(a) − u(a*) + ⟨a* − a, e⟩, before lengths are taken
 
 
 def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = None) -> Bound:
@@ -65,7 +61,7 @@ def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = 
         E ‖N(m, Z)‖ − E ‖N(m, Z − P′)‖,   P′ ⪯ P(t|t−1) for all t,   m = E z
 
     By default P′ is the steady error covariance if every state is observed with noise σ; one unit
-    arm tells less, since a aᵀ ⪯ I. Both means are one-dimensional integrals, exact to rounding.
+    arm shows less, since a aᵀ ⪯ I. Both means are one-dimensional integrals, exact to rounding.
 
     Args:
         model: Γ, Q, σ; ρ(Γ) < 1 unless ``rounds`` is given.
@@ -80,9 +76,9 @@ def sphere_lower_bound(model: LGDS, error_cov: Any = None, rounds: int | None = 
     """
     if rounds is None:
         checks.check_stationary(model, remedy=GIVE_ROUNDS)
-    if error_cov is not None and rounds is not None:
-        raise errors.InvalidInput("error_cov", "was given beside rounds", "give one of the two")
     if error_cov is not None:
+        if rounds is not None:
+            raise errors.InvalidInput("error_cov", "was given beside rounds", "give only one")
         P = checks.error_cov(error_cov, model, "error_cov")
         stretches = [_Stretch(model.stationary_mean(), model.stationary_cov(), P, 1)]
     else:
@@ -175,9 +171,8 @@ def printed_finite_lower_bound(model: LGDS, arms: Any) -> float:
 
     Σ̃_i|j is the covariance of A_i ẑ given A_j z for the Kalman Oracle's ẑ, and tr Ψ_i|j =
     tr Σ̃⁻¹ + tr(Πᵀ Σ̃⁻¹ Π) with Π = A_i Z̃ A_jᵀ (A_j Z A_jᵀ)⁻¹ A_j, Z̃ = Z − P_A. If the state and
-    the noise grow by a factor c (Q c², σ c), it grows by c^k and every regret by c, so that a large
-    c makes it exceed the regret of the best policy. If the arms grow by c instead, the rewards are
-    the same but the number is not. `finite_lower_bound` is exact.
+    the noise grow by a factor c (Q c², σ c), it grows by c^k and every regret by c. So a large c
+    makes it exceed the regret of the best policy. `finite_lower_bound` is exact.
 
     Args:
         model: Γ, Q, σ with ρ(Γ) < 1 and a mean of zero.
@@ -231,11 +226,8 @@ def round_upper_bound(
     against the array API, so that `jax.vmap` handles many paths.
 
     Args:
-        belief: ẑ(t|t−1) and P(t|t−1).
-        state: z(t), d numbers.
-        model: Γ, Q, σ.
-        arms: k × d, of any length.
-        bonus: u, as ``policies.idea.bonus``.
+        belief, state: ẑ(t|t−1) and P(t|t−1); z(t), d numbers.
+        model, arms, bonus: Γ, Q, σ; k × d, of any length; u, as ``policies.idea.bonus``.
 
     Example:
         >>> from driftbandit.policies import kode
@@ -245,12 +237,9 @@ def round_upper_bound(
         >>> [float(v) for v in round_upper_bound(start, state, model, arms, kode.bonus)]
         [4.0, 4.0, 4.0]
     """
-    xp = namespace(arms)
-    u = bonus(belief.cov, model, arms)
-    rewards = arms @ state
-    played = xp.argmax(arms @ belief.mean + u)
-    best = xp.argmax(rewards)
-    error = state - belief.mean
+    xp, error = namespace(arms), state - belief.mean
+    u, rewards = bonus(belief.cov, model, arms), arms @ state
+    played, best = xp.argmax(arms @ belief.mean + u), xp.argmax(rewards)
     lengths = xp.sqrt(xp.vecdot(arms, arms))
     lead = u[played] - u[best]
     return RegretBound(
@@ -264,17 +253,12 @@ def round_upper_bound(
 def path_upper_bound(
     model: LGDS, arms: Any, bonus: Bonus, states: Any, rewards: Any
 ) -> RegretBound:
-    """Theorem 4 along one path: regret and bound of every round; they sum to R_n and its (P12).
+    """Theorem 4 along one path: regret and bound of every round, whose sums are those of R_n (P12).
 
     Args:
-        model: Γ, Q, σ.
-        arms: k × d.
-        bonus: u, as ``policies.idea.bonus``.
+        model, arms, bonus: Γ, Q, σ; k × d; u, as ``policies.idea.bonus``.
         states: z(0) … z(n−1), n × d.
         rewards: n × k, the reward of each arm in each round; only the played arm's is used.
-
-    Returns:
-        `RegretBound` of n numbers each.
 
     Example:
         >>> from driftbandit.policies import idea
@@ -307,10 +291,8 @@ def ucb_upper_bound(model: LGDS, arms: Any, rounds: int, delta: float = 0.05) ->
     every run exceeds it. It grows like n, as the regret of any policy does here.
 
     Args:
-        model: Γ, Q, σ; without non-zero constants, which the proof does not cover.
-        arms: k × d.
-        rounds: n.
-        delta: δ, in (0, 1).
+        model, arms: Γ, Q, σ, without non-zero constants, which the proof does not cover; k × d.
+        rounds, delta: n, and δ in (0, 1).
 
     Example:
         >>> model = LGDS([[0.5]], [[0.75]], reward_std=1.0)
@@ -329,12 +311,12 @@ def ucb_upper_bound(model: LGDS, arms: Any, rounds: int, delta: float = 0.05) ->
 
 
 class _Stretch(NamedTuple):
-    """Consecutive rounds with the same mean m, state covariance Z and error covariance P."""
+    """``weight`` rounds with the same mean m, state covariance Z and error covariance P."""
 
     mean: np.ndarray
     cov: np.ndarray
     error: np.ndarray
-    weight: int  # how many rounds
+    weight: int
 
 
 def _stretches(model: LGDS, seen: np.ndarray, rounds: int | None) -> Iterator[_Stretch]:
@@ -371,19 +353,14 @@ def _same(one: _Stretch, later: _Stretch, largest: np.ndarray) -> bool:
 
 
 def _drowns(Z: np.ndarray, P: np.ndarray) -> bool:
-    """Whether P is so small beside a growing Z that the gap is lost in rounding.
-
-    Such rounds count as zero, so that the result is still a lower bound.
-    """
+    """Whether P is lost in rounding beside a growing Z; as zero it keeps the bound valid."""
     return bool(np.linalg.eigvalsh(P)[-1] < 1e-18 * np.linalg.eigvalsh(Z)[-1])
 
 
 def _coupled(full: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Factors of two covariances that map a normal point to two points close together.
-
-    Both are symmetric roots times the same rotation, which puts the first coordinates, where
-    quasi-random points are most even, along the widest directions.
-    """
+    """Factors of two covariances that map a normal point to two points close together."""
+    # Both are symmetric roots times the same rotation, which puts the first coordinates, where
+    # quasi-random points are most even, along the widest directions.
     values, vectors = np.linalg.eigh(full)
     order = np.argsort(-values)
     values, vectors = np.maximum(values[order], 0), vectors[:, order]
@@ -408,11 +385,8 @@ def _directions(cube: np.ndarray) -> np.ndarray:
 
 
 def _mean_gaps(cube: np.ndarray, places: np.ndarray, scores: list[_Scores]) -> float:
-    """The mean of max ⟨a, z⟩ − max ⟨a, ẑ⟩ over points of the cube, read as directions and signs.
-
-    In units of the points' mean length, summed over rounds. Without offsets the mean of the max
-    over both signs is half the range of the scores.
-    """
+    """E(max ⟨a, z⟩ − max ⟨a, ẑ⟩), summed over rounds, in units of a point's mean length."""
+    # Points are directions. The mean of the max over both signs is half the range of the scores.
     directions = _directions(cube)
     size = max(1, BLOCK // len(places))
     total = 0.0

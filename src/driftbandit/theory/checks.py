@@ -24,9 +24,9 @@ def check_stationary(
 
 def check_no_offsets(model: LGDS, remedy: str) -> None:
     """Refuse non-zero constants: the printed formulas assume a mean of zero."""
-    kept = np.flatnonzero(model.constants & (model.start_mean() != 0))
-    if kept.size:
-        constant = f"state {kept[0]} is the constant {model.start_mean()[kept[0]]:g}"
+    mean = model.start_mean()
+    for state in np.flatnonzero(model.constants & (mean != 0)):
+        constant = f"state {state} is the constant {mean[state]:g}"
         problem = f"{constant}, and the printed formula is for a mean of zero"
         raise errors.InvalidInput("model", problem, remedy)
 

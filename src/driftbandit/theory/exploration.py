@@ -1,8 +1,8 @@
 """What exploration is worth, and what it alone would play (P7, P14, P15).
 
 This round's reward moves the prediction to Γẑ + v ω, ω ~ N(0, 1), with v = Γ P a / √(aᵀPa + σ²).
-Exploration pays by what the best arm of the next round is then worth on average: the two-step
-value. IDEA's bonus is the length of v. A schedule is what a bonus plays if rewards do not count.
+The two-step value adds what the best arm of the next round is then worth on average. IDEA's bonus
+is the length of v. A schedule is what a bonus plays if rewards do not count.
 """
 
 from __future__ import annotations
@@ -29,16 +29,11 @@ TOLERANCE = 1e-9  # covariances one period apart differ by at most this share of
 def two_step_value(belief: Belief, model: LGDS, arms: Array) -> Array:
     """⟨a, ẑ⟩ + E max_b ⟨b, Γẑ + v_a ω⟩ of each arm: two rounds on a finite set, exactly (P7).
 
-    Next round's predictions are lines in ω, and the best one their upper envelope. Runs under NumPy
-    and JAX. `policies.lookahead` looks farther ahead.
+    Next round's predictions are lines in ω, and the best one their upper envelope. The two-step
+    plan plays the argmax; `policies.lookahead` looks farther ahead. Runs under NumPy and JAX.
 
     Args:
-        belief: ẑ(t|t−1) and P(t|t−1).
-        model: Γ, Q, σ.
-        arms: k × d.
-
-    Returns:
-        k values; the two-step plan plays their argmax.
+        belief, model, arms: ẑ(t|t−1) and P(t|t−1); Γ, Q, σ; k × d.
 
     Example:
         >>> model = LGDS(np.eye(2), np.eye(2), reward_std=1.0, initial_cov=np.diag([1.0, 9.0]))
@@ -59,8 +54,7 @@ def sphere_two_step_value(belief: Belief, model: LGDS, arms: Array) -> np.ndarra
     and the length has a kink.
 
     Args:
-        belief: ẑ(t|t−1) and P(t|t−1).
-        model: Γ, Q, σ.
+        belief, model: as in `two_step_value`.
         arms: k × d; unit vectors if they are to lie on the sphere themselves.
 
     Example:
@@ -89,9 +83,7 @@ def two_step_upper_bound(
     u = ‖v‖ it bounds `sphere_two_step_value` arm by arm, and its argmax is IDEA's choice.
 
     Args:
-        belief: ẑ(t|t−1) and P(t|t−1).
-        model: Γ, Q, σ.
-        arms: k × d.
+        belief, model, arms: as in `two_step_value`.
         bonus: u; the theorem is about IDEA's.
 
     Example:
@@ -100,10 +92,9 @@ def two_step_upper_bound(
         [1.0, 1.0]
     """
     rows, belief = _checked(belief, model, arms)
-    ahead = model.transition @ belief.mean
-    length = namespace(ahead).sqrt(ahead @ ahead)
-    values = rows @ belief.mean + length
-    if namespace(rows) is np:
+    xp, ahead = namespace(rows), model.transition @ belief.mean
+    values = rows @ belief.mean + xp.sqrt(ahead @ ahead)
+    if xp is np:
         return values + checks.bonuses(bonus, belief.cov, model, rows)
     return values + bonus(belief.cov, model, rows)
 
@@ -124,10 +115,8 @@ class Schedule(NamedTuple):
     """Arms by row: first ``opening``, then ``cycle`` again and again."""
 
     opening: np.ndarray
-    cycle: np.ndarray
-    """Empty if no period was found."""
-    covs: np.ndarray
-    """P(t|t−1) of the cycle's rounds, p × d × d; without a cycle the last one, 1 × d × d."""
+    cycle: np.ndarray  # empty if no period was found
+    covs: np.ndarray  # P(t|t−1) of the cycle's rounds, p × d × d; the last P if there is no cycle
 
     @property
     def period(self) -> int | None:
@@ -145,11 +134,8 @@ def exploration_schedule(
     at least p + 64, and the covariance equals the one a period before, to 10⁻⁹.
 
     Args:
-        model: Γ, Q, σ.
-        arms: k × d.
-        bonus: u, as ``policies.kalman_ucb.bonus``.
-        rounds: how many rounds to follow.
-        cov: the first P; None: the prior's.
+        model, arms, bonus: Γ, Q, σ; k × d; u, as ``policies.kalman_ucb.bonus``.
+        rounds, cov: how many rounds to follow; the first P, by default the prior's.
 
     Example:
         >>> from driftbandit.policies import kalman_ucb
@@ -198,7 +184,7 @@ def _period(played: np.ndarray, covs: np.ndarray) -> int | None:
 
 
 @takes_system
-def every_arm_is_left(model: LGDS, arms: Any, bonus: Bonus) -> bool:
+def no_arm_is_explored_forever(model: LGDS, arms: Any, bonus: Bonus) -> bool:
     """Lemma 3's condition: for every arm a another one has u(a′ | P_a) ≥ u(a | P_a) (P14).
 
     Then no arm can be explored forever, unless bonuses tie, as those of a and −a always do. The
@@ -206,19 +192,15 @@ def every_arm_is_left(model: LGDS, arms: Any, bonus: Bonus) -> bool:
     alternate while a third is never played.
 
     Args:
-        model: Γ, Q, σ.
-        arms: k × d; each must detect every growing mode.
-        bonus: u, as ``policies.kalman_ucb.bonus``.
+        model, arms, bonus: as in `exploration_schedule`; each arm must detect every growing mode.
 
     Example:
         >>> from driftbandit.policies import kalman_ucb
         >>> model = LGDS(0.9 * np.eye(2), np.eye(2), reward_std=0.5)
-        >>> every_arm_is_left(model, np.eye(2), kalman_ucb.bonus)
+        >>> no_arm_is_explored_forever(model, np.eye(2), kalman_ucb.bonus)
         True
     """
     rows = checked_arms(arms, model)
-    for number, P in enumerate(steady_state.prediction_covs(model, rows)):
-        u = checks.bonuses(bonus, P, model, rows)
-        if not (np.delete(u, number) >= u[number]).any():
-            return False
-    return True
+    covs = steady_state.prediction_covs(model, rows)
+    u = np.array([checks.bonuses(bonus, P, model, rows) for P in covs])
+    return all((np.delete(row, arm) >= row[arm]).any() for arm, row in enumerate(u))

@@ -29,10 +29,8 @@ from driftbandit.theory import checks
 class Intervals(NamedTuple):
     """The lowest and the highest φ of n systems, each n × 2."""
 
-    printed: np.ndarray
-    """With ‖μ_i‖, as in the paper."""
-    squared: np.ndarray
-    """With ‖μ_i‖²: the squared 2-Wasserstein distance."""
+    printed: np.ndarray  # with ‖μ_i‖, as in the paper
+    squared: np.ndarray  # with ‖μ_i‖²: the squared 2-Wasserstein distance
 
 
 @takes_system
@@ -40,9 +38,7 @@ def metric(model: LGDS, arms: Any, bonus: Bonus, cov: Any, squared: bool = False
     """φ(i, j | P) of every pair of arms (P17).
 
     Args:
-        model: Γ, Q, σ with ρ(Γ) < 1.
-        arms: k × d, k ≥ 2.
-        bonus: u, as ``policies.idea.bonus``.
+        model, arms, bonus: Γ, Q, σ with ρ(Γ) < 1; k × d, k ≥ 2; u, as ``policies.idea.bonus``.
         cov: P, the policy's error covariance, d × d; at most Z.
         squared: ‖μ_i‖² instead of the printed ‖μ_i‖.
 
@@ -70,10 +66,7 @@ def metric_interval(
     """The least and the greatest φ(i, j | P_a) over i ≠ j and a, P_a = g(P_a, a) (P17).
 
     Args:
-        model: Γ, Q, σ with ρ(Γ) < 1.
-        arms: k × d, k ≥ 2.
-        bonus: u, as ``policies.idea.bonus``.
-        squared: ‖μ_i‖² instead of the printed ‖μ_i‖.
+        model, arms, bonus, squared: as in `metric`.
 
     Example:
         >>> from driftbandit.policies import idea
@@ -97,8 +90,7 @@ def metric_intervals(
     The traces, which take nearly all the time, do not depend on the bonus and are computed once.
 
     Args:
-        systems: n pairs (model, arms), or Systems.
-        bonuses: name and u of each policy.
+        systems, bonuses: n pairs (model, arms), or Systems; name and u of each policy.
         progress: called with the finished share, from 0 to 1.
         workers: threads; None: one per core.
 
@@ -157,14 +149,11 @@ def _leads(bonus: Bonus, covs: np.ndarray, model: LGDS, arms: np.ndarray) -> np.
 
 
 def _distances(covs: np.ndarray, model: LGDS, arms: np.ndarray) -> np.ndarray:
-    """φ without ‖μ‖ for n covariances P, n × k × k, NaN where i = j.
-
-    With Σ = G Gᵀ and Σ̂ = Ĝ Ĝᵀ the last trace is the sum of the singular values of Gᵀ Ĝ, which
-    depends on the 2 (k − 1) rows of G only through M_i = A_iᵀ A_i:
-
-        G = [A_i F, 0; A_j F, A_j E],   F Fᵀ = Z − P_A,   E Eᵀ = P_A
-        Gᵀ Ĝ = [F, 0]ᵀ M_i [F̂, 0] + [F, E]ᵀ M_j [F̂, Ê]
-    """
+    """φ without ‖μ‖ for n covariances P, n × k × k, NaN where i = j."""
+    # With Σ = G Gᵀ and Σ̂ = Ĝ Ĝᵀ the last trace is the sum of the singular values of Gᵀ Ĝ, which
+    # depends on the 2 (k − 1) rows of G only through M_i = A_iᵀ A_i:
+    #     G = [A_i F, 0; A_j F, A_j E],   F Fᵀ = Z − P_A,   E Eᵀ = P_A
+    #     Gᵀ Ĝ = [F, 0]ᵀ M_i [F̂, 0] + [F, E]ᵀ M_j [F̂, Ê]
     # Only differences of arms count, in at most k − 1 directions. In the coordinates R z, where QR
     # are the arms minus the first one, matrices are small and M_i is near the identity.
     offsets, seen = np.linalg.qr(arms[1:] - arms[0])

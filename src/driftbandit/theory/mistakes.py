@@ -31,10 +31,8 @@ RANK = 1e-13  # singular values below this share of the largest count as zero
 class Mistakes(NamedTuple):
     """How often each arm is played while each is best; see `wrong_action_probability`."""
 
-    probability: np.ndarray
-    """k × k: row i the played arm, column j the best one."""
-    error: np.ndarray
-    """Half-width of the entries' 99 % intervals, the largest of each column: k numbers."""
+    probability: np.ndarray  # k × k: row i the played arm, column j the best one
+    error: np.ndarray  # half-width of the 99 % intervals, the largest of each column: k numbers
 
 
 @takes_system
@@ -51,9 +49,7 @@ def wrong_action_probability(
     is normal; its widest direction is integrated exactly. Columns sum to one by construction.
 
     Args:
-        model: Γ, Q, σ with ρ(Γ) < 1.
-        arms: k × d, 2 ≤ k ≤ 16.
-        bonus: u, as ``policies.idea.bonus``.
+        model, arms, bonus: Γ, Q, σ with ρ(Γ) < 1; k × d, 2 ≤ k ≤ 16; u, as ``policies.idea.bonus``.
         cov: P, the policy's error covariance, d × d; at most Z.
         accuracy: half-width of every entry's 99 % interval; an error is raised if it cannot be
             reached. None: aims at 10⁻³; ``error`` tells what was reached.
@@ -63,9 +59,6 @@ def wrong_action_probability(
         the first of equal arms counts as best. A column is NaN with error 0 if arm j is never best
         (up to 8 standard deviations), and NaN with an infinite error if it is best too rarely to
         say anything.
-
-    Raises:
-        InvalidInput: the given accuracy was not reached, or there are too many arms.
 
     Example:
         >>> from driftbandit.policies import kode
@@ -107,12 +100,10 @@ class _Scores(NamedTuple):
 
 
 def _scores(model: LGDS, rows: np.ndarray, P: np.ndarray) -> _Scores:
-    """Scores minus the first arm's, since only differences count.
-
-    With z = F w, w unit normal, and ŵ = F⁺ẑ: Cov ŵ = Cov(ŵ, w) = G = I − F⁺ P F⁺ᵀ, so that ŵ given
-    w is N(G w, G − G²). Arms read w in q directions, D = U S Vᵀ; the same holds for y = Vᵀw and
-    ŷ = Vᵀŵ with VᵀGV.
-    """
+    """Scores minus the first arm's, since only differences count."""
+    # With z = F w, w unit normal, ŵ = F⁺ẑ: Cov ŵ = Cov(ŵ, w) = G = I − F⁺ P F⁺ᵀ, so ŵ given w is
+    # N(G w, G − G²). Arms read w in q directions, D = U S Vᵀ; the same holds for y = Vᵀw and
+    # ŷ = Vᵀŵ with VᵀGV.
     Z = model.stationary_cov()
     offsets = (rows - rows[0]) @ model.stationary_mean()
     size = np.sqrt(np.diag(Z))  # scaled, so that the units of the states do not matter
@@ -184,10 +175,7 @@ def _enough(error: float, count: int, accuracy: float | None) -> bool:
 
 
 def _has_inside(cone: np.ndarray, ahead: np.ndarray) -> bool:
-    """Whether some x within ±`REACH` has L x + c > 0 in every row, by linear programming.
-
-    If not, the arm is never the only best one.
-    """
+    """Whether some x within ±`REACH` has L x + c > 0; if not, the arm is never the only best."""
     from scipy.optimize import linprog  # slow to load
 
     m, q = cone.shape
@@ -209,12 +197,10 @@ def _played(blur: np.ndarray, scores: np.ndarray, rest: np.ndarray) -> np.ndarra
 
 
 def _triangular(unit: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """L and an orthogonal U with L = M U lower triangular, except for the order of its rows.
-
-    M y + c > 0, with unit rows, becomes L x + c > 0 with y = U x. The next axis belongs to the row
-    that is least likely to hold if the earlier coordinates have their means, so that the tightest
-    constraints come first (Gibson, Glasbey and Elston 1994).
-    """
+    """L and an orthogonal U with L = M U lower triangular, except for the order of its rows."""
+    # M y + c > 0, with unit rows, becomes L x + c > 0 with y = U x. Next comes the axis of the row
+    # that is least likely to hold if the earlier coordinates have their means, so that the tightest
+    # constraints come first (Gibson, Glasbey and Elston 1994).
     rest, shift, chosen = unit, ahead, []
     for _ in range(unit.shape[1]):
         size = np.linalg.norm(rest, axis=1)
@@ -236,7 +222,7 @@ def _triangular(unit: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray, np.nda
 def _in_cone(
     cube: np.ndarray, cone: np.ndarray, ahead: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and points x with L x + c > 0; a weight is the product of coordinates' chances."""
+    """Points x with L x + c > 0 and their weights, the products of the coordinates' chances."""
     last = [int(np.flatnonzero(np.abs(row) > ALIGNED)[-1]) for row in cone]
     points, weight = np.zeros_like(cube), np.ones(len(cube))
     for column in range(cone.shape[1]):

@@ -1,0 +1,215 @@
+"""The rules of the recommendation, and the page."""
+
+import dataclasses
+import math
+import re
+
+import numpy as np
+import pytest
+
+import driftbandit as db
+from driftbandit import LGDS
+from driftbandit.advice import facts
+from driftbandit.advice.facts import (
+    Arm,
+    Difference,
+    LowerBound,
+    Metric,
+    PolicyRegret,
+    Simulation,
+    SystemFacts,
+)
+from driftbandit.advice.report import recommend, report
+from driftbandit.report.html import page
+from driftbandit.result import Result, Timing
+
+
+def simulation(gaps, regret=1.0, rivals="worse", low=0.99):
+    """Three policies and random choice; each gap is a mean, an interval and a verdict."""
+    names = ["idea", "kode", "kalman_ucb", "random"]
+    gaps = [Difference(name, "idea", *gap) for name, gap in zip(names[1:], gaps, strict=True)]
+    means = [regret, *(regret + gap.mean for gap in gaps)]
+    rows = [
+        PolicyRegret(name, mean, low * mean, mean) for name, mean in zip(names, means, strict=True)
+    ]
+    between = Difference("kalman_ucb", "idea", 0.1, 0.05, 0.15, rivals)
+    return Simulation(64, 200, 0, tuple(rows), tuple(gaps), between)
+
+
+WORSE = (0.1, 0.05, 0.15, "worse")
+MUCH = (2.0, 1.9, 2.1, "worse")
+LEVEL = (0.01, -0.01, 0.03, "no difference seen")
+WIDE = (0.1, -0.1, 0.3, "no difference seen")
+SAME = (0.0, 0.0, 0.0, "no difference seen")
+FEW = (0.1, math.nan, math.nan, "too few to tell")
+NORMAL = SystemFacts(2, 3, 1.0, 0.9, True, True, True)
+ARM = Arm(0, True, 1.0, 0.5, 3.0, 2, 1.0, 0.3, None)
+ARMS = [ARM, dataclasses.replace(ARM, name=1)]
+BOUND = LowerBound(0.5, 0.001, None, "")
+ENDS = {"idea": (0.1, 0.9), "kode": (0.1, 0.5), "kalman_ucb": (0.1, 1.0)}
+FAVORS_IDEA = Metric(ENDS, ENDS, "idea", "idea", "")
+
+
+def said(system=NORMAL, arms=ARMS, bound=BOUND, metric=FAVORS_IDEA, simulated=None):
+    return recommend(system, arms, bound, metric, simulated)
+
+
+@pytest.mark.parametrize(
+    ("simulated", "headline", "reason"),
+    [
+        (simulation([WORSE, WORSE, MUCH]), "Play IDEA.", "KODE loses 10 % more and Kalman-UCB"),
+        (simulation([WORSE, MUCH, MUCH]), "Play IDEA.", "Kalman-UCB loses 3.0 times as much"),
+        (
+            simulation([LEVEL, WORSE, MUCH]),
+            "Play IDEA or KODE. IDEA came out lowest.",
+            "and KODE differs from that by at most 3.0 % (95 % interval).",
+        ),
+        (
+            simulation([LEVEL, LEVEL, MUCH]),
+            "Any of IDEA, KODE and Kalman-UCB will do. IDEA came out lowest.",
+            "and KODE and Kalman-UCB differ from that by at most 3.0 % (95 % interval).",
+        ),
+        (
+            simulation([LEVEL, WIDE, MUCH]),
+            "64 runs cannot tell IDEA, KODE and Kalman-UCB apart. IDEA came out lowest.",
+            "by at most 30 % (95 % interval).",
+        ),
+        (
+            simulation([SAME, SAME, MUCH]),
+            "Any of IDEA, KODE and Kalman-UCB will do. IDEA came out lowest.",
+            "exactly the same in all 64 runs",
+        ),
+        (
+            simulation([LEVEL, LEVEL, LEVEL]),
+            "It hardly matters: no policy clearly beats random choice. IDEA came out lowest.",
+            "random choice differs from that by at most 0.0300",
+        ),
+        (
+            simulation([FEW, FEW, FEW]),
+            "Too few runs to tell. IDEA came out lowest.",
+            "Give more than 64 runs.",
+        ),
+        (
+            simulation([SAME, SAME, SAME], regret=0.0),
+            "Any policy will do, IDEA among them: none has any regret.",
+            "",
+        ),
+        (simulation([WORSE, WORSE, MUCH], regret=0.0), "Play IDEA.", "KODE loses 0.100 more"),
+        (
+            simulation([LEVEL, WORSE, MUCH], regret=0.0),
+            "Play IDEA or KODE.",
+            "most 0.0300 (95 % interval).",
+        ),
+    ],
+)
+def test_the_simulation_decides(simulated, headline, reason):
+    found = said(simulated=simulated)
+    assert found.choice == "idea"
+    assert found.headline.startswith(headline)
+    assert reason in " ".join(found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("bound", "sentence"),
+    [
+        (
+            BOUND,
+            "IDEA loses 2.00 times the lower bound on regret, which is 0.500 per round once the",
+        ),
+        (
+            LowerBound(0.995, 0.001, 500, ""),
+            "The lower bound on regret is 0.995 per round over the first 500 rounds; IDEA attains",
+        ),
+        (LowerBound(1e-9, 1e-8, None, ""), "The lower bound on regret is close to zero."),
+        (
+            LowerBound(0.1, 0.2, None, ""),
+            "is smaller than the error of its computation.",
+        ),
+        (LowerBound(1.1, 0.01, None, ""), "IDEA lost less in these runs by chance."),
+        (LowerBound(None, None, None, "lost"), "The lower bound on regret is not known: lost."),
+    ],
+)
+def test_the_lower_bound_is_put_beside_the_best(bound, sentence):
+    found = said(bound=bound, simulated=simulation([WORSE, WORSE, MUCH]))
+    assert sentence in " ".join(found.reasons)
+    assert "Random choice loses 3.00." in " ".join(found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("metric", "rivals", "agreement", "sentence"),
+    [
+        (FAVORS_IDEA, "worse", "agree", "φ favors IDEA over Kalman-UCB by 10 %, and the simulati"),
+        (FAVORS_IDEA, "better", "disagree", "but in the simulation Kalman-UCB loses less. Trust"),
+        (FAVORS_IDEA, "no difference seen", "cannot tell", "cannot tell these two apart"),
+        (FAVORS_IDEA, "too few to tell", "cannot tell", "cannot tell these two apart"),
+        (Metric(ENDS, ENDS, "kalman_ucb", "kalman_ucb", ""), "better", "agree", "agrees"),
+        (Metric(ENDS, ENDS, "kalman_ucb", "idea", ""), "worse", "disagree", "its squared form doe"),
+        (Metric(ENDS, ENDS, None, None, ""), "worse", None, "is the same for IDEA and Kalman-UCB"),
+        (Metric(None, None, None, None, "odd"), "worse", None, "predicts nothing here: odd."),
+    ],
+)
+def test_metric_and_simulation_are_compared(metric, rivals, agreement, sentence):
+    found = said(metric=metric, simulated=simulation([WORSE, WORSE, MUCH], rivals=rivals))
+    assert found.agreement == agreement
+    assert sentence in found.reasons[-1]
+
+
+def test_too_few_runs_claim_nothing_about_the_lower_bound():
+    few = simulation([FEW, FEW, FEW], low=math.nan)
+    sentence = "The lower bound on regret is 0.500 per round once the state has settled. Random"
+    assert sentence in " ".join(said(simulated=few).reasons)
+
+
+def test_nothing_to_decide():
+    assert said(arms=[ARM]).headline.startswith("Nothing to decide: there is only one arm")
+    assert "all arms are the same" in said().headline
+
+
+@pytest.mark.parametrize(
+    ("system", "arm", "warning"),
+    [
+        ({"stable": False, "spectral_radius": 1.25}, {}, "ρ(Γ) = 1.25 is not below 1. All numbers"),
+        ({}, {"detectable": False}, "Rewards of arm 0 do not show every mode"),
+        ({}, {"error_trace": None}, "The steady-state error of arm 0 was not found."),
+        ({"noise_reaches_all": False}, {}, "does not reach every direction"),
+        ({"reward_std": 0.0}, {}, "σ = 0"),
+        ({}, {"same_as": 1}, "Duplicates: arm 0, of arm 1."),
+        ({}, {"best_share": 0.0}, "Never the best arm in the draws: arm 0."),
+    ],
+)
+def test_every_warning(system, arm, warning):
+    arms = [dataclasses.replace(ARM, **arm), ARMS[1]]
+    system = dataclasses.replace(NORMAL, **system)
+    (found,) = said(system, arms, simulated=simulation([WORSE, WORSE, MUCH])).warnings
+    assert warning in found
+
+
+def test_many_arms_are_counted_not_listed():
+    arms = [dataclasses.replace(ARM, name=n, best_share=0.0) for n in range(100)]
+    (warning,) = said(arms=arms, simulated=simulation([WORSE, WORSE, MUCH])).warnings
+    assert "arms 0, 1, 2, 3 and 96 more" in warning
+
+
+def test_one_run_has_no_intervals_and_says_so(advice):
+    regret = {name: np.array([1.0]) for name in ("idea", "kode", "kalman_ucb", "random")}
+    timing = Timing(0.0, 0.0, 0.0, "cpu")
+    once = facts.summarized(Result(regret, {}, np.array([5]), 5, 0, timing))
+    found = said(simulated=once)
+    assert found.headline.startswith("Too few runs to tell.")
+    changed = dataclasses.replace(advice, simulation=once, recommendation=found)
+    assert changed.to_document()["simulation"]["policies"][0]["low"] is None
+    assert "nan" not in re.sub(r"base64,[\w+/=]*", "", page(report(changed, "once")))
+
+
+def test_html_without_metric_or_simulation(unsettled):
+    alone = db.advise(LGDS([[0.5]], [[1.0]], 1.0), [[2.0]])
+    assert "Nothing to decide" in page(report(alone, "one"))
+    assert page(report(unsettled, "walk")).count("<img") == 1
+
+
+def test_many_arms_are_cut_to_the_most_telling(advice):
+    arms = [dataclasses.replace(ARM, name=n, best_share=n / 100) for n in range(100)]
+    many = dataclasses.replace(advice, arms=tuple(arms))
+    _, _, table, left, *_ = report(many, "many", terminal=True).blocks
+    assert [row[0].text for row in table.rows] == [str(n) for n in range(99, 79, -1)]
+    assert left.text.startswith("80 more arms are left out")

@@ -1,0 +1,43 @@
+"""Progress, in bars and in lines."""
+
+import re
+
+from rich.console import Console
+
+from driftbandit.cli import progress
+
+
+def test_lines_without_a_terminal(monkeypatch):
+    bars = progress._Lines(Console(stderr=True))
+    done = progress.compiling(bars, 12)
+    task = bars.add_task("gaussian", total=1.0, start=False, rate="")
+    (line,) = bars.lines()
+    assert re.fullmatch(r"compiling, 12 programs, 0:00 so far", line)
+    done()
+    assert bars.lines() == []  # not started yet
+    bars.start_task(task)
+    bars.update(task, completed=0.25, rate="1.5 M rounds/s")
+    (line,) = bars.lines()
+    assert line.startswith("gaussian, 25 %, 1.5 M rounds/s, 0:00 so far")
+    bars.update(task, completed=1.0)
+    assert bars.lines() == []
+
+
+def test_lines_are_written_by_themselves(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "FIRST", 0.01)
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    with progress._Lines(Console(stderr=True)) as bars:
+        bars.add_task("fit", total=1.0, rate="")
+        seen = ""
+        while "fit, 0 %" not in seen:
+            seen += capsys.readouterr().err
+    assert "Traceback" not in seen
+
+
+def test_progress_says_how_it_is_compiled_and_then_played():
+    bars = progress._Lines(Console(stderr=True))
+    task = bars.add_task("gaussian", total=1.0, start=False, rate="")
+    report = progress.reporter(bars, task, 1000, 5)
+    assert [line.split(",")[0] for line in bars.lines()] == ["compiling"]
+    report(0.5)
+    assert [line.split(",")[0] for line in bars.lines()] == ["gaussian"]

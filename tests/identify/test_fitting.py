@@ -1,0 +1,360 @@
+"""Learning a model from a log: what is found, what is refused, what the log cannot tell."""
+
+import numpy as np
+import pytest
+
+import driftbandit as db
+from driftbandit import InvalidInput
+from driftbandit.identify import Arms, Log, Sequence, em, fit, fitting, one_step, selection
+from driftbandit.identify.data import data_of
+from random_logs import drifting, log_of, played
+from systems import random_system
+
+
+@pytest.fixture(scope="module")
+def found():
+    return fit(drifting(300))
+
+
+def test_arms_that_drift_by_themselves_are_found(found):
+    assert found.kind.kind in ("alike", "apart")
+    assert found.n_states == 4
+    assert found.summary().startswith("Each arm drifts on its own")
+    choice = found.selection
+    labels = [one.label for one in choice.candidates]
+    scores, errors = (dict(zip(labels, x, strict=True)) for x in (choice.scores, choice.errors))
+    for other in ("no drift", "one shared factor"):  # by several standard errors
+        assert scores["each arm on its own, all alike"] > scores[other] + 3 * errors[other]
+    assert found.warnings == ()
+    assert 0.9 < found.spectral_radius < 0.98
+    assert one_step(found, drifting(300, seed=0)).share > 0.3
+
+
+def test_an_agent_goes_on_learning_offsets(found):
+    """Each arm has a state for what is not known of its offset; the model stays stationary."""
+    model, arms = found.model, found.arms
+    assert model.n_states == 4 + 4 + 1
+    assert model.is_stable
+    doubt = np.diag(model.start_cov())[4:8]
+    assert (doubt > 0.01).all()
+    np.testing.assert_allclose(np.diag(model.stationary_cov())[4:8], doubt)
+    agent = db.Agent(model, arms)
+    for _ in range(200):
+        agent.tell(agent.ask(), 5.0)
+    assert agent.ask().mean > 3
+    steady = db.steady_state.oracle_cov(model, arms)
+    assert np.isfinite(steady).all()
+
+
+def test_one_shared_factor_is_found():
+    found = fit(drifting(300, factor=True))
+    assert found.selection.chosen.label == "one shared factor"
+    assert found.summary().startswith("All arms share one drifting factor (1 state).")
+    assert found.parameters.reads.shape == (4, 1)
+    assert found.model.n_states == 1 + 4 + 1
+
+
+def test_no_drift_is_said():
+    found = fit(drifting(300, drift=0.0))
+    assert found.kind.kind == "constant"
+    assert found.n_states == 0
+    assert found.spectral_radius == 0
+    assert found.summary().startswith("No drift: each arm has a constant mean.")
+    assert "no better than each arm's mean" in found.warnings[0]
+    assert found.model.n_states == 4 + 1
+    counts = np.bincount(drifting(300, drift=0.0)["arm"])
+    # What is left of the doubt is that of a mean of so many rewards.
+    expected = found.model.reward_std**2 / counts[[int(name) for name in found.names]]
+    np.testing.assert_allclose(np.diag(found.model.start_cov())[:4], expected, rtol=0.2)
+
+
+def test_scores_are_in_the_units_of_the_log(found):
+    log = drifting(300)
+    moved = fit(log | {"reward": log["reward"] * 1000}, starts=1)
+    scores = np.array(moved.selection.scores) + np.log(1000)
+    np.testing.assert_allclose(scores[:2], found.selection.scores[:2], atol=1e-3)
+    # All but the first fifth of the rewards are scored: about as likely as the log as a whole.
+    assert max(moved.selection.scores) == pytest.approx(moved.log_likelihood / 300, abs=0.15)
+
+
+def test_more_iterations_are_no_remedy_where_none_are_taken():
+    log = Log((Sequence([0, 1, 2], [0, 0, 0], [1.0, 2.0, 1.5]),), ("0",))
+    found = fit(log, starts=1, iterations=2)
+    options = em.Options("free", True, False, True)
+    for kind, said in ((found.kind, False), (selection.Candidate("free", 1), True)):
+        words = fitting.warnings_of(
+            found.parameters, data_of(log), log, False, kind, False, 0.0, options
+        )
+        assert any("more iterations" in word for word in words) == said
+    assert found.summary() == "The arm drifts (1 state)."
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(1e7, 1.0), (-40.0, 1e-6)])
+@pytest.mark.parametrize("options", [{}, {"n_states": 1, "starts": 1}])
+def test_zero_and_unit_of_rewards_do_not_matter(found, shift, scale, options):
+    log = drifting(300)
+    base = fit(log, **options) if options else found
+    moved = fit(log | {"reward": log["reward"] * scale + shift}, **options)
+    assert moved.kind == base.kind
+    assert moved.spectral_radius == pytest.approx(base.spectral_radius, abs=2e-3)
+    assert moved.model.reward_std / scale == pytest.approx(base.model.reward_std, rel=5e-3)
+    np.testing.assert_allclose((moved.arms[:, -1] - shift) / scale, base.arms[:, -1], atol=0.02)
+
+
+def test_without_offsets_a_constant_is_the_states():
+    log = drifting(300)
+    found = fit(log | {"reward": log["reward"] + 5}, offsets=False)
+    assert found.model.n_states == found.n_states
+    assert found.model.stationary_cov().max() > 4
+
+
+def test_arms_far_apart_are_learned_as_well():
+    log = drifting(300)
+    found = fit(log | {"reward": log["reward"] + 1e8 * log["arm"]})
+    order = np.argsort([int(name) for name in found.names])
+    np.testing.assert_allclose(found.arms[order, -1], 1e8 * np.arange(4), atol=2)
+    assert found.kind.kind in ("alike", "apart")
+
+
+def test_a_given_model_that_predicts_nothing_is_said():
+    log = drifting(300, drift=0.0)
+    found = fit(log, n_states=1, structure="diagonal", starts=1)
+    assert any("no better than each arm's mean" in said for said in found.warnings)
+    assert not fit(drifting(300), n_states=4, structure="diagonal", starts=1).warnings
+
+
+@pytest.mark.parametrize("tried", [3, pytest.param(None, marks=pytest.mark.nightly)])
+def test_what_moves_arms_together_within_a_round_is_no_drift(tried, monkeypatch):
+    """Three arms that share a new shock in every round: nothing can be said before the round."""
+    few = selection.candidates(3, None, True)[:tried]
+    monkeypatch.setattr(selection, "candidates", lambda *_: few)
+    rng = np.random.default_rng(4)
+    shocks = rng.standard_normal((100, 1)) + 0.5 * rng.standard_normal((100, 3))
+    rounds, arms = np.indices((100, 3)).reshape(2, -1)
+    log = {"round": rounds, "arm": arms, "reward": shocks.ravel()}
+    found = fit(log, starts=1, iterations=30)
+    assert found.kind.kind == "constant"
+    given = fit(log, n_states=1, starts=1, iterations=30)
+    assert abs(one_step(given, log).share) < 0.05  # 0.5 if arms of one round told of each other
+    assert any("no better than each arm's mean" in said for said in given.warnings)
+
+
+SMALL = {"starts": 1, "iterations": 60}
+
+
+@pytest.fixture(scope="module")
+def system():
+    return random_system(3, 2, k=4)
+
+
+@pytest.fixture(scope="module")
+def log(system):
+    return log_of(played(*system, 8, 300, missing=0.1), 4)
+
+
+def test_a_known_system_is_found_again(system, log):
+    model, arms = system
+    found = fit(log, arms, offsets=False, starts=1, iterations=400)
+    assert (np.diff(found.log_likelihoods) > -1e-6).all()
+    assert found.warnings == ()
+    assert found.converged
+    assert np.abs(found.model.transition - model.transition).max() < 0.1
+    assert float(found.model.reward_std) == pytest.approx(0.5, rel=0.1)
+    options = {"policies": ["idea"], "rounds": 200, "runs": 64}
+    known = db.simulate([(model, arms)], **options).regret["idea"].mean()
+    learned = db.simulate([(model, arms)], assumed=[(found.model, found.arms)], **options)
+    assert learned.regret["idea"].mean() < 1.05 * known
+
+
+def test_offsets_are_a_constant_state(system, log):
+    _, arms = system
+    offsets = np.array([5.0, -3.0, 0.0, 1.0])
+    moved = Log(
+        tuple(Sequence(s.rounds, s.arms, s.rewards + offsets[s.arms]) for s in log.sequences),
+        log.names,
+    )
+    found = fit(moved, Arms(log.names, arms), **SMALL)
+    assert found.arms[:, -1] == pytest.approx(offsets, abs=0.5)
+    assert found.model.transition[-1].tolist() == [0.0, 0.0, 1.0]
+    assert found.model.start_mean()[-1] == 1.0
+    agent = db.Agent(found.model, found.arms)
+    assert agent.ask().arm == 0  # the offset alone says so
+    again = db.Agent.from_json(agent.to_json())
+    assert again.ask() == agent.ask()
+
+
+def test_arms_without_features(log):
+    own = fit(log, n_states=4, offsets=False, structure="diagonal", **SMALL)
+    assert (own.arms == np.eye(4)).all()
+    few = fit(log, n_states=2, offsets=False, **SMALL)
+    assert few.arms.shape == (4, 2)
+    assert (np.diff(few.log_likelihoods) > -1e-6).all()
+    # Two hidden states do explain the four arms: nearly as likely as with one state each.
+    assert few.log_likelihoods[-1] > own.log_likelihoods[-1]
+
+
+@pytest.mark.parametrize("sizes", [2, pytest.param(4, marks=pytest.mark.nightly)])
+def test_the_number_of_states_is_found(system, sizes, monkeypatch):
+    tried = selection.candidates(4, "free", True)[:sizes]
+    monkeypatch.setattr(selection, "candidates", lambda *_: tried)
+    log, shares = log_of(played(*system, 6, 80, missing=0.1), 4), []
+    options = {"structure": "free", "prior": 0, "starts": 1, "iterations": 20}
+    found = fit(log, **options, progress=shares.append)
+    choice = found.selection
+    assert choice.n_states == len(found.parameters.transition) == 2
+    assert [one.n_states for one in choice.candidates] == [1, 2, 3, 4][:sizes]
+    assert choice.scores[1] > choice.scores[0] + 2 * choice.errors[0]
+    assert found.arms.shape == (4, 3)
+    assert (np.diff(shares) > 0).all()
+    assert 0 < shares[0] < shares[-1] <= 1
+    assert (np.diff([share.iterations for share in shares]) > 0).all()
+    seen = one_step(found, log)
+    # From the model's start, which is any sequence's, not EM's own of these.
+    start = found.model.start_mean()[:2], found.model.start_cov()[:2, :2]
+    begun = found.parameters._replace(initial_mean=start[0], initial_cov=start[1])
+    expected = float(em.e_step(begun, data_of(log)).log_likelihood)
+    assert seen.log_likelihood * len(seen.rewards) == pytest.approx(expected)
+    assert seen.surprises.std() == pytest.approx(1, abs=0.1)
+    assert 0 < seen.share < 1
+
+
+def test_a_short_log_is_not_chosen_from_and_says_so():
+    log = Log((Sequence([0, 1, 2], [0, 1, 0], [1.0, 2.0, 1.5]),), ("0", "1"))
+    found = fit(log, starts=1, iterations=2)
+    assert found.selection is None
+    assert found.n_states == 2
+    said = "Too few rewards to compare models: each arm is assumed to drift on its own."
+    assert found.warnings[0] == said
+    assert (
+        found.summary()
+        == "Each arm drifts on its own, all with the same size and speed (2 states)."
+    )
+    shared = fit(log, structure="free", starts=1, iterations=2)
+    assert shared.n_states == 1
+    assert shared.warnings[0] == "Too few rewards to choose the number of states: there is one."
+
+
+def test_what_the_log_cannot_tell_is_said(system):
+    model, arms = system
+    data = played(model, arms[:1], 1, 60)
+    blind = np.vstack([arms[:1] * 0 + [[1.0, 0.0]], arms[1:]])
+    log = Log(log_of(data, 1).sequences, tuple("0123"))
+    found = fit(log, blind, structure="diagonal", offsets=False, starts=1, iterations=4)
+    said = " ".join(found.warnings)
+    assert "still rising" in said
+    assert "No reward was seen of 3 arms: 1, 2, 3." in said
+    assert "hardly show 1 of 2 directions" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"structure": "diag"}, "structure"),
+        ({"starts": 0}, "starts"),
+        ({"iterations": 0}, "iterations"),
+        ({"tolerance": -1}, "tolerance"),
+        ({"n_states": 3, "arms": np.eye(2)}, "n_states"),
+        ({"n_states": 3}, "n_states"),
+        ({"arms": np.eye(3)}, "arms"),
+    ],
+)
+def test_wrong_arguments_are_named(options, argument):
+    log = Log((Sequence([0, 1], [0, 1], [1.0, 2.0]),), ("0", "1"))
+    with pytest.raises(InvalidInput, match=f"^{argument}: "):
+        fit(log, **options)
+
+
+def test_a_log_that_cannot_be_smoothed_is_refused(monkeypatch):
+    far = Log((Sequence([0, 10**12], [0, 0], [1.0, 2.0]),), ("0",))
+    assert fit(far, n_states=1, iterations=3, starts=1).model.is_stable  # the pause costs nothing
+    with monkeypatch.context() as patch:
+        patch.setattr("driftbandit.identify.data.LARGEST_GRID", 1)
+        with pytest.raises(InvalidInput, match=r"^log: has 2 rounds in 1 sequences"):
+            fit(far)
+    silent = Log((Sequence([0], [0], [float("nan")]),), ("0",))
+    with pytest.raises(InvalidInput, match=r"^log: holds no reward"):
+        fit(silent)
+    huge = Log((Sequence([0, 1], [0, 0], [-1e40, 0.0]),), ("0",))
+    with pytest.raises(InvalidInput, match=r"^log: has rewards up to 1e\+40"):
+        fit(huge)
+
+
+@pytest.mark.parametrize("rewards", [(0.0, 0.0), (1.0, 2.0)])
+def test_rewards_that_are_all_the_same_have_a_model(rewards):
+    log = {"round": range(40), "arm": [0, 1] * 20, "reward": rewards * 20}
+    found = fit(log, n_states=1, starts=1, iterations=8)
+    assert any("All rewards are zero" in said for said in found.warnings) == (not any(rewards))
+    assert db.Agent(found.model, found.arms).ask().arm in (0, 1)
+
+
+def test_gaps_say_nothing():
+    """Every second round is logged: lags without a pair of plays are no zeros."""
+    model, arms = db.LGDS(np.diag([0.97, 0.9]), 0.1 * np.eye(2), 0.3), np.eye(4, 2) + 0.3
+    log = log_of(played(model, arms, 1, 300, missing=0.0), 4)
+    wide = Log((Sequence(2 * log.sequences[0].rounds, *_played(log)),), log.names)
+    found = fit(wide, n_states=2, starts=1, iterations=60)
+    assert found.model.spectral_radius > 0.8
+    assert one_step(found, wide).share > 0.3
+
+
+def _played(log):
+    return log.sequences[0].arms, log.sequences[0].rewards
+
+
+def test_units_of_features_do_not_matter(system, log):
+    """At rest; on the way jumps are lengths, and so in units."""
+    options = {"offsets": False, "starts": 1, "iterations": 600, "tolerance": 1e-7}
+    likelihoods = [
+        fit(log, system[1] * [1.0, scale], **options).log_likelihood for scale in (1.0, 1000.0)
+    ]
+    assert likelihoods[1] == pytest.approx(likelihoods[0], abs=0.1)
+
+
+def test_rewards_that_begin_with_nothing():
+    """σ² has a floor where all rewards of a part are zero, and jumps keep it."""
+    rewards = np.random.default_rng(1).standard_normal(300)
+    log = drifting(300) | {"reward": np.where(np.arange(300) < 210, 0.0, rewards)}
+    assert fit(log, starts=1, iterations=20).selection is not None
+    same = fit({"round": range(60), "arm": [0] * 60, "reward": [5.0] * 60}, **SMALL)
+    assert (np.diff(same.log_likelihoods) > -0.2).all()  # rounding, at σ² of 10⁻¹¹
+
+
+def test_simple_structures_stay_simple(log):
+    found = fit(log, n_states=2, structure="diagonal", starts=1, iterations=20).model
+    for matrix in (found.transition, found.process_cov):
+        assert not (matrix - np.diag(np.diag(matrix))).any()
+
+
+def test_a_start_is_kept_stable(system, log):
+    _, arms = system
+    walk = db.LGDS(1.02 * np.eye(2), np.eye(2), 1.0, np.eye(2))
+    found = fit(log, arms, offsets=False, start=walk, starts=1, iterations=9)
+    assert found.model.is_stable
+    for start, arms_ in ((db.LGDS(0.5 * np.eye(3), np.eye(3), 1.0), arms), (walk, None)):
+        with pytest.raises(InvalidInput, match=r"^start: "):
+            fit(log, arms_, 2, start=start, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "options"),
+    [
+        ("pause", {"n_states": 2, "structure": "diagonal", "starts": 1}),
+        pytest.param("unix", {}, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_pause_and_the_seconds_of_a_clock_are_no_work(rounds, options):
+    """Round by round the first is 3 × 10⁵ steps, the second 10⁵: minutes, or for ever."""
+    rng = np.random.default_rng(3)
+    t, z, rewards = np.arange(250), np.zeros(2), []
+    arms = rng.integers(2, size=250)
+    for arm in arms:
+        rewards.append(z[arm] + 0.3 * rng.standard_normal())
+        z = 0.95 * z + 0.3 * rng.standard_normal(2)
+    moved = t + 300_000 * (t >= 125) if rounds == "pause" else 1_700_000_000 + 300 * t
+    log = {"round": moved, "arm": arms, "reward": np.array(rewards)}
+    found = fit(log, **options)
+    assert found.converged
+    memory = -1 / np.log(found.spectral_radius) / (300 if rounds == "unix" else 1)
+    assert 8 < memory < 60  # the truth is 19.5
+    assert one_step(found, log).share > 0.3
+    assert found.model.is_stable

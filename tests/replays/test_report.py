@@ -1,0 +1,30 @@
+"""What is said and drawn of a replay."""
+
+import json
+
+import numpy as np
+
+from driftbandit.identify import selection
+from driftbandit.replays import replay, report
+
+
+def test_where_nothing_drifts(monkeypatch):
+    """Only models without shared states are tried: those take seconds to compile."""
+    tried = selection.candidates(2, None, True)[:2]
+    monkeypatch.setattr(selection, "candidates", lambda *_: tried)
+    rewards = np.random.default_rng(0).normal([0, 3], size=(240, 2))
+    result = replay(rewards, ["ucb"], starts=1, iterations=10, runs=1)
+    model = json.loads(json.dumps(result.to_document(), allow_nan=False))["model"]
+    assert (model["states"], model["spectral_radius"]) == (0, 0.0)
+    assert list(model["selection"]) == ["no drift", "each arm on its own, all alike"]
+    words = report.explanation(result)[0]
+    assert words.startswith("A model without drift, learned from 120 rounds")
+
+
+def test_lines_far_below_leave_the_figure(result):
+    lines = report.gains(result)
+    assert set(lines) == {*result.played, *report.SHOWN}
+    down = -100 * np.ones(5)
+    assert report._range([np.arange(5.0), down]) == (-0.4 * 4, 4)
+    assert report._range([np.array([0.0, -3.0, 2.0]), down]) == (-3, 2)
+    assert report._range([down]) == (-100, 0)
