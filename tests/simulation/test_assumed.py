@@ -12,7 +12,7 @@ from driftbandit.simulation import Options
 from engine_paths import noises as policy_noises
 from engine_paths import states_and_rewards
 
-POLICIES = "idea kode kalman_ucb thompson ucb oful random kalman_oracle".split()
+POLICIES = ["idea", "kode", "kalman_ucb", "thompson", "ucb", "oful", "random", "kalman_oracle"]
 OTHERS = [name for name in db.policies.available() if name not in POLICIES]
 EVERY = [*POLICIES, *(pytest.param(name, marks=pytest.mark.nightly) for name in OTHERS)]
 
