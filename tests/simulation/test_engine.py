@@ -139,6 +139,7 @@ def test_decisions_do_not_depend_on_lanes(monkeypatch, lanes, memory):
         np.testing.assert_allclose(again.curves[name], expected[name][:6, :2], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.nightly
 def test_decisions_do_not_depend_on_the_instruction_set(tmp_path):
     """Another instruction set rounds differently; ties are broken the same all the same."""
     code = """
@@ -296,6 +297,7 @@ def test_all_rewards_and_one_reward_carry_the_same_noise():
     np.testing.assert_array_equal(*result.regret.values())
 
 
+@pytest.mark.nightly
 def test_memory_does_not_grow_with_the_study():
     """Peak memory of a process: twenty times the runs, totals only, at most 60 MiB more.
 

@@ -29,7 +29,12 @@ def simulated(model, arms, u, P, draws, seed=0):
 
 @pytest.mark.parametrize(
     ("k", "d", "name"),
-    [(3, 3, "idea"), (4, 2, "kalman_ucb"), (6, 4, "kode"), (6, 10, "idea")],
+    [
+        (3, 3, "idea"),
+        (4, 2, "kalman_ucb"),
+        pytest.param(6, 4, "kode", marks=pytest.mark.nightly),
+        pytest.param(6, 10, "idea", marks=pytest.mark.nightly),
+    ],
 )
 def test_P16_matches_simulation(k, d, name):
     """Every entry to 4.5 standard errors and the stated accuracy; most of them to far less."""
