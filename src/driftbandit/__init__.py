@@ -1,4 +1,4 @@
-"""Decisions whose payoffs drift: bandits driven by a linear Gaussian dynamical system.
+"""Bandits whose rewards drift, driven by a linear Gaussian dynamical system.
 
     import driftbandit as db
 

@@ -13,7 +13,7 @@ the sphere maps onto an ellipse only; but over the part of the filled ellipse in
 linear function attains its maximum on the rim.)
 
 **Newton steps.** On the sphere the gradient of f = ⟨b, m⟩ + u is g = m + ∇u − μb, μ = ⟨b, m⟩, and
-minus the Hessian between tangents is M = μI − H, H that of u. A step solves (M + θI) δ = g. With
+minus the Hessian on the tangent space is M = μI − H, H that of u. A step solves (M + θI) δ = g. With
 θ = 0 it is Newton's; with θ above ‖M‖ it points uphill for any M. All θ are tried, together with
 no step at all, so the score never decreases.
 

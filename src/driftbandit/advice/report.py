@@ -165,7 +165,10 @@ def _warnings(
     if lost:
         yield f"The steady-state error of {_arms(lost)} was not found."
     if not system.noise_reaches_all:
-        yield "PLACEHOLDER (P3)."
+        yield (
+            "The paper assumes (P3) that noise reaches every direction of the state; here it does "
+            "not."
+        )
     if system.reward_std == 0:
         yield "Rewards have no noise (σ = 0): one play shows ⟨a, z⟩ exactly. Is this intended?"
     if simulation is None:
