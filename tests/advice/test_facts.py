@@ -236,7 +236,7 @@ def test_no_noise_repeats_and_arms_that_are_never_best():
     found = db.advise(model, [*arms[:2], [-1.0, 0, 0]], **SIZE)
     said = " ".join(found.recommendation.warnings)
     assert "σ = 0" in said
-    assert "does not reach every direction" in said
+    assert "noise reaches every direction" in said
     assert "Duplicates: arm 1, of arm 0." in said
     assert [arm.best_share for arm in found.arms] == pytest.approx([0.5] * 3, abs=0.02)
     among = db.advise(model, [arms[0], [-1.0, 0, 0], arms[2]], **SIZE)

@@ -171,7 +171,7 @@ def test_nothing_to_decide():
         ({"stable": False, "spectral_radius": 1.25}, {}, "ρ(Γ) = 1.25 is not below 1. All numbers"),
         ({}, {"detectable": False}, "Rewards of arm 0 do not show every mode"),
         ({}, {"error_trace": None}, "The steady-state error of arm 0 was not found."),
-        ({"noise_reaches_all": False}, {}, "does not reach every direction"),
+        ({"noise_reaches_all": False}, {}, "noise reaches every direction"),
         ({"reward_std": 0.0}, {}, "σ = 0"),
         ({}, {"same_as": 1}, "Duplicates: arm 0, of arm 1."),
         ({}, {"best_share": 0.0}, "Never the best arm in the draws: arm 0."),

@@ -13,9 +13,9 @@ the sphere maps onto an ellipse only; but over the part of the filled ellipse in
 linear function attains its maximum on the rim.)
 
 **Newton steps.** On the sphere the gradient of f = ⟨b, m⟩ + u is g = m + ∇u − μb, μ = ⟨b, m⟩, and
-minus the Hessian on the tangent space is M = μI − H, H that of u. A step solves (M + θI) δ = g. With
-θ = 0 it is Newton's; with θ above ‖M‖ it points uphill for any M. All θ are tried, together with
-no step at all, so the score never decreases.
+minus the Hessian on the tangent space is M = μI − H, where H is that of u. A step solves
+(M + θI) δ = g. With θ = 0 it is Newton's; with θ above ‖M‖ it points uphill for any M. All θ are
+tried, together with no step at all, so the score never decreases.
 
 **An upper bound** by branch and bound along the curve. Every b has some q = ρ, and for every y ≥ 0
 
