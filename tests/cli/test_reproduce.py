@@ -196,7 +196,7 @@ def test_wrong_input_writes_nothing(arguments, words, tmp_path):
 def test_all_is_the_paper_alone():
     assert leaderboard.TARGET.name not in paper.TARGETS
     output = CliRunner().invoke(app, ["reproduce", "--help"]).output
-    assert "leaderboard, which is not in the paper" in " ".join(output.replace("│", " ").split())
+    assert "Not in the paper: leaderboard" in " ".join(output.replace("│", " ").split())
 
 
 def test_reproduce_says_that_it_resumes():
