@@ -313,8 +313,13 @@ def parts(model, arms):
     }
 
 
-@pytest.mark.parametrize("paths", [400, pytest.param(2000, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("name", BONUSES)
+NIGHTLY = [(name, 2000) for name in BONUSES]
+
+
+@pytest.mark.parametrize(
+    ("name", "paths"),
+    [("idea", 400), *(pytest.param(*case, marks=pytest.mark.nightly) for case in NIGHTLY)],
+)
 def test_P12_theorem_4_holds_on_every_path(name, paths):
     """Unit arms, 5 families × 50 rounds: in every round, so in every sum."""
     import jax
