@@ -43,19 +43,23 @@ class Paired(NamedTuple):
     @property
     def verdict(self) -> str:
         """`WORSE`, `BETTER`, `NO_DIFFERENCE` or `TOO_FEW`, from the median."""
-        return self._verdict(self.low, self.high)
+        return verdict(self.low, self.high, self.independent, self.confidence)
 
     @property
     def mean_verdict(self) -> str:
         """The same from the mean."""
-        return self._verdict(self.mean_low, self.mean_high)
+        return verdict(self.mean_low, self.mean_high, self.independent, self.confidence)
 
-    def _verdict(self, low: float, high: float) -> str:
-        # Without any difference, n independent medians are all on one side of zero with
-        # probability 2¹⁻ⁿ. If that exceeds 1 − confidence, no data can decide: 95 % takes six.
-        if 2.0 ** (1 - self.independent) > 1 - self.confidence:
-            return TOO_FEW
-        return WORSE if low > 0 else BETTER if high < 0 else NO_DIFFERENCE
+
+def verdict(low: float, high: float, independent: float, confidence: float = 0.95) -> str:
+    """`WORSE` if an interval of a difference in regret is above zero, `BETTER` if it is below.
+
+    Without any difference, n independent medians are all on one side of zero with probability
+    2¹⁻ⁿ. If that exceeds 1 − confidence, no data can decide (`TOO_FEW`): 95 % takes six.
+    """
+    if 2.0 ** (1 - independent) > 1 - confidence:
+        return TOO_FEW
+    return WORSE if low > 0 else BETTER if high < 0 else NO_DIFFERENCE
 
 
 def paired(

@@ -30,7 +30,7 @@ def test_the_comparison_says_what_is_better_in_the_order_of_the_table():
 @pytest.mark.parametrize(
     ("factors", "runs", "words"),
     [
-        ((1.0, 2.0), 20, "idea is lowest, kode second. They are clearly apart"),
+        ((1.0, 2.0), 20, "idea is lowest, kode second. The difference is clear"),
         ((1.0, 1.0001), 20, "20 runs do not tell them apart"),
         ((1.0, 2.0), 4, "4 runs cannot tell them apart: give more --runs."),
         ((1.0, 1.0), 20, "Their regret is the same in all 20 runs."),

@@ -199,11 +199,7 @@ class Board:
 
     def verdict(self, estimate: Estimate) -> str:
         """On which side of 1 an interval lies, if there are enough systems."""
-        if self.systems < FEWEST:
-            return statistics.TOO_FEW
-        if estimate.high < 1:
-            return statistics.BETTER
-        return statistics.WORSE if estimate.low > 1 else statistics.NO_DIFFERENCE
+        return statistics.verdict(estimate.low - 1, estimate.high - 1, self.systems)
 
     def cell(self, key: Key) -> list[dict[str, Any]]:
         """Every policy of one cell against the base, and its rank among the competitors."""

@@ -24,7 +24,6 @@ from driftbandit.report import (
     verdict_cell,
 )
 from driftbandit.report.numbers import estimate
-from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
 from driftbandit.system import Name
 from driftbandit.system import label as arm_label
 
@@ -244,11 +243,10 @@ def _share(earned: np.ndarray, counted: np.ndarray) -> np.ndarray:
 
 
 def _verdict(low: float, high: float, blocks: float, confidence: float) -> str:
-    if math.isnan(low) or 2.0 ** (1 - blocks) > 1 - confidence:
-        return TOO_FEW
-    if low > 0:
-        return BETTER
-    return WORSE if high < 0 else NO_DIFFERENCE
+    """Of an interval of a gain, where more is better."""
+    if math.isnan(low):
+        return statistics.TOO_FEW
+    return statistics.verdict(-high, -low, blocks, confidence)
 
 
 # The report

@@ -139,7 +139,7 @@ def _leaders(results: Results) -> Iterator[str]:
         more = "--systems" if row.independent < row.runs else "--runs"
         start = f"{name}: {best} is lowest, {second} second"
         if verdict == statistics.WORSE:
-            yield f"{start}. They are clearly apart: the second has {ends} more regret."
+            yield f"{start}. The difference is clear: the second has {ends} more regret."
         elif verdict == statistics.TOO_FEW:
             yield f"{start}. {row.runs} runs cannot tell them apart: give more {more}."
         elif row.mean_low == row.mean_high == 0:
