@@ -17,7 +17,7 @@ actions
 policies
 theory
 statistics io
-report
+report lanes
 result simulation
 identify
 agent

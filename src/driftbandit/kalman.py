@@ -90,8 +90,8 @@ def _observed_cov(seen: Spread) -> Array:
 
 
 def _predicted_cov(cov: Array, model: LGDS) -> Array:
-    cov = model.transition @ cov @ model.transition.T + model.process_cov
-    return 0.5 * (cov + cov.T)
+    moved = model.transition @ cov @ model.transition.T
+    return 0.5 * (moved + moved.T) + model.process_cov
 
 
 def observe(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:

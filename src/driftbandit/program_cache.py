@@ -3,6 +3,7 @@
 JAX can keep compiled programs in a folder. This module chooses the folder, limits its size and
 removes what a killed process left half-written. The command line uses it by default. The library
 does not, because the setting applies to every JAX program of the process: ``enable()`` turns it on.
+The programs of `lanes` are always kept there (`kept`).
 The environment variable ``DRIFTBANDIT_CACHE`` names another folder, or is ``off``.
 """
 
@@ -12,13 +13,14 @@ import contextlib
 import hashlib
 import os
 import platform
+import secrets
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
-__all__ = ["VARIABLE", "enable", "folder", "in_environment"]
+__all__ = ["VARIABLE", "enable", "folder", "in_environment", "kept"]
 
 VARIABLE = "DRIFTBANDIT_CACHE"
 OFF = ("off", "no", "none", "0", "false")
@@ -96,6 +98,27 @@ def in_environment() -> Iterator[None]:
             os.environ.pop(name, None)
         with contextlib.suppress(OSError):
             marker.unlink(missing_ok=True)
+
+
+def kept(name: str, make: Callable[[], bytes]) -> bytes:
+    """The content of a file in `folder`; made, and written there, if it is missing or damaged.
+
+    The file starts with a hash of the rest: machine code that was cut off must never run.
+    """
+    found = folder()
+    if found is None:
+        return make()
+    path = found / name
+    with contextlib.suppress(OSError):
+        stored = path.read_bytes()
+        if hashlib.sha256(stored[32:]).digest() == stored[:32]:
+            return stored[32:]
+    content = make()
+    temporary = found / f"{name}.{secrets.token_hex(4)}~"
+    with contextlib.suppress(OSError):
+        temporary.write_bytes(hashlib.sha256(content).digest() + content)
+        temporary.replace(path)
+    return content
 
 
 def tidy(found: Path) -> None:

@@ -31,6 +31,7 @@ class Timing(NamedTuple):
     compile: float  # programs that this process had not compiled before
     play: float
     device: str
+    engine: str = ""  # "lanes", "xla", or which policies each of them played
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ import pytest
 import driftbandit as db
 import naive
 from driftbandit.policies import Problem
-from driftbandit.simulation import Options, engine
+from driftbandit.simulation import Options, with_xla
 from engine_paths import noises, states_and_rewards
 
 POLICIES = db.policies.available()
@@ -226,8 +226,8 @@ def test_one_arm_one_state(names):
 
 
 def test_a_compiled_rule_is_shared_by_all_parameters(monkeypatch):
-    monkeypatch.setattr(engine, "kept_programs", collections.OrderedDict())
+    monkeypatch.setattr(with_xla, "kept_programs", collections.OrderedDict())
     model, arms = db.families.sample("gaussian", n_states=2, n_arms=3)[0]
     policies = [db.policies.make("kalman_ucb", width=w) for w in (1, 2, 3, 4)]
-    db.simulate(model, arms, policies, rounds=10, runs=2)
-    assert len(engine.kept_programs) == 2  # the environment and the rule
+    db.simulate(model, arms, policies, rounds=10, runs=2, engine="xla")
+    assert len(with_xla.kept_programs) == 2  # the environment and the rule

@@ -67,11 +67,11 @@ def compiled(monkeypatch):
     """How often the engine began to compile; it never gets further."""
     calls = []
 
-    def stop(job):
+    def stop(job, *_):
         calls.append(job)
         raise RuntimeError("compiling")
 
-    monkeypatch.setattr(engine, "compiled", stop)
+    monkeypatch.setattr(engine, "_played", stop)
     return calls
 
 

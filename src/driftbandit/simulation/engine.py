@@ -1,16 +1,11 @@
-"""`simulate`: stacks systems and policies, compiles once, plays blocks in parallel."""
+"""`simulate`: stacks systems and policies, and has one of the engines play them."""
 
 from __future__ import annotations
 
-import collections
-import contextlib
-import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from driftbandit import errors
@@ -19,12 +14,11 @@ from driftbandit.machine import cores
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy
 from driftbandit.result import Result, Timing
-from driftbandit.simulation import checks, draws, jobs, programs
+from driftbandit.simulation import checks, draws, jobs, programs, with_lanes, with_xla
 from driftbandit.simulation.checks import Options
 from driftbandit.simulation.jobs import Job, Pair
+from driftbandit.simulation.work import Progress
 from driftbandit.system import System
-
-Progress = Callable[[float], None]
 
 
 def simulate(
@@ -38,6 +32,7 @@ def simulate(
     assumed: Sequence[Pair | System] | None = None,
     device: str | None = None,
     dtype: Any = np.float64,
+    engine: str = "auto",
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> Result:
@@ -60,6 +55,9 @@ def simulate(
             truth. Policies with full information know the truth.
         device: "cpu" or "gpu"; None: what JAX prefers.
         dtype: float64 or float32.
+        engine: "lanes", which compiles rounds so that vector lanes are runs, and is several times
+            faster; "xla"; or "auto": lanes where it can, XLA elsewhere. ``result.timing.engine``
+            says which played.
         options: what studies need: definition of regret, random streams, warm-up, curves, threads.
         progress: called with the share of the work done, 0 to 1, from a worker's thread, one call
             at a time.
@@ -79,6 +77,7 @@ def simulate(
     learned = checks.checked_assumed(assumed, systems, options.warmup, actions)
     chosen = registry.chosen(policies, actions, len(systems[0][1]))
     actions.check_regret(options.regret)
+    errors.closest(engine, "engine", ("auto", "lanes", "xla"))
     rounds = errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
     runs = errors.whole_number(runs, "runs", low=1, high=2**32 - 1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
@@ -112,10 +111,8 @@ def simulate(
         target,
     )
     prepare_time = time.perf_counter() - clock
-    ready, compile_time = compiled(job)
-    clock = time.perf_counter()
-    curves = _play(job, ready, options.workers or cores(), progress)
-    timing = Timing(prepare_time, compile_time, time.perf_counter() - clock, str(target))
+    curves, timing = _played(job, engine, options.workers or cores(), progress)
+    timing = timing._replace(prepare=prepare_time)
 
     for label, curve in curves.items():
         if not np.isfinite(curve).all():
@@ -127,124 +124,37 @@ def simulate(
     return Result(totals, curves, job.checkpoints, rounds, seed, timing)
 
 
-_alone = threading.Lock()  # held if the action set does not allow programs to run at once
+def _played(
+    job: Job, engine: str, workers: int, progress: Progress | None
+) -> tuple[dict[str, np.ndarray], Timing]:
+    """Every policy's curves, played by the engine that was asked for or is faster."""
+    clock = time.perf_counter()
+    ready, refused = (
+        with_lanes.compiled(job) if engine != "xla" else ({}, dict.fromkeys(job.players, ""))
+    )
+    if engine == "lanes" and refused:
+        label, reason = next(iter(refused.items()))
+        raise errors.InvalidInput("engine", f"cannot play {label!r}: {reason}", 'give "auto"')
+    other = job._replace(players={n: p for n, p in job.players.items() if n in refused})
+    ours = job._replace(players={n: p for n, p in job.players.items() if n not in refused})
+    compiled = with_xla.compiled(other) if other.players else {}
+    seconds = time.perf_counter() - clock
+    clock, share = time.perf_counter(), len(ours.players) / len(job.players)
 
+    def partly(start: float, part: float) -> Progress | None:
+        return progress and (lambda done: progress(start + part * done))
 
-def _play(
-    job: Job, ready: dict[str, Any], workers: int, progress: Progress | None
-) -> dict[str, np.ndarray]:
-    plan = job.plan
-    total = plan.systems * plan.runs
-    curves = {label: np.empty((total, len(job.checkpoints))) for label in job.players}
-    all_blocks = list(plan.blocks())
-    spans = range(0, job.rounds, plan.span)
-    steps = len(all_blocks) * len(spans) * len(job.players)
-    done, lock, stop = 0, threading.Lock(), threading.Event()
-
-    def step_done() -> None:
-        nonlocal done
-        with lock:
-            done += 1
-            if progress is not None:
-                progress(done / steps)
-
-    def play(number: int, block: jobs.Block) -> None:
-        with programs.numerics(job.dtype):
-            here = jobs.seated(job, block)
-            z = here.z
-            for first in spans:
-                count = min(plan.span, job.rounds - first)
-                now, length = jax.device_put((np.uint32(first), np.int32(count)), job.device)
-                z, values = ready[""](here.keys[draws.PROCESS], z, now, here.environment)
-                marked = (job.checkpoints > first) & (job.checkpoints <= first + count)
-                rows = job.checkpoints[marked] - 1 - first
-                for label, seats in here.seats.items():
-                    for seat in seats:
-                        if stop.is_set():
-                            return
-                        path = seat.play(ready[label], now, length, values)
-                        lanes = range(block.kept)[seat.lanes]
-                        if rows.size and lanes:
-                            begin = number * plan.lanes + lanes.start
-                            curve = curves[label][begin : begin + len(lanes)]
-                            curve[:, marked] = taken(path, rows)[:, : len(lanes)].T
-                    step_done()
-
-    def taken(path: Any, rows: np.ndarray) -> np.ndarray:
-        """Rows of a path: on a CPU it is read in place, from a GPU only these are fetched."""
-        path = np.asarray(path) if job.device.platform == "cpu" else path
-        return np.asarray(path[rows])
-
-    # One stream of work keeps a GPU busy.
-    shared = job.device.platform == "cpu" and job.game.actions.threads
-    with contextlib.nullcontext() if job.game.actions.threads else _alone:
-        pool = ThreadPoolExecutor(workers if shared else 1)
-        try:
-            for finished in [pool.submit(play, *numbered) for numbered in enumerate(all_blocks)]:
-                finished.result()
-        except BaseException:  # Ctrl-C too: workers stop at their next step
-            stop.set()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
-    shape = (plan.systems, plan.runs, len(job.checkpoints))
-    return {label: curve.reshape(shape) for label, curve in curves.items()}
-
-
-kept_programs: collections.OrderedDict[Any, Any] = collections.OrderedDict()
-"""Compiled programs by shape, shared by all simulations of the process."""
-MOST = 128  # programs kept; the least recently used one is dropped first
-_compiling = threading.Lock()
-
-
-def compiled(job: Job) -> tuple[dict[str, Any], float]:
-    """The programs ("": the environment's), and the seconds it took to compile them.
-
-    One call at a time, so that simulations that start together share programs.
-    """
-    with _compiling:
-        clock = time.perf_counter()
-        return _compile(job), time.perf_counter() - clock
-
-
-def _compile(job: Job) -> dict[str, Any]:
-    """Compile what is not compiled yet, several programs at a time."""
-    with programs.numerics(job.dtype):
-        block = jobs.seated(job, next(job.plan.blocks()))
-        first, count = jax.device_put((np.uint32(0), np.int32(0)), job.device)
-        program = programs.environment_program(job.plan.span)
-        arguments: tuple[Any, ...] = (block.keys[draws.PROCESS], block.z, first, block.environment)
-        values = jax.eval_shape(program, *arguments)[1]
-        wanted: dict[str, tuple[Any, tuple[Any, ...]]] = {"": (program, arguments)}
-        for label, player in job.players.items():
-            seat = block.seats[label][0]
-            shape = (values.shape[0], len(seat.regret), *values.shape[2:])
-            part = jax.ShapeDtypeStruct(shape, values.dtype)
-            program = programs.policy_program(player.rule, job.game, job.plan.span)
-            wanted[label] = (program, seat.arguments(first, count, part))
-
-    keys = {
-        label: (program, _shapes(arguments), job.device)
-        for label, (program, arguments) in wanted.items()
-    }
-    found = {key: kept_programs[key] for key in keys.values() if key in kept_programs}
-    missing = {key: label for label, key in keys.items() if key not in found}
-
-    def build(label: str) -> Any:
-        program, arguments = wanted[label]
-        with programs.numerics(job.dtype), jax.default_device(job.device):
-            return program.lower(*arguments).compile()
-
-    with ThreadPoolExecutor(cores()) as pool:
-        found |= zip(missing, pool.map(build, missing.values()), strict=True)
-    for key in keys.values():
-        kept_programs[key] = found[key]
-        kept_programs.move_to_end(key)
-    while len(kept_programs) > MOST:
-        kept_programs.popitem(last=False)
-    return {label: found[key] for label, key in keys.items()}
-
-
-def _shapes(tree: Any) -> Any:
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
+    curves: dict[str, np.ndarray] = {}
+    if ours.players:
+        curves |= with_lanes.play(ours, ready, workers, partly(0, share))
+    if other.players:
+        curves |= with_xla.play(other, compiled, workers, partly(share, 1 - share))
+    name = (
+        "lanes"
+        if not refused
+        else f"lanes, xla for {', '.join(refused)}"
+        if ours.players
+        else "xla"
+    )
+    timing = Timing(0, seconds, time.perf_counter() - clock, str(job.device), name)
+    return {label: curves[label] for label in job.players}, timing

@@ -131,6 +131,12 @@ class Job(NamedTuple):
         return [slice(begin, begin + size) for begin in range(0, self.plan.lanes, size)]
 
 
+def shapes(tree: Any) -> Any:
+    """Structure, shapes and types of a tree: equal if one program serves both."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
+
+
 def _stack(trees: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
 
@@ -257,5 +263,5 @@ def seated(job: Job, block: Block) -> Seating:
         label: [seat(player, lanes) for lanes in job.parts(label) if lanes.start < block.kept]
         for label, player in job.players.items()
     }
-    start = programs.start(keys[draws.START], environment)
-    return Seating(keys, start, environment, seats)
+    z = programs.starts(keys[draws.START], environment)
+    return Seating(keys, z, environment, seats)

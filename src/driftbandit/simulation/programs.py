@@ -118,13 +118,21 @@ def of_lanes(tree: Any, systems: Array) -> Any:
     return jax.tree.map(lambda leaf: leaf[systems], tree)
 
 
-@jax.jit
-@jax.vmap
 def start(key: Key, environment: Environment) -> Array:
-    """z(0), with the environment's mean and covariance, for every lane."""
+    """z(0) of one run, with the environment's mean and covariance."""
     factor = environment.start_factor
     states = jnp.arange(factor.shape[0])
     return environment.start_mean + factor @ draws.normal(key, 0, states, factor.dtype)
+
+
+starts = jax.jit(jax.vmap(start))
+"""z(0) for every lane."""
+
+
+def move(key: Key, environment: Environment, z: Array, round_: Array) -> Array:
+    """z(t + 1) of one run."""
+    shock = draws.normal(key, round_, jnp.arange(z.shape[0]), z.dtype)
+    return environment.model.transition @ z + environment.process_factor @ shock
 
 
 @functools.lru_cache(maxsize=64)
@@ -148,12 +156,8 @@ def environment_program(span: int) -> Callable[..., Any]:
     return jax.jit(jax.vmap(one_run, (0, 0, None, 0), (0, 1)))
 
 
-@functools.lru_cache(maxsize=256)
-def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
-    """Play the first ``count`` of ``span`` rounds, from round ``first``.
-
-    Returns the state after them, the regret so far, and that after each round, span × lanes.
-    """
+def policy_round(rule: Rule, game: Game) -> Callable[..., tuple[Any, Array]]:
+    """``(lane, state, round, values) -> state, regret``: one round of one run."""
 
     def one_round(lane: Lanes, state: Any, round_: Array, values: Array) -> tuple[Any, Array]:
         problem = lane.problem
@@ -185,7 +189,16 @@ def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
             return after, jnp.max(reward(values, every)) - paid
         return after, actions.best_mean(values) - actions.mean(values, arm)
 
-    everywhere = jax.vmap(one_round, (0, 0, None, 0))
+    return one_round
+
+
+@functools.lru_cache(maxsize=256)
+def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
+    """Play the first ``count`` of ``span`` rounds, from round ``first``.
+
+    Returns the state after them, the regret so far, and that after each round, span × lanes.
+    """
+    everywhere = jax.vmap(policy_round(rule, game), (0, 0, None, 0))
 
     def program(
         lanes: Lanes, state: Any, regret: Array, first: Array, count: Array, values: Array

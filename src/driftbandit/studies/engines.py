@@ -173,7 +173,8 @@ class Outcome(NamedTuple):
         """The regrets of every cell as `simulate` would return them: systems × runs."""
         rounds, seed = self.specification.rounds, self.specification.seed
         shape = (self.specification.systems, self.specification.runs)
-        timing = Timing(**self.seconds, device=self.specification.platform)
+        prepare, compile_, play = (self.seconds[step] for step in ("prepare", "compile", "play"))
+        timing = Timing(prepare, compile_, play, self.specification.platform)
         found = {}
         for label, columns in self.columns.items():
             names = [name for name in columns if name not in ("system", "run")]

@@ -1,0 +1,213 @@
+"""Stage 1: trace a function of one run, and turn its jaxpr into a graph of small arrays.
+
+    function --jax.make_jaxpr--> jaxpr --walk--> nodes: inputs, constants, primitives, outputs
+
+Calls are inlined, short scans are unrolled, equal nodes are one node, and what no output needs is
+dropped. A primitive that is missing from the table (`primitives`) raises `Unsupported`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.extend.core import Literal
+
+LONGEST_SCAN = 32
+"""Scans with more steps are not unrolled but refused."""
+MOST_NODES = 4000
+"""A longer program would take LLVM many seconds."""
+CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr"} | dict.fromkeys(
+    ("custom_jvp_call", "custom_vjp_call"), "call_jaxpr"
+)
+"""Primitives that only call another jaxpr, and the parameter that holds it."""
+
+
+class Unsupported(NotImplementedError):
+    """The function needs something that lanes cannot compile; XLA can."""
+
+
+class Node:
+    """One array of the program: a primitive applied to other nodes, an input or a constant."""
+
+    __slots__ = ("args", "dtype", "op", "params", "shape", "size")
+
+    def __init__(
+        self, op: str, params: Mapping[str, Any], args: Iterable[Node], shape: Any, dtype: Any
+    ) -> None:
+        self.op, self.params, self.args = op, params, tuple(args)
+        self.shape, self.dtype = tuple(shape), str(np.dtype(dtype))
+        self.size = math.prod(self.shape)
+
+    def __repr__(self) -> str:
+        return f"{self.op}:{self.dtype}{list(self.shape)}"
+
+
+class Graph(NamedTuple):
+    """What is computed in one round."""
+
+    inputs: list[Node]
+    outputs: list[Node]
+    order: list[Node]
+    """Every node that an output needs, inputs excepted; each after its arguments."""
+    structure: Any
+    """How JAX puts the outputs together."""
+
+
+def traced(function: Callable[..., Any], *arguments: Any, known: frozenset[str]) -> Graph:
+    """The graph of ``function(*arguments)``.
+
+    Args:
+        function: written for one run, in operations that JAX can trace.
+        *arguments: trees of arrays, or of `jax.ShapeDtypeStruct`: shapes and types alone matter.
+        known: names of the primitives that the later stages can write.
+    """
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    builder = _Builder(known)
+    inputs = [
+        Node("input", {"number": n}, (), variable.aval.shape, variable.aval.dtype)
+        for n, variable in enumerate(closed.jaxpr.invars)
+    ]
+    outputs = builder.walk(closed.jaxpr, closed.consts, inputs)
+    return Graph(inputs, outputs, needed(builder.order, outputs), jax.tree.structure(shapes))
+
+
+def needed(order: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
+    """Those nodes of an order that the outputs need."""
+    found, kept = set(outputs), []
+    for node in reversed(order):
+        if node in found:
+            found.update(node.args)
+            kept.append(node)
+    return kept[::-1]
+
+
+class _Builder:
+    """Makes nodes; asked for the same one again, it gives the first."""
+
+    def __init__(self, known: frozenset[str]) -> None:
+        self.known = known
+        self.order: list[Node] = []
+        self._made: dict[Any, Node] = {}
+
+    def node(
+        self, op: str, params: Mapping[str, Any], args: Sequence[Node], shape: Any, dtype: Any
+    ) -> Node:
+        folded = self._folded(op, params, args, shape, dtype)
+        if folded is not None:
+            return self.constant(folded)
+        key = op, repr(sorted(params.items())), tuple(map(id, args)), tuple(shape), str(dtype)
+        return self._kept(key, lambda: Node(op, params, args, shape, dtype))
+
+    def constant(self, value: Any) -> Node:
+        value = np.asarray(value)
+        key = "constant", value.tobytes(), value.shape, str(value.dtype)
+        return self._kept(
+            key, lambda: Node("constant", {"value": value}, (), value.shape, value.dtype)
+        )
+
+    def _kept(self, key: Any, make: Callable[[], Node]) -> Node:
+        if key not in self._made:
+            if len(self.order) == MOST_NODES:
+                raise Unsupported(f"more than {MOST_NODES} arrays in a round")
+            self._made[key] = make()
+            self.order.append(self._made[key])
+        return self._made[key]
+
+    def _folded(
+        self, op: str, params: Mapping[str, Any], args: Sequence[Node], shape: Any, dtype: Any
+    ) -> np.ndarray | None:
+        """The value of a node that only picks or casts numbers of a constant."""
+        if len(args) != 1 or args[0].op != "constant":
+            return None
+        value = args[0].params["value"]
+        if op == "pick":
+            return value[params["row"]]
+        if op in ("squeeze", "expand_dims", "reshape"):
+            return value.reshape(shape)
+        if op == "convert_element_type":
+            return value.astype(dtype)
+        return None
+
+    def walk(self, jaxpr: Any, consts: Sequence[Any], args: Sequence[Node]) -> list[Node]:
+        """The nodes of a jaxpr's results."""
+        found = dict(zip(jaxpr.constvars, map(self.constant, consts), strict=True))
+        found |= zip(jaxpr.invars, args, strict=True)
+
+        def read(atom: Any) -> Node:
+            if isinstance(atom, Literal):
+                kind: Any = atom.aval
+                return self.constant(np.asarray(atom.val, kind.dtype))
+            return found[atom]
+
+        for equation in jaxpr.eqns:
+            name, params = equation.primitive.name, equation.params
+            given = [read(atom) for atom in equation.invars]
+            if name in CALLS:
+                inner = params[CALLS[name]]
+                results = self.walk(inner.jaxpr, inner.consts, given)
+            elif name == "scan":
+                results = self._unrolled(equation, given)
+            elif name == "cond":
+                results = self._chosen(params["branches"], given)
+            elif name in self.known:
+                result = equation.outvars[0].aval
+                results = [self.node(name, params, given, result.shape, result.dtype)]
+            else:
+                raise Unsupported(f"{name} is not in the table of primitives")
+            found |= zip(equation.outvars, results, strict=True)
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def _chosen(self, branches: Sequence[Any], given: Sequence[Node]) -> list[Node]:
+        """A choice between two branches: both are computed, and one result is taken."""
+        which, *args = given
+        if len(branches) != 2:
+            raise Unsupported("a choice between more than two branches")
+        test = self.node("convert_element_type", {}, [which], (), "bool")
+        pairs = zip(*(self.walk(b.jaxpr, b.consts, args) for b in branches), strict=True)
+        found = []
+        for cases in pairs:
+            shape, kind = cases[0].shape, cases[0].dtype
+            spread = self.node(
+                "broadcast_in_dim", {"broadcast_dimensions": ()}, [test], shape, "bool"
+            )
+            found.append(self.node("select_n", {}, [spread, *cases], shape, kind))
+        return found
+
+    def _unrolled(self, equation: Any, given: Sequence[Node]) -> list[Node]:
+        """A scan, step by step: (fixed, carry, rows) -> (carry, rows of results).
+
+        Which is which shows in the ranks, whatever JAX's version calls it: rows have one more axis
+        outside of the scan than inside.
+        """
+        params = equation.params
+        length, inner = params["length"], params["jaxpr"]
+        if length > LONGEST_SCAN:
+            raise Unsupported(f"a scan over {length} steps; at most {LONGEST_SCAN} are unrolled")
+
+        def rows_among(outside: Sequence[Any], inside: Sequence[Any]) -> int:
+            pairs = zip(outside, inside, strict=True)
+            return sum(len(o.aval.shape) > len(i.aval.shape) for o, i in pairs)
+
+        scanned = rows_among(equation.invars, inner.jaxpr.invars)
+        carried = len(equation.outvars) - rows_among(equation.outvars, inner.jaxpr.outvars)
+        fixed = len(given) - carried - scanned
+        constants, carry = given[:fixed], list(given[fixed : fixed + carried])
+        rows = given[fixed + carried :]
+        collected = []
+        steps = range(length)[:: -1 if params["reverse"] else 1]
+        for step in steps:
+            here = [self.node("pick", {"row": step}, [x], x.shape[1:], x.dtype) for x in rows]
+            results = self.walk(inner.jaxpr, inner.consts, [*constants, *carry, *here])
+            carry = results[:carried]
+            collected.append(results[carried:])
+        if params["reverse"]:
+            collected.reverse()
+        stacked = [
+            self.node("stack", {"axis": 0}, each, (length, *each[0].shape), each[0].dtype)
+            for each in zip(*collected, strict=True)
+        ]
+        return [*carry, *stacked]

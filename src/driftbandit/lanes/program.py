@@ -1,0 +1,149 @@
+"""The contract: a step for one run and one round in; a program for many runs and rounds out.
+
+In memory the runs lie in blocks as wide as a vector register. An array of one run, d × d say, is
+blocks × d × d × lanes: the same number of neighboring runs side by side. Streams and results have
+their rounds before that, blocks × rounds × d × lanes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from driftbandit.lanes import llvm, machine_code
+from driftbandit.lanes.contraction import contracted
+from driftbandit.lanes.graph import Graph, Node, traced
+from driftbandit.lanes.loops import Round
+from driftbandit.lanes.machine_code import Machine
+from driftbandit.lanes.primitives import KNOWN
+from driftbandit.lanes.schedule import in_place, scheduled
+
+Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+ALIGNMENT = 64  # bytes: the widest vectors are loaded from addresses that they divide
+OWN, STATE, ROUND, STREAM = range(4)  # the step's arguments
+
+
+class Program:
+    """A compiled step."""
+
+    def __init__(self, text: str, scratch: int, lanes: int, machine: Machine) -> None:
+        self.lanes, self._scratch = lanes, scratch
+        self._function, self._engine = machine_code.function(text, machine)
+
+    def play(
+        self, rounds: int, first: int, *arrays: Sequence[np.ndarray], scratch: np.ndarray
+    ) -> None:
+        """Play ``rounds`` rounds from round ``first``; states and results are written in place.
+
+        Args:
+            rounds: how many; every stream and result has at least so many.
+            first: the number of the first one.
+            *arrays: the leaves of own, state, stream and results, as `aligned` made them.
+            scratch: from `scratch_for`, for this call alone.
+        """
+        leaves = [leaf for group in arrays for leaf in group]
+        table = (ctypes.c_void_p * len(leaves))(*(leaf.ctypes.data for leaf in leaves))
+        blocks = len(leaves[0])
+        self._function(blocks, rounds, first, ctypes.addressof(table), scratch.ctypes.data)
+
+    def scratch(self) -> np.ndarray:
+        """Memory for one call at a time."""
+        return aligned((self._scratch + ALIGNMENT,), np.uint8)
+
+
+def aligned(shape: Sequence[int], dtype: Any) -> np.ndarray:
+    """An array whose first number is where the widest vectors may be loaded."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+def in_lanes(leaf: np.ndarray, lanes: int) -> np.ndarray:
+    """An array runs × … as blocks × … × lanes; the runs are a multiple of the lanes."""
+    leaf = np.asarray(leaf)
+    blocked = leaf.reshape(-1, lanes, *leaf.shape[1:])
+    found = aligned((len(blocked), *leaf.shape[1:], lanes), leaf.dtype)
+    found[...] = np.moveaxis(blocked, 1, -1)
+    return found
+
+
+def compiled(
+    step: Step,
+    own: Any,
+    state: Any,
+    stream: Any,
+    *,
+    lanes: int | None = None,
+    machine: Machine | None = None,
+) -> Program:
+    """Compile a step.
+
+    Args:
+        step: ``step(own, state, round, stream) -> state, results`` for one run, in operations that
+            JAX can trace; ``round`` is a 32-bit number.
+        own, state, stream: trees of arrays of one run and round; shapes and types alone matter.
+        lanes: runs side by side; None: as many as a vector register of the machine holds.
+        machine: the CPU to compile for; None: this one.
+
+    Raises:
+        Unsupported: if the step needs what is not in the table of primitives.
+    """
+    machine = machine or machine_code.here()
+    lanes = lanes or machine.vector_bytes // _widest((own, state, stream))
+    graph = contracted(traced(step, own, state, np.uint32(0), stream, known=KNOWN))
+    counts = [len(jax.tree.leaves(tree)) for tree in (own, state, 0, stream)]
+    roles = [role for role, count in enumerate(counts) for _ in range(count)]
+    text, scratch = _written(graph, roles, lanes)
+    return Program(text, scratch, lanes, machine)
+
+
+def _widest(tree: Any) -> int:
+    kinds = (np.dtype(leaf.dtype) for leaf in jax.tree.leaves(tree))
+    return max(kind.itemsize for kind in kinds if kind.kind == "f")
+
+
+def _written(graph: Graph, roles: Sequence[int], lanes: int) -> tuple[str, int]:
+    """The text of the program, and the bytes of scratch memory it needs."""
+    w = llvm.Writer(lanes)
+    blocks, span, first, table, _ = w.function.args
+    given = [node for node, role in zip(graph.inputs, roles, strict=True) if role != ROUND]
+    count = roles.count(STATE)
+    arrays = [*given, *graph.outputs[count:]]
+    pointers = {node: w.argument(table, place) for place, node in enumerate(given)}
+    written = [w.argument(table, len(given) + n) for n in range(len(arrays) - len(given))]
+
+    schedule = scheduled(graph)
+    old = [node for node, role in zip(graph.inputs, roles, strict=True) if role == STATE]
+    direct = [in_place(graph, schedule, *pair) for pair in zip(old, graph.outputs, strict=False)]
+    direct += [node in schedule.kept for node in graph.outputs[count:]]
+
+    def one_round(block: Any, t: Any) -> None:
+        def located(node: Node, pointer: Any, by_round: bool) -> llvm.Memory:
+            place = w.b.add(w.b.mul(block, span), t) if by_round else block
+            return w.memory(pointer, place, node)
+
+        where = {
+            node: w.round_number(first, t)
+            if role == ROUND
+            else located(node, pointers[node], role == STREAM)
+            for node, role in zip(graph.inputs, roles, strict=True)
+        }
+        results = zip(graph.outputs[count:], written, strict=True)
+        targets = [where[node] for node in old]
+        targets += [located(node, pointer, True) for node, pointer in results]
+        final = list(zip(graph.outputs, targets, direct, strict=True))
+        r = Round(w, graph, schedule, where, {node: to for node, to, now in final if now})
+        r.write()
+        # What still reads the old state is computed before any of the rest changes.
+        ready = [r.result(node) for node in graph.outputs]
+        for (node, target, _), source in zip(final, ready, strict=True):
+            r.move(node, source, target)
+
+    w.loop(blocks, lambda block: w.loop(span, lambda t: one_round(block, t)))
+    return w.finish(), w.scratch
