@@ -88,7 +88,7 @@ def compiled(
         step: ``step(own, state, round, stream) -> state, results`` for one run, in operations that
             JAX can trace; ``round`` is a 32-bit number.
         own, state, stream: trees of arrays of one run and round; shapes and types alone matter.
-        lanes: runs side by side; None: as many as a vector register of the machine holds.
+        lanes: runs side by side, at least two; None: as many as a vector register holds.
         machine: the CPU to compile for; None: this one.
 
     Raises:

@@ -1,0 +1,120 @@
+"""The contract: many runs, many rounds, each as if it were alone, on every machine the same."""
+
+import platform
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import driftbandit as db
+from driftbandit.lanes import Unsupported, machine_code
+from driftbandit.lanes.machine_code import Machine
+from driftbandit.lanes.program import aligned, compiled, in_lanes
+from driftbandit.simulation import Options, jobs, programs, with_lanes
+
+X86 = platform.machine() in ("x86_64", "AMD64")
+MACHINES = {  # what instruction sets older and newer processors have
+    "SSE4.2": Machine("x86-64-v2", ""),
+    "AVX2": Machine("x86-64-v3", ""),
+    "AVX-512": Machine("x86-64-v4", ""),
+}
+
+
+def _played(part, arguments, stream, lanes, machine):
+    """All bits that a policy's part computes for 16 runs and 40 rounds."""
+    program = compiled(part.step, *arguments, stream[0, 0], lanes=lanes, machine=machine)
+    rng = np.random.default_rng(0)
+    (keys, system), state = arguments
+
+    def of_runs(leaf):
+        return in_lanes(np.repeat(np.asarray(leaf)[None], 16, axis=0), lanes)
+
+    words = [rng.integers(0, 2**32, 16, dtype=np.uint32) for _ in jax.tree.leaves(keys)]
+    own = [in_lanes(word, lanes) for word in words]
+    own += [of_runs(leaf) for leaf in jax.tree.leaves(system)]
+    now = [of_runs(leaf) for leaf in jax.tree.leaves(state)]
+    values = aligned((16 // lanes, 40, stream.shape[-1], lanes), stream.dtype)
+    values[...] = np.moveaxis(stream.reshape(16 // lanes, lanes, 40, -1), 1, -1)
+    path = aligned((16 // lanes, 40, lanes), stream.dtype)
+    program.play(40, 0, own, now, [values], [path], scratch=program.scratch())
+    return np.moveaxis(path, 1, 0).reshape(40, 16)
+
+
+@pytest.fixture(scope="module")
+def thompson():
+    """A part with random numbers, on one system, its arguments, and random values of the arms."""
+    systems = db.families.sample("gaussian", n_states=3, n_arms=4, seed=1)
+    player = jobs.prepared(db.policies.make("thompson"), systems, 40)
+    environment = jobs.environment(systems)
+    known = player._replace(known=jobs.known(systems))
+    job = jobs.Job(None, environment, {"p": known}, None, 40, {}, programs.Game(), 0, float, None)
+    part = with_lanes.parts(job)["p"]
+    stream = np.random.default_rng(1).normal(size=(16, 40, 4))
+    with jax.enable_x64(True):
+        yield part, part.of_one(), stream
+
+
+def _runnable(machine):
+    needed = {"SSE4.2": "sse4.2", "AVX2": "avx2", "AVX-512": "avx512dq"}[machine]
+    return f"+{needed}" in machine_code.here().features
+
+
+@pytest.mark.skipif(not X86, reason="instruction sets of x86-64")
+@pytest.mark.parametrize("machine", MACHINES)
+def test_bits_do_not_depend_on_the_instruction_set(thompson, machine):
+    if not _runnable(machine):
+        pytest.skip(f"this processor has no {machine}")
+    ours = _played(*thompson, 4, machine_code.here())
+    np.testing.assert_array_equal(_played(*thompson, 4, MACHINES[machine]), ours)
+
+
+@pytest.mark.parametrize("lanes", [2, 8, 16])
+def test_bits_do_not_depend_on_the_lanes(thompson, lanes):
+    ours = _played(*thompson, 4, machine_code.here())
+    np.testing.assert_array_equal(_played(*thompson, lanes, machine_code.here()), ours)
+
+
+def test_regret_does_not_depend_on_workers_neighbors_or_pieces(monkeypatch):
+    systems = db.families.sample("gaussian", systems=3, n_states=3, n_arms=4, seed=2)
+    settings = {"policies": ["idea", "ucb"], "rounds": 150, "seed": 5, "engine": "lanes"}
+    whole = db.simulate(systems, runs=21, **settings)
+    assert whole.timing.engine == "lanes"
+    for workers, vectors in ((1, 1), (3, 2)):
+        monkeypatch.setattr(with_lanes, "MOST_VECTORS", vectors)
+        again = db.simulate(systems, runs=21, options=Options(workers=workers), **settings)
+        assert again == whole
+    fewer = db.simulate(systems[1:2], runs=5, options=Options(first_system=1), **settings)
+    for name in whole.regret:
+        np.testing.assert_array_equal(fewer.regret[name][0], whole.regret[name][1, :5])
+
+
+def test_what_is_not_in_the_table_is_refused():
+    with pytest.raises(Unsupported, match="sort is not in the table of primitives"):
+        compiled(lambda own, *_: ((), jnp.sort(own)), np.ones(4), (), ())
+    with pytest.raises(Unsupported, match="a scan over 33 steps"):
+        compiled(
+            lambda own, *_: ((), jax.lax.scan(lambda c, _: (c * 2, None), own, length=33)[0]),
+            np.ones(4, np.float32),
+            (),
+            (),
+        )
+
+
+def test_choices_and_scans():
+    """lax.cond computes both branches and takes one; scans run forwards and backwards."""
+
+    def step(own, state, round_, stream):
+        turned = jax.lax.scan(lambda c, x: (c + x, c * x), 0.0, own, reverse=True)
+        chosen = jax.lax.cond(own[0] > 0, lambda x: x + 1, lambda x: x * 2, own)
+        return (), (*turned, chosen)
+
+    with jax.enable_x64(True):
+        program = compiled(step, np.zeros(3), (), (), lanes=2)
+        runs = np.array([[1.0, 2.0, 3.0], [-1.0, 5.0, 0.5]])
+        found = [aligned((1, 1, *shape, 2), float) for shape in ((), (3,), (3,))]
+        program.play(1, 0, [in_lanes(runs, 2)], [], [], found, scratch=program.scratch())
+        for run in (0, 1):
+            wanted = step(jnp.asarray(runs[run]), (), 0, ())[1]
+            for ours, theirs in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(ours[0, 0, ..., run], theirs)
