@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import driftbandit as db
+import driftbandit.simulation  # lets JAX map over LGDS
 from driftbandit import kalman
 from driftbandit.model import factor
 from driftbandit.policies import idea

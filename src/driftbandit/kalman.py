@@ -49,6 +49,11 @@ def _upwards(n_states: int, dtype: Any) -> np.ndarray:
     return np.ones((n_states, n_states), dtype) + raise_ * np.eye(n_states, dtype=dtype)
 
 
+@functools.lru_cache(maxsize=64)
+def _upper(n_states: int) -> np.ndarray:
+    return np.triu(np.ones((n_states, n_states), bool))
+
+
 def rounded_up(cov: Array) -> Array:
     """P with a diagonal larger by 8 d ε of itself, which covers the rounding error of an update."""
     return cov * _upwards(cov.shape[0], cov.dtype)
@@ -90,8 +95,10 @@ def _observed_cov(seen: Spread) -> Array:
 
 
 def _predicted_cov(cov: Array, model: LGDS) -> Array:
+    """Γ P Γᵀ + Q. One half of the product is taken for both: compilers drop the other half."""
     moved = model.transition @ cov @ model.transition.T
-    return 0.5 * (moved + moved.T) + model.process_cov
+    upper = _upper(moved.shape[0])
+    return namespace(cov).where(upper, moved, moved.T) + model.process_cov
 
 
 def observe(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
