@@ -9,7 +9,7 @@ import pytest
 import driftbandit as db
 import naive
 from driftbandit import LGDS, InvalidInput, steady_state
-from driftbandit.model import checked_arms, factor, solve_together, unit_rows
+from driftbandit.model import arm_stack, checked_arms, factor, solve_together, unit_rows
 from refusals import EYE, INF, NAN, STABLE, UNSTABLE, Case, assert_refused, each, lgds
 from systems import assert_close, random_system, with_constants
 
@@ -148,6 +148,19 @@ def test_P2_checked_arms_are_a_read_only_copy():
     assert (kept == before).all()
     with pytest.raises(ValueError, match="read-only"):
         kept[0, 0] = 7.0
+
+
+def test_P2_a_stack_of_arms_is_what_the_checks_return():
+    systems = [random_system(seed, 3, 5) for seed in range(4)]
+    stack = arm_stack(systems)
+    assert np.array_equal(stack, [checked_arms(arms, model) for model, arms in systems])
+    assert not stack.flags.writeable
+    model, arms = systems[0]
+    assert arm_stack([*systems, (model, arms[:2])]) is None
+    wrong = (arms[:, :2], arms.tolist(), arms > 0, 0 * arms, NAN * arms, 1e160 * arms, arms[:0])
+    for other in (*wrong, "sphere"):
+        assert arm_stack([*systems, (model, other)]) is None
+        assert arm_stack([(model, other)]) is None
 
 
 @pytest.mark.parametrize("d", SIZES)

@@ -347,6 +347,22 @@ def checked_arms(arms: Any, model: LGDS, argument: str = "arms") -> np.ndarray:
     return rows
 
 
+def arm_stack(systems: Sequence[tuple[LGDS, Any]]) -> np.ndarray | None:
+    """The arms of n systems, n × k × d, read-only; None: look at them with `checked_arms`.
+
+    None if shapes differ, an entry is not a float, or an arm is not valid.
+    """
+    (model, first), *_ = systems
+    alike = model.n_states, np.shape(first), np.float64
+    if any((m.n_states, np.shape(a), getattr(a, "dtype", None)) != alike for m, a in systems):
+        return None
+    stack = np.array([arms for _, arms in systems])
+    if stack.shape[2:] != (model.n_states,) or not stack.size:
+        return None
+    stack.setflags(write=False)
+    return stack if errors.finite(stack) and stack.any(axis=2).all() else None
+
+
 def unit_rows(arms: np.ndarray) -> np.ndarray:
     """Scale every arm to length one (P2, Assumption 1)."""
     return arms / np.linalg.norm(arms, axis=-1, keepdims=True)
