@@ -254,6 +254,8 @@ class LGDS:
 
     def settled_moment(self, rounds: int) -> np.ndarray:
         """E z zᵀ after ``rounds`` steps: `settled_cov` plus the outer product of the mean."""
+        if self.initial_mean is None:
+            return self.settled_cov(rounds)
         mean = self.state_mean(rounds)
         return self.settled_cov(rounds) + np.outer(mean, mean)
 

@@ -19,7 +19,7 @@ from driftbandit.actions import sphere
 from driftbandit.arrays import Array, first_highest
 from driftbandit.model import LGDS
 from driftbandit.policies import base
-from driftbandit.policies.base import Policy, Prepared, Problem
+from driftbandit.policies.base import Policy, Prepared, Problem, Systems
 
 __all__ = ["OracleState", "policy"]
 
@@ -39,6 +39,12 @@ def prepare_all(systems: Sequence[tuple[LGDS, Array]], rounds: int) -> list[Prep
     """`prepare` for systems of one shape, whose steady states are solved together."""
     gains = steady_state.oracle_gains(systems)
     return [_started(model, gain) for (model, _), gain in zip(systems, gains, strict=True)]
+
+
+def prepare_stack(systems: Systems, rounds: int) -> Prepared:
+    """The same as stacked arrays."""
+    means = np.stack([model.start_mean() for model, _ in systems])
+    return {"gain": steady_state.oracle_gains(systems)}, OracleState(means)
 
 
 def _started(model: LGDS, gain: Array) -> Prepared:
@@ -84,5 +90,5 @@ def policy() -> Policy:
         full_information=True,
         actions=base.ActionAbilities(on_sphere=on_sphere),
         agent=base.AgentAbilities(observe=observe, advance=advance),
-        batch=base.BatchAbilities(prepare_all=prepare_all),
+        batch=base.BatchAbilities(prepare_all=prepare_all, prepare_stack=prepare_stack),
     )
