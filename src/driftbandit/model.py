@@ -325,6 +325,16 @@ def _stationary_covs(power: np.ndarray, covs: np.ndarray) -> np.ndarray:
         return (covs + covs.mT) / 2
 
 
+def start_moments(models: Sequence[LGDS]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean, n × d, and covariance, n × d × d, of z(0) in models with equally many states."""
+    covs = np.array([model.start_cov() for model in models])
+    means = np.zeros(covs.shape[:2])
+    for i, model in enumerate(models):
+        if model.initial_mean is not None:
+            means[i] = model.initial_mean
+    return means, covs
+
+
 def shown_radius(radius: float) -> str:
     """A spectral radius with four digits, or its distance from 1 if it would round to 1.
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit import steady_state
+from driftbandit import kalman, steady_state
 from driftbandit.actions import sphere
 from driftbandit.arrays import Array, first_highest
 from driftbandit.model import LGDS
@@ -43,7 +43,7 @@ def prepare_all(systems: Sequence[tuple[LGDS, Array]], rounds: int) -> list[Prep
 
 def prepare_stack(systems: Systems, rounds: int) -> Prepared:
     """The same as stacked arrays."""
-    means = np.stack([model.start_mean() for model, _ in systems])
+    means = kalman.priors([model for model, _ in systems]).mean
     return {"gain": steady_state.oracle_gains(systems)}, OracleState(means)
 
 

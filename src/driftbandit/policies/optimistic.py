@@ -61,9 +61,8 @@ def _prepare(constants: Any, model: LGDS, arms: Array, rounds: int) -> Prepared:
 
 
 def _prepare_stack(constants: Mapping[str, Any], systems: Systems, rounds: int) -> Prepared:
-    n, priors = len(systems), [kalman.prior(model) for model, _ in systems]
-    each = {name: np.stack([value] * n) for name, value in constants.items()}
-    return each, Belief(*(np.stack(parts) for parts in zip(*priors, strict=True)))
+    each = {name: np.stack([value] * len(systems)) for name, value in constants.items()}
+    return each, kalman.priors([model for model, _ in systems])
 
 
 def _update(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Belief:
