@@ -116,10 +116,9 @@ Systems = Sequence[tuple[LGDS, Array]]  # models and their arms, all of one shap
 class BatchAbilities(NamedTuple):
     """What helps simulations to plan time and memory."""
 
-    prepare_all: Callable[[Sequence[tuple[LGDS, Array]], int], list[Prepared]] | None = None
-    """``prepare`` for many systems at once, if that is faster; must return the same."""
     prepare_stack: Callable[[Systems, int], Prepared] | None = None
-    """The same as arrays with a leading systems axis; None: what ``prepare`` returns is stacked."""
+    """``prepare`` for many systems at once: the same numbers, with a leading systems axis. None:
+    what ``prepare`` returns for each system is stacked."""
     scratch_size: Callable[[int, int], int] | None = None
     """``(d, k)`` -> about how many numbers ``choose`` holds at once; None: few."""
 

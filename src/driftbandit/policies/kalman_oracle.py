@@ -9,7 +9,6 @@ a mode that is uncertain at the start (Σ0) and never moved by Q.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,23 +31,13 @@ class OracleState(NamedTuple):
 
 def prepare(model: LGDS, arms: Array, rounds: int) -> Prepared:
     """K from the steady state."""
-    return _started(model, steady_state.oracle_gain(model, arms))
-
-
-def prepare_all(systems: Sequence[tuple[LGDS, Array]], rounds: int) -> list[Prepared]:
-    """`prepare` for systems of one shape, whose steady states are solved together."""
-    gains = steady_state.oracle_gains(systems)
-    return [_started(model, gain) for (model, _), gain in zip(systems, gains, strict=True)]
+    return {"gain": steady_state.oracle_gain(model, arms)}, OracleState(model.start_mean())
 
 
 def prepare_stack(systems: Systems, rounds: int) -> Prepared:
-    """The same as stacked arrays."""
+    """`prepare` for systems of one shape, whose steady states are solved together."""
     means = kalman.priors([model for model, _ in systems]).mean
     return {"gain": steady_state.oracle_gains(systems)}, OracleState(means)
-
-
-def _started(model: LGDS, gain: Array) -> Prepared:
-    return {"gain": gain}, OracleState(model.start_mean())
 
 
 def choose(state: OracleState, problem: Problem, noise: Array) -> Array:
@@ -90,5 +79,5 @@ def policy() -> Policy:
         full_information=True,
         actions=base.ActionAbilities(on_sphere=on_sphere),
         agent=base.AgentAbilities(observe=observe, advance=advance),
-        batch=base.BatchAbilities(prepare_all=prepare_all, prepare_stack=prepare_stack),
+        batch=base.BatchAbilities(prepare_stack=prepare_stack),
     )

@@ -31,7 +31,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -379,16 +379,15 @@ def _prepare_window(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> P
     return {"radius": radius, "window": np.int32(window)}, start
 
 
-def _prepare_windows(
-    prepare: Any, systems: Sequence[tuple[LGDS, Array]], rounds: int
-) -> list[Prepared]:
+def _prepare_windows(prepare: Any, systems: Systems, rounds: int) -> Prepared:
     """Each system's, with ring buffers as long as the longest, so that they stack."""
     each = [prepare(model, arms, rounds) for model, arms in systems]
-    longest = max((state for _, state in each), key=lambda state: len(state.rewards))
-    return [
-        (constants, state._replace(rows=longest.rows, rewards=longest.rewards))
-        for constants, state in each
-    ]
+    n, d = len(systems), systems[0][0].n_states
+    size = max(len(state.rewards) for _, state in each)
+    constants = {name: np.array([found[name] for found, _ in each]) for name in each[0][0]}
+    designs = np.stack([state.design for _, state in each])
+    ring = np.zeros((n, size, d)), np.zeros((n, size)), np.zeros(n, np.int32)
+    return constants, LinearWindowState(designs, np.zeros((n, d)), *ring)
 
 
 def _window_scores(state: LinearWindowState, problem: Problem) -> tuple[Array, Array]:
@@ -423,4 +422,4 @@ def sliding_window_linucb(
         "sliding_window_linucb", functions, _Tuning(delta, window, ridge, bound), "window"
     )
     together = functools.partial(_prepare_windows, made.prepare)
-    return dataclasses.replace(made, batch=BatchAbilities(prepare_all=together))
+    return dataclasses.replace(made, batch=BatchAbilities(prepare_stack=together))
