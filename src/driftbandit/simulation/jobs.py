@@ -185,8 +185,11 @@ def resident(tree: Any, dtype: np.dtype, device: Any) -> Any:
     def cast(leaf: np.ndarray) -> np.ndarray:
         return leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf
 
+    arrays = jax.tree.map(cast, tree)
+    if device.platform == "cpu":  # programs read NumPy's arrays as they are
+        return arrays
     with programs.numerics(dtype):
-        return jax.device_put(jax.tree.map(cast, tree), device)
+        return jax.device_put(arrays, device)
 
 
 def sized(player: Player, known: Any, dtype: np.dtype, device: Any) -> Player:
