@@ -26,6 +26,19 @@ def highest(expected, bonuses=None):
     return tied.index(True)
 
 
+def random_system(entries, rng, d, k):
+    """P20: G = 0.9 T / rho(T), Q = R R', sigma = |r| and the arms, and how many were redrawn."""
+    redraws = 0
+    T = entries(rng, (d, d))
+    while not (radius := max(abs(np.linalg.eigvals(T)))) > 0:
+        T, redraws = entries(rng, (d, d)), redraws + 1
+    R, r = entries(rng, (d, d)), float(entries(rng, ()))
+    arms = entries(rng, (k, d))
+    while zero := [i for i in range(k) if not arms[i].any()]:
+        arms[zero], redraws = entries(rng, (len(zero), d)), redraws + len(zero)
+    return 0.9 / radius * T, R @ R.T, abs(r), arms, redraws
+
+
 def stationary_cov(transition, process_cov):
     """P3: Z = G Z G' + Q, as the linear system (I - G kron G) vec(Z) = vec(Q)."""
     d = len(transition)

@@ -132,6 +132,19 @@ def test_a_system_does_not_depend_on_its_neighbors(family):
     assert sum(piece.redraws for piece in pieces) == seven.redraws
 
 
+@pytest.mark.parametrize(("states", "arms"), [(10, 10), (2, 5), (1, 3)])
+@pytest.mark.parametrize("family", NAMES)
+def test_systems_drawn_together_are_those_drawn_one_by_one(family, states, arms):
+    """P20: bit for bit, with all redraws."""
+    drawn, redraws = sample(family, 60, states, arms, seed=3, first=2), 0
+    for number, system in enumerate(drawn, start=2):
+        rng = families.generator(family, 3, number)
+        *expected, rejected = naive.random_system(FAMILIES[family], rng, states, arms)
+        assert all(np.array_equal(a, b) for a, b in zip(arrays(system), expected, strict=True))
+        redraws += rejected
+    assert drawn.redraws == redraws
+
+
 def test_as_a_sequence():
     systems = sample("uniform", 5, 2, 3)
     assert isinstance(systems[1:4], list)

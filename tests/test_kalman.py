@@ -554,3 +554,14 @@ CASES = [
 @each(CASES)
 def test_bad_arguments_are_refused(case):
     assert_refused(case)
+
+
+def test_P5_priors_of_many_models():
+    """As of each alone, with and without a start of their own."""
+    cov, mean = np.diag([2.0, 3.0]), [1.0, -1.0]
+    starts = [{}, {"initial_cov": cov}, {"initial_mean": mean}]
+    starts += [{"initial_cov": cov, "initial_mean": mean}]
+    models = [LGDS(0.5 * np.eye(2), np.eye(2), 1.0, **start) for start in starts]
+    for model, *found in zip(models, *kalman.priors(models), strict=True):
+        for one, other in zip(found, kalman.prior(model), strict=True):
+            assert np.array_equal(one, other)

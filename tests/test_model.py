@@ -9,7 +9,7 @@ import pytest
 import driftbandit as db
 import naive
 from driftbandit import LGDS, InvalidInput, steady_state
-from driftbandit.model import checked_arms, factor, unit_rows
+from driftbandit.model import arm_stack, checked_arms, factor, solve_together, unit_rows
 from refusals import EYE, INF, NAN, STABLE, UNSTABLE, Case, assert_refused, each, lgds
 from systems import assert_close, random_system, with_constants
 
@@ -150,6 +150,19 @@ def test_P2_checked_arms_are_a_read_only_copy():
         kept[0, 0] = 7.0
 
 
+def test_P2_a_stack_of_arms_is_what_the_checks_return():
+    systems = [random_system(seed, 3, 5) for seed in range(4)]
+    stack = arm_stack(systems)
+    assert np.array_equal(stack, [checked_arms(arms, model) for model, arms in systems])
+    assert not stack.flags.writeable
+    model, arms = systems[0]
+    assert arm_stack([*systems, (model, arms[:2])]) is None
+    wrong = (arms[:, :2], arms.tolist(), arms > 0, 0 * arms, NAN * arms, 1e160 * arms, arms[:0])
+    for other in (*wrong, "sphere"):
+        assert arm_stack([*systems, (model, other)]) is None
+        assert arm_stack([(model, other)]) is None
+
+
 @pytest.mark.parametrize("d", SIZES)
 def test_P2_unit_rows_have_length_one_and_keep_their_direction(d):
     _, arms = random_system(10, d, k=5)
@@ -165,6 +178,38 @@ def test_P1_factor_of_singular_covariances_too(rank):
     cov = root @ root.T
     F = factor(cov)
     assert_close(F @ F.T, cov, 1e-14)
+
+
+@pytest.mark.parametrize("d", SIZES)
+def test_P1_many_models_are_those_made_one_by_one(d):
+    """Equal numbers, read-only; what they compute together is what each computes alone."""
+    alone = [random_system(seed, d)[0] for seed in range(20)]
+    given = [(m.transition, m.process_cov, m.reward_std) for m in alone]
+    models = LGDS.many(*zip(*given, strict=True))
+    assert models == alone
+    solve_together(models)
+    for model, other in zip(models, alone, strict=True):
+        assert type(model.reward_std) is type(other.reward_std)
+        for name in ("transition", "process_cov", "constants"):
+            assert not getattr(model, name).flags.writeable
+        assert {"spectral_radius", "constants", "_stationary_cov"} <= model.__dict__.keys()
+        assert model.spectral_radius == other.spectral_radius
+        assert np.array_equal(model.constants, other.constants)
+        assert np.array_equal(model.stationary_cov(), other.stationary_cov())
+        assert not model.stationary_cov().flags.writeable
+
+
+def test_P3_models_that_are_solved_together_may_have_no_stationary_state():
+    """One that grows, one with a constant and one with a given start do as they do alone."""
+    grows, fades = LGDS([[1.5]], [[1.0]], 1.0), LGDS([[0.5]], [[3.0]], 1.0)
+    constant, started = LGDS([[1.0]], [[0.0]], 1.0), LGDS([[0.5]], [[3.0]], 1.0, [[2.0]])
+    solve_together([grows, fades, constant, started])
+    solve_together([])
+    assert fades.stationary_cov().tolist() == started.stationary_cov().tolist() == [[4.0]]
+    assert constant.stationary_cov().tolist() == [[0.0]]
+    assert started.start_cov().tolist() == [[2.0]]
+    with pytest.raises(InvalidInput, match=r"spectral radius 1\.5"):
+        grows.stationary_cov()
 
 
 def test_stationary_cov_in_any_units():
@@ -390,6 +435,31 @@ CASES = [
         "1000",
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (EYE, [[1.0, 0.5], [0.0, 1.0]], 1.0),
+        (EYE, [[1.0, 0.0], [0.0, -1.0]], 1.0),
+        (EYE, [[1.0, 0.0], [0.0, INF]], 1.0),
+        ([[NAN, 0.0], [0.0, 1.0]], EYE, 1.0),
+        ([[1e160, 0.0], [0.0, 1.0]], EYE, 1.0),
+        (EYE, EYE, -1.0),
+        (EYE, EYE, NAN),
+    ],
+)
+def test_one_bad_model_among_many_is_refused_as_if_alone(wrong):
+    with pytest.raises(InvalidInput) as alone:
+        LGDS(*wrong)
+    with pytest.raises(InvalidInput) as among:
+        LGDS.many(*zip((EYE, EYE, 1.0), wrong, strict=True))
+    assert str(among.value) == str(alone.value)
+
+
+def test_many_models_are_square():
+    with pytest.raises(InvalidInput, match=r"^transition: has shape \(1, 2\); give a square"):
+        LGDS.many([[[0.5, 0.1]]], [[[1.0]]], [1.0])
 
 
 @each(CASES)

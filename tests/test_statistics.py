@@ -14,6 +14,7 @@ from driftbandit.statistics import (
     block_length,
     block_means,
     median_interval,
+    median_intervals,
     paired,
 )
 from refusals import INF, NAN, Case, assert_refused, each
@@ -57,6 +58,15 @@ def test_only_the_middle_is_looked_at_and_that_is_enough():
         low, high = median_interval(values, resamples=200, seed=1)
         expected = textbook(values, 0 * values, 0.95, 200, 1)
         assert (low, high) == (expected[1], expected[2])
+
+
+def test_intervals_of_several_are_those_of_each():
+    several = np.random.default_rng(4).standard_cauchy((3, 40, 5))
+    several[1, :9] = INF
+    together = median_intervals([*several], confidence=0.9, resamples=300, seed=2)
+    assert together == [
+        median_interval(values, confidence=0.9, resamples=300, seed=2) for values in several
+    ]
 
 
 @pytest.mark.parametrize(("statistic", "place"), [(np.median, 0), (np.mean, 6)])

@@ -425,12 +425,11 @@ def test_P9_what_is_wrong_with_a_stack_is_said_by_name():
 def test_P9_the_oracle_prepares_many_systems_as_it_prepares_one():
     oracle = policies.make("kalman_oracle")
     systems = mixed_systems(4, 5)
-    for (model, arms), (constants, state) in zip(
-        systems, oracle.batch.prepare_all(systems, 100), strict=True
-    ):
+    constants, state = oracle.batch.prepare_stack(systems, 100)
+    for (model, arms), gain, mean in zip(systems, constants["gain"], state.mean, strict=True):
         alone, start = oracle.prepare(model, arms, 100)
-        np.testing.assert_array_equal(constants["gain"], alone["gain"])
-        np.testing.assert_array_equal(state.mean, start.mean)
+        np.testing.assert_array_equal(gain, alone["gain"])
+        np.testing.assert_array_equal(mean, start.mean)
 
 
 # Steady states.

@@ -162,6 +162,21 @@ def covariance(value: Any, argument: str, *, size: int) -> np.ndarray:
     return cov
 
 
+def finite(array: np.ndarray) -> bool:
+    """Whether `matrix` would accept all entries: finite, and none larger than `LARGEST`."""
+    return bool((np.abs(array) <= LARGEST).all())  # False for NaN, too
+
+
+def covariances(stack: np.ndarray) -> np.ndarray | None:
+    """`covariance` of n finite matrices, n × d × d; None if it would refuse one of them."""
+    scale = np.maximum(np.abs(stack).max(axis=(1, 2), keepdims=True), np.finfo(float).tiny)
+    if (np.abs(stack - stack.mT) > SYMMETRY_TOLERANCE * scale).any():
+        return None
+    covs = (stack + stack.mT) / 2
+    smallest = np.linalg.eigvalsh(covs / scale)[:, 0]
+    return None if (smallest < -SYMMETRY_TOLERANCE).any() else covs
+
+
 def number(
     value: Any,
     argument: str,

@@ -7,7 +7,7 @@ redrawn and counted. σ = 0 is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -85,26 +85,26 @@ def sample(
     first = errors.whole_number(first, "first", low=0)
     radius = errors.number(radius, "radius", low=0, high=1, strict=True)
     noise_scale = errors.number(noise_scale, "noise_scale", low=0)
-    drawn = Systems(family)
-    for number in range(first, first + systems):
-        raw = draw(FAMILIES[family], generator(family, seed, number), n_states, n_arms)
-        transition = radius / raw.radius * raw.transition
-        noise = noise_scale * abs(raw.reward_root)
-        model = LGDS(transition, raw.process_root @ raw.process_root.T, noise)
-        drawn.append((model, unit_rows(raw.arms) if unit_arms else raw.arms))
-        drawn.redraws += raw.redraws
-    return drawn
+    rngs = [generator(family, seed, number) for number in range(first, first + systems)]
+    raw = draw(FAMILIES[family], rngs, n_states, n_arms)
+    models = LGDS.many(
+        (radius / raw.radius)[:, None, None] * raw.transition,
+        raw.process_root @ raw.process_root.mT,
+        noise_scale * np.abs(raw.reward_root),
+    )
+    rows = unit_rows(raw.arms) if unit_arms else raw.arms
+    return Systems(family, zip(models, rows, strict=True), raw.redraws)
 
 
 class Draw(NamedTuple):
-    """The numbers of Table I before they are scaled to a system."""
+    """The numbers of Table I for n systems, before they are scaled."""
 
-    transition: np.ndarray  # T, d × d
-    radius: float  # ρ(T) > 0
-    process_root: np.ndarray  # R, d × d
-    reward_root: float  # r
-    arms: np.ndarray  # k × d, none of them zero
-    redraws: int
+    transition: np.ndarray  # T, n × d × d
+    radius: np.ndarray  # ρ(T) > 0, n numbers
+    process_root: np.ndarray  # R, n × d × d
+    reward_root: np.ndarray  # r, n numbers
+    arms: np.ndarray  # n × k × d, none of them zero
+    redraws: int  # of all systems
 
 
 def generator(family: str, seed: int, number: int) -> np.random.Generator:
@@ -113,28 +113,37 @@ def generator(family: str, seed: int, number: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, place, number])))
 
 
-def draw(entries: Entries, rng: np.random.Generator, n_states: int, n_arms: int) -> Draw:
-    """Draw T, R, r and the arms, in this order; redraw T while ρ(T) = 0, and zero arms."""
+def draw(entries: Entries, rngs: Sequence[np.random.Generator], n_states: int, n_arms: int) -> Draw:
+    """Draw T, R, r and the arms of each system from its own generator, in this order.
+
+    T is redrawn while ρ(T) = 0, which is exact for a nilpotent 0/1 matrix, thanks to LAPACK's
+    balancing; arms are redrawn while they are zero.
+    """
+    transition = np.array([entries(rng, (n_states, n_states)) for rng in rngs])
+    radius = _radii(transition)
     redraws = 0
-    while True:
-        transition = entries(rng, (n_states, n_states))
-        radius = float(np.abs(np.linalg.eigvals(transition)).max())
-        if radius > 0:  # exactly zero for a nilpotent 0/1 matrix, thanks to LAPACK's balancing
-            break
-        redraws += 1
-    root = entries(rng, (n_states, n_states))
-    reward_root = float(entries(rng, ()))
-    rows, rejected = draw_arms(entries, rng, n_states, n_arms)
+    while nilpotent := np.flatnonzero(radius == 0).tolist():
+        transition[nilpotent] = [entries(rngs[i], (n_states, n_states)) for i in nilpotent]
+        radius[nilpotent] = _radii(transition[nilpotent])
+        redraws += len(nilpotent)
+    root = np.array([entries(rng, (n_states, n_states)) for rng in rngs])
+    reward_root = np.array([entries(rng, ()) for rng in rngs])
+    rows, rejected = draw_arms(entries, rngs, n_states, n_arms)
     return Draw(transition, radius, root, reward_root, rows, redraws + rejected)
 
 
+def _radii(matrices: np.ndarray) -> np.ndarray:
+    return np.abs(np.linalg.eigvals(matrices)).max(axis=-1)
+
+
 def draw_arms(
-    entries: Entries, rng: np.random.Generator, n_states: int, n_arms: int
+    entries: Entries, rngs: Sequence[np.random.Generator], n_states: int, n_arms: int
 ) -> tuple[np.ndarray, int]:
-    """The arms, k × d, and how many zero vectors were redrawn."""
+    """The arms of each system, n × k × d, and how many zero vectors were redrawn."""
     redraws = 0
-    rows = entries(rng, (n_arms, n_states))
-    while (zero := ~rows.any(axis=1)).any():
-        rows[zero] = entries(rng, (int(zero.sum()), n_states))
-        redraws += int(zero.sum())
-    return rows, redraws
+    arms = np.array([entries(rng, (n_arms, n_states)) for rng in rngs])
+    for i in np.unique(np.nonzero(~arms.any(axis=2))[0]).tolist():
+        while (zero := ~arms[i].any(axis=1)).any():
+            arms[i, zero] = entries(rngs[i], (int(zero.sum()), n_states))
+            redraws += int(zero.sum())
+    return arms, redraws

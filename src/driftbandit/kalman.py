@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.arrays import Array, dots, namespace, or_infinite, times
-from driftbandit.model import LGDS, checked_arms
+from driftbandit.model import LGDS, checked_arms, start_moments
 
 __all__ = ["Belief", "Predictions", "Spread", "Update", "advance", "imagined_step"]
-__all__ += ["log_likelihood", "moves", "observe", "plain_update", "predictions", "prior"]
+__all__ += ["log_likelihood", "moves", "observe", "plain_update", "predictions", "prior", "priors"]
 __all__ += ["riccati_step", "rounded_up", "smooth", "spread", "step"]
 
 
@@ -41,6 +42,11 @@ def prior(model: LGDS) -> Belief:
         [[4.0]]
     """
     return Belief(model.start_mean(), model.start_cov())
+
+
+def priors(models: Sequence[LGDS]) -> Belief:
+    """The `prior` of n models, as arrays with a leading axis."""
+    return Belief(*start_moments(models))
 
 
 @functools.lru_cache(maxsize=64)

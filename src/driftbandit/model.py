@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,30 @@ class LGDS:
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def many(cls, transitions: Any, process_covs: Any, reward_stds: Any) -> list[LGDS]:
+        """``LGDS(Γ, Q, σ)`` of n systems, n × d × d twice and n numbers, checked together.
+
+        Example:
+            >>> LGDS.many([[[0.5]], [[0.9]]], [[[3.0]], [[1.0]]], [1.0, 2.0])[1].spectral_radius
+            0.9
+        """
+        given = transitions, process_covs, reward_stds
+        transition, process_cov, reward_std = (np.array(part, np.float64) for part in given)
+        n, d, _ = transition.shape
+        fits = transition.shape == process_cov.shape == (n, d, d) and reward_std.shape == (n,)
+        finite = fits and all(map(errors.finite, (transition, process_cov, reward_std)))
+        covs = errors.covariances(process_cov) if finite and (reward_std >= 0).all() else None
+        if covs is None:  # one of them is wrong: its own check says which and why
+            return [cls(*one) for one in zip(*given, strict=True)]
+        for stack in (transition, covs):
+            stack.setflags(write=False)
+        models = [cls.__new__(cls) for _ in range(n)]
+        for model, one, cov, std in zip(models, transition, covs, reward_std, strict=True):
+            values = {"transition": one, "process_cov": cov, "reward_std": std}
+            model.__dict__.update(values, initial_cov=None, initial_mean=None)
+        return models
 
     def __eq__(self, other: object) -> bool:
         """Whether all numbers are equal; an initial_cov of None equals no given one."""
@@ -162,18 +187,7 @@ class LGDS:
     @functools.cached_property
     def _stationary_cov(self) -> np.ndarray:
         self.check_stable()
-        # Z = Σ_k Γ^k Q (Γ^k)ᵀ by doubling (Smith 1968). It only adds covariances, so nothing
-        # cancels if Γ is far from normal, where SciPy's solver perturbs its input.
-        power, cov = self.moving.transition, self.process_cov
-        with np.errstate(over="ignore", invalid="ignore"):  # overflow: infinite or NaN
-            # Stop when Γ^k is zero, not when the sum stops changing: that would miss states in
-            # small units or reached late. ρ(Γ) one rounding error below 1 takes 64 doublings.
-            for _ in range(64):
-                cov = cov + power @ cov @ power.T
-                power = power @ power
-                if not power.any():
-                    break
-            cov = (cov + cov.T) / 2
+        cov = _stationary_covs(self.moving.transition[None], self.process_cov[None])[0]
         cov.setflags(write=False)
         return cov
 
@@ -240,6 +254,8 @@ class LGDS:
 
     def settled_moment(self, rounds: int) -> np.ndarray:
         """E z zᵀ after ``rounds`` steps: `settled_cov` plus the outer product of the mean."""
+        if self.initial_mean is None:
+            return self.settled_cov(rounds)
         mean = self.state_mean(rounds)
         return self.settled_cov(rounds) + np.outer(mean, mean)
 
@@ -266,6 +282,59 @@ class LGDS:
         return gramian
 
 
+def solve_together(models: Sequence[LGDS]) -> None:
+    """Compute ρ(Γ), constants and Z of models with equally many states, at once for all.
+
+    Each model keeps its own numbers, the same as if it computed them itself. Models with known
+    constants or without a stationary state are left as they are.
+    """
+    # What a model has computed before is not computed again.
+    models = [m for m in models if m.initial_cov is None and "_stationary_cov" not in m.__dict__]
+    if not models:
+        return
+    transition = np.stack([model.transition for model in models])
+    process_cov = np.stack([model.process_cov for model in models])
+    constants = (transition == np.eye(transition.shape[1])).all(axis=2) & ~process_cov.any(axis=2)
+    constants.setflags(write=False)
+    radius = np.abs(np.linalg.eigvals(transition)).max(axis=1)
+    plain = np.flatnonzero(~constants.any(axis=1) & (radius < 1))
+    covs = _stationary_covs(transition[plain], process_cov[plain])
+    covs.setflags(write=False)
+    for i, cov in zip(plain.tolist(), covs, strict=True):
+        found = {"spectral_radius": float(radius[i]), "constants": constants[i]}
+        models[i].__dict__.update(found, _stationary_cov=cov)
+
+
+def _stationary_covs(power: np.ndarray, covs: np.ndarray) -> np.ndarray:
+    """Z = Σ_k Γ^k Q (Γ^k)ᵀ of n systems by doubling, from Γ and Q, n × d × d (Smith 1968).
+
+    It only adds covariances, so nothing cancels if Γ is far from normal, where SciPy's solver
+    perturbs its input.
+    """
+    covs, going = covs.copy(), np.arange(len(covs))
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow: infinite or NaN
+        # Stop when Γ^k is zero, not when the sum stops changing: that would miss states in
+        # small units or reached late. ρ(Γ) one rounding error below 1 takes 64 doublings.
+        for _ in range(64):
+            covs[going] += power @ covs[going] @ power.mT
+            power = power @ power
+            left = power.any(axis=(1, 2))
+            going, power = going[left], power[left]
+            if not going.size:
+                break
+        return (covs + covs.mT) / 2
+
+
+def start_moments(models: Sequence[LGDS]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean, n × d, and covariance, n × d × d, of z(0) in models with equally many states."""
+    covs = np.array([model.start_cov() for model in models])
+    means = np.zeros(covs.shape[:2])
+    for i, model in enumerate(models):
+        if model.initial_mean is not None:
+            means[i] = model.initial_mean
+    return means, covs
+
+
 def shown_radius(radius: float) -> str:
     """A spectral radius with four digits, or its distance from 1 if it would round to 1.
 
@@ -290,15 +359,34 @@ def checked_arms(arms: Any, model: LGDS, argument: str = "arms") -> np.ndarray:
     return rows
 
 
+def arm_stack(systems: Sequence[tuple[LGDS, Any]]) -> np.ndarray | None:
+    """The arms of n systems, n × k × d, read-only; None: look at them with `checked_arms`.
+
+    None if shapes differ, an entry is not a float, or an arm is not valid.
+    """
+    (model, first), *_ = systems
+    alike = model.n_states, np.shape(first), np.float64
+    if any((m.n_states, np.shape(a), getattr(a, "dtype", None)) != alike for m, a in systems):
+        return None
+    stack = np.array([arms for _, arms in systems])
+    if stack.shape[2:] != (model.n_states,) or not stack.size:
+        return None
+    stack.setflags(write=False)
+    return stack if errors.finite(stack) and stack.any(axis=2).all() else None
+
+
 def unit_rows(arms: np.ndarray) -> np.ndarray:
     """Scale every arm to length one (P2, Assumption 1)."""
     return arms / np.linalg.norm(arms, axis=-1, keepdims=True)
 
 
 def factor(cov: np.ndarray) -> np.ndarray:
-    """F with F Fᵀ = cov, for any positive semidefinite ``cov``, including singular ones."""
+    """F with F Fᵀ = cov, for any positive semidefinite ``cov``, including singular ones.
+
+    Also of a stack, n × d × d.
+    """
     values, vectors = np.linalg.eigh(cov)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0))[..., None, :])
 
 
 def same_cov(cov: np.ndarray, other: np.ndarray, tolerance: float) -> bool:

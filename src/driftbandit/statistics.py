@@ -9,14 +9,17 @@ rounds of one history depend on each other: there, blocks of rounds are drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
 
-BLOCK = 200_000  # counts processed together: few enough to stay in a core's cache
+STRETCHES = 16  # that the values near the median are divided into
+BLOCK = 50_000
+"""Counts processed together: few enough to stay in a core's cache, and times `STRETCHES` few enough
+for BLAS to use one thread; more would wait for each other."""
 BETTER, WORSE = "better", "worse"
 NO_DIFFERENCE, TOO_FEW = "no difference seen", "too few to tell"
 
@@ -110,9 +113,18 @@ def median_interval(
         >>> median_interval([1, 2, 3, 4, 5, 6, 7, 8, 9])
         (2.0, 8.0)
     """
-    drawn = units(_checked(values, "values"))
-    _, low, high = _bootstrap((_median(drawn),), drawn.shape, confidence, resamples, seed)[0]
-    return float(low), float(high)
+    options: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    return median_intervals([values], **options)[0]
+
+
+def median_intervals(
+    several: Sequence[Any], *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> list[tuple[float, float]]:
+    """The `median_interval` of each array; all have one shape, so the resamples are drawn once."""
+    drawn = [units(_checked(values, "values")) for values in several]
+    statistics = tuple(_median(values) for values in drawn)
+    rows = _bootstrap(statistics, drawn[0].shape, confidence, resamples, seed)
+    return [(low, high) for _, low, high in rows.tolist()]
 
 
 def several_systems(values: np.ndarray) -> bool:
@@ -152,7 +164,7 @@ def _bootstrap(
     confidence = errors.number(confidence, "confidence", low=0, high=1, strict=True)
     resamples = errors.whole_number(resamples, "resamples", low=1)
     seed = errors.whole_number(seed, "seed", low=0)
-    once = np.ones((1, shape[0]), int)
+    once = np.ones((1, shape[0]))
     value = np.array([statistic(once) for statistic in statistics])
     if shape[0] == 1:
         return np.hstack([value, np.full((len(value), 2), np.nan)])
@@ -174,13 +186,13 @@ def _counts(shape: tuple[int, ...], resamples: int, seed: int) -> Iterator[np.nd
     """How often each unit is in each resample, a block of resamples at a time."""
     rng = np.random.default_rng(seed)
     independent = shape[0]
-    rows = max(1, BLOCK // int(np.prod(shape)))
+    rows = max(1, BLOCK // independent)
     for start in range(0, resamples, rows):
         rows = min(rows, resamples - start)
         drawn = rng.integers(independent, size=(rows, independent))
         drawn += independent * np.arange(rows)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=rows * independent)
-        yield counts.reshape(rows, independent)
+        yield counts.reshape(rows, independent).astype(float)  # products of floats are fast
 
 
 def _median(values: np.ndarray) -> Statistic:
@@ -192,13 +204,27 @@ def _median(values: np.ndarray) -> Statistic:
     # By Hoeffding's inequality a running count strays farther than this from its place in the data
     # once in 10¹² resamples, so only places that near the middle are searched.
     reach = alike * math.isqrt(14 * independent) + 1
-    start = max(0, middle[0] - reach)
-    before = np.bincount(owner[:start], minlength=independent)
-    near = owner[start : middle[1] + reach]
+    start, end = max(0, middle[0] - reach), min(values.size, middle[1] + reach)
+    # A product with ``before`` tells in which of a few stretches the median is; only there the
+    # values are counted one by one.
+    length = -(-(end - start) // STRETCHES)
+    stretches = np.minimum(np.arange(start, end, length)[:, None] + np.arange(length), end - 1)
+    firsts = stretches[:, 0].tolist()
+    before = np.stack([np.bincount(owner[:i], minlength=independent) for i in firsts], axis=1)
+    before = before.astype(float)
 
     def of(counts: np.ndarray) -> np.ndarray:
-        running = counts[:, near].cumsum(axis=1) + (counts @ before)[:, None]
-        low, high = (ranked[start + (running <= rank).sum(axis=1)] for rank in middle)
+        running = counts @ before
+        resample = np.arange(len(counts))
+
+        def ranked_at(rank: int) -> np.ndarray:
+            stretch = np.maximum((running <= rank).sum(axis=1) - 1, 0)
+            places = stretches[stretch]
+            inside = counts[resample[:, None], owner[places]].cumsum(axis=1)
+            passed = (inside + running[resample, stretch][:, None] <= rank).sum(axis=1)
+            return ranked[np.minimum(places[:, 0] + passed, end - 1)]
+
+        low, high = map(ranked_at, middle)
         with np.errstate(invalid="ignore"):  # -∞ and ∞ have no middle
             return low / 2 + high / 2
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors, riccati
-from driftbandit.model import LGDS, checked_arms
+from driftbandit.model import LGDS, arm_stack, checked_arms
 
 __all__ = ["detectable", "oracle_cov", "oracle_gain", "oracle_gains", "oracle_path"]
 __all__ += ["prediction_cov", "prediction_covs"]
@@ -108,18 +108,21 @@ def oracle_gains(systems: Sequence[tuple[LGDS, Any]]) -> np.ndarray:
     if not len(systems):
         raise errors.InvalidInput("systems", "is empty", "give at least one (model, arms)")
     names = [f"arms of system {i}" for i in range(len(systems))] if len(systems) > 1 else ["arms"]
-    pairs = zip(systems, names, strict=True)
-    arms = [checked_arms(rows, model, name) for (model, rows), name in pairs]
-    for name, rows in zip(names, arms, strict=True):
-        if rows.shape != arms[0].shape:
-            remedy = f"give shape {arms[0].shape}, as system 0 has"
-            raise errors.InvalidInput(name, f"has shape {rows.shape}", remedy)
-    return _gains([model for model, _ in systems], np.stack(arms), names)
+    arms = arm_stack(systems)
+    if arms is None:
+        pairs = zip(systems, names, strict=True)
+        each = [checked_arms(rows, model, name) for (model, rows), name in pairs]
+        for name, rows in zip(names, each, strict=True):
+            if rows.shape != each[0].shape:
+                remedy = f"give shape {each[0].shape}, as system 0 has"
+                raise errors.InvalidInput(name, f"has shape {rows.shape}", remedy)
+        arms = np.stack(each)
+    return _gains([model for model, _ in systems], arms, names)
 
 
 def _gains(models: Sequence[LGDS], arms: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    pairs = zip(models, arms, strict=True)
-    weights, seen = _distilled(np.stack([model.without_offsets(rows) for model, rows in pairs]))
+    constants = riccati.constants_of(models)
+    weights, seen = _distilled(np.where(constants[:, None], 0.0, arms))
     return riccati.settled(models, seen, names)[1] @ weights
 
 

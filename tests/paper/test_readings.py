@@ -77,7 +77,8 @@ def raw_draws(family, states=4, arms=4, law=None):
     law = law or families.FAMILIES[family]
     numbers = range(SYSTEMS)
     rngs = [families.generator(family, SEED, number) for number in numbers]
-    return [families.draw(law, rng, states, arms) for rng in rngs]
+    *drawn, redraws = families.draw(law, rngs, states, arms)
+    return [families.Draw(*one, redraws) for one in zip(*drawn, strict=True)]
 
 
 @pytest.mark.parametrize(("states", "arms"), [(10, 10), (3, 7), (5, 2), (1, 1)])

@@ -78,6 +78,24 @@ def _played(policy, library, model, arms, rewards, noise):
     return played
 
 
+@pytest.mark.parametrize("name", POLICIES)
+def test_systems_are_prepared_together_as_alone(name):
+    """Bit for bit, without noise and without drift too."""
+    systems = shuffled_systems(*SHAPE, 6, seed=2)
+    still = np.zeros((3, 3))
+    systems += [(db.LGDS(0.5 * np.eye(3), still, noise), systems[0][1]) for noise in (0.0, 1.0)]
+    policy = db.policies.make(name)
+    if policy.batch.prepare_stack is None or name == "sliding_window_linucb":  # rings of one length
+        return
+    together = policy.batch.prepare_stack(systems, ROUNDS)
+    alone = [policy.prepare(model, arms, ROUNDS) for model, arms in systems]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *alone)
+    assert jax.tree.structure(together) == jax.tree.structure(stacked)
+    for one, other in zip(*map(jax.tree.leaves, (together, stacked)), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.fixture(
     scope="module", params=[SHAPE, pytest.param((10, 10), marks=pytest.mark.nightly)], ids=str
 )

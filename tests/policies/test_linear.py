@@ -127,8 +127,9 @@ def test_systems_with_windows_of_their_own():
     policy, rounds = make("sliding_window_linucb"), 100
     windows = [int(policy.prepare(*system, rounds)[0]["window"]) for system in systems]
     assert len(set(windows)) == 3
-    rings = {len(state.rewards) for _, state in policy.batch.prepare_all(systems, rounds)}
-    assert len(rings) == 1
+    constants, state = policy.batch.prepare_stack(systems, rounds)
+    assert constants["window"].tolist() == windows
+    assert max(windows) <= state.rewards.shape[1] < 2 * max(windows)
     result = db.simulate(systems, policies=[policy], rounds=rounds, runs=2)
     for place, (model, _) in enumerate(systems):
         states, rewards = states_and_rewards(model, arms, rounds, system=place, run=1)

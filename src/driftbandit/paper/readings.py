@@ -153,49 +153,54 @@ def sample(
 
     # Common arms are those of a system number that no study reaches.
     rng = families.generator(family, seed, 2**32)
-    common, _ = families.draw_arms(entries, rng, n_states, n_arms)
-    drawn, redraws = [], 0
-    for number in range(first, first + systems):
-        rng = families.generator(family, seed, number)
-        raw = families.draw(entries, rng, n_states, n_arms)
-        # Drawn last, so that the text's own draws are the same in every reading.
-        more, normal = entries(rng, (n_states,)), rng.standard_normal((n_arms, n_states))
-        model = LGDS(
-            _transition(reading, raw, radius),
-            _process_cov(reading, raw.process_root),
-            noise_scale * _reward_std(reading, raw, more),
-            np.zeros((n_states, n_states)) if reading.start == "zero" else None,
-        )
-        drawn.append((model, _arms(reading, raw.arms, common, normal)))
-        redraws += raw.redraws
-    return families.Systems(family, drawn, redraws)
+    common, _ = families.draw_arms(entries, [rng], n_states, n_arms)
+    rngs = [families.generator(family, seed, number) for number in range(first, first + systems)]
+    raw = families.draw(entries, rngs, n_states, n_arms)
+    # Drawn last, so that the text's own draws are the same in every reading.
+    more = np.array([entries(rng, (n_states,)) for rng in rngs])
+    normal = np.array([rng.standard_normal((n_arms, n_states)) for rng in rngs])
+    models = LGDS.many(
+        _transition(reading, raw, radius),
+        _process_cov(reading, raw.process_root),
+        noise_scale * _reward_std(reading, raw, more),
+    )
+    if reading.start == "zero":
+        known = np.zeros((n_states, n_states))
+        models = [dataclasses.replace(model, initial_cov=known) for model in models]
+    arms = _arms(reading, raw.arms, common, normal)
+    return families.Systems(family, zip(models, arms, strict=True), raw.redraws)
+
+
+# All systems at once, along a leading axis.
 
 
 def _transition(reading: Reading, raw: families.Draw, radius: float) -> np.ndarray:
     T, size = raw.transition, raw.radius
     if reading.transition == "norm":
-        size = float(np.linalg.norm(T, 2))
+        size = np.linalg.norm(T, 2, axis=(1, 2))
     elif reading.transition == "symmetric":
-        T = T + T.T
-        size = float(np.abs(np.linalg.eigvalsh(T)).max())
+        T = T + T.mT
+        size = np.abs(np.linalg.eigvalsh(T)).max(axis=1)
     elif reading.transition == "capped":
-        size = max(size, radius)
-    return radius / size * T
+        size = np.maximum(size, radius)
+    return (radius / size)[:, None, None] * T
 
 
 def _process_cov(reading: Reading, root: np.ndarray) -> np.ndarray:
+    d = root.shape[1]
     if reading.process == "diagonal":
-        return np.diag(np.diag(root) ** 2)
+        return np.eye(d) * np.diagonal(root, axis1=1, axis2=2)[:, None] ** 2
     if reading.process == "identity":
-        return np.eye(len(root))
-    return root @ root.T / (len(root) if reading.process == "mean" else 1)
+        return np.broadcast_to(np.eye(d), root.shape)
+    return root @ root.mT / (d if reading.process == "mean" else 1)
 
 
-def _reward_std(reading: Reading, raw: families.Draw, more: np.ndarray) -> float:
+def _reward_std(reading: Reading, raw: families.Draw, more: np.ndarray) -> np.ndarray:
     root = raw.reward_root
     if reading.noise == "vector":
-        return float(np.linalg.norm(more))
-    return {"squared": root**2, "root": abs(root) ** 0.5, "one": 1.0}.get(reading.noise, abs(root))
+        return np.sqrt(np.vecdot(more, more))
+    others = {"squared": root**2, "root": np.abs(root) ** 0.5, "one": np.ones_like(root)}
+    return others.get(reading.noise, np.abs(root))
 
 
 def _arms(
@@ -204,9 +209,9 @@ def _arms(
     if reading.arms == "unit":
         return unit_rows(drawn)
     if reading.arms == "bounded":
-        return np.asarray(drawn / np.linalg.norm(drawn, axis=1).max())
-    others = {"common": common, "gaussian": normal, "identity": np.eye(*drawn.shape)}
-    return others.get(reading.arms, drawn)
+        return drawn / np.linalg.norm(drawn, axis=2).max(axis=1)[:, None, None]
+    others = {"common": common, "gaussian": normal, "identity": np.eye(*drawn.shape[1:])}
+    return np.broadcast_to(others.get(reading.arms, drawn), drawn.shape)
 
 
 def assumed(reading: Reading, systems: Sequence[Any]) -> list[Any] | None:

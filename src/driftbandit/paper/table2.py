@@ -64,10 +64,10 @@ def document(outcome: Outcome) -> dict[str, Any]:
     for family, result in outcome.results().items():
         excess = of_means(result) if by_system else result.normalized()
         others = sorted(excess.keys() - set(PRINTED))
-        for policy in [name for name in (*PRINTED, *others) if name in excess]:
-            values = excess[policy]
+        excess = {name: excess[name] for name in (*PRINTED, *others) if name in excess}
+        intervals = statistics.median_intervals([*excess.values()], resamples=1000)
+        for (policy, values), (low, high) in zip(excess.items(), intervals, strict=True):
             median, iqr = median_and_iqr(values)
-            low, high = statistics.median_interval(values, resamples=1000)
             known = PUBLISHED.get(family, {}).get(policy)
             row = {"family": family, "policy": policy, "median": median, "iqr": iqr}
             row |= {"median_low": low, "median_high": high, "quartiles": quartiles(values)[::2]}

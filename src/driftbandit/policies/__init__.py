@@ -181,6 +181,8 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
         if key in parameters:
             raise errors.InvalidInput("policy", f"{key!r} is twice in {policy!r}", "give it once")
         parameters[key] = _number(text, f"{name}({key}=…)")
+    if not parameters:
+        return REGISTRY[name].policy
     build = REGISTRY[name].build
     valid = list(inspect.signature(build).parameters)
     for key in parameters:

@@ -110,11 +110,15 @@ class AgentAbilities(NamedTuple):
     """``(state, problem, rounds) -> state``: let rounds pass without rewards; None: no change."""
 
 
+Systems = Sequence[tuple[LGDS, Array]]  # models and their arms, all of one shape
+
+
 class BatchAbilities(NamedTuple):
     """What helps simulations to plan time and memory."""
 
-    prepare_all: Callable[[Sequence[tuple[LGDS, Array]], int], list[Prepared]] | None = None
-    """``prepare`` for many systems at once, if that is faster; must return the same."""
+    prepare_stack: Callable[[Systems, int], Prepared] | None = None
+    """``prepare`` for many systems at once: the same numbers, with a leading systems axis. None:
+    what ``prepare`` returns for each system is stacked."""
     scratch_size: Callable[[int, int], int] | None = None
     """``(d, k)`` -> about how many numbers ``choose`` holds at once; None: few."""
 
@@ -202,6 +206,15 @@ def _shown(value: Any) -> str:
 def if_given(check: Callable[..., Any], value: Any, argument: str, **limits: Any) -> Any:
     """The checked value of a tuning parameter; None stays None."""
     return None if value is None else check(value, argument, **limits)
+
+
+def prepare_alone(
+    prepare_stack: Callable[[Systems, int], Prepared], model: LGDS, arms: Array, rounds: int
+) -> Prepared:
+    """``prepare`` of a policy that has a ``prepare_stack``: a stack of one system."""
+    constants, state = prepare_stack([(model, arms)], rounds)
+    alone = (leaf[0, ...] for leaf in state)
+    return {name: value[0] for name, value in constants.items()}, type(state)(*alone)
 
 
 def check_kinds(before: Any, after: Any, name: str = "state") -> None:

@@ -9,17 +9,16 @@ a mode that is uncertain at the start (Σ0) and never moved by Q.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit import steady_state
+from driftbandit import kalman, steady_state
 from driftbandit.actions import sphere
 from driftbandit.arrays import Array, first_highest
 from driftbandit.model import LGDS
 from driftbandit.policies import base
-from driftbandit.policies.base import Policy, Prepared, Problem
+from driftbandit.policies.base import Policy, Prepared, Problem, Systems
 
 __all__ = ["OracleState", "policy"]
 
@@ -32,17 +31,13 @@ class OracleState(NamedTuple):
 
 def prepare(model: LGDS, arms: Array, rounds: int) -> Prepared:
     """K from the steady state."""
-    return _started(model, steady_state.oracle_gain(model, arms))
+    return {"gain": steady_state.oracle_gain(model, arms)}, OracleState(model.start_mean())
 
 
-def prepare_all(systems: Sequence[tuple[LGDS, Array]], rounds: int) -> list[Prepared]:
+def prepare_stack(systems: Systems, rounds: int) -> Prepared:
     """`prepare` for systems of one shape, whose steady states are solved together."""
-    gains = steady_state.oracle_gains(systems)
-    return [_started(model, gain) for (model, _), gain in zip(systems, gains, strict=True)]
-
-
-def _started(model: LGDS, gain: Array) -> Prepared:
-    return {"gain": gain}, OracleState(model.start_mean())
+    means = kalman.priors([model for model, _ in systems]).mean
+    return {"gain": steady_state.oracle_gains(systems)}, OracleState(means)
 
 
 def choose(state: OracleState, problem: Problem, noise: Array) -> Array:
@@ -84,5 +79,5 @@ def policy() -> Policy:
         full_information=True,
         actions=base.ActionAbilities(on_sphere=on_sphere),
         agent=base.AgentAbilities(observe=observe, advance=advance),
-        batch=base.BatchAbilities(prepare_all=prepare_all),
+        batch=base.BatchAbilities(prepare_stack=prepare_stack),
     )

@@ -31,7 +31,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,11 +45,13 @@ from driftbandit.policies.base import (
     Policy,
     Prepared,
     Problem,
+    Systems,
     highest,
     if_given,
+    prepare_alone,
 )
 from driftbandit.policies.optimistic import arm_variances
-from driftbandit.policies.ucb import reward_drift, reward_scale
+from driftbandit.policies.ucb import reward_drift, reward_scale, reward_scales, settled_moments
 
 __all__ = ["discounted_linucb", "oful", "restarted_linucb"]
 __all__ += ["sliding_window_linucb", "weighted_linucb"]
@@ -93,20 +95,29 @@ def _policy(
     )
 
 
-def _constants(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> dict[str, float]:
-    """The numbers in β: R from the model, λ = L² and S = √tr Z unless given."""
-    longest = float(np.einsum("kd,kd->k", arms, arms).max())
-    ridge = longest if tuning.ridge is None else tuning.ridge
-    bound = tuning.bound
+def _constant_stack(tuning: _Tuning, systems: Systems, rounds: int) -> dict[str, Array]:
+    """The numbers in β of n systems: R from the model, λ = L² and S = √tr Z unless given."""
+    n, d = len(systems), systems[0][0].n_states
+    arms = np.stack([rows for _, rows in systems])
+    longest = np.einsum("nkd,nkd->nk", arms, arms).max(axis=1)
+    ridge = longest if tuning.ridge is None else np.full(n, tuning.ridge)
+    bound: Any = tuning.bound
     if bound is None:
-        bound = math.sqrt(max(float(np.trace(model.settled_moment(rounds))), 0.0))
+        traces = np.trace(settled_moments(systems, rounds), axis1=1, axis2=2)
+        bound = np.sqrt(np.maximum(traces, 0.0))
     return {
         "ridge": ridge,
-        "scale": reward_scale(model, arms, rounds),
-        "log_odds": 2 * math.log(1 / tuning.delta),
-        "growth": longest / (ridge * model.n_states),
-        "bias": math.sqrt(ridge) * bound,
+        "scale": reward_scales(systems, rounds),
+        "log_odds": np.full(n, 2 * math.log(1 / tuning.delta)),
+        "growth": longest / (ridge * d),
+        "bias": np.sqrt(ridge) * bound,
     }
+
+
+def _constants(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> dict[str, float]:
+    """The same numbers of one system."""
+    found = _constant_stack(tuning, [(model, arms)], rounds)
+    return {name: float(values[0]) for name, values in found.items()}
 
 
 def _relative_drift(model: LGDS, arms: Array, rounds: int) -> float:
@@ -152,9 +163,11 @@ class RidgeState(NamedTuple):
     log_det: Array  # log(det V / λ^d)
 
 
-def _prepare_oful(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> Prepared:
-    constants, d = _constants(tuning, model, arms, rounds), model.n_states
-    return constants, RidgeState(np.eye(d) / constants["ridge"], np.zeros(d), np.zeros(()))
+def _prepare_oful(tuning: _Tuning, systems: Systems, rounds: int) -> Prepared:
+    n, d = len(systems), systems[0][0].n_states
+    constants = _constant_stack(tuning, systems, rounds)
+    inverse = np.eye(d) / constants["ridge"][:, None, None]
+    return constants, RidgeState(inverse, np.zeros((n, d)), np.zeros(n))
 
 
 def _oful_scores(state: RidgeState, problem: Problem) -> tuple[Array, Array]:
@@ -172,7 +185,10 @@ def _oful_update(state: RidgeState, problem: Problem, arm: Array, reward: Array)
 def oful(delta: float = 0.1, ridge: Number = None, bound: Number = None) -> Policy:
     """OFUL with confidence 1 − δ, for a parameter that does not move."""
     functions = _prepare_oful, _oful_scores, _oful_update
-    return _policy("oful", functions, _Tuning(delta, None, ridge, bound))
+    made = _policy("oful", functions, _Tuning(delta, None, ridge, bound))
+    together: Any = made.prepare
+    alone = functools.partial(prepare_alone, together)
+    return dataclasses.replace(made, prepare=alone, batch=BatchAbilities(prepare_stack=together))
 
 
 class RestartedState(NamedTuple):
@@ -363,16 +379,15 @@ def _prepare_window(tuning: _Tuning, model: LGDS, arms: Array, rounds: int) -> P
     return {"radius": radius, "window": np.int32(window)}, start
 
 
-def _prepare_windows(
-    prepare: Any, systems: Sequence[tuple[LGDS, Array]], rounds: int
-) -> list[Prepared]:
+def _prepare_windows(prepare: Any, systems: Systems, rounds: int) -> Prepared:
     """Each system's, with ring buffers as long as the longest, so that they stack."""
     each = [prepare(model, arms, rounds) for model, arms in systems]
-    longest = max((state for _, state in each), key=lambda state: len(state.rewards))
-    return [
-        (constants, state._replace(rows=longest.rows, rewards=longest.rewards))
-        for constants, state in each
-    ]
+    n, d = len(systems), systems[0][0].n_states
+    size = max(len(state.rewards) for _, state in each)
+    constants = {name: np.array([found[name] for found, _ in each]) for name in each[0][0]}
+    designs = np.stack([state.design for _, state in each])
+    ring = np.zeros((n, size, d)), np.zeros((n, size)), np.zeros(n, np.int32)
+    return constants, LinearWindowState(designs, np.zeros((n, d)), *ring)
 
 
 def _window_scores(state: LinearWindowState, problem: Problem) -> tuple[Array, Array]:
@@ -407,4 +422,4 @@ def sliding_window_linucb(
         "sliding_window_linucb", functions, _Tuning(delta, window, ridge, bound), "window"
     )
     together = functools.partial(_prepare_windows, made.prepare)
-    return dataclasses.replace(made, batch=BatchAbilities(prepare_all=together))
+    return dataclasses.replace(made, batch=BatchAbilities(prepare_stack=together))

@@ -11,6 +11,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from driftbandit import kalman
 from driftbandit.arrays import Array, dots, namespace, times
 from driftbandit.kalman import Belief
@@ -18,10 +20,12 @@ from driftbandit.model import LGDS
 from driftbandit.policies.base import (
     ActionAbilities,
     AgentAbilities,
+    BatchAbilities,
     LengthRatio,
     Policy,
     Prepared,
     Problem,
+    Systems,
     highest,
 )
 
@@ -45,12 +49,20 @@ def filtering(
         **fields: other fields of `Policy`.
     """
     prepare = functools.partial(_prepare, constants)
+    if not callable(constants):
+        together = functools.partial(_prepare_stack, constants)
+        fields["batch"] = fields.get("batch", BatchAbilities())._replace(prepare_stack=together)
     return Policy(name, prepare, choose, _update, agent=_ABILITIES, **fields)
 
 
 def _prepare(constants: Any, model: LGDS, arms: Array, rounds: int) -> Prepared:
     found = constants(model, arms, rounds) if callable(constants) else constants
     return found, kalman.prior(model)
+
+
+def _prepare_stack(constants: Mapping[str, Any], systems: Systems, rounds: int) -> Prepared:
+    each = {name: np.stack([value] * len(systems)) for name, value in constants.items()}
+    return each, kalman.priors([model for model, _ in systems])
 
 
 def _update(belief: Belief, problem: Problem, arm: Array, reward: Array) -> Belief:

@@ -16,9 +16,17 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.arrays import Array, namespace
-from driftbandit.model import LGDS
-from driftbandit.policies.base import Noise, Policy, Prepared, Problem, if_given
-from driftbandit.policies.ucb import reward_drift, reward_scale
+from driftbandit.policies.base import (
+    BatchAbilities,
+    Noise,
+    Policy,
+    Prepared,
+    Problem,
+    Systems,
+    if_given,
+    prepare_alone,
+)
+from driftbandit.policies.ucb import reward_drifts, reward_scales
 
 __all__ = ["Rexp3State", "policy"]
 
@@ -30,22 +38,23 @@ class Rexp3State(NamedTuple):
     age: Array  # rounds since the last restart
 
 
-def prepare(
-    batch: int | None, gamma: float | None, model: LGDS, arms: Array, rounds: int
-) -> Prepared:
-    """Batch length Δ and exploration γ as published, with the variation budget of the model."""
-    k = len(arms)
-    span = 6 * reward_scale(model, arms, rounds)
+def prepare(batch: int | None, gamma: float | None, systems: Systems, rounds: int) -> Prepared:
+    """Batch length Δ and exploration γ as published, with the variation budget of each model."""
+    n, k = len(systems), len(systems[0][1])
+    span = 6 * reward_scales(systems, rounds)
+    lengths = np.full(n, rounds if batch is None else batch)
     if batch is None:
-        fastest = reward_drift(model, arms, rounds)  # V = n · fastest / span
-        batch = rounds
-        if fastest > 0:
-            length = (k * math.log(k)) ** (1 / 3) * (span / fastest) ** (2 / 3)
-            batch = max(1, min(rounds, math.ceil(length)))
-    if gamma is None:
-        gamma = min(1.0, math.sqrt(k * math.log(k) / ((math.e - 1) * batch)))
-    constants = {"span": span or 1.0, "batch": np.int32(batch), "gamma": gamma}
-    return constants, Rexp3State(np.zeros(k), np.zeros((), np.int32))
+        fastest = reward_drifts(systems, rounds)  # V = n · fastest / span
+        drifts = fastest > 0
+        length = (k * math.log(k)) ** (1 / 3) * (span[drifts] / fastest[drifts]) ** (2 / 3)
+        lengths[drifts] = np.clip(np.ceil(length), 1, rounds)
+    explored = np.minimum(1.0, np.sqrt(k * math.log(k) / ((math.e - 1) * lengths)))
+    constants = {
+        "span": np.where(span > 0, span, 1.0),
+        "batch": lengths.astype(np.int32),
+        "gamma": explored if gamma is None else np.full(n, gamma),
+    }
+    return constants, Rexp3State(np.zeros((n, k)), np.zeros(n, np.int32))
 
 
 def _probabilities(state: Rexp3State, gamma: Array) -> Array:
@@ -85,11 +94,13 @@ def policy(batch: int | None = None, gamma: float | None = None) -> Policy:
     """
     batch = if_given(errors.whole_number, batch, "batch", low=1, high=2**31 - 1)
     gamma = if_given(errors.number, gamma, "gamma", low=0, high=1)
+    together = functools.partial(prepare, batch, gamma)
     return Policy(
         "rexp3",
-        functools.partial(prepare, batch, gamma),
+        functools.partial(prepare_alone, together),
         choose,
         update,
         noise=Noise("uniform", "one"),
         parameters={"batch": batch, "gamma": gamma},
+        batch=BatchAbilities(prepare_stack=together),
     )

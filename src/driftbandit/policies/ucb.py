@@ -15,40 +15,74 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.arrays import Array, namespace, put
 from driftbandit.model import LGDS
-from driftbandit.policies.base import Policy, Prepared, Problem, highest, if_given
+from driftbandit.policies.base import (
+    BatchAbilities,
+    Policy,
+    Prepared,
+    Problem,
+    Systems,
+    highest,
+    if_given,
+    prepare_alone,
+)
 
-__all__ = ["discounted_ucb", "reward_drift", "reward_scale", "sliding_window_ucb", "ucb"]
+__all__ = ["discounted_ucb", "reward_drift", "reward_drifts", "reward_scale", "reward_scales"]
+__all__ += ["settled_moments", "sliding_window_ucb", "ucb"]
 
 
-def reward_scale(model: LGDS, arms: Array, rounds: int) -> float:
-    """R = √(max_a aᵀZa + σ²): the largest root mean square of a reward (P18).
+def reward_scales(systems: Systems, rounds: int) -> Array:
+    """R = √(max_a aᵀZa + σ²) of n systems: the largest root mean square of a reward (P18).
 
     Z is the stationary covariance, or E z zᵀ after ``rounds`` if ρ(Γ) ≥ 1.
     """
-    moment = model.settled_moment(rounds)
-    variance = float(np.einsum("kd,de,ke->k", arms, moment, arms).max() + model.reward_std**2)
-    if not math.isfinite(variance):
-        radius = f"spectral radius {model.spectral_radius:g}"
+    moments = settled_moments(systems, rounds)
+    noise = np.array([model.reward_std**2 for model, _ in systems])
+    variances = _largest_variances(systems, moments) + noise
+    for i in np.flatnonzero(~np.isfinite(variances)).tolist():
+        radius = f"spectral radius {systems[i][0].spectral_radius:g}"
         problem = f"is {rounds}, by when a state with {radius} exceeds the largest number"
         raise errors.InvalidInput("rounds", problem, "play fewer rounds")
-    return math.sqrt(max(variance, 0.0))
+    return np.sqrt(np.maximum(variances, 0.0))
+
+
+def reward_drifts(systems: Systems, rounds: int) -> Array:
+    """max_a √(aᵀDa), D = (Γ − I) Z (Γ − I)ᵀ + Q: how far the fastest arm's mean moves in a round.
+
+    Root mean square, n numbers, with the Z of `reward_scales`.
+    """
+    transition = np.stack([model.transition for model, _ in systems])
+    change = transition - np.eye(transition.shape[1])
+    process_cov = np.stack([model.process_cov for model, _ in systems])
+    drifts = change @ settled_moments(systems, rounds) @ change.mT + process_cov
+    return np.sqrt(np.maximum(_largest_variances(systems, drifts), 0.0))
+
+
+def reward_scale(model: LGDS, arms: Array, rounds: int) -> float:
+    """R of one system."""
+    return float(reward_scales([(model, arms)], rounds)[0])
 
 
 def reward_drift(model: LGDS, arms: Array, rounds: int) -> float:
-    """max_a √(aᵀDa), D = (Γ − I) Z (Γ − I)ᵀ + Q: how far the fastest arm's mean moves in a round.
+    """max_a √(aᵀDa) of one system."""
+    return float(reward_drifts([(model, arms)], rounds)[0])
 
-    Root mean square, with the Z of `reward_scale`.
-    """
-    change = model.transition - np.eye(model.n_states)
-    drift = change @ model.settled_moment(rounds) @ change.T + model.process_cov
-    return math.sqrt(max(float(np.einsum("kd,de,ke->k", arms, drift, arms).max()), 0.0))
+
+def settled_moments(systems: Systems, rounds: int) -> Array:
+    """The `LGDS.settled_moment` of n systems, n × d × d."""
+    return np.stack([model.settled_moment(rounds) for model, _ in systems])
+
+
+def _largest_variances(systems: Systems, covs: Array) -> Array:
+    arms = np.stack([rows for _, rows in systems])
+    return np.einsum("nkd,nde,nke->nk", arms, covs, arms).max(axis=1)
 
 
 class UCBState(NamedTuple):
@@ -58,9 +92,14 @@ class UCBState(NamedTuple):
     counts: Array  # N_a
 
 
-def _prepare(delta: float, model: LGDS, arms: Array, rounds: int) -> Prepared:
-    radius = reward_scale(model, arms, rounds) * math.sqrt(2 * math.log(1 / delta))
-    return {"radius": radius}, UCBState(np.zeros(len(arms)), np.zeros(len(arms)))
+def _prepare(delta: float, systems: Systems, rounds: int) -> Prepared:
+    radius = reward_scales(systems, rounds) * math.sqrt(2 * math.log(1 / delta))
+    return {"radius": radius}, _no_rewards(systems)
+
+
+def _no_rewards(systems: Systems) -> UCBState:
+    shape = len(systems), len(systems[0][1])
+    return UCBState(np.zeros(shape), np.zeros(shape))
 
 
 def _scores(state: UCBState | WindowState, problem: Problem) -> tuple[Array, Array]:
@@ -81,7 +120,7 @@ def ucb(delta: float = 0.1) -> Policy:
     """UCB with confidence 1 − ``delta``; R is taken from the model."""
     delta = errors.number(delta, "delta", low=0, high=1, strict=True)
     prepare = functools.partial(_prepare, delta)
-    return Policy("ucb", prepare, highest(_scores), _update, parameters={"delta": delta})
+    return _policy("ucb", prepare, (_scores, _update), {"delta": delta})
 
 
 class WindowState(NamedTuple):
@@ -94,14 +133,13 @@ class WindowState(NamedTuple):
     place: Array  # where the next round goes, 0 … window − 1
 
 
-def _prepare_window(
-    delta: float, window: int | None, model: LGDS, arms: Array, rounds: int
-) -> Prepared:
-    constants, _ = _prepare(delta, model, arms, rounds)
+def _prepare_window(delta: float, window: int | None, systems: Systems, rounds: int) -> Prepared:
+    constants, _ = _prepare(delta, systems, rounds)
     if window is None:
         window = max(1, min(rounds, math.ceil(2 * math.sqrt(rounds * math.log(rounds)))))
-    ring = np.full(window, -1, np.int32), np.zeros(window), np.zeros((), np.int32)
-    return constants, WindowState(np.zeros(len(arms)), np.zeros(len(arms)), *ring)
+    n = len(systems)
+    ring = np.full((n, window), -1, np.int32), np.zeros((n, window)), np.zeros(n, np.int32)
+    return constants, WindowState(*_no_rewards(systems), *ring)
 
 
 def _window_update(state: WindowState, problem: Problem, arm: Array, reward: Array) -> WindowState:
@@ -127,22 +165,16 @@ def sliding_window_ucb(window: int | None = None, delta: float = 0.1) -> Policy:
     """
     delta = errors.number(delta, "delta", low=0, high=1, strict=True)
     window = if_given(errors.whole_number, window, "window", low=1, high=10**7)
-    return Policy(
-        "sliding_window_ucb",
-        functools.partial(_prepare_window, delta, window),
-        highest(_scores),
-        _window_update,
-        parameters={"window": window, "delta": delta},
-    )
+    prepare = functools.partial(_prepare_window, delta, window)
+    parameters = {"window": window, "delta": delta}
+    return _policy("sliding_window_ucb", prepare, (_scores, _window_update), parameters)
 
 
-def _prepare_discounted(
-    gamma: float | None, xi: float, model: LGDS, arms: Array, rounds: int
-) -> Prepared:
+def _prepare_discounted(gamma: float | None, xi: float, systems: Systems, rounds: int) -> Prepared:
     if gamma is None:
         gamma = 1 - 0.25 / math.sqrt(rounds)
-    radius = 2 * reward_scale(model, arms, rounds) * math.sqrt(xi)
-    return {"gamma": gamma, "radius": radius}, UCBState(np.zeros(len(arms)), np.zeros(len(arms)))
+    radius = 2 * reward_scales(systems, rounds) * math.sqrt(xi)
+    return {"gamma": np.full(len(systems), gamma), "radius": radius}, _no_rewards(systems)
 
 
 def _discounted_scores(state: UCBState, problem: Problem) -> tuple[Array, Array]:
@@ -171,10 +203,16 @@ def discounted_ucb(gamma: float | None = None, xi: float = 0.6) -> Policy:
     """
     gamma = if_given(errors.number, gamma, "gamma", low=0, high=1)
     xi = errors.number(xi, "xi", low=0)
-    return Policy(
-        "discounted_ucb",
-        functools.partial(_prepare_discounted, gamma, xi),
-        highest(_discounted_scores),
-        _discounted_update,
-        parameters={"gamma": gamma, "xi": xi},
-    )
+    prepare = functools.partial(_prepare_discounted, gamma, xi)
+    functions = _discounted_scores, _discounted_update
+    return _policy("discounted_ucb", prepare, functions, {"gamma": gamma, "xi": xi})
+
+
+def _policy(
+    name: str, prepare: Any, functions: tuple[Any, Any], parameters: Mapping[str, Any]
+) -> Policy:
+    """The policy of a ``prepare_stack``, scores and update."""
+    scores, update = functions
+    alone = functools.partial(prepare_alone, prepare)
+    batch = BatchAbilities(prepare_stack=prepare)
+    return Policy(name, alone, highest(scores), update, parameters=parameters, batch=batch)

@@ -7,6 +7,7 @@ formats, ``report.figures`` the style of figures.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -152,6 +153,13 @@ class Figure:
     alt: str
     draw: Callable[[], Any]
     name: str = ""
+
+    @functools.cached_property
+    def svg(self) -> str:
+        """The text of its SVG file, made once: saving a figure takes longer than drawing it."""
+        from driftbandit.report import figures
+
+        return figures.svg(self.draw())
 
 
 Block: TypeAlias = Heading | Text | Points | Table | Figure | Facts

@@ -16,7 +16,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from driftbandit import errors
-from driftbandit.report import Cell, Figure, Report, Table, figures
+from driftbandit.report import Cell, Figure, Report, Table
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -59,10 +59,9 @@ def _base64(data: bytes) -> str:
 
 def _drawn(figure: Figure) -> dict[str, Any]:
     """The picture as a data URL, and its width over its height."""
-    svg = figures.svg(figure.draw())
-    box = re.search(r'viewBox="[\d.-]+ [\d.-]+ ([\d.]+) ([\d.]+)"', svg)
+    box = re.search(r'viewBox="[\d.-]+ [\d.-]+ ([\d.]+) ([\d.]+)"', figure.svg)
     return {
-        "address": "data:image/svg+xml;base64," + _base64(svg.encode()),
+        "address": "data:image/svg+xml;base64," + _base64(figure.svg.encode()),
         "aspect": round(float(box[1]) / float(box[2]), 3) if box else 1.0,
     }
 

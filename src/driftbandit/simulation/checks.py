@@ -11,7 +11,8 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.actions import FINITE, ActionSet, action_set
-from driftbandit.model import LGDS
+from driftbandit.model import LGDS, arm_stack, solve_together, start_moments
+from driftbandit.policies.ucb import settled_moments
 from driftbandit.simulation.jobs import Pair
 from driftbandit.system import System, pair
 
@@ -73,12 +74,24 @@ def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[Pair], Act
     return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems], actions
 
 
+def _is_pair(one: Any) -> bool:
+    return isinstance(one, tuple | list) and len(one) == 2 and isinstance(one[0], LGDS)
+
+
 def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], ActionSet]:
     systems: list[Pair] = []
     found: set[ActionSet] = set()
     actions: ActionSet = FINITE
-    for index, one in enumerate(map(pair, pairs)):
-        if not isinstance(one, tuple | list) or len(one) != 2 or not isinstance(one[0], LGDS):
+    pairs = [pair(one) for one in pairs]
+    stack = arm_stack(pairs) if all(map(_is_pair, pairs)) else None
+    if stack is not None:
+        systems = [(lgds, rows) for (lgds, _), rows in zip(pairs, stack, strict=True)]
+        solve_together([lgds for lgds, _ in systems])
+        for lgds, _ in systems:
+            lgds.start_cov()  # raises if there is none
+        return systems, FINITE
+    for index, one in enumerate(pairs):
+        if not _is_pair(one):
             remedy = "give Systems or pairs of (LGDS, arms)"
             raise _wrong_type(one, f"{argument}[{index}]", remedy)
         lgds, rows = one
@@ -184,9 +197,22 @@ def checked_device(name: str | None) -> Any:
         raise errors.InvalidInput("device", f"JAX finds no {name!r} here", remedy) from None
 
 
+def _within(systems: list[Pair], rounds: int, limit: float) -> bool:
+    """Whether all variances are below the limit, for all systems at once."""
+    covs = settled_moments(systems, rounds)
+    arms = np.stack([rows for _, rows in systems])
+    means, starts = start_moments([lgds for lgds, _ in systems])
+    noise = np.array([lgds.reward_std for lgds, _ in systems])
+    rewards = np.einsum("nkd,nde,nke->nk", arms, covs, arms)
+    sizes = (np.abs(covs), np.abs(starts), means**2, rewards, noise**2)
+    return all((size < limit).all() for size in sizes)  # False for NaN, too
+
+
 def check_range(systems: list[Pair], rounds: int, dtype: np.dtype, argument: str = "model") -> None:
     """Refuse systems whose variances outgrow what the precision can hold within ``rounds``."""
     limit = LARGEST[dtype.name]
+    if _within(systems, rounds, limit):
+        return
     for index, (lgds, arms) in enumerate(systems):
         cov = lgds.settled_moment(rounds)
         if not lgds.is_stable and not np.abs(cov).max() < limit:

@@ -12,6 +12,7 @@ long as these unrolled rounds. ``tests/simulation/test_draws.py`` checks that th
 
 from __future__ import annotations
 
+import functools
 import zlib
 from typing import Any, NamedTuple
 
@@ -47,11 +48,13 @@ def threefry(key: Key, first: Array, second: Array) -> Key:
     return Key(x, y)
 
 
+@functools.lru_cache(maxsize=1024)
 def role_key(seed: int, stream: str, role: str) -> Key:
     """The key of one role (start, process, reward, a policy) of one study."""
-    root = Key(*(jnp.asarray([word], jnp.uint32) for word in (seed & 0xFFFFFFFF, seed >> 32)))
+    # With NumPy: JAX would start a program for each of a hundred operations on one number.
+    root = Key(*(np.array([word], np.uint32) for word in (seed & 0xFFFFFFFF, seed >> 32)))
     stream_word, role_word = (
-        jnp.asarray([zlib.crc32(text.encode())], jnp.uint32) for text in (stream, role)
+        np.array([zlib.crc32(text.encode())], np.uint32) for text in (stream, role)
     )
     return Key(*(word[0] for word in threefry(root, stream_word, role_word)))
 

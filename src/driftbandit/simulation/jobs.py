@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from driftbandit.actions import FINITE, ActionSet
-from driftbandit.model import LGDS, factor
+from driftbandit.model import LGDS, factor, start_moments
 from driftbandit.policies import Policy, Problem
 from driftbandit.simulation import draws, programs
 
@@ -143,33 +143,34 @@ def _stack(trees: list[Any]) -> Any:
 
 def environment(systems: list[Pair]) -> programs.Environment:
     """The true systems."""
-
-    def one(lgds: LGDS, arms: np.ndarray) -> programs.Environment:
-        process, start = factor(lgds.process_cov), factor(lgds.start_cov())
-        return programs.Environment(lgds, arms, process, start, lgds.start_mean())
-
-    return _stack([one(*pair) for pair in systems])
+    models, arms = known(systems)
+    means, covs = start_moments([lgds for lgds, _ in systems])
+    return programs.Environment(models, arms, factor(models.process_cov), factor(covs), means)
 
 
 def known(systems: list[Pair]) -> Any:
     """What policies know of the systems: models and arms."""
-    return _stack([(lgds, arms) for lgds, arms in systems])
+    models = [lgds for lgds, _ in systems]
+    fields = (np.stack([getattr(lgds, name) for lgds in models]) for name in programs.LEAVES)
+    return programs.model_of(fields), np.stack([arms for _, arms in systems])
 
 
 def prepared(
     policy: Policy, systems: list[Pair], rounds: int, actions: ActionSet = FINITE
 ) -> Player:
     """The policy as it starts on every system."""
-    if policy.batch.prepare_all is not None:
-        each = policy.batch.prepare_all(systems, rounds)
+    if policy.batch.prepare_stack is not None:
+        constants, state = policy.batch.prepare_stack(systems, rounds)
     else:
         each = [policy.prepare(lgds, arms, rounds) for lgds, arms in systems]
+        constants = _stack([dict(constants) for constants, _ in each])
+        state = _stack([state for _, state in each])
     k, d = systems[0][1].shape
     return Player(
         f"policy:{policy.name}",
         programs.Rule.of(policy, actions),
-        _stack([dict(constants) for constants, _ in each]),
-        _stack([state for _, state in each]),
+        constants,
+        state,
         actions.scratch_size(policy, d, k),
     )
 
@@ -184,8 +185,11 @@ def resident(tree: Any, dtype: np.dtype, device: Any) -> Any:
     def cast(leaf: np.ndarray) -> np.ndarray:
         return leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf
 
+    arrays = jax.tree.map(cast, tree)
+    if device.platform == "cpu":  # programs read NumPy's arrays as they are
+        return arrays
     with programs.numerics(dtype):
-        return jax.device_put(jax.tree.map(cast, tree), device)
+        return jax.device_put(arrays, device)
 
 
 def sized(player: Player, known: Any, dtype: np.dtype, device: Any) -> Player:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -35,6 +35,11 @@ def _flatten(model: LGDS) -> tuple[tuple[Any, ...], None]:
 
 
 def _unflatten(_: None, leaves: tuple[Any, ...]) -> LGDS:
+    return model_of(leaves)
+
+
+def model_of(leaves: Iterable[Any]) -> LGDS:
+    """A model with these `LEAVES`, which may also be stacks of arrays."""
     model = object.__new__(LGDS)  # leaves may be tracers: no validation here
     for name, leaf in zip(LEAVES, leaves, strict=True):
         object.__setattr__(model, name, leaf)

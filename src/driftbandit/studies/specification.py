@@ -193,8 +193,13 @@ class Specification:
     def identity(self) -> str:
         """Sixteen hex digits; a change of the specification or of the code changes them."""
         code = code_fingerprint(tuple(sorted({s for cell in self.cells for s in cell.SOURCES})))
-        text = json.dumps({"study": self.as_dict(), "code": code}, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return _identity(self, code)
+
+
+@functools.lru_cache  # every chunk asks for it
+def _identity(study: Specification, code: str) -> str:
+    text = json.dumps({"study": study.as_dict(), "code": code}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 Columns = dict[str, np.ndarray]

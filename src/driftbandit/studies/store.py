@@ -54,7 +54,8 @@ def encode(specification: Specification, chunk: Chunk, columns: Columns) -> byte
     about = {"study": specification.identity, "chunk": chunk.name, "versions": versions()}
     table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(about, sort_keys=True)})
     sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
+    repeated = ["system", "run"]  # a dictionary of regrets would be as long as the regrets
+    pq.write_table(table, sink, compression="zstd", use_dictionary=repeated)
     return sink.getvalue()
 
 
@@ -144,7 +145,8 @@ class Store:
                 absent.append(chunk.name)
                 continue
             path, content = found
-            table = pq.read_table(io.BytesIO(content))
+            # Threads take longer to start than such a small file takes to read.
+            table = pq.ParquetFile(io.BytesIO(content)).read(use_threads=False)
             columns = {name: table.column(name).to_numpy() for name in table.column_names}
             parts.setdefault(chunk.cell.label, []).append(columns)
             digest = hashlib.sha256(content).hexdigest()

@@ -152,12 +152,12 @@ def reproduce(
     header = {"target": name, "settings": settings, "versions": outcome.versions}
     document = storable(header | target.document(outcome))
     blocks = target.drawn(document)
-    [figure] = [block.draw() for block in blocks if isinstance(block, Figure)]
+    [figure] = [block for block in blocks if isinstance(block, Figure)]
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     content = {
         data_file(out, name): text.encode(),
-        out / f"{name}.svg": figures.content(figure, "svg"),
-        out / f"{name}.png": figures.content(figure, "png"),
+        out / f"{name}.svg": figure.svg.encode(),
+        out / f"{name}.png": figures.content(figure.draw(), "png"),
     }
     if target.page is not None:
         page = markdown.text(target.page(document), {name: f"{name}.png"})
