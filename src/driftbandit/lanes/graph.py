@@ -26,6 +26,10 @@ CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr"} | dict.fr
 """Primitives that only call another jaxpr, and the parameter that holds it."""
 
 
+Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+"""``step(own, state, round, stream) -> state, results``."""
+
+
 class Unsupported(NotImplementedError):
     """The function needs something that lanes cannot compile; XLA can."""
 

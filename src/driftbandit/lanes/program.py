@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -17,13 +17,12 @@ import numpy as np
 
 from driftbandit.lanes import llvm, machine_code
 from driftbandit.lanes.contraction import contracted
-from driftbandit.lanes.graph import Graph, Node, traced
+from driftbandit.lanes.graph import Graph, Node, Step, traced
 from driftbandit.lanes.loops import Round
 from driftbandit.lanes.machine_code import Machine
 from driftbandit.lanes.primitives import KNOWN
 from driftbandit.lanes.schedule import in_place, scheduled
 
-Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 ALIGNMENT = 64  # bytes: the widest vectors are loaded from addresses that they divide
 OWN, STATE, ROUND, STREAM = range(4)  # the step's arguments
 

@@ -14,7 +14,7 @@ from driftbandit.machine import cores
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy
 from driftbandit.result import Result, Timing
-from driftbandit.simulation import checks, draws, jobs, programs, with_lanes, with_xla
+from driftbandit.simulation import checks, draws, jobs, programs, with_kernels, with_lanes, with_xla
 from driftbandit.simulation.checks import Options
 from driftbandit.simulation.jobs import Job, Pair
 from driftbandit.simulation.work import Progress
@@ -90,8 +90,8 @@ def simulate(
         checks.check_range(learned, rounds, dtype, "assumed")
 
     clock = time.perf_counter()
-    truth = jobs.resident(jobs.known(systems), dtype, target)
-    belief = truth if assumed is None else jobs.resident(jobs.known(learned), dtype, target)
+    truth = jobs.in_precision(jobs.known(systems), dtype)
+    belief = truth if assumed is None else jobs.in_precision(jobs.known(learned), dtype)
     players = {}
     for label, policy in chosen.items():
         theirs, known = (systems, truth) if policy.full_information else (learned, belief)
@@ -100,7 +100,7 @@ def simulate(
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
     job = Job(
         jobs.plan_for(systems, runs, rounds, target),
-        jobs.resident(jobs.environment(systems), dtype, target),
+        jobs.in_precision(jobs.environment(systems), dtype),
         players,
         jobs.checkpoints(rounds, options.checkpoints),
         rounds,
@@ -129,32 +129,27 @@ def _played(
 ) -> tuple[dict[str, np.ndarray], Timing]:
     """Every policy's curves, played by the engine that was asked for or is faster."""
     clock = time.perf_counter()
-    ready, refused = (
-        with_lanes.compiled(job) if engine != "xla" else ({}, dict.fromkeys(job.players, ""))
-    )
+    lanes: Any = with_lanes if job.device.platform == "cpu" else with_kernels
+    ready, refused = lanes.compiled(job) if engine != "xla" else ({}, dict.fromkeys(job.players))
     if engine == "lanes" and refused:
         label, reason = next(iter(refused.items()))
         raise errors.InvalidInput("engine", f"cannot play {label!r}: {reason}", 'give "auto"')
-    other = job._replace(players={n: p for n, p in job.players.items() if n in refused})
     ours = job._replace(players={n: p for n, p in job.players.items() if n not in refused})
-    compiled = with_xla.compiled(other) if other.players else {}
-    seconds = time.perf_counter() - clock
-    clock, share = time.perf_counter(), len(ours.players) / len(job.players)
+    others = job._replace(players={n: p for n, p in job.players.items() if n in refused})
+    others = jobs.resident(others) if others.players else others
+    compiled = with_xla.compiled(others) if others.players else {}
+    compile_time, clock = time.perf_counter() - clock, time.perf_counter()
+    share = len(ours.players) / len(job.players)
 
     def partly(start: float, part: float) -> Progress | None:
         return progress and (lambda done: progress(start + part * done))
 
     curves: dict[str, np.ndarray] = {}
     if ours.players:
-        curves |= with_lanes.play(ours, ready, workers, partly(0, share))
-    if other.players:
-        curves |= with_xla.play(other, compiled, workers, partly(share, 1 - share))
-    name = (
-        "lanes"
-        if not refused
-        else f"lanes, xla for {', '.join(refused)}"
-        if ours.players
-        else "xla"
-    )
-    timing = Timing(0, seconds, time.perf_counter() - clock, str(job.device), name)
+        curves |= lanes.play(ours, ready, workers, partly(0, share))
+    if others.players:
+        curves |= with_xla.play(others, compiled, workers, partly(share, 1 - share))
+    played = ["lanes"] * bool(ours.players) + ["xla"] * bool(others.players)
+    name = f"lanes, xla for {', '.join(refused)}" if len(played) > 1 else played[0]
+    timing = Timing(0, compile_time, time.perf_counter() - clock, str(job.device), name)
     return {label: curves[label] for label in job.players}, timing

@@ -179,30 +179,41 @@ def _limits_of(device: Any) -> Limits:
     return LIMITS["cpu" if device.platform == "cpu" else "gpu"]
 
 
-def resident(tree: Any, dtype: np.dtype, device: Any) -> Any:
-    """The arrays on the device, in the precision of the study, for all of its blocks."""
-
-    def cast(leaf: np.ndarray) -> np.ndarray:
-        return leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf
-
-    arrays = jax.tree.map(cast, tree)
-    if device.platform == "cpu":  # programs read NumPy's arrays as they are
-        return arrays
-    with programs.numerics(dtype):
-        return jax.device_put(arrays, device)
+def in_precision(tree: Any, dtype: np.dtype) -> Any:
+    """The arrays in the precision of the study."""
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf, tree)
 
 
 def sized(player: Player, known: Any, dtype: np.dtype, device: Any) -> Player:
-    """The player on the device, with the number of its lanes that fit into its memory."""
+    """The player in its precision, with the number of its lanes that fit into the memory."""
     held = sum(leaf[0].size for leaf in jax.tree.leaves((player.constants, player.state)))
     limits = _limits_of(device)
     share = limits._replace(memory=limits.memory / SHARE)
     return player._replace(
-        constants=resident(player.constants, dtype, device),
-        state=resident(player.state, dtype, device),
+        constants=in_precision(player.constants, dtype),
+        state=in_precision(player.state, dtype),
         known=known,
         lanes=most_lanes(share, 3 * held + player.scratch_size),
     )
+
+
+def resident(job: Job) -> Job:
+    """The job with its arrays on the device, for all of its blocks."""
+    if job.device.platform == "cpu":  # programs read NumPy's arrays as they are
+        return job
+    moved: dict[int, Any] = {}
+
+    def put(tree: Any) -> Any:
+        if id(tree) not in moved:  # what players share stays one object
+            moved[id(tree)] = jax.device_put(tree, job.device)
+        return moved[id(tree)]
+
+    with programs.numerics(job.dtype):
+        players = {
+            label: p._replace(constants=put(p.constants), state=put(p.state), known=put(p.known))
+            for label, p in job.players.items()
+        }
+        return job._replace(environment=put(job.environment), players=players)
 
 
 def plan_for(systems: list[Pair], runs: int, rounds: int, device: Any) -> Plan:
