@@ -80,7 +80,6 @@ def test_the_environment_is_given_back(cache, monkeypatch):
 
 
 def test_a_second_process_compiles_nothing_and_finds_the_same(tmp_path):
-    """A damaged program is compiled anew, without a word."""
     small = ["--systems", "1", "--runs", "2", "--rounds", "10", "--states", "2", "--arms", "2"]
     words = [sys.executable, "-m", "driftbandit", "simulate", "--policies", "ucb", "--json", *small]
     environment = dict(os.environ, DRIFTBANDIT_CACHE=str(tmp_path), JAX_PLATFORMS="cpu")
@@ -92,10 +91,27 @@ def test_a_second_process_compiles_nothing_and_finds_the_same(tmp_path):
         assert "cache" not in done.stderr
         study = json.loads(done.stdout)["studies"]["gaussian"]
         found.append(study["policies"])
-        programs.append({path: path.stat().st_mtime_ns for path in tmp_path.rglob("*-cache")})
-        for path in list(programs[0])[:2]:
-            path.write_bytes(b"damaged")
-            os.utime(path, ns=(programs[0][path], programs[0][path]))
-    assert len(programs[0]) >= 2
+        programs.append({path: path.stat().st_mtime_ns for path in tmp_path.rglob("lanes-*.o")})
+    assert len(programs[0]) == 3  # where runs start, how states move, and the policy
     assert programs[0] == programs[1]
     assert found[0] == found[1]
+
+
+def test_a_damaged_program_is_made_anew(cache):
+    made = []
+
+    def make():
+        made.append(1)
+        return b"machine code"
+
+    for damage in (None, b"", b"damaged", None):
+        if damage is not None:
+            (cache / "lanes-x.o").write_bytes(damage)
+        assert program_cache.kept("lanes-x.o", make) == b"machine code"
+    assert len(made) == 3
+    assert [path.name for path in cache.iterdir()] == ["lanes-x.o"]
+
+
+def test_without_a_folder_programs_are_made_every_time(monkeypatch):
+    monkeypatch.setenv("DRIFTBANDIT_CACHE", "off")
+    assert program_cache.kept("lanes-x.o", lambda: b"code") == b"code"

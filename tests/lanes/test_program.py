@@ -11,7 +11,8 @@ import driftbandit as db
 from driftbandit.lanes import Unsupported, machine_code
 from driftbandit.lanes.machine_code import Machine
 from driftbandit.lanes.program import aligned, compiled, in_lanes
-from driftbandit.simulation import Options, jobs, programs, with_lanes
+from driftbandit.simulation import Options, draws, jobs, programs, with_lanes
+from driftbandit.simulation.parts import parts
 
 X86 = platform.machine() in ("x86_64", "AMD64")
 MACHINES = {  # what instruction sets older and newer processors have
@@ -23,9 +24,9 @@ MACHINES = {  # what instruction sets older and newer processors have
 
 def _played(part, arguments, stream, lanes, machine):
     """All bits that a policy's part computes for 16 runs and 40 rounds."""
-    program = compiled(part.step, *arguments, stream[0, 0], lanes=lanes, machine=machine)
+    program = compiled(part.step, *arguments, lanes=lanes, machine=machine)
     rng = np.random.default_rng(0)
-    (keys, system), state = arguments
+    (keys, _, system), state, _ = arguments
 
     def of_runs(leaf):
         return in_lanes(np.repeat(np.asarray(leaf)[None], 16, axis=0), lanes)
@@ -48,11 +49,13 @@ def thompson():
     player = jobs.prepared(db.policies.make("thompson"), systems, 40)
     environment = jobs.environment(systems)
     known = player._replace(known=jobs.known(systems))
-    job = jobs.Job(None, environment, {"p": known}, None, 40, {}, programs.Game(), 0, float, None)
-    part = with_lanes.parts(job)["p"]
+    roles = {draws.START: draws.role_key(0, "", draws.START)}
+    game = programs.Game()
+    job = jobs.Job(None, environment, {"p": known}, None, 40, roles, game, 0, float, None)
+    part = parts(job)["p"]
     stream = np.random.default_rng(1).normal(size=(16, 40, 4))
     with jax.enable_x64(True):
-        yield part, part.of_one(), stream
+        yield part, part.arguments(), stream
 
 
 def _runnable(machine):

@@ -60,6 +60,11 @@ class Graph(NamedTuple):
     structure: Any
     """How JAX puts the outputs together."""
 
+    def used(self) -> list[bool]:
+        """For every input whether anything depends on it."""
+        read = {*self.outputs, *(arg for node in self.order for arg in node.args)}
+        return [node in read for node in self.inputs]
+
 
 def traced(function: Callable[..., Any], *arguments: Any, known: frozenset[str]) -> Graph:
     """The graph of ``function(*arguments)``.

@@ -18,7 +18,7 @@ again without those whose results are not the same value on both sides of the di
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -107,10 +107,15 @@ class Kernel:
         blocks: int | None = None,
     ) -> None:
         self.graph, self.roles = graph, list(roles)
-        self.states, self.same, self.systems = (
-            [n for n, given in enumerate(roles) if given == role]
-            for role in ("state", "same", "system")
+        self.states = [n for n, role in enumerate(roles) if role == "state"]
+        used = graph.used()
+        self.same, self.systems = (
+            [n for n, given in enumerate(roles) if given == role and used[n]]
+            for role in ("same", "system")
         )
+        self.many = "system" in roles
+        kinds = [x.dtype for x, role in zip(graph.inputs, roles, strict=True) if role == "system"]
+        self._kind = next((kind for kind in kinds if kind.startswith("f")), "float64")
         sizes = [graph.inputs[n].size for n in self.systems]
         self.size = sum(sizes) | 1  # odd: the same number of several systems is in different banks
         self._starts = dict(zip(self.systems, np.cumsum([0, *sizes]).tolist(), strict=False))
@@ -139,24 +144,24 @@ class Kernel:
             threads //= 2
             first = np.arange(0, runs, threads)
             last = np.minimum(first + threads, runs) - 1
-            width = np.dtype(self.graph.inputs[self.systems[0]].dtype).itemsize
-            near = int(np.max(system_of[last] - system_of[first]) + 1) * self.size * width
+            width = np.dtype(self._kind).itemsize * self.size
+            near = int(np.max(system_of[last] - system_of[first]) + 1) * width
         if near > 2 * MOST_NEAR:
             raise Unsupported("systems too large for shared memory")
         threads = min(threads, THREADS)
         return -(-runs // threads), threads, near
 
-    def same_bytes(self, arrays: Sequence[np.ndarray]) -> bytes:
-        """What all runs share, as the kernel's last argument."""
-        kinds = [self.graph.inputs[n].dtype for n in self.same]
-        parts = [np.asarray(x, kind).tobytes() for x, kind in zip(arrays, kinds, strict=True)]
+    def same_bytes(self, arrays: Mapping[int, np.ndarray]) -> bytes:
+        """What all runs share, by the number of the input: the kernel's last argument."""
+        kinds = {n: self.graph.inputs[n].dtype for n in self.same}
+        parts = [np.asarray(arrays[n], kind).tobytes() for n, kind in kinds.items()]
         return b"".join(part + bytes(-len(part) % 8) for part in parts)
 
-    def systems_array(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
-        """What the runs of a system share, systems × `size`; the arrays have systems first."""
-        found = np.zeros((len(arrays[0]), self.size), self.graph.inputs[self.systems[0]].dtype)
-        for n, x in zip(self.systems, arrays, strict=True):
-            flat = np.reshape(x, (len(x), -1))
+    def systems_array(self, arrays: Mapping[int, np.ndarray], count: int) -> np.ndarray:
+        """What the runs of a system share, by the number of the input: systems × `size`."""
+        found = np.zeros((count, self.size), self._kind)
+        for n in self.systems:
+            flat = np.reshape(arrays[n], (count, -1))
             place = slice(self._starts[n], self._starts[n] + flat.shape[1])
             found[:, place] = flat
             if flat.dtype.kind != "f" and (found[:, place] != flat).any():
@@ -204,7 +209,7 @@ class Kernel:
         if (role == "state" and n not in self.rings) or (role == "run" and x.size == 1):
             return Own([w.record("name", x.dtype, data=f"a{n}_{p}") for p in self._held(n)])
         if role == "system":
-            at = f"({TYPES[x.dtype]})near[own + {self._starts[n]} + "
+            at = f"({TYPES[x.dtype]})near[own + {self._starts.get(n)} + "
             return Outside(lambda place: f"{at}{place}]", True, side)
         if role == "same":
 
@@ -234,7 +239,7 @@ class Kernel:
 
     def _text(self, w: Writer, results: list[list[int]], blocks: int) -> str:
         inputs = self.graph.inputs
-        fresh = "own = base; FORGET(own);" if self.systems else ""
+        fresh = "own = base; FORGET(own);" if self.many else ""
         lines, flat = w.text([value for result in results for value in result], fresh)
         rest = iter(flat)
         named = [[next(rest) for _ in result] for result in results]
@@ -271,15 +276,15 @@ class Kernel:
             arguments.append(f"{TYPES[x.dtype]}* __restrict__ o{n}")
             for p, name in enumerate(named[len(self.states) + n]):
                 lines.append(f"o{n}[((long long)t * {x.size} + {p}) * R + r] = {name};")
-        if self.systems:
-            kind = TYPES[inputs[self.systems[0]].dtype]
+        if self.many:
+            kind = TYPES[self._kind]
             arguments += [
                 f"const {kind}* __restrict__ systems",
                 "const int* __restrict__ system_of",
             ]
             near.append(NEAR.format(kind=kind, size=self.size))
             before.append(f"const int base = (system_of[r] - lowest) * {self.size}; int own;")
-        system = "system_of[r]" if self.systems else "0"
+        system = "system_of[r]" if self.many else "0"
         before.insert(0, f"const long long system = {system};")
         if self.same:
             arguments.append("const __grid_constant__ Same same")

@@ -30,8 +30,13 @@ OWN, STATE, ROUND, STREAM = range(4)  # the step's arguments
 class Program:
     """A compiled step."""
 
-    def __init__(self, text: str, scratch: int, lanes: int, machine: Machine) -> None:
-        self.lanes, self._scratch = lanes, scratch
+    used: list[bool]
+    """For the leaves of ``own``, whether they are read; for the others anything may be given."""
+
+    def __init__(
+        self, text: str, scratch: int, lanes: int, machine: Machine, used: list[bool]
+    ) -> None:
+        self.lanes, self._scratch, self.used = lanes, scratch, used
         self._function, self._engine = machine_code.function(text, machine)
 
     def play(
@@ -99,7 +104,7 @@ def compiled(
     counts = [len(jax.tree.leaves(tree)) for tree in (own, state, 0, stream)]
     roles = [role for role, count in enumerate(counts) for _ in range(count)]
     text, scratch = _written(graph, roles, lanes)
-    return Program(text, scratch, lanes, machine)
+    return Program(text, scratch, lanes, machine, graph.used()[: counts[0]])
 
 
 def _widest(tree: Any) -> int:

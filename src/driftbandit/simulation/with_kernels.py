@@ -89,22 +89,23 @@ class Seat:
     ) -> None:
         self.kernel, self._launch = program
         self._runs, first, last = len(systems), systems[0], systems[-1] + 1
-        shared = [np.asarray(leaf) for leaf in jax.tree.leaves(part.shared)]
-        arrays = [np.asarray(leaf)[first:last] for leaf in jax.tree.leaves(part.system)]
+        shared, arrays = jax.tree.leaves(part.shared), jax.tree.leaves(part.system)
+        arrays = [np.asarray(leaf)[first:last] for leaf in arrays]
         states = [np.asarray(leaf)[first:last] for leaf in jax.tree.leaves(part.state)]
         self.run = of_run
         self.begin = [gpu.uploaded(leaf) for leaf in states]
         self.state = [gpu.Buffer(leaf[0].nbytes * self._runs) for leaf in states]
         self.rest: list[Any] = []
         numbers = None
-        if self.kernel.systems:
+        if self.kernel.many:
             numbers = (systems - first).astype(np.int32)
-            packed = self.kernel.systems_array(arrays)
+            leaves = dict(enumerate(arrays, len(of_run) + len(shared)))
+            packed = self.kernel.systems_array(leaves, last - first)
             self.rest += [gpu.uploaded(packed), gpu.uploaded(numbers)]
         else:
             shared += [leaf[0] for leaf in arrays]
         if self.kernel.same:
-            self.rest.append(self.kernel.same_bytes(shared))
+            self.rest.append(self.kernel.same_bytes(dict(enumerate(shared, len(of_run)))))
         self._shape = self.kernel.shape(self._runs, numbers)
 
     def play(self, rounds: int, first: int, begin: bool, *arrays: gpu.Buffer) -> None:

@@ -85,20 +85,23 @@ def play(
                 laid[id(leaf)] = in_lanes(np.asarray(leaf)[systems], lanes)
             return laid[id(leaf)]
 
-        def seat(part: Part, of_run: list[np.ndarray]) -> Seat:
+        def seat(label: str, of_run: list[np.ndarray]) -> Seat:
+            part = every[label]
             shared = (np.repeat(word, len(runs)) for word in jax.tree.leaves(part.shared))
             own = of_run + [in_lanes(word, lanes) for word in shared]
-            own += [lay(leaf) for leaf in jax.tree.leaves(part.system)]
+            used = ready[label].used[len(own) :]
+            leaves = zip(jax.tree.leaves(part.system), used, strict=True)
+            own += [lay(leaf) if is_used else own[0] for leaf, is_used in leaves]
             states = (np.asarray(leaf)[systems] for leaf in jax.tree.leaves(part.state))
             return Seat(own, [in_lanes(leaf, lanes) for leaf in states])
 
         numbers = systems + job.first_system, runs % job.plan.runs
-        start = seat(every[START], [in_lanes(n.astype(np.uint32), lanes) for n in numbers])
+        start = seat(START, [in_lanes(n.astype(np.uint32), lanes) for n in numbers])
         ready[START].play(1, 0, *start, scratch=ready[START].scratch())
         z, *words = start.state
         keys = {role: words[2 * place : 2 * place + 2] for place, role in enumerate(roles)}
         seats = {
-            label: seat(part, [word for role in part.run for word in keys[role]])
+            label: seat(label, [word for role in part.run for word in keys[role]])
             for label, part in every.items()
             if label != START
         }
