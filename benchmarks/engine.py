@@ -2,6 +2,7 @@
 
     python benchmarks/engine.py               # CPU: other programs, scaling, single decisions
     python benchmarks/engine.py --device gpu  # GPU: throughput by batch size
+    python benchmarks/engine.py --section lanes   # CPU: what benchmarks/lanes.py measures
 
 Prints a table and, with --json FILE, stores it. Programs that loop over runs in Python are timed on
 fewer runs and compared per round, since their cost per round does not depend on the number of runs.
@@ -23,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import driftbandit as db
+import lanes
 from driftbandit.model import factor
 
 STATES = ARMS = 10
@@ -227,9 +229,13 @@ def gpu(figures: dict[str, float]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--section", choices=("programs", "lanes"), default="programs")
     parser.add_argument("--json", type=Path, help="store the numbers here")
     parser.add_argument("--against", type=Path, help="stored numbers of a CPU run to compare with")
     options = parser.parse_args()
+    if options.section == "lanes":
+        lanes.main(["--json", str(options.json)] if options.json else [])
+        return
     figures: dict[str, float] = {}
     print(f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}")
     {"cpu": cpu, "gpu": gpu}[options.device](figures)
