@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from driftbandit.arrays import put
+
 SHAPES = [(), (3,), (4,), (1, 4), (3, 4), (4, 3), (4, 4), (2, 3, 4)]
 OPERATIONS = 14
 
@@ -44,7 +46,9 @@ class RandomStep:
                 reals.append(_view(rng, _pick(rng, reals)))
             else:
                 reals.append(_bounded(_real(rng, reals, whole)))
-        after = [_like(rng, reals, old) for old in state[:-1]] + [whole[-1][:1] + state[-1]]
+        after = [_like(rng, reals, old, whole[1][0] % 6 - 1) for old in state[:-1]] + [
+            whole[-1][:1] + state[-1]
+        ]
         return after, [reals[-1], reals[-2], whole[-1], jnp.argmax(reals[-1].ravel())]
 
 
@@ -53,9 +57,12 @@ def _bounded(x):
     return x / (1 + x) + 0.5
 
 
-def _like(rng, reals, old):
+def _like(rng, reals, old, place):
     """A new value for a state: something of its shape, or a sum spread over it."""
     same = [x for x in reals if x.shape == old.shape]
+    if old.ndim and rng.random() < 0.3:  # a row replaced, or none if there is no such row
+        row = 0.5 + jnp.mean(_pick(rng, reals)) / 8
+        return put(old, place, row.astype(old.dtype))
     if same and rng.random() < 0.8:
         return _pick(rng, same)
     return 0.5 * old + 0.25 * jnp.mean(_pick(rng, reals))
@@ -99,6 +106,8 @@ def _real(rng, reals, whole):
         return jnp.concatenate([x, x[:1]])[1:]
     if kind == 17 and x.ndim:
         return x[jnp.argmax(_distinct(x)) % x.shape[0]]
+    if kind == 18 and x.ndim == 2 and x.shape[0] == x.shape[1]:
+        return jnp.where(np.triu(np.ones(x.shape, bool)), x @ x, x.T)
     if kind == 18 and x.ndim == 1:
         return jnp.cumsum(x)
     if kind == 19 and x.ndim:

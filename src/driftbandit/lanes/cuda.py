@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.lanes.graph import Unsupported
+from driftbandit.lanes.schedule import KnownIndices
 
 MOST_OPERATIONS = 10_000  # of a round: more outgrow the instruction cache and compile slowly
 FRESH_EVERY = 16  # lines after which the compiler must forget what it has loaded of a system
@@ -62,11 +63,10 @@ class Operation(NamedTuple):
     """Of a constant its value, of a name the text, of a load the array and the place."""
 
 
-class Writer:
+class Writer(KnownIndices):
     """Records operations; a value is the number of one, an index is known."""
 
     side_by_side = (1,)
-    plus, times, divided = (staticmethod(f) for f in (operator.add, operator.mul, divmod))
     names, get = staticmethod(tuple), staticmethod(operator.itemgetter(0))
 
     def __init__(self) -> None:
@@ -146,12 +146,6 @@ class Writer:
         return value if old == new else self.record("convert", new, (value,))
 
     # Loops run now.
-
-    def flat(self, shape: Sequence[int], index: Sequence[int]) -> int:
-        place = 0
-        for i, size in zip(index, shape, strict=True):
-            place = place * size + i
-        return place
 
     def loop(self, count: int, body: Callable[[int], None], step: int = 1) -> None:
         for i in range(0, count, step):

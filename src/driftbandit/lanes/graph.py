@@ -60,6 +60,15 @@ class Graph(NamedTuple):
     structure: Any
     """How JAX puts the outputs together."""
 
+    def text(self) -> str:
+        """All of it: equal texts are equal graphs."""
+        number = {node: place for place, node in enumerate([*self.inputs, *self.order])}
+        lines = [
+            f"{number[node]} {node} {[number[arg] for arg in node.args]} {_described(node.params)}"
+            for node in number
+        ]
+        return "\n".join([*lines, str([number[node] for node in self.outputs])])
+
     def used(self) -> list[bool]:
         """For every input whether anything depends on it."""
         read = {*self.outputs, *(arg for node in self.order for arg in node.args)}
@@ -94,6 +103,12 @@ def needed(order: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
     return kept[::-1]
 
 
+def _described(params: Mapping[str, Any]) -> str:
+    """Parameters as text; of arrays every bit."""
+    exact = {k: v.tobytes() if isinstance(v, np.ndarray) else v for k, v in params.items()}
+    return repr(sorted(exact.items()))
+
+
 class _Builder:
     """Makes nodes; asked for the same one again, it gives the first."""
 
@@ -108,7 +123,7 @@ class _Builder:
         folded = self._folded(op, params, args, shape, dtype)
         if folded is not None:
             return self.constant(folded)
-        key = op, repr(sorted(params.items())), tuple(map(id, args)), tuple(shape), str(dtype)
+        key = op, _described(params), tuple(map(id, args)), tuple(shape), str(dtype)
         return self._kept(key, lambda: Node(op, params, args, shape, dtype))
 
     def constant(self, value: Any) -> Node:

@@ -6,7 +6,7 @@ by side, one vector register wide. Loops stay loops; LLVM unrolls what pays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +39,13 @@ def width(dtype: str) -> int:
     return np.dtype(dtype).itemsize
 
 
+class Place(NamedTuple):
+    """An index inside a loop: LLVM's value and a known number to be added."""
+
+    base: Any
+    offset: int
+
+
 class Writer:
     """Writes one function ``rounds(blocks, span, first, arrays, scratch)``."""
 
@@ -65,11 +72,11 @@ class Writer:
     def memory(self, pointer: Any, place: Any, node: Any) -> Memory:
         """The node's array number ``place`` behind a pointer."""
         size = self.index(node.size * self.lanes * width(node.dtype))
-        return Memory(self.b.gep(pointer, [self.b.mul(place, size)]), self.lanes)
+        return Memory(self.b.gep(pointer, [self.b.mul(self.index(place), size)]), self.lanes)
 
     def round_number(self, first: Any, t: Any) -> Any:
         """Round t after the first, the same for all runs."""
-        return self.spread(self.b.add(first, self.b.trunc(t, I32)))
+        return self.spread(self.b.add(first, self.b.trunc(self.index(t), I32)))
 
     def finish(self) -> str:
         """The text of the module."""
@@ -97,6 +104,7 @@ class Writer:
         """A loop's index as a number."""
         if isinstance(index, int):
             return self.constant(index, dtype)
+        index = self.index(index)
         if dtype.startswith("f"):
             return self.spread(self.b.sitofp(index, TYPES[dtype]))
         return self.spread(index if TYPES[dtype] == I64 else self.b.trunc(index, TYPES[dtype]))
@@ -190,25 +198,30 @@ class Writer:
             return b.trunc(value, kind)
         return b.sext(value, kind) if signed else b.zext(value, kind)
 
-    # Indices: Python numbers where they are known, LLVM's inside loops.
+    # Indices: Python numbers where they are known, a `Place` inside loops.
 
     def index(self, i: Any) -> Any:
+        """An index as LLVM has it."""
+        if isinstance(i, Place):
+            return self.b.add(i.base, ir.Constant(I64, i.offset)) if i.offset else i.base
         return ir.Constant(I64, i) if isinstance(i, int) else i
 
     def plus(self, i: Any, j: Any) -> Any:
-        if isinstance(i, int) and isinstance(j, int):
-            return i + j
-        return i if isinstance(j, int) and j == 0 else self.b.add(self.index(i), self.index(j))
+        (i, m), (j, n) = (k if isinstance(k, Place) else (None, k) for k in (i, j))
+        if i is None or j is None:
+            return m + n if i is j else Place(j if i is None else i, m + n)
+        return Place(self._once("add", i, j), m + n)
 
     def times(self, i: Any, n: int) -> Any:
         if isinstance(i, int):
             return i * n
-        return i if n == 1 else self.b.mul(i, self.index(n))
+        return i if n == 1 else Place(self._once("mul", i.base, self.index(n)), i.offset * n)
 
     def divided(self, i: Any, n: int) -> tuple[Any, Any]:
         if isinstance(i, int):
             return divmod(i, n)
-        return self.b.udiv(i, self.index(n)), self.b.urem(i, self.index(n))
+        whole, by = self.index(i), self.index(n)
+        return Place(self.b.udiv(whole, by), 0), Place(self.b.urem(whole, by), 0)
 
     def flat(self, shape: Sequence[int], index: Sequence[Any]) -> Any:
         """The place of an index in an array that is laid out row by row."""
@@ -218,7 +231,17 @@ class Writer:
         return place
 
     def names(self, index: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(i if isinstance(i, int) else i.name for i in index)
+        return tuple(i if isinstance(i, int) else (i.base.name, i.offset) for i in index)
+
+    def _once(self, op: str, *values: Any) -> Any:
+        """An operation on indices, or its result if it was written before."""
+        key = op, *(str(value.get_reference()) for value in values)
+        found = self.recall(key)
+        if found is None:
+            first, second = values
+            found = self.b.gep(first, [second]) if op == "gep" else getattr(self.b, op)(*values)
+            self.remember(key, found)
+        return found
 
     def recall(self, key: Any) -> Any:
         return self._known.get(key)
@@ -245,7 +268,7 @@ class Writer:
         i, known = self.b.phi(I64), self._known
         self._known = dict(known)  # what is computed inside is not known outside
         i.add_incoming(self.index(0), before)
-        body(i)
+        body(Place(i, 0))
         following = self.b.add(i, self.index(step))
         i.add_incoming(following, self.b.block)
         self.b.cbranch(self.b.icmp_signed("<", following, self.index(count)), head, after)
@@ -293,8 +316,10 @@ class Writer:
         kind = I8 if dtype == "bool" else TYPES[dtype]
         if memory.lanes > 1:
             kind = ir.VectorType(kind, self.lanes)
-        byte = self.index(self.times(place, memory.lanes * width(dtype)))
-        return self.b.bitcast(self.b.gep(memory.pointer, [byte]), kind.as_pointer())
+        byte = self.times(place, memory.lanes * width(dtype))
+        base, offset = byte if isinstance(byte, Place) else (None, byte)
+        start = memory.pointer if base is None else self._once("gep", memory.pointer, base)
+        return self.b.bitcast(self.b.gep(start, [self.index(offset)]), kind.as_pointer())
 
     def load(self, memory: Memory, place: Any, dtype: str) -> Any:
         address = self._address(memory, place, dtype)
@@ -309,17 +334,32 @@ class Writer:
         address = self._address(memory, place, dtype)
         self.b.store(value, address, align=width(dtype) * self.lanes)
 
+    def _each(
+        self, memory: Memory, offset: Any, place: Any, kind: Any
+    ) -> Iterator[tuple[Any, Any]]:
+        """For every lane its number, and the address of what it finds at its own offset."""
+        base = self.b.bitcast(memory.pointer, kind.as_pointer())
+        place = self.index(self.times(place, memory.lanes))
+        for number in range(self.lanes):
+            lane = ir.Constant(I32, number)
+            one = self.b.mul(self.b.extract_element(offset, lane), self.index(memory.lanes))
+            one = self.b.add(one, place)
+            if memory.lanes > 1:
+                one = self.b.add(one, self.index(number))
+            yield lane, self.b.gep(base, [one])
+
     def read(self, memory: Memory, offset: Any, place: Any, dtype: str) -> Any:
         """Every run reads from an offset of its own."""
         kind = I8 if dtype == "bool" else TYPES[dtype]
-        base = self.b.bitcast(memory.pointer, kind.as_pointer())
         value = ir.Constant(ir.VectorType(kind, self.lanes), ir.Undefined)
-        place = self.index(self.times(place, memory.lanes))
-        for lane in range(self.lanes):
-            one = self.b.extract_element(offset, ir.Constant(I32, lane))
-            one = self.b.add(self.b.mul(one, self.index(memory.lanes)), place)
-            if memory.lanes > 1:
-                one = self.b.add(one, self.index(lane))
-            number = self.b.load(self.b.gep(base, [one]))
-            value = self.b.insert_element(value, number, ir.Constant(I32, lane))
+        for lane, address in self._each(memory, offset, place, kind):
+            value = self.b.insert_element(value, self.b.load(address), lane)
         return self.b.trunc(value, self.vector(dtype)) if dtype == "bool" else value
+
+    def scatter(self, value: Any, memory: Memory, offset: Any, place: Any, dtype: str) -> None:
+        """Every run writes to an offset of its own."""
+        kind = I8 if dtype == "bool" else TYPES[dtype]
+        if dtype == "bool":
+            value = self.b.zext(value, ir.VectorType(I8, self.lanes))
+        for lane, address in self._each(memory, offset, place, kind):
+            self.b.store(self.b.extract_element(value, lane), address)

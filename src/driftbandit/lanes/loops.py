@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from driftbandit.lanes.graph import Graph, Node, Unsupported
 from driftbandit.lanes.primitives import ELEMENTWISE, LOOPS, VIEWS, larger, smaller
-from driftbandit.lanes.schedule import Schedule
+from driftbandit.lanes.schedule import Schedule, by_mask, inside, put, taken
 
 Index = Any
 Value = Any
@@ -54,7 +54,7 @@ class Round:
     def write(self) -> None:
         """Every kept array and single number, in order."""
         ending: dict[int, list[Node]] = {}
-        for node in self.schedule.kept:
+        for node in (n for n in self.graph.order if n in self.schedule.kept):
             ending.setdefault(self.schedule.last[node], []).append(node)
         for place, node in enumerate(self.graph.order):
             if node.op in LOOPS:
@@ -78,10 +78,12 @@ class Round:
             return self.w.element(node, node.params["value"], index)
         if node.op == "iota":
             return self.w.counter(index[node.params["dimension"]], node.dtype)
+        if by_mask(node) and all(isinstance(i, int) for i in index):
+            return self.at(taken(node, index), index)
         key = node, self.w.names(index)
         found = self.w.recall(key)
         if found is None:
-            found = self._computed(node, [self.at(a, _inside(a, index)) for a in node.args])
+            found = self._computed(node, [self.at(a, inside(a, index)) for a in node.args])
             self.w.remember(key, found)
         return found
 
@@ -99,7 +101,7 @@ class Round:
         found = [self.w.recall(key) for key in keys]
         if any(value is None for value in found):
             columns = [
-                self.together(arg, [_inside(arg, index) for index in places]) for arg in node.args
+                self.together(arg, [inside(arg, index) for index in places]) for arg in node.args
             ]
             found = [self._computed(node, values) for values in zip(*columns, strict=True)]
             for key, value in zip(keys, found, strict=True):
@@ -175,8 +177,15 @@ class Round:
         """Compute an array in a loop, or a single number."""
         if node.size == 1:
             index = [0] * len(node.shape)
-            values = [self.at(a, _inside(a, index)) for a in node.args]
+            values = [self.at(a, inside(a, index)) for a in node.args]
             self.number[node] = self._computed(node, values)
+            return
+        if node in self.schedule.unrolled:
+            self._number_by_number(node)
+            return
+        one_row = put(node) if node in self.targets else None
+        if one_row and self.targets[node] is self.memory.get(node.args[1]):
+            self._put(node, *one_row)
             return
         length = node.shape[-1]
         step = max(n for n in self.w.side_by_side if length % n == 0)
@@ -193,10 +202,31 @@ class Round:
         self.nest(node.shape[:-1], row)
         self.memory[node] = memory
 
+    def _put(self, node: Node, number: Node, row: Node) -> None:
+        """Replace one row of an array where it is; none if there is no row of this number."""
+        w, kind, length = self.w, "int64", node.shape[0]
+        memory, stride = self.memory[node.args[1]], node.size // length
+        whole = w.convert(self.at(number, [0] * len(number.shape)), number.dtype, kind)
+        place = _clipped(self, number, [0] * len(number.shape), length - 1)
+        offset = w.apply("mul", kind, place, w.constant(stride, kind))
+        there = w.apply("eq", kind, whole, place)
 
-def _inside(arg: Node, index: Sequence[Index]) -> list[Index]:
-    """The index for an argument, which may be a single number or one long along some axes."""
-    return [0 if size == 1 else i for size, i in zip(arg.shape, index, strict=bool(arg.shape))]
+        def one(index: list[Index]) -> None:
+            at = w.flat(node.shape[1:], index)
+            old = w.read(memory, offset, at, node.dtype)
+            w.scatter(
+                w.select(there, self.at(row, [0, *index]), old), memory, offset, at, node.dtype
+            )
+
+        self.nest(node.shape[1:], one)
+        self.memory[node] = memory
+
+    def _number_by_number(self, node: Node) -> None:
+        memory = self.room(node)
+        for index in itertools.product(*map(range, node.shape)):
+            value = self.at(node, index)
+            self.w.store(value, memory, self.w.flat(node.shape, index), node.dtype)
+        self.memory[node] = memory
 
 
 def _dot(r: Round, node: Node) -> None:
@@ -264,7 +294,26 @@ def _dot(r: Round, node: Node) -> None:
 
         r.nest(sizes[:-1], along)
 
-    tiles([], [])
+    if node in r.schedule.wanted and [len(sizes) for sizes in groups] == [0, 1, 1]:
+        for first, rows, column, columns in _stripes(r.schedule.wanted[node], *most[1:]):
+            tile([[], [first], [column]], [1, rows, columns])
+    else:
+        tiles([], [])
+
+
+def _stripes(
+    wanted: set[tuple[int, ...]], height: int, width: int
+) -> Iterator[tuple[int, int, int, int]]:
+    """Tiles (row, rows, column, columns) that cover what is wanted of a product."""
+    rows = sorted({i for i, _ in wanted})
+    for n in range(0, len(rows), height):
+        stripe = rows[n : n + height]
+        columns = [j for i, j in wanted if i in stripe]
+        first, count = min(columns), max(columns) - min(columns) + 1
+        size = -(-count // -(-count // width))  # tiles of about the same width
+        for start in range(0, count, size):
+            many = stripe[-1] - stripe[0] + 1
+            yield stripe[0], many, first + start, min(size, count - start)
 
 
 def _edge(dtype: str, sign: int) -> float:
@@ -353,9 +402,9 @@ def _sliced(r: Round, node: Node) -> None:
     """A part of an array; every run reads from a place of its own."""
     w, (x, *starts) = r.w, node.args
     offset, stride = w.constant(0, "int64"), 1
-    for size, taken, start in reversed(list(zip(x.shape, node.shape, starts, strict=True))):
-        if size > taken:
-            place = _clipped(r, start, (), size - taken)
+    for size, part, start in reversed(list(zip(x.shape, node.shape, starts, strict=True))):
+        if size > part:
+            place = _clipped(r, start, (), size - part)
             moved = w.apply("mul", "int64", place, w.constant(stride, "int64"))
             offset = w.apply("add", "int64", offset, moved)
         stride *= size

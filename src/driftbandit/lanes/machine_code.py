@@ -10,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite
@@ -42,32 +44,46 @@ def here() -> Machine:
     return Machine(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
-def function(text: str, machine: Machine) -> tuple[Any, Any]:
-    """The function ``rounds`` of a module, and the engine that must outlive it."""
+def _target(machine: Machine) -> Any:
     here()
-    target = llvm.Target.from_default_triple().create_target_machine(
+    return llvm.Target.from_default_triple().create_target_machine(
         cpu=machine.cpu, features=machine.features, opt=3, codemodel="small", reloc="pic"
     )
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(_kept(text, machine, target)))
-    engine.finalize_object()
-    integer, pointer = ctypes.c_int64, ctypes.c_void_p
-    kind = ctypes.CFUNCTYPE(None, integer, integer, ctypes.c_uint32, pointer, pointer)
-    return kind(engine.get_function_address("rounds")), engine
 
 
-def _kept(text: str, machine: Machine, target: Any) -> bytes:
-    """Object code, from the folder of programs if it is there."""
-    parts = (text, *machine, llvmlite.__version__)
-    name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
-    return program_cache.kept(f"lanes-{name}.o", lambda: _compiled(text, target))
-
-
-def _compiled(text: str, target: Any) -> bytes:
-    module = llvm.parse_assembly(text)
+def object_code(text: str, machine: Machine) -> bytes:
+    """LLVM's work on the text of a module."""
+    target, module = _target(machine), llvm.parse_assembly(text)
     # Numbers are vectors already: looking for more to vectorize takes most of LLVM's time.
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     options.slp_vectorization = options.loop_vectorization = options.loop_interleaving = False
     passes = llvm.create_pass_builder(target, options)
     passes.getModulePassManager().run(module, passes)
     return target.emit_object(module)
+
+
+def function(code: bytes, machine: Machine) -> tuple[Any, Any]:
+    """The function ``rounds`` of object code, and the engine that must outlive it."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target(machine))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    integer, pointer = ctypes.c_int64, ctypes.c_void_p
+    kind = ctypes.CFUNCTYPE(None, integer, integer, ctypes.c_uint32, pointer, pointer)
+    return kind(engine.get_function_address("rounds")), engine
+
+
+@functools.cache
+def _compiler() -> str:
+    """Changes with LLVM's version and with every line of this package."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    found = hashlib.sha256(llvmlite.__version__.encode())
+    for source in sources:
+        found.update(source.read_bytes())
+    return found.hexdigest()
+
+
+def kept(description: str, machine: Machine, make: Callable[[], bytes]) -> bytes:
+    """Object code from the folder of programs; made, if this description is not there."""
+    parts = description, *machine, _compiler()
+    name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+    return program_cache.kept(f"lanes-{name}.o", make)

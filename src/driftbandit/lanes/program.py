@@ -24,7 +24,7 @@ from driftbandit.lanes.primitives import KNOWN
 from driftbandit.lanes.schedule import in_place, scheduled
 
 ALIGNMENT = 64  # bytes: the widest vectors are loaded from addresses that they divide
-OWN, STATE, ROUND, STREAM = range(4)  # the step's arguments
+OWN, STATE, ROUND, STREAM, SHARED = range(5)  # the step's arguments; the last is part of the first
 
 
 class Program:
@@ -33,11 +33,9 @@ class Program:
     used: list[bool]
     """For the leaves of ``own``, whether they are read; for the others anything may be given."""
 
-    def __init__(
-        self, text: str, scratch: int, lanes: int, machine: Machine, used: list[bool]
-    ) -> None:
-        self.lanes, self._scratch, self.used = lanes, scratch, used
-        self._function, self._engine = machine_code.function(text, machine)
+    def __init__(self, code: bytes, lanes: int, machine: Machine, used: list[bool]) -> None:
+        self.lanes, self.used, self._scratch = lanes, used, int.from_bytes(code[:8])
+        self._function, self._engine = machine_code.function(code[8:], machine)
 
     def play(
         self, rounds: int, first: int, *arrays: Sequence[np.ndarray], scratch: np.ndarray
@@ -83,6 +81,7 @@ def compiled(
     state: Any,
     stream: Any,
     *,
+    shared: Sequence[bool] = (),
     lanes: int | None = None,
     machine: Machine | None = None,
 ) -> Program:
@@ -92,6 +91,8 @@ def compiled(
         step: ``step(own, state, round, stream) -> state, results`` for one run, in operations that
             JAX can trace; ``round`` is a 32-bit number.
         own, state, stream: trees of arrays of one run and round; shapes and types alone matter.
+        shared: which leaves of ``own`` all runs share: they are given once, not in lanes; never the
+            first leaf. Empty: none.
         lanes: runs side by side, at least two; None: as many as a vector register holds.
         machine: the CPU to compile for; None: this one.
 
@@ -103,8 +104,14 @@ def compiled(
     graph = contracted(traced(step, own, state, np.uint32(0), stream, known=KNOWN))
     counts = [len(jax.tree.leaves(tree)) for tree in (own, state, 0, stream)]
     roles = [role for role, count in enumerate(counts) for _ in range(count)]
-    text, scratch = _written(graph, roles, lanes)
-    return Program(text, scratch, lanes, machine, graph.used()[: counts[0]])
+    roles[: len(shared)] = [SHARED if is_so else OWN for is_so in shared]
+
+    def make() -> bytes:
+        text, scratch = _written(graph, roles, lanes)
+        return scratch.to_bytes(8) + machine_code.object_code(text, machine)
+
+    code = machine_code.kept(f"{graph.text()} {roles} {lanes}", machine, make)
+    return Program(code, lanes, machine, graph.used()[: counts[0]])
 
 
 def _widest(tree: Any) -> int:
@@ -128,19 +135,21 @@ def _written(graph: Graph, roles: Sequence[int], lanes: int) -> tuple[str, int]:
     direct += [node in schedule.kept for node in graph.outputs[count:]]
 
     def one_round(block: Any, t: Any) -> None:
-        def located(node: Node, pointer: Any, by_round: bool) -> llvm.Memory:
-            place = w.b.add(w.b.mul(block, span), t) if by_round else block
-            return w.memory(pointer, place, node)
+        def located(node: Node, pointer: Any, role: int) -> Any:
+            if role == ROUND:
+                return w.round_number(first, t)
+            if role == SHARED:
+                return llvm.Memory(pointer, 1)
+            by_round = w.b.add(w.b.mul(block.base, span), t.base)
+            return w.memory(pointer, by_round if role == STREAM else block, node)
 
         where = {
-            node: w.round_number(first, t)
-            if role == ROUND
-            else located(node, pointers[node], role == STREAM)
+            node: located(node, pointers.get(node), role)
             for node, role in zip(graph.inputs, roles, strict=True)
         }
         results = zip(graph.outputs[count:], written, strict=True)
         targets = [where[node] for node in old]
-        targets += [located(node, pointer, True) for node, pointer in results]
+        targets += [located(node, pointer, STREAM) for node, pointer in results]
         final = list(zip(graph.outputs, targets, direct, strict=True))
         r = Round(w, graph, schedule, where, {node: to for node, to, now in final if now})
         r.write()

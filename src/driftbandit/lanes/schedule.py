@@ -10,11 +10,15 @@ cache.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from driftbandit.lanes.graph import Graph, Node
 from driftbandit.lanes.primitives import ELEMENTWISE, LOOPS, VIEWS
 
+MOST_UNROLLED = 256
 REREADERS = ("dot_general", "dynamic_slice", "gather")
 """Loops that read a number of an argument more than once, or in any order."""
 
@@ -26,6 +30,10 @@ class Schedule(NamedTuple):
     """Arrays with a place in memory."""
     last: dict[Node, int]
     """The position in ``graph.order`` of the last loop that reads an array."""
+    unrolled: frozenset[Node]
+    """Kept arrays that are written number by number, since they choose by a constant mask."""
+    wanted: dict[Node, set[tuple[int, ...]]]
+    """Of products that only unrolled arrays read, the indices that they do read."""
 
 
 def scheduled(graph: Graph) -> Schedule:
@@ -58,7 +66,80 @@ def scheduled(graph: Graph) -> Schedule:
         several = node in results or len(found) > 1
         if node.size > 1 and (node.op in LOOPS or (node.op in ELEMENTWISE and several)):
             kept.add(node)
-    return Schedule(frozenset(kept), last)
+    unrolled = frozenset(n for n in _masked(graph, kept) if n in kept and n.size <= MOST_UNROLLED)
+    return Schedule(frozenset(kept), last, unrolled, _wanted(graph, kept, unrolled))
+
+
+def _masked(graph: Graph, kept: set[Node]) -> set[Node]:
+    """Nodes in which, or in what is inlined into them, a constant says which number to take."""
+    found: set[Node] = set()
+    for node in graph.order:
+        inlined = any(arg in found and arg not in kept for arg in node.args)
+        if by_mask(node) or (inlined and node.op in (*ELEMENTWISE, *VIEWS)):
+            found.add(node)
+    return found
+
+
+def by_mask(node: Node) -> bool:
+    """Whether a node takes one of two numbers by a constant mask."""
+    return node.op == "select_n" and node.args[0].op == "constant" and node.args[0].size > 1
+
+
+def taken(node: Node, index: Sequence[int]) -> Node:
+    """The argument that the mask takes a number from."""
+    return node.args[2 if node.args[0].params["value"][tuple(index)] else 1]
+
+
+def _wanted(
+    graph: Graph, kept: set[Node], unrolled: frozenset[Node]
+) -> dict[Node, set[tuple[int, ...]]]:
+    found: dict[Node, set[tuple[int, ...]]] = {}
+
+    def look(arg: Node, index: Sequence[int]) -> None:
+        if arg in kept:
+            found.setdefault(arg, set()).add(tuple(index))
+        else:
+            read(arg, index)
+
+    def read(node: Node, index: Sequence[int]) -> None:
+        """What is read to compute one number of a node."""
+        if node.op in VIEWS:
+            look(node.args[0], VIEWS[node.op](KnownIndices, node, index))
+        elif by_mask(node):
+            look(taken(node, index), index)
+        else:
+            for arg in node.args:
+                look(arg, inside(arg, index))
+
+    for node in unrolled:
+        for index in itertools.product(*map(range, node.shape)):
+            read(node, index)
+    others, sources = set(graph.outputs), dict[Node, set[Node]]()
+    for node in graph.order:  # the kept arrays that are read where a node is computed
+        below = [{arg} if arg in kept else sources.get(arg, set()) for arg in node.args]
+        sources[node] = set[Node]().union(*below)
+        if node not in unrolled and (node in kept or node.size == 1 or node.op in LOOPS):
+            others |= sources[node]
+    return {n: w for n, w in found.items() if n.op == "dot_general" and n not in others}
+
+
+class KnownIndices:
+    """What views need of a writer, where indices are numbers."""
+
+    plus, times, divided = (staticmethod(f) for f in (operator.add, operator.mul, divmod))
+
+    @staticmethod
+    def flat(shape: Sequence[int], index: Sequence[int]) -> int:
+        """The place of an index in an array that is laid out row by row."""
+        place = 0
+        for i, size in zip(index, shape, strict=True):
+            place = place * size + i
+        return place
+
+
+def inside(arg: Node, index: Sequence[Any]) -> list[Any]:
+    """The index for an argument, which may be a single number or one long along some axes."""
+    return [0 if size == 1 else i for size, i in zip(arg.shape, index, strict=bool(arg.shape))]
 
 
 def in_place(graph: Graph, schedule: Schedule, old: Node, new: Node) -> bool:
@@ -75,12 +156,28 @@ def in_place(graph: Graph, schedule: Schedule, old: Node, new: Node) -> bool:
     )
 
 
-def _same_place(node: Node, old: Node, schedule: Schedule) -> bool:
-    """Whether a node is computed from ``old``, if at all, number by number."""
-    if node.op not in ELEMENTWISE:
-        return False
-    inner = [arg for arg in node.args if arg not in schedule.kept and arg.size > 1]
-    return all(
-        arg.shape == node.shape if arg is old else not arg.args or _same_place(arg, old, schedule)
-        for arg in inner
-    )
+def _same_place(new: Node, old: Node, schedule: Schedule) -> bool:
+    """Whether the loop that computes ``new`` reads ``old`` only number by number."""
+    inlined, waiting = {new}, [new]
+    while waiting:
+        node = waiting.pop()
+        if old in node.args and (node.op not in ELEMENTWISE or node.shape != old.shape):
+            return False
+        more = {a for a in node.args if a not in schedule.kept and a.op not in LOOPS} - inlined
+        inlined |= more
+        waiting += more
+    return new.op in ELEMENTWISE
+
+
+def put(node: Node) -> tuple[Node, Node] | None:
+    """The row's number and the row itself, if a node is ``where(arange == number, row, array)``."""
+    if node.op != "select_n" or not node.shape:
+        return None
+    test, _, row = node.args
+    while test.op in ("broadcast_in_dim", "reshape") and test.args[0].shape[:1] == node.shape[:1]:
+        test = test.args[0]
+    if test.op != "eq" or test.shape != node.shape[:1]:
+        return None
+    spread = row.op == "broadcast_in_dim" and 0 not in row.params["broadcast_dimensions"]
+    counts, number = sorted(test.args, key=lambda arg: arg.op != "iota")
+    return (number, row) if spread and counts.op == "iota" and number.size == 1 else None

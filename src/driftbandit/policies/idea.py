@@ -10,7 +10,7 @@ import numpy as np
 
 from driftbandit import kalman
 from driftbandit.actions import sphere
-from driftbandit.arrays import Array, dots, namespace
+from driftbandit.arrays import Array, dots, namespace, times
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, factor
 from driftbandit.policies.base import LengthRatio, Policy, Problem
@@ -34,8 +34,9 @@ def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
         >>> bonus(np.eye(2), model, np.array([[3.0, 4.0], [0.0, 1.0]])).round(9).tolist()
         [0.5, 0.5]
     """
-    moves = kalman.moves(cov, model, arms)
-    return namespace(cov).sqrt(dots(moves, moves))
+    seen = kalman.spread(cov, model, arms)
+    moved = times(seen.cross, model.transition.T)
+    return namespace(cov).sqrt(dots(moved, moved) / seen.variance)
 
 
 def length_ratio(cov: np.ndarray, model: LGDS) -> LengthRatio:

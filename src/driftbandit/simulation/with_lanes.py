@@ -37,13 +37,17 @@ def compiled(job: Job) -> tuple[dict[str, Program], dict[str, str]]:
     except ImportError:
         return {}, dict.fromkeys(job.players, "llvmlite is not installed (extra: fast)")
 
+    one_system = job.plan.systems == 1
+
     def found(part: Part) -> Program | Unsupported:
         arguments = part.arguments()
-        key = part.rule, jobs.shapes(arguments)
+        key = part.rule, jobs.shapes(arguments), one_system
         if key not in _kept:
+            kinds = zip(arguments[0], (False, True, one_system), strict=True)
+            shared = [is_so for tree, is_so in kinds for _ in jax.tree.leaves(tree)]
             try:
                 with programs.numerics(job.dtype):
-                    _kept[key] = program.compiled(part.step, *arguments)
+                    _kept[key] = program.compiled(part.step, *arguments, shared=shared)
             except Unsupported as problem:
                 _kept[key] = problem
         return _kept[key]
@@ -81,18 +85,19 @@ def play(
         laid: dict[int, np.ndarray] = {}
 
         def lay(leaf: Any) -> np.ndarray:
+            if job.plan.systems == 1:
+                return np.ascontiguousarray(leaf[0])
             if id(leaf) not in laid:  # parts share most arrays
-                laid[id(leaf)] = in_lanes(np.asarray(leaf)[systems], lanes)
+                laid[id(leaf)] = in_lanes(leaf[systems], lanes)
             return laid[id(leaf)]
 
         def seat(label: str, of_run: list[np.ndarray]) -> Seat:
             part = every[label]
-            shared = (np.repeat(word, len(runs)) for word in jax.tree.leaves(part.shared))
-            own = of_run + [in_lanes(word, lanes) for word in shared]
+            own = of_run + [np.asarray(word) for word in jax.tree.leaves(part.shared)]
             used = ready[label].used[len(own) :]
             leaves = zip(jax.tree.leaves(part.system), used, strict=True)
             own += [lay(leaf) if is_used else own[0] for leaf, is_used in leaves]
-            states = (np.asarray(leaf)[systems] for leaf in jax.tree.leaves(part.state))
+            states = (leaf[systems] for leaf in jax.tree.leaves(part.state))
             return Seat(own, [in_lanes(leaf, lanes) for leaf in states])
 
         numbers = systems + job.first_system, runs % job.plan.runs
