@@ -24,7 +24,7 @@ def values(function, x):
     own = aligned((-(-len(x) // 8), 8), x.dtype)
     own.reshape(-1)[...] = np.resize(x, own.size)
     found = aligned((len(own), 1, 8), x.dtype)
-    program.play(1, 0, [own], [], [], [found], scratch=program.scratch())
+    program.on([own], [], [], [found])(1, 0)
     return found.reshape(-1)[: len(x)]
 
 

@@ -36,7 +36,7 @@ def _by_lanes(step, results):
     stream = [np.repeat(leaf[:, None], ROUNDS, axis=1) for leaf in in_all(step.stream)]
     stream = [_copied(leaf) for leaf in stream]
     found = [aligned((1, *r.shape, LANES), r.dtype) for r in results]
-    program.play(ROUNDS, 0, own, state, stream, found, scratch=program.scratch())
+    program.on(own, state, stream, found)(ROUNDS, 0)
     return [leaf[0] for leaf in state], [leaf[0] for leaf in found]
 
 

@@ -38,7 +38,7 @@ def _played(part, arguments, stream, lanes, machine):
     values = aligned((16 // lanes, 40, stream.shape[-1], lanes), stream.dtype)
     values[...] = np.moveaxis(stream.reshape(16 // lanes, lanes, 40, -1), 1, -1)
     path = aligned((16 // lanes, 40, lanes), stream.dtype)
-    program.play(40, 0, own, now, [values], [path], scratch=program.scratch())
+    program.on(own, now, [values], [path])(40, 0)
     return np.moveaxis(path, 1, 0).reshape(40, 16)
 
 
@@ -116,7 +116,7 @@ def test_choices_and_scans():
         program = compiled(step, np.zeros(3), (), (), lanes=2)
         runs = np.array([[1.0, 2.0, 3.0], [-1.0, 5.0, 0.5]])
         found = [aligned((1, 1, *shape, 2), float) for shape in ((), (3,), (3,))]
-        program.play(1, 0, [in_lanes(runs, 2)], [], [], found, scratch=program.scratch())
+        program.on([in_lanes(runs, 2)], [], [], found)(1, 0)
         for run in (0, 1):
             wanted = step(jnp.asarray(runs[run]), (), 0, ())[1]
             for ours, theirs in zip(found, wanted, strict=True):

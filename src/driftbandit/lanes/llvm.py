@@ -235,7 +235,10 @@ class Writer:
 
     def _once(self, op: str, *values: Any) -> Any:
         """An operation on indices, or its result if it was written before."""
-        key = op, *(str(value.get_reference()) for value in values)
+        key = (
+            op,
+            *(value.get_reference() if hasattr(value, "name") else str(value) for value in values),
+        )
         found = self.recall(key)
         if found is None:
             first, second = values
@@ -338,15 +341,13 @@ class Writer:
         self, memory: Memory, offset: Any, place: Any, kind: Any
     ) -> Iterator[tuple[Any, Any]]:
         """For every lane its number, and the address of what it finds at its own offset."""
-        base = self.b.bitcast(memory.pointer, kind.as_pointer())
-        place = self.index(self.times(place, memory.lanes))
+        starts = self._once("mul", offset, self.constant(memory.lanes, "int64"))
+        base, apart = self.times(place, memory.lanes), int(memory.lanes > 1)
+        pointer = self._once("bitcast", memory.pointer, kind.as_pointer())
         for number in range(self.lanes):
             lane = ir.Constant(I32, number)
-            one = self.b.mul(self.b.extract_element(offset, lane), self.index(memory.lanes))
-            one = self.b.add(one, place)
-            if memory.lanes > 1:
-                one = self.b.add(one, self.index(number))
-            yield lane, self.b.gep(base, [one])
+            start = self._once("gep", pointer, self._once("extract_element", starts, lane))
+            yield lane, self.b.gep(start, [self.index(self.plus(base, number * apart))])
 
     def read(self, memory: Memory, offset: Any, place: Any, dtype: str) -> Any:
         """Every run reads from an offset of its own."""

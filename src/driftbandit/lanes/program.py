@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -37,25 +37,25 @@ class Program:
         self.lanes, self.used, self._scratch = lanes, used, int.from_bytes(code[:8])
         self._function, self._engine = machine_code.function(code[8:], machine)
 
-    def play(
-        self, rounds: int, first: int, *arrays: Sequence[np.ndarray], scratch: np.ndarray
-    ) -> None:
-        """Play ``rounds`` rounds from round ``first``; states and results are written in place.
+    def on(self, *arrays: Sequence[np.ndarray]) -> Callable[[int, int], None]:
+        """The program on some runs: ``play(rounds, first)`` plays so many rounds from the first on.
+
+        States and results are written in place; one call at a time.
 
         Args:
-            rounds: how many; every stream and result has at least so many.
-            first: the number of the first one.
-            *arrays: the leaves of own, state, stream and results, as `aligned` made them.
-            scratch: from `scratch_for`, for this call alone.
+            *arrays: the leaves of own, state, stream and results, as `aligned` made them. Streams
+                and results have exactly as many rounds as are played.
         """
         leaves = [leaf for group in arrays for leaf in group]
+        scratch = aligned((self._scratch + ALIGNMENT,), np.uint8)
         table = (ctypes.c_void_p * len(leaves))(*(leaf.ctypes.data for leaf in leaves))
-        blocks = len(leaves[0])
-        self._function(blocks, rounds, first, ctypes.addressof(table), scratch.ctypes.data)
+        blocks, memory = len(leaves[0]), (ctypes.addressof(table), scratch.ctypes.data)
+        held = (leaves, scratch, table)  # as long as the function is
 
-    def scratch(self) -> np.ndarray:
-        """Memory for one call at a time."""
-        return aligned((self._scratch + ALIGNMENT,), np.uint8)
+        def play(rounds: int, first: int, held: Any = held) -> None:
+            self._function(blocks, rounds, first, *memory)
+
+        return play
 
 
 def aligned(shape: Sequence[int], dtype: Any) -> np.ndarray:

@@ -102,7 +102,7 @@ def play(
 
         numbers = systems + job.first_system, runs % job.plan.runs
         start = seat(START, [in_lanes(n.astype(np.uint32), lanes) for n in numbers])
-        ready[START].play(1, 0, *start, scratch=ready[START].scratch())
+        ready[START].on(*start)(1, 0)
         z, *words = start.state
         keys = {role: words[2 * place : 2 * place + 2] for place, role in enumerate(roles)}
         seats = {
@@ -114,18 +114,22 @@ def play(
 
     def one(first: int, kept: int) -> None:
         seats, blocks = seated(first, kept), -(-kept // lanes)
-        scratch = {label: ready[label].scratch() for label in seats}
+        path = np.empty((0, 0))
         for begin in spans:
             count = min(SPAN, job.rounds - begin)
-            shape = blocks, count, job.environment.arms.shape[1], lanes
-            values, path = aligned(shape, job.dtype), aligned((*shape[:2], lanes), job.dtype)
-            ready[MOVE].play(count, begin, *seats[MOVE], [values], scratch=scratch[MOVE])
+            if path.shape[1] != count:  # new memory costs time, and only the last span is shorter
+                shape = blocks, count, job.environment.arms.shape[1], lanes
+                values, path = aligned(shape, job.dtype), aligned((*shape[:2], lanes), job.dtype)
+                move = ready[MOVE].on(*seats[MOVE], [values])
+                rules = {
+                    label: ready[label].on(*seats[label], [values], [path]) for label in job.players
+                }
+            move(count, begin)
             inside, rows = work.marked(begin, count)
-            for label in job.players:
+            for label, rule in rules.items():
                 if work.stopped:
                     return
-                arrays = *seats[label], [values], [path]
-                ready[label].play(count, begin, *arrays, scratch=scratch[label])
+                rule(count, begin)
                 if rows.size:
                     regret = np.moveaxis(path[:, rows], 1, 0).reshape(rows.size, -1)
                     work.keep(label, first, inside, regret[:, :kept])
