@@ -19,6 +19,7 @@ from driftbandit.lanes.graph import Graph, Node
 from driftbandit.lanes.primitives import ELEMENTWISE, LOOPS, VIEWS
 
 MOST_UNROLLED = 256
+MOST_INLINED = 64  # arrays computed inside one another: Python's stack is finite
 REREADERS = ("dot_general", "dynamic_slice", "gather")
 """Loops that read a number of an argument more than once, or in any order."""
 
@@ -47,13 +48,16 @@ def scheduled(graph: Graph) -> Schedule:
     kept: set[Node] = set()
     readers: dict[Node, set[object]] = {}  # what reads a node, each once for every way it reads
     last: dict[Node, int] = {}
+    depth: dict[Node, int] = {}  # how many arrays a node is computed inside of
     for node in reversed([*graph.inputs, *graph.order]):
         found: set[object] = {("output",)} if node in results else set()
         until = len(graph.order) if node in results else -1
+        depth[node] = 0
         for user in users.get(node, ()):
             single = user.size == 1 and user.op in ELEMENTWISE
             loop = user in kept or single or user.op in LOOPS
             until = max(until, position[user] if loop else last[user])
+            depth[node] = max(depth[node], 0 if loop else depth[user] + 1)
             if user.op in REREADERS or (user.op not in LOOPS and user.size > node.size):
                 found |= {(user, "first"), (user, "again")}
             elif loop:
@@ -63,7 +67,7 @@ def scheduled(graph: Graph) -> Schedule:
             else:
                 found |= readers[user]
         readers[node], last[node] = found, until
-        several = node in results or len(found) > 1
+        several = node in results or len(found) > 1 or depth[node] > MOST_INLINED
         if node.size > 1 and (node.op in LOOPS or (node.op in ELEMENTWISE and several)):
             kept.add(node)
     unrolled = frozenset(n for n in _masked(graph, kept) if n in kept and n.size <= MOST_UNROLLED)
@@ -98,7 +102,7 @@ def _wanted(
     def look(arg: Node, index: Sequence[int]) -> None:
         if arg in kept:
             found.setdefault(arg, set()).add(tuple(index))
-        else:
+        elif arg.size > 1 or arg.op in VIEWS:  # single numbers are in registers
             read(arg, index)
 
     def read(node: Node, index: Sequence[int]) -> None:
@@ -118,7 +122,7 @@ def _wanted(
     for node in graph.order:  # the kept arrays that are read where a node is computed
         below = [{arg} if arg in kept else sources.get(arg, set()) for arg in node.args]
         sources[node] = set[Node]().union(*below)
-        if node not in unrolled and (node in kept or node.size == 1 or node.op in LOOPS):
+        if node not in unrolled and (node in kept or node.size == 1 or node in graph.outputs):
             others |= sources[node]
     return {n: w for n, w in found.items() if n.op == "dot_general" and n not in others}
 
@@ -157,14 +161,17 @@ def in_place(graph: Graph, schedule: Schedule, old: Node, new: Node) -> bool:
 
 
 def _same_place(new: Node, old: Node, schedule: Schedule) -> bool:
-    """Whether the loop that computes ``new`` reads ``old`` only number by number."""
-    inlined, waiting = {new}, [new]
+    """Whether the loop that computes ``new`` reads ``old`` number by number, not through views."""
+    waiting = [(new, False)]
+    seen = set(waiting)
     while waiting:
-        node = waiting.pop()
-        if old in node.args and (node.op not in ELEMENTWISE or node.shape != old.shape):
+        node, elsewhere = waiting.pop()
+        if node is old and elsewhere:
             return False
-        more = {a for a in node.args if a not in schedule.kept and a.op not in LOOPS} - inlined
-        inlined |= more
+        elsewhere = elsewhere or node.op in VIEWS
+        inlined = [a for a in node.args if a not in schedule.kept and a.op not in LOOPS]
+        more = {(arg, elsewhere) for arg in inlined} - seen
+        seen |= more
         waiting += more
     return new.op in ELEMENTWISE
 
@@ -175,9 +182,12 @@ def put(node: Node) -> tuple[Node, Node] | None:
         return None
     test, _, row = node.args
     while test.op in ("broadcast_in_dim", "reshape") and test.args[0].shape[:1] == node.shape[:1]:
+        if test.params.get("broadcast_dimensions", (0,))[0] != 0:
+            return None  # the test is for a column
         test = test.args[0]
     if test.op != "eq" or test.shape != node.shape[:1]:
         return None
     spread = row.op == "broadcast_in_dim" and 0 not in row.params["broadcast_dimensions"]
     counts, number = sorted(test.args, key=lambda arg: arg.op != "iota")
-    return (number, row) if spread and counts.op == "iota" and number.size == 1 else None
+    single = number.size == 1 and number.dtype.startswith(("i", "u"))
+    return (number, row) if spread and counts.op == "iota" and single else None
