@@ -42,4 +42,4 @@ def contracted(graph: Graph) -> Graph:
         replaced[node] = made
         order.append(made)
     outputs = [replaced.get(node, node) for node in graph.outputs]
-    return Graph(graph.inputs, outputs, needed(order, outputs), graph.structure)
+    return Graph(graph.inputs, outputs, needed(order, outputs))

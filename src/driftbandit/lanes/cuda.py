@@ -266,6 +266,9 @@ class Writer(KnownIndices):
             bits, plain = 8 * np.dtype(dtype).itemsize, TYPES["u" + dtype.removeprefix("u")]
             sign = "<<" if op == "shift_left" else ">>"
             return f"({plain}){values[1]} < {bits} ? ({plain}){values[0]} {sign} {values[1]} : 0"
+        if dtype.startswith("i") and op in ("add", "sub", "mul"):  # C leaves overflow open
+            plain = TYPES["u" + dtype]
+            return f"({TYPES[dtype]})(({plain}){values[0]} {INFIX[op]} ({plain}){values[1]})"
         return f"{values[0]} {INFIX[op]} {values[1]}"
 
 

@@ -83,7 +83,7 @@ def machine_code(text: str, target: str, *more: str) -> bytes:
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     if failed:
-        raise RuntimeError(f"NVRTC refused a kernel: {found.value.decode()}")
+        raise Unsupported(f"NVRTC refused a kernel: {found.value.decode()}")
     return found.raw
 
 

@@ -18,6 +18,7 @@ from jax.extend.core import Literal
 
 LONGEST_SCAN = 32
 """Scans with more steps are not unrolled but refused."""
+DTYPES = ("bool", "int32", "int64", "uint32", "uint64", "float32", "float64")
 MOST_NODES = 4000
 """A longer program would take LLVM many seconds."""
 CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr"} | dict.fromkeys(
@@ -43,7 +44,9 @@ class Node:
         self, op: str, params: Mapping[str, Any], args: Iterable[Node], shape: Any, dtype: Any
     ) -> None:
         self.op, self.params, self.args = op, params, tuple(args)
-        self.shape, self.dtype = tuple(shape), str(np.dtype(dtype))
+        self.shape, self.dtype = tuple(shape), str(dtype)
+        if self.dtype not in DTYPES:
+            raise Unsupported(f"numbers of type {dtype}")
         self.size = math.prod(self.shape)
 
     def __repr__(self) -> str:
@@ -57,8 +60,6 @@ class Graph(NamedTuple):
     outputs: list[Node]
     order: list[Node]
     """Every node that an output needs, inputs excepted; each after its arguments."""
-    structure: Any
-    """How JAX puts the outputs together."""
 
     def text(self) -> str:
         """All of it: equal texts are equal graphs."""
@@ -75,22 +76,36 @@ class Graph(NamedTuple):
         return [node in read for node in self.inputs]
 
 
-def traced(function: Callable[..., Any], *arguments: Any, known: frozenset[str]) -> Graph:
-    """The graph of ``function(*arguments)``.
+def traced(step: Step, own: Any, state: Any, stream: Any, *, known: frozenset[str]) -> Graph:
+    """The graph of a step; its outputs are the leaves of the new state, then of the results.
 
     Args:
-        function: written for one run, in operations that JAX can trace.
-        *arguments: trees of arrays, or of `jax.ShapeDtypeStruct`: shapes and types alone matter.
+        step: for one run and one round, in operations that JAX can trace.
+        own, state, stream: trees of arrays; shapes and types alone matter.
         known: names of the primitives that the later stages can write.
     """
-    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    given = own, state, np.uint32(0), stream
+    closed, (after, _) = jax.make_jaxpr(step, return_shape=True)(*given)
+    inputs = []
+    for n, (variable, leaf) in enumerate(
+        zip(closed.jaxpr.invars, jax.tree.leaves(given), strict=True)
+    ):
+        if variable.aval.dtype != leaf.dtype:  # JAX reads 64-bit numbers as 32-bit ones
+            raise TypeError(
+                f"input {n} is {leaf.dtype}, which JAX's settings make {variable.aval.dtype}"
+            )
+        inputs.append(Node("input", {"number": n}, (), variable.aval.shape, variable.aval.dtype))
+    before, after = (_kinds(tree) for tree in (state, after))
+    if before != after:
+        raise TypeError(f"the step changes the kind of its state from {before} to {after}")
     builder = _Builder(known)
-    inputs = [
-        Node("input", {"number": n}, (), variable.aval.shape, variable.aval.dtype)
-        for n, variable in enumerate(closed.jaxpr.invars)
-    ]
     outputs = builder.walk(closed.jaxpr, closed.consts, inputs)
-    return Graph(inputs, outputs, needed(builder.order, outputs), jax.tree.structure(shapes))
+    return Graph(inputs, outputs, needed(builder.order, outputs))
+
+
+def _kinds(tree: Any) -> Any:
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, [f"{leaf.dtype}{list(leaf.shape)}" for leaf in leaves]
 
 
 def needed(order: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
@@ -152,7 +167,9 @@ class _Builder:
             return value[params["row"]]
         if op in ("squeeze", "expand_dims", "reshape"):
             return value.reshape(shape)
-        if op == "convert_element_type":
+        if op == "convert_element_type" and (
+            value.dtype.kind != "f" or np.dtype(dtype).kind == "f"
+        ):
             return value.astype(dtype)
         return None
 
@@ -170,6 +187,8 @@ class _Builder:
         for equation in jaxpr.eqns:
             name, params = equation.primitive.name, equation.params
             given = [read(atom) for atom in equation.invars]
+            if name == "reshape" and params["dimensions"] is not None:
+                raise Unsupported("reshape that permutes axes")
             if name in CALLS:
                 inner = params[CALLS[name]]
                 results = self.walk(inner.jaxpr, inner.consts, given)

@@ -80,7 +80,7 @@ def kernel(
     kinds = "run", "same", "same" if one_system else "system", "state", "round", "stream"
     roles = [kind for kind, count in zip(kinds, counts, strict=True) for _ in range(count)]
     found = frozenset(n + sum(counts[:2]) for n, yes in enumerate(symmetric) if yes)
-    graph = contracted(traced(step, own, state, np.uint32(0), stream, known=KNOWN))
+    graph = contracted(traced(step, own, state, stream, known=KNOWN))
     return Kernel(graph, roles, found)
 
 
@@ -146,8 +146,6 @@ class Kernel:
             last = np.minimum(first + threads, runs) - 1
             width = np.dtype(self._kind).itemsize * self.size
             near = int(np.max(system_of[last] - system_of[first]) + 1) * width
-        if near > 2 * MOST_NEAR:
-            raise Unsupported("systems too large for shared memory")
         threads = min(threads, THREADS)
         return -(-runs // threads), threads, near
 
@@ -164,9 +162,16 @@ class Kernel:
             flat = np.reshape(arrays[n], (count, -1))
             place = slice(self._starts[n], self._starts[n] + flat.shape[1])
             found[:, place] = flat
-            if flat.dtype.kind != "f" and (found[:, place] != flat).any():
-                raise Unsupported("whole numbers of a system that its floats cannot hold")
         return found
+
+    def check(self, arrays: Mapping[int, np.ndarray], systems: int, runs: int) -> None:
+        """Refuse systems, given by the number of the input, that shared memory cannot hold."""
+        most = min(systems, (WARP - 2) // runs + 2)  # of a warp, which may begin anywhere
+        if most * self.size * np.dtype(self._kind).itemsize > 2 * MOST_NEAR:
+            raise Unsupported("systems too large for shared memory")
+        for x in (arrays[n] for n in self.systems):
+            if x.dtype.kind != "f" and (x.astype(self._kind).astype(x.dtype) != x).any():
+                raise Unsupported("whole numbers of a system that its floats cannot hold")
 
     def _side(self, n: int) -> int:
         return self.graph.inputs[n].shape[0] if n in self.symmetric else 0
@@ -194,7 +199,7 @@ class Kernel:
                 return None
             op, _, compared, _ = w.operations[args[0]]
             index = [v for v in compared if w.known(v) != place // width]
-            if op != "eq" or len(index) != 1:
+            if op != "eq" or len(index) != 1 or w.operations[index[0]].dtype.startswith("f"):
                 return None
             found.add((index[0], place % width, args[1]))
         index = list({where for where, _, _ in found})

@@ -57,7 +57,7 @@ class Round:
         for node in (n for n in self.graph.order if n in self.schedule.kept):
             ending.setdefault(self.schedule.last[node], []).append(node)
         for place, node in enumerate(self.graph.order):
-            if node.op in LOOPS:
+            if node.op in LOOPS and node.size:
                 WRITE[node.op](self, node)
             elif node in self.schedule.kept or (node.size == 1 and node.op in ELEMENTWISE):
                 self._elementwise(node)
@@ -238,6 +238,8 @@ def _dot(r: Round, node: Node) -> None:
     kinds = ((x, both_x), (x, free_x), (y, free_y))
     groups = [[v.shape[d] for d in which] for v, which in kinds]
     most = w.tile(bool(free_x), bool(free_y))
+    if "bool" in (x.dtype, y.dtype, node.dtype):
+        raise Unsupported("a product of truth values")
     memory = r.place(node) if node.size > 1 else None
 
     def read(v: Node, *where: tuple[Sequence[int], Sequence[Index]]) -> Value:
@@ -245,7 +247,7 @@ def _dot(r: Round, node: Node) -> None:
         for dimensions, places in where:
             for d, i in zip(dimensions, places, strict=True):
                 index[d] = i
-        return r.at(v, index)
+        return w.convert(r.at(v, index), v.dtype, node.dtype)
 
     def moved(index: list[Index], by: int) -> list[Index]:
         return [*index[:-1], w.plus(index[-1], by)] if index else index
@@ -421,6 +423,7 @@ def _gathered(r: Round, node: Node) -> None:
         not rows
         or tuple(numbers.collapsed_slice_dims) != (0,)
         or tuple(numbers.start_index_map) != (0,)
+        or numbers.operand_batching_dims
         or tuple(numbers.offset_dims) != tuple(range(batch, len(node.shape)))
         or "FILL" in str(node.params["mode"])
     ):
@@ -475,7 +478,10 @@ WRITE: dict[str, Callable[[Round, Node], None]] = {
     "reduce_max": _reduction(lambda dtype: _edge(dtype, -1), larger),
     "reduce_min": _reduction(lambda dtype: _edge(dtype, 1), smaller),
     "reduce_or": _reduction(lambda dtype: 0, lambda w, dtype, s, x: w.apply("or", dtype, s, x)),
-    "reduce_and": _reduction(lambda dtype: 1, lambda w, dtype, s, x: w.apply("and", dtype, s, x)),
+    "reduce_and": _reduction(
+        lambda dtype: -1 if dtype.startswith("i") else _edge(dtype, 1),
+        lambda w, dtype, s, x: w.apply("and", dtype, s, x),
+    ),
     "argmax": _arg(+1),
     "argmin": _arg(-1),
     "cumsum": _cumulated,

@@ -101,7 +101,7 @@ def compiled(
     """
     machine = machine or machine_code.here()
     lanes = lanes or machine.vector_bytes // _widest((own, state, stream))
-    graph = contracted(traced(step, own, state, np.uint32(0), stream, known=KNOWN))
+    graph = contracted(traced(step, own, state, stream, known=KNOWN))
     counts = [len(jax.tree.leaves(tree)) for tree in (own, state, 0, stream)]
     roles = [role for role, count in enumerate(counts) for _ in range(count)]
     roles[: len(shared)] = [SHARED if is_so else OWN for is_so in shared]
