@@ -62,6 +62,29 @@ def test_long_programs_are_refused(kernels):
         kernels(systems, policies=["idea"], rounds=10, runs=2)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "policies", "reason"),
+    [
+        ({"n_states": 70}, ["random"], "more than 30000 bytes"),  # the environment, not the policy
+        ({"n_states": 20, "systems": 40}, ["kalman_ucb"], "too large for shared memory"),
+    ],
+)
+def test_systems_too_large_are_refused_before_play(kernels, sizes, policies, reason):
+    systems = db.families.sample("gaussian", n_arms=10, **sizes)
+    with pytest.raises(db.InvalidInput, match=reason):
+        kernels(systems, policies=policies, rounds=5, runs=1)
+
+
+def test_without_nvrtc_xla_plays(kernels, monkeypatch):
+    def missing(*_):
+        raise Unsupported("libnvrtc.so is missing")
+
+    monkeypatch.setattr(with_kernels.gpu, "machine_code", missing)
+    systems = db.families.sample("gaussian", n_states=2, n_arms=3)
+    with pytest.raises(db.InvalidInput, match=r"libnvrtc.so is missing"):
+        kernels(systems, policies=["random"], rounds=5, runs=2)
+
+
 def test_without_nvidia_libraries_xla_plays(monkeypatch):
     def missing():
         raise Unsupported("libcuda.so is missing")

@@ -1,6 +1,7 @@
 """The contract: many runs, many rounds, each as if it were alone, on every machine the same."""
 
 import platform
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import driftbandit as db
+from driftbandit.arrays import namespace, put
 from driftbandit.lanes import Unsupported, machine_code
 from driftbandit.lanes.machine_code import Machine
 from driftbandit.lanes.program import aligned, compiled, in_lanes
@@ -92,9 +94,28 @@ def test_regret_does_not_depend_on_workers_neighbors_or_pieces(monkeypatch):
         np.testing.assert_array_equal(fewer.regret[name][0], whole.regret[name][1, :5])
 
 
+class Counts(NamedTuple):
+    pulls: np.ndarray
+
+
+def test_whole_numbers_have_32_bits_in_single_precision():
+    policy = db.policies.Policy(
+        name="round_robin",
+        prepare=lambda model, arms, rounds: ({}, Counts(np.arange(len(arms)) + 5)),
+        choose=lambda state, problem, noise: namespace(state.pulls).argmin(state.pulls),
+        update=lambda state, problem, arm, reward: Counts(
+            put(state.pulls, arm, state.pulls[arm] + 1)
+        ),
+    )
+    systems = db.families.sample("gaussian", systems=2, n_states=3, n_arms=4, seed=1)
+    settings = {"policies": [policy], "rounds": 30, "runs": 3, "dtype": np.float32}
+    lanes, xla = (db.simulate(systems, engine=name, **settings) for name in ("lanes", "xla"))
+    np.testing.assert_allclose(lanes.regret["round_robin"], xla.regret["round_robin"], rtol=1e-5)
+
+
 def test_what_is_not_in_the_table_is_refused():
     with pytest.raises(Unsupported, match="sort is not in the table of primitives"):
-        compiled(lambda own, *_: ((), jnp.sort(own)), np.ones(4), (), ())
+        compiled(lambda own, *_: ((), jnp.sort(own)), np.ones(4, np.float32), (), ())
     with pytest.raises(Unsupported, match="a scan over 33 steps"):
         compiled(
             lambda own, *_: ((), jax.lax.scan(lambda c, _: (c * 2, None), own, length=33)[0]),

@@ -180,8 +180,14 @@ def _limits_of(device: Any) -> Limits:
 
 
 def in_precision(tree: Any, dtype: np.dtype) -> Any:
-    """The arrays in the precision of the study."""
-    return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf, tree)
+    """The arrays in the precision of the study; whole numbers have the width of the real ones."""
+
+    def converted(leaf: Any) -> Any:
+        if leaf.dtype.kind in "iu" and leaf.dtype.itemsize > dtype.itemsize:  # as JAX does
+            return leaf.astype(f"{leaf.dtype.kind}{dtype.itemsize}")
+        return leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf
+
+    return jax.tree.map(converted, tree)
 
 
 def sized(player: Player, known: Any, dtype: np.dtype, device: Any) -> Player:

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from driftbandit.arrays import Array
+from driftbandit.lanes import Unsupported
 from driftbandit.policies import Problem
 from driftbandit.simulation import draws, programs
 from driftbandit.simulation.jobs import Job
@@ -84,6 +85,15 @@ def parts(job: Job) -> dict[str, Part]:
         rule, streams = (player.rule, job.game), (draws.REWARD, player.role)
         found[label] = Part(rule, _policy(*rule), streams, (), system, state, values)
     return found
+
+
+def sorted_out(job: Job, found: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The programs among what was found, and why policies have none: they need START and MOVE."""
+    refused = {label: str(p) for label, p in found.items() if isinstance(p, Unsupported)}
+    for label in (START, MOVE):
+        if label in refused:
+            return {}, dict.fromkeys(job.players, refused[label])
+    return {label: p for label, p in found.items() if label not in refused}, refused
 
 
 def roles_of(job: Job) -> list[str]:

@@ -16,7 +16,7 @@ from driftbandit.lanes.kernel import Kernel, kernel
 from driftbandit.machine import cores
 from driftbandit.simulation import jobs, programs
 from driftbandit.simulation.jobs import Job
-from driftbandit.simulation.parts import MOVE, START, Part, parts, roles_of
+from driftbandit.simulation.parts import MOVE, START, Part, parts, roles_of, sorted_out
 from driftbandit.simulation.work import Progress, Work
 
 SPAN = 64  # rounds per launch
@@ -49,13 +49,22 @@ def compiled(job: Job) -> tuple[dict[str, Program], dict[str, str]]:
             settings: dict[str, Any] = {"symmetric": symmetric(part), "one_system": one_system}
             with programs.numerics(job.dtype):
                 made = kernel(part.step, *part.arguments(), **settings)
+            name = hashlib.sha256(f"{architecture}\n{made.text}".encode()).hexdigest()[:32]
+            code = program_cache.kept(
+                f"lanes-{name}.cubin", lambda: gpu.machine_code(made.text, architecture)
+            )
         except Unsupported as problem:
             return problem
-        name = hashlib.sha256(f"{architecture}\n{made.text}".encode()).hexdigest()[:32]
-        code = program_cache.kept(
-            f"lanes-{name}.cubin", lambda: gpu.machine_code(made.text, architecture)
-        )
         return Program(made, gpu.Launchable(code))
+
+    def fitting(part: Part, program: Program | Unsupported) -> Program | Unsupported:
+        """The program, if the systems of this job fit into it."""
+        try:
+            if isinstance(program, Program):
+                program.kernel.check(_by_number(part), job.plan.systems, job.plan.runs)
+        except Unsupported as problem:
+            return problem
+        return program
 
     with _compiling, ThreadPoolExecutor(cores()) as pool:
         every = parts(job)
@@ -65,9 +74,14 @@ def compiled(job: Job) -> tuple[dict[str, Program], dict[str, str]]:
         }
         missing = {keys[label]: part for label, part in every.items() if keys[label] not in _kept}
         _kept.update(zip(missing, pool.map(build, missing.values()), strict=True))
-    ready = {label: _kept[key] for label, key in keys.items()}
-    refused = {label: str(p) for label, p in ready.items() if isinstance(p, Unsupported)}
-    return {n: p for n, p in ready.items() if not isinstance(p, Unsupported)}, refused
+    return sorted_out(job, {n: fitting(part, _kept[keys[n]]) for n, part in every.items()})
+
+
+def _by_number(part: Part) -> dict[int, np.ndarray]:
+    """The arrays of a part's systems by the number of the kernel's input."""
+    run, shared, _ = part.arguments()[0]
+    first = len(jax.tree.leaves((run, shared)))
+    return dict(enumerate(map(np.asarray, jax.tree.leaves(part.system)), first))
 
 
 def symmetric(part: Part) -> list[bool]:
@@ -89,8 +103,8 @@ class Seat:
     ) -> None:
         self.kernel, self._launch = program
         self._runs, first, last = len(systems), systems[0], systems[-1] + 1
-        shared, arrays = jax.tree.leaves(part.shared), jax.tree.leaves(part.system)
-        arrays = [np.asarray(leaf)[first:last] for leaf in arrays]
+        shared = jax.tree.leaves(part.shared)
+        arrays = {n: leaf[first:last] for n, leaf in _by_number(part).items()}
         states = [np.asarray(leaf)[first:last] for leaf in jax.tree.leaves(part.state)]
         self.run = of_run
         self.begin = [gpu.uploaded(leaf) for leaf in states]
@@ -99,11 +113,10 @@ class Seat:
         numbers = None
         if self.kernel.many:
             numbers = (systems - first).astype(np.int32)
-            leaves = dict(enumerate(arrays, len(of_run) + len(shared)))
-            packed = self.kernel.systems_array(leaves, last - first)
+            packed = self.kernel.systems_array(arrays, last - first)
             self.rest += [gpu.uploaded(packed), gpu.uploaded(numbers)]
         else:
-            shared += [leaf[0] for leaf in arrays]
+            shared += [leaf[0] for leaf in arrays.values()]
         if self.kernel.same:
             self.rest.append(self.kernel.same_bytes(dict(enumerate(shared, len(of_run)))))
         self._shape = self.kernel.shape(self._runs, numbers)

@@ -16,7 +16,7 @@ import numpy as np
 from driftbandit.lanes import Unsupported
 from driftbandit.simulation import jobs, programs
 from driftbandit.simulation.jobs import Job
-from driftbandit.simulation.parts import MOVE, START, Part, parts, roles_of
+from driftbandit.simulation.parts import MOVE, START, Part, parts, roles_of, sorted_out
 from driftbandit.simulation.work import Progress, Work
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ def compiled(job: Job) -> tuple[dict[str, Program], dict[str, str]]:
         return _kept[key]
 
     with _compiling:
-        ready = {label: found(part) for label, part in parts(job).items()}
-    refused = {label: str(p) for label, p in ready.items() if isinstance(p, Unsupported)}
-    return {n: p for n, p in ready.items() if not isinstance(p, Unsupported)}, refused
+        return sorted_out(job, {label: found(part) for label, part in parts(job).items()})
 
 
 class Seat(NamedTuple):
