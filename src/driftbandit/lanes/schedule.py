@@ -19,7 +19,7 @@ from driftbandit.lanes.graph import Graph, Node
 from driftbandit.lanes.primitives import ELEMENTWISE, LOOPS, VIEWS
 
 MOST_UNROLLED = 256
-MOST_INLINED = 64  # arrays computed inside one another: Python's stack is finite
+MOST_INLINED = 200  # arrays computed inside one another: Python's stack is finite
 REREADERS = ("dot_general", "dynamic_slice", "gather")
 """Loops that read a number of an argument more than once, or in any order."""
 
