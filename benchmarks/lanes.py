@@ -174,7 +174,7 @@ def compile_policy(name: str) -> Figures:
 
     watch(program, "traced", "trace")
     watch(program, "_written", "write")
-    watch(machine_code, "_compiled", "LLVM")
+    watch(machine_code, "object_code", "LLVM")
     watch(program, "compiled", "policy")
     import driftbandit as db
 

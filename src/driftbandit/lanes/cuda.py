@@ -126,11 +126,6 @@ class Writer(KnownIndices):
         op, _, args, _ = self.operations[value]
         return (args[0], True) if op == "neg" else (value, False)
 
-    def fma(self, dtype: str, x: int, y: int, z: int) -> int:
-        if dtype.startswith("f"):
-            return self.apply("fma", dtype, x, y, z)
-        return self.apply("add", dtype, self.apply("mul", dtype, x, y), z)
-
     def select(self, which: int, yes: int, no: int) -> int:
         if yes == no or self.known(which) is not None:
             return yes if yes == no or self.known(which) else no

@@ -20,7 +20,7 @@ import numpy as np
 from driftbandit.lanes.graph import Unsupported
 
 FOLDERS = ("/usr/local/cuda*/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/wsl/lib")
-REGISTERS, LOCAL_BYTES, MOST_SHARED_BYTES = 4, 3, 8  # of a function, as the driver counts them
+MOST_SHARED_BYTES = 8  # an attribute of a function, as the driver counts them
 COMPUTE_MAJOR, COMPUTE_MINOR = 75, 76  # of a device
 
 
@@ -58,20 +58,27 @@ def _checked(status: int) -> None:
         raise RuntimeError(f"NVIDIA's libraries answered with error {status}")
 
 
+def _call(name: str, *arguments: Any) -> None:
+    """A function of the driver, in our context: every thread has a current one of its own."""
+    cuda, context, _ = _driver()
+    _checked(cuda.cuCtxSetCurrent(context))
+    _checked(getattr(cuda, name)(*arguments))
+
+
 def architecture() -> str:
     """What the compiler calls the device, sm_90 for example."""
-    cuda, number = _driver()[0], ctypes.c_int()
+    number = ctypes.c_int()
     found = []
     for which in (COMPUTE_MAJOR, COMPUTE_MINOR):
-        _checked(cuda.cuDeviceGetAttribute(ctypes.byref(number), which, 0))
+        _call("cuDeviceGetAttribute", ctypes.byref(number), which, 0)
         found.append(str(number.value))
     return "sm_" + "".join(found)
 
 
-def machine_code(text: str, target: str, *more: str) -> bytes:
+def machine_code(text: str, target: str) -> bytes:
     """Compile CUDA C for an `architecture`; the bytes may be kept on disk."""
     nvrtc, program, size = _nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
-    options = [o.encode() for o in (f"-arch={target}", "--std=c++17", "--fmad=false", "-w", *more)]
+    options = [o.encode() for o in (f"-arch={target}", "--std=c++17", "--fmad=false", "-w")]
     _checked(nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), None, 0, None, None))
     try:
         table = (ctypes.c_char_p * len(options))(*options)
@@ -91,27 +98,17 @@ class Launchable:
     """Machine code on the device."""
 
     def __init__(self, code: bytes) -> None:
-        cuda, context, _ = _driver()
         self._module, self._function = ctypes.c_void_p(), ctypes.c_void_p()
-        _checked(cuda.cuCtxSetCurrent(context))  # contexts are a thread's
-        _checked(cuda.cuModuleLoadData(ctypes.byref(self._module), code))
-        _checked(cuda.cuModuleGetFunction(ctypes.byref(self._function), self._module, b"rounds"))
-
-    def attribute(self, which: int) -> int:
-        """For example its `REGISTERS`."""
-        value = ctypes.c_int()
-        _checked(_driver()[0].cuFuncGetAttribute(ctypes.byref(value), which, self._function))
-        return value.value
+        _call("cuModuleLoadData", ctypes.byref(self._module), code)
+        _call("cuModuleGetFunction", ctypes.byref(self._function), self._module, b"rounds")
 
     def __call__(self, blocks: int, threads: int, arguments: Sequence[Any], near: int = 0) -> None:
         """Start it: numbers, buffers and bytes in, ``near`` bytes of shared memory."""
-        cuda, context, stream = _driver()
         held = [_argument(x) for x in arguments]
         table = (ctypes.c_void_p * len(held))(*map(ctypes.addressof, held))
         shape = blocks, 1, 1, threads, 1, 1
-        _checked(cuda.cuCtxSetCurrent(context))
-        _checked(cuda.cuFuncSetAttribute(self._function, MOST_SHARED_BYTES, near))
-        _checked(cuda.cuLaunchKernel(self._function, *shape, near, stream, table, None))
+        _call("cuFuncSetAttribute", self._function, MOST_SHARED_BYTES, near)
+        _call("cuLaunchKernel", self._function, *shape, near, _driver()[2], table, None)
 
 
 def _argument(x: Any) -> Any:
@@ -143,10 +140,8 @@ class Buffer:
         """So many numbers from number ``first`` on, once everything started is done."""
         found = np.empty(count, dtype)
         start = ctypes.c_uint64(self.address + first * found.itemsize)
-        cuda, context, stream = _driver()
-        _checked(cuda.cuCtxSetCurrent(context))
-        size = ctypes.c_size_t(found.nbytes)
-        _checked(cuda.cuMemcpyDtoHAsync_v2(ctypes.c_void_p(found.ctypes.data), start, size, stream))
+        to, size = ctypes.c_void_p(found.ctypes.data), ctypes.c_size_t(found.nbytes)
+        _call("cuMemcpyDtoHAsync_v2", to, start, size, _driver()[2])
         wait()
         return found
 
@@ -155,24 +150,19 @@ def uploaded(array: np.ndarray) -> Buffer:
     """A copy of an array on the device."""
     array = np.ascontiguousarray(array)
     buffer = Buffer(array.nbytes)
-    cuda, _, stream = _driver()
     to, size = ctypes.c_uint64(buffer.address), ctypes.c_size_t(array.nbytes)
-    _checked(cuda.cuMemcpyHtoDAsync_v2(to, ctypes.c_void_p(array.ctypes.data), size, stream))
+    _call("cuMemcpyHtoDAsync_v2", to, ctypes.c_void_p(array.ctypes.data), size, _driver()[2])
     wait()  # the array may go away
     return buffer
 
 
 def free_bytes() -> int:
     """Memory that nobody has taken."""
-    cuda, context, _ = _driver()
-    _checked(cuda.cuCtxSetCurrent(context))
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
-    _checked(cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
+    _call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
     return free.value
 
 
 def wait() -> None:
     """Until everything that was started is done."""
-    cuda, context, stream = _driver()
-    _checked(cuda.cuCtxSetCurrent(context))
-    _checked(cuda.cuStreamSynchronize(stream))
+    _call("cuStreamSynchronize", _driver()[2])

@@ -95,17 +95,9 @@ class Kernel:
         graph: one round of one run; its results are the states, then what is written every round.
         roles: of every input.
         symmetric: inputs (numbers) that are exactly symmetric at the start, for every run.
-        blocks: of `THREADS` threads that fit on a multiprocessor at once, which limits the
-            registers; None: by how many numbers the states have.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        roles: Sequence[str],
-        symmetric: frozenset[int] = frozenset(),
-        blocks: int | None = None,
-    ) -> None:
+    def __init__(self, graph: Graph, roles: Sequence[str], symmetric: frozenset[int]) -> None:
         self.graph, self.roles = graph, list(roles)
         self.states = [n for n, role in enumerate(roles) if role == "state"]
         used = graph.used()
@@ -133,7 +125,8 @@ class Kernel:
                 break
             self.symmetric, self.rings = self.symmetric - wrong, self.rings - wrong
         held = sum(len(set(self._held(n))) for n in self.states if n not in self.rings)
-        blocks = blocks or (6 if held <= 16 else 4 if held <= 32 else 1)  # measured on an H200
+        # Blocks that fit on a multiprocessor at once limit the registers; measured on an H200.
+        blocks = 6 if held <= 16 else 4 if held <= 32 else 1
         results[: len(kept)] = [values for values in kept.values() if values is not None]
         self.text = self._text(writer, results, blocks)
 

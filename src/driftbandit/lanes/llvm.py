@@ -133,15 +133,12 @@ class Writer:
         """One operation on numbers of a type."""
         if op in SIGNS:
             return self._compared(SIGNS[op], dtype, *values)
+        if dtype.startswith("f") and op in CALLS:
+            return self._called(CALLS[op], *values)
         if dtype.startswith("f"):
-            return (
-                self._called(CALLS[op], *values)
-                if op in CALLS
-                else getattr(self.b, REAL[op])(*values)
-            )
+            return getattr(self.b, REAL[op])(*values)
         if op in ("div", "rem"):
-            op = ("u" if dtype.startswith("u") else "s") + op
-            return getattr(self.b, op)(*values)
+            return getattr(self.b, ("u" if dtype.startswith("u") else "s") + op)(*values)
         found = getattr(self.b, WHOLE[op])(*values)
         if op in ("shift_left", "shift_right_logical"):  # LLVM leaves shifts by the width open
             bits = self.constant(TYPES[dtype].width, dtype)
@@ -166,12 +163,6 @@ class Writer:
             kind = ir.FunctionType(result or kinds[0], kinds)
             known = ir.Function(self.module, kind, full)
         return self.b.call(known, values)
-
-    def fma(self, dtype: str, x: Any, y: Any, z: Any) -> Any:
-        """x·y + z, rounded once."""
-        if dtype.startswith("f"):
-            return self._called("fma", x, y, z)
-        return self.b.add(self.b.mul(x, y), z)
 
     def select(self, which: Any, yes: Any, no: Any) -> Any:
         return self.b.select(which, yes, no)

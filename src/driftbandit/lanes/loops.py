@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from driftbandit.lanes.graph import Graph, Node, Unsupported
-from driftbandit.lanes.primitives import ELEMENTWISE, LOOPS, VIEWS, larger, smaller
+from driftbandit.lanes.primitives import ELEMENTWISE, LOOPS, VIEWS, larger, product_added, smaller
 from driftbandit.lanes.schedule import Schedule, by_mask, inside, put, taken
 
 Index = Any
@@ -268,7 +268,7 @@ def _dot(r: Round, node: Node) -> None:
                 if (b, j) not in right:
                     right[b, j] = read(y, (both_y, batches[b]), (free_y, columns[j]), (sum_y, c))
             for (b, i, j), total in sums.items():
-                w.set(total, w.fma(node.dtype, left[b, i], right[b, j], w.get(total)))
+                w.set(total, product_added(w, node.dtype, left[b, i], right[b, j], w.get(total)))
 
         r.nest([x.shape[d] for d in sum_x], add)
         for (b, i, j), total in sums.items():

@@ -2,7 +2,7 @@
 
 Three kinds. *Elementwise* primitives compute one number from one number of each argument. *Views*
 compute nothing: they say at which index of their argument a number is found. *Loops* (products,
-reductions, …) have a function of their own in `lower`.
+reductions, …) have a function of their own in `loops`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ def extreme(sign: str) -> Callable[..., Value]:
 
 
 larger, smaller = extreme("gt"), extreme("lt")
+
+
+def product_added(w: Writer, dtype: str, x: Value, y: Value, z: Value) -> Value:
+    """x·y + z, rounded once."""
+    if dtype.startswith("f"):
+        return w.apply("fma", dtype, x, y, z)
+    return w.apply("add", dtype, w.apply("mul", dtype, x, y), z)
 
 
 def _divided(op: str) -> Callable[..., Value]:
@@ -108,7 +115,7 @@ def _select(w: Writer, node: Node, which: Value, *cases: Value) -> Value:
 
 
 def _fused(w: Writer, node: Node, x: Value, y: Value, z: Value) -> Value:
-    """±x·y ± z, rounded once; `contract` makes these."""
+    """±x·y ± z, rounded once; `contraction` makes these."""
     if node.params["minus_product"]:
         x = w.apply("neg", node.dtype, x)
     if node.params["minus_sum"]:
@@ -142,7 +149,6 @@ ELEMENTWISE: dict[str, Callable[..., Value]] = {
     ),
     "convert_element_type": lambda w, node, x: w.convert(x, node.args[0].dtype, node.dtype),
     "copy": lambda w, node, x: x,
-    "stop_gradient": lambda w, node, x: x,
     "log": lambda w, node, x: functions.log(w, node.dtype, x),
     "log1p": lambda w, node, x: functions.log1p(w, node.dtype, x),
     "exp": lambda w, node, x: functions.exp(w, node.dtype, x),
