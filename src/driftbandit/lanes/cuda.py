@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.lanes.graph import Unsupported
-from driftbandit.lanes.schedule import KnownIndices
+from driftbandit.lanes.primitives import KnownIndices
 
 MOST_OPERATIONS = 10_000  # of a round: more outgrow the instruction cache and compile slowly
 FRESH_EVERY = 16  # lines after which the compiler must forget what it has loaded of a system

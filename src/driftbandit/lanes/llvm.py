@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 
+from driftbandit.lanes.primitives import Indices
+
 I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 TYPES = {"float64": ir.DoubleType(), "float32": ir.FloatType(), "bool": I1}
 TYPES |= {"int64": I64, "uint64": I64, "int32": I32, "uint32": I32}
@@ -39,6 +41,11 @@ def width(dtype: str) -> int:
     return np.dtype(dtype).itemsize
 
 
+def stored(dtype: str) -> Any:
+    """The type of a number in memory: truth values have a byte each."""
+    return I8 if dtype == "bool" else TYPES[dtype]
+
+
 class Place(NamedTuple):
     """An index inside a loop: LLVM's value and a known number to be added."""
 
@@ -46,7 +53,7 @@ class Place(NamedTuple):
     offset: int
 
 
-class Writer:
+class Writer(Indices):
     """Writes one function ``rounds(blocks, span, first, arrays, scratch)``."""
 
     side_by_side = (1, 2, 3, 4, 5)
@@ -119,7 +126,7 @@ class Writer:
         """A constant array in memory."""
         key = value.tobytes() + str(value.dtype).encode()
         if key not in self._tables:
-            kind = I8 if value.dtype == bool else TYPES[str(value.dtype)]
+            kind = stored(str(value.dtype))
             convert = float if value.dtype.kind == "f" else int
             numbers = ir.Constant(
                 ir.ArrayType(kind, value.size), [convert(v) for v in value.ravel()]
@@ -214,13 +221,6 @@ class Writer:
         whole, by = self.index(i), self.index(n)
         return Place(self.b.udiv(whole, by), 0), Place(self.b.urem(whole, by), 0)
 
-    def flat(self, shape: Sequence[int], index: Sequence[Any]) -> Any:
-        """The place of an index in an array that is laid out row by row."""
-        place: Any = 0
-        for i, size in zip(index, shape, strict=True):
-            place = self.plus(self.times(place, size), i)
-        return place
-
     def names(self, index: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(i if isinstance(i, int) else (i.base.name, i.offset) for i in index)
 
@@ -307,9 +307,7 @@ class Writer:
             self._free[size].append(place)
 
     def _address(self, memory: Memory, place: Any, dtype: str) -> Any:
-        kind = I8 if dtype == "bool" else TYPES[dtype]
-        if memory.lanes > 1:
-            kind = ir.VectorType(kind, self.lanes)
+        kind = ir.VectorType(stored(dtype), self.lanes) if memory.lanes > 1 else stored(dtype)
         byte = self.times(place, memory.lanes * width(dtype))
         base, offset = byte if isinstance(byte, Place) else (None, byte)
         start = memory.pointer if base is None else self._once("gep", memory.pointer, base)
@@ -342,7 +340,7 @@ class Writer:
 
     def read(self, memory: Memory, offset: Any, place: Any, dtype: str) -> Any:
         """Every run reads from an offset of its own."""
-        kind = I8 if dtype == "bool" else TYPES[dtype]
+        kind = stored(dtype)
         value = ir.Constant(ir.VectorType(kind, self.lanes), ir.Undefined)
         for lane, address in self._each(memory, offset, place, kind):
             value = self.b.insert_element(value, self.b.load(address), lane)
@@ -350,8 +348,7 @@ class Writer:
 
     def scatter(self, value: Any, memory: Memory, offset: Any, place: Any, dtype: str) -> None:
         """Every run writes to an offset of its own."""
-        kind = I8 if dtype == "bool" else TYPES[dtype]
         if dtype == "bool":
             value = self.b.zext(value, ir.VectorType(I8, self.lanes))
-        for lane, address in self._each(memory, offset, place, kind):
+        for lane, address in self._each(memory, offset, place, stored(dtype)):
             self.b.store(self.b.extract_element(value, lane), address)

@@ -68,44 +68,31 @@ class Round:
 
     def at(self, node: Node, index: Sequence[Index]) -> Value:
         """The number of a node at an index."""
-        if node in self.number:
-            return self.number[node]
-        if node in self.memory:
-            return self.w.load(self.memory[node], self.w.flat(node.shape, index), node.dtype)
-        if node.op in VIEWS:
-            return self.at(node.args[0], VIEWS[node.op](self.w, node, index))
-        if node.op == "constant":
-            return self.w.element(node, node.params["value"], index)
-        if node.op == "iota":
-            return self.w.counter(index[node.params["dimension"]], node.dtype)
-        if by_mask(node) and all(isinstance(i, int) for i in index):
-            return self.at(taken(node, index), index)
-        key = node, self.w.names(index)
-        found = self.w.recall(key)
-        if found is None:
-            found = self._computed(node, [self.at(a, inside(a, index)) for a in node.args])
-            self.w.remember(key, found)
-        return found
+        return self.together(node, [index])[0]
 
-    def _computed(self, node: Node, values: Sequence[Value]) -> Value:
-        return ELEMENTWISE[node.op](self.w, node, *values)
-
-    def together(self, node: Node, places: list[list[Index]]) -> list[Value]:
+    def together(self, node: Node, places: Sequence[Sequence[Index]]) -> list[Value]:
         """Several numbers of a node, step by step side by side: chains that do not wait."""
-        if node in self.number or node in self.memory or node.op not in ELEMENTWISE:
-            if node.op in VIEWS and node not in self.number and node not in self.memory:
-                moved = [VIEWS[node.op](self.w, node, index) for index in places]
-                return self.together(node.args[0], moved)
-            return [self.at(node, index) for index in places]
-        keys = [(node, self.w.names(index)) for index in places]
-        found = [self.w.recall(key) for key in keys]
-        if any(value is None for value in found):
-            columns = [
-                self.together(arg, [inside(arg, index) for index in places]) for arg in node.args
-            ]
-            found = [self._computed(node, values) for values in zip(*columns, strict=True)]
+        w = self.w
+        if node in self.number:
+            return [self.number[node]] * len(places)
+        if node in self.memory:
+            flat = [w.flat(node.shape, index) for index in places]
+            return [w.load(self.memory[node], place, node.dtype) for place in flat]
+        if node.op in VIEWS:
+            return self.together(node.args[0], [VIEWS[node.op](w, node, i) for i in places])
+        if node.op == "constant":
+            return [w.element(node, node.params["value"], index) for index in places]
+        if node.op == "iota":
+            return [w.counter(index[node.params["dimension"]], node.dtype) for index in places]
+        if by_mask(node) and all(isinstance(i, int) for index in places for i in index):
+            return [self.at(taken(node, index), index) for index in places]
+        keys = [(node, w.names(index)) for index in places]
+        found = [w.recall(key) for key in keys]
+        if None in found:
+            columns = [self.together(arg, [inside(arg, i) for i in places]) for arg in node.args]
+            found = [ELEMENTWISE[node.op](w, node, *each) for each in zip(*columns, strict=True)]
             for key, value in zip(keys, found, strict=True):
-                self.w.remember(key, value)
+                w.remember(key, value)
         return found
 
     # Whole arrays.
@@ -113,12 +100,7 @@ class Round:
     def copied(self, node: Node) -> Any:
         """The numbers of a node, written into memory."""
         memory = self.w.room(node.size, node.dtype)
-        self.nest(
-            node.shape,
-            lambda i: self.w.store(
-                self.at(node, i), memory, self.w.flat(node.shape, i), node.dtype
-            ),
-        )
+        self._into(memory, node, lambda index: self.at(node, index))
         return memory
 
     def result(self, node: Node) -> Any:
@@ -131,17 +113,11 @@ class Round:
 
     def move(self, node: Node, source: Any, target: Any) -> None:
         """Write an output from where it is to where it belongs."""
-        if source is target:
-            return
-        if not self.w.is_memory(source):
-            self.w.store(source, target, 0, node.dtype)
-            return
-
-        def one(index: list[Index]) -> None:
-            place = self.w.flat(node.shape, index)
-            self.w.store(self.w.load(source, place, node.dtype), target, place, node.dtype)
-
-        self.nest(node.shape, one)
+        w, kind = self.w, node.dtype
+        if not w.is_memory(source):
+            w.store(source, target, 0, kind)
+        elif source is not target:
+            self._into(target, node, lambda i: w.load(source, w.flat(node.shape, i), kind))
 
     def room(self, node: Node) -> Any:
         """Memory for a kept array."""
@@ -156,13 +132,16 @@ class Round:
         """Compute every number of a node into its place."""
         if node.size == 1:
             self.number[node] = at([0] * len(node.shape))
-            return
-        memory = self.place(node)
+        else:
+            self._into(self.place(node), node, at)
 
-        def put(index: list[Index]) -> None:
-            self.w.store(at(index), memory, self.w.flat(node.shape, index), node.dtype)
+    def _into(self, memory: Any, node: Node, at: Callable[[list[Index]], Value]) -> None:
+        """A loop that writes every number of a node into memory."""
+        self.nest(node.shape, lambda i: self.store(node, at(i), memory, i))
 
-        self.nest(node.shape, put)
+    def store(self, node: Node, value: Value, memory: Any, index: Sequence[Index]) -> None:
+        """Write a node's number at an index into its memory."""
+        self.w.store(value, memory, self.w.flat(node.shape, index), node.dtype)
 
     def nest(
         self, shape: Sequence[int], body: Callable[[list[Index]], None], index: tuple = ()
@@ -176,9 +155,7 @@ class Round:
     def _elementwise(self, node: Node) -> None:
         """Compute an array in a loop, or a single number."""
         if node.size == 1:
-            index = [0] * len(node.shape)
-            values = [self.at(a, inside(a, index)) for a in node.args]
-            self.number[node] = self._computed(node, values)
+            self.number[node] = self.at(node, [0] * len(node.shape))
             return
         if node in self.schedule.unrolled:
             self._number_by_number(node)
@@ -195,7 +172,7 @@ class Round:
             def some(i: Index) -> None:
                 places = [[*index, self.w.plus(i, n)] for n in range(step)]
                 for where, value in zip(places, self.together(node, places), strict=True):
-                    self.w.store(value, memory, self.w.flat(node.shape, where), node.dtype)
+                    self.store(node, value, memory, where)
 
             self.w.loop(length, some, step)
 
@@ -224,8 +201,7 @@ class Round:
     def _number_by_number(self, node: Node) -> None:
         memory = self.room(node)
         for index in itertools.product(*map(range, node.shape)):
-            value = self.at(node, index)
-            self.w.store(value, memory, self.w.flat(node.shape, index), node.dtype)
+            self.store(node, self.at(node, index), memory, index)
         self.memory[node] = memory
 
 
@@ -275,8 +251,7 @@ def _dot(r: Round, node: Node) -> None:
             if memory is None:
                 r.number[node] = w.get(total)
             else:
-                where = w.flat(node.shape, [*batches[b], *rows[i], *columns[j]])
-                w.store(w.get(total), memory, where, node.dtype)
+                r.store(node, w.get(total), memory, [*batches[b], *rows[i], *columns[j]])
 
     def tiles(starts: list[list[Index]], counts: list[int]) -> None:
         if len(starts) == 3:
@@ -464,7 +439,7 @@ def _joined(new_axis: bool) -> Callable[[Round, Node], None]:
             def put(index: list[Index], x: Node = x, start: int = start) -> None:
                 to = [r.w.plus(i, start) if d == axis else i for d, i in enumerate(index)]
                 here = [i for d, i in enumerate(index) if not (new_axis and d == axis)]
-                r.w.store(r.at(x, here), memory, r.w.flat(node.shape, to), node.dtype)
+                r.store(node, r.at(x, here), memory, to)
 
             r.nest(part, put)
             start += part[axis]

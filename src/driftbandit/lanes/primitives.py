@@ -7,6 +7,7 @@ reductions, …) have a function of their own in `loops`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -153,6 +154,27 @@ ELEMENTWISE: dict[str, Callable[..., Value]] = {
     "log1p": lambda w, node, x: functions.log1p(w, node.dtype, x),
     "exp": lambda w, node, x: functions.exp(w, node.dtype, x),
 }
+
+
+class Indices:
+    """What views need of a writer."""
+
+    plus: Callable[[Any, Any], Any]
+    times: Callable[[Any, int], Any]
+    divided: Callable[[Any, int], tuple[Any, Any]]
+
+    def flat(self, shape: Sequence[int], index: Sequence[Any]) -> Any:
+        """The place of an index in an array that is laid out row by row."""
+        place: Any = 0
+        for i, size in zip(index, shape, strict=True):
+            place = self.plus(self.times(place, size), i)
+        return place
+
+
+class KnownIndices(Indices):
+    """Where indices are numbers."""
+
+    plus, times, divided = (staticmethod(f) for f in (operator.add, operator.mul, divmod))
 
 
 # Views: the index, in what they look at, of their number at ``index``.

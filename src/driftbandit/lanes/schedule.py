@@ -11,12 +11,11 @@ cache.
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from driftbandit.lanes.graph import Graph, Node
-from driftbandit.lanes.primitives import ELEMENTWISE, LOOPS, VIEWS
+from driftbandit.lanes.primitives import ELEMENTWISE, LOOPS, VIEWS, KnownIndices
 
 MOST_UNROLLED = 256
 MOST_INLINED = 200  # arrays computed inside one another: Python's stack is finite
@@ -108,7 +107,7 @@ def _wanted(
     def read(node: Node, index: Sequence[int]) -> None:
         """What is read to compute one number of a node."""
         if node.op in VIEWS:
-            look(node.args[0], VIEWS[node.op](KnownIndices, node, index))
+            look(node.args[0], VIEWS[node.op](KnownIndices(), node, index))
         elif by_mask(node):
             look(taken(node, index), index)
         else:
@@ -125,20 +124,6 @@ def _wanted(
         if node not in unrolled and (node in kept or node.size == 1 or node in graph.outputs):
             others |= sources[node]
     return {n: w for n, w in found.items() if n.op == "dot_general" and n not in others}
-
-
-class KnownIndices:
-    """What views need of a writer, where indices are numbers."""
-
-    plus, times, divided = (staticmethod(f) for f in (operator.add, operator.mul, divmod))
-
-    @staticmethod
-    def flat(shape: Sequence[int], index: Sequence[int]) -> int:
-        """The place of an index in an array that is laid out row by row."""
-        place = 0
-        for i, size in zip(index, shape, strict=True):
-            place = place * size + i
-        return place
 
 
 def inside(arg: Node, index: Sequence[Any]) -> list[Any]:
