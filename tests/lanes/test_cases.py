@@ -302,5 +302,5 @@ def test_state_must_keep_its_kind():
 
 
 def test_numbers_must_be_what_jax_reads():
-    with pytest.raises(TypeError, match="float64, which JAX's settings make float32"):
+    with pytest.raises(TypeError, match="JAX reads float64 as float32"):
         compiled(lambda own, *_: ((), own), np.ones(3), (), ())

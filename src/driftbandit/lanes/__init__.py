@@ -2,7 +2,7 @@
 
     step(own, state, round, stream) -> state, results        one run, one round, in JAX or array API
               |
-    compiled(step, …)  ->  Program: plays many runs, many rounds, each run as if it were alone
+    program.compiled(step, …)  ->  Program: many runs, many rounds, each run as if it were alone
 
 ``own`` are arrays that never change, ``state`` is carried from round to round, ``stream`` has one
 entry per round, and so have the results. A policy's step is a small straight-line program over
@@ -12,9 +12,11 @@ small arrays whose shapes are known, so its jaxpr can be compiled for exactly th
     contraction  choose which products and sums are rounded together
     schedule     which arrays need a place in memory, and for how long
     loops        write loops, tiles and reductions, number by number
-    llvm         a number is a vector of runs: LLVM for the CPU
-    machine_code object code, kept on disk between processes
-    program      the arrays of many runs, and the call
+
+    on a CPU                                       on a GPU
+    llvm         a number is a vector of runs      cuda    a number is a thread's own
+    program      the arrays of many runs           kernel  rounds in a loop, states in registers
+    machine_code object code, kept on disk         gpu     NVIDIA's compiler and driver
 
 `primitives` is the table of what can be compiled; `functions` has log and exp. What is not in the
 table raises `Unsupported`, and XLA plays instead. Every run does the same IEEE operations in the

@@ -1,4 +1,6 @@
-"""NVIDIA's compiler and driver through ctypes: text to machine code, machine code to launches.
+"""Stage 6, on a GPU: NVIDIA's compiler and driver, called through ctypes.
+
+CUDA C --NVRTC--> machine code --driver--> a function on the device --> launches
 
 Kernels run in the process's primary context, which is JAX's too, on one stream of our own and in
 memory of our own, so that JAX never sees what they change. All copies use the same stream: what is

@@ -1,6 +1,14 @@
 """Stage 1: trace a function of one run, and turn its jaxpr into a graph of small arrays.
 
-    function --jax.make_jaxpr--> jaxpr --walk--> nodes: inputs, constants, primitives, outputs
+    step --jax.make_jaxpr--> jaxpr --walk--> graph
+
+A jaxpr is JAX's list of the operations ("primitives") that a function performs. A node of the graph
+is one array: an input, a constant, or a primitive applied to other nodes.
+
+    arms @ z + 1    →    input arms ─┐
+                                     ├─ dot_general ─┐
+                         input z ────┘               ├─ add ── output
+                         constant 1 ─────────────────┘
 
 Calls are inlined, short scans are unrolled, equal nodes are one node, and what no output needs is
 dropped. A primitive that is missing from the table (`primitives`) raises `Unsupported`.
@@ -86,15 +94,11 @@ def traced(step: Step, own: Any, state: Any, stream: Any, *, known: frozenset[st
     """
     given = own, state, np.uint32(0), stream
     closed, (after, _) = jax.make_jaxpr(step, return_shape=True)(*given)
-    inputs = []
-    for n, (variable, leaf) in enumerate(
-        zip(closed.jaxpr.invars, jax.tree.leaves(given), strict=True)
-    ):
-        if variable.aval.dtype != leaf.dtype:  # JAX reads 64-bit numbers as 32-bit ones
-            raise TypeError(
-                f"input {n} is {leaf.dtype}, which JAX's settings make {variable.aval.dtype}"
-            )
-        inputs.append(Node("input", {"number": n}, (), variable.aval.shape, variable.aval.dtype))
+    kinds = [variable.aval for variable in closed.jaxpr.invars]
+    for leaf, kind in zip(jax.tree.leaves(given), kinds, strict=True):
+        if leaf.dtype != kind.dtype:  # the program would read other bytes than the caller gives
+            raise TypeError(f"JAX reads {leaf.dtype} as {kind.dtype}: see jax.enable_x64")
+    inputs = [Node("input", {"number": n}, (), k.shape, k.dtype) for n, k in enumerate(kinds)]
     before, after = (_kinds(tree) for tree in (state, after))
     if before != after:
         raise TypeError(f"the step changes the kind of its state from {before} to {after}")

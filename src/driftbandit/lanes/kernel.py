@@ -1,4 +1,4 @@
-"""The kernel around a recorded round: numbers in, rounds in a loop, numbers out.
+"""Stage 5, on a GPU: the kernel around a recorded round: numbers in, a loop of rounds, numbers out.
 
     role     in memory                 in the kernel
     same     in the call               operands from the constant bank

@@ -1,7 +1,13 @@
 """Stage 5, on a CPU: LLVM in which every number is a vector of runs.
 
 An array of one run, say d × d, is in memory d × d × lanes: the same number of neighboring runs side
-by side, one vector register wide. Loops stay loops; LLVM unrolls what pays.
+by side, one vector register wide. With four lanes, one instruction adds the numbers of four runs:
+
+    x:      run 0    run 1    run 2    run 3
+    y:      run 0    run 1    run 2    run 3
+    x + y:  run 0    run 1    run 2    run 3
+
+Loops stay loops; LLVM unrolls what pays.
 """
 
 from __future__ import annotations

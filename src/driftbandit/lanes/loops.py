@@ -1,8 +1,13 @@
 """Stage 4: write the loops of one round, number by number, through a writer.
 
-The writer (`llvm`, `cuda`) knows how to write one operation, one loop, one load; a number is one
-vector of runs on a CPU and one thread's number on a GPU. This stage knows what to write: which
-numbers a product sums, where a view looks, which results stay in registers.
+The writer (`llvm`, `cuda`) knows how to write one operation, one loop, one load. A number is one
+vector of runs on a CPU, and one thread's number on a GPU. This stage knows what to write: which
+numbers a product sums, where a view looks, which results stay in registers. For 2 x + yᵀ, where
+2 x is inlined and yᵀ is a view, it asks the writer for
+
+    loop i:  loop j:  store(at i, j:  add(mul(2, load x at i, j), load y at j, i))
+
+`Round` walks the graph; the functions below it write one kind of loop each (the table `WRITE`).
 """
 
 from __future__ import annotations
@@ -25,9 +30,9 @@ class Round:
     """Writes one round of a graph.
 
     Args:
-        writer: where to.
-        graph: what.
-        schedule: which arrays are kept.
+        writer: what the round is written with.
+        graph: what is computed.
+        schedule: which arrays are kept in memory.
         inputs: for every input node, the memory it is in, or its number.
         targets: for outputs that are written where they belong at once, that memory.
     """

@@ -1,8 +1,13 @@
 """The table of primitives: what each writes for one number, or where a view finds its number.
 
-Three kinds. *Elementwise* primitives compute one number from one number of each argument. *Views*
-compute nothing: they say at which index of their argument a number is found. *Loops* (products,
-reductions, …) have a function of their own in `loops`.
+There are three kinds.
+
+    elementwise  add, sqrt, …         one number from one number of each argument
+    views        transpose, slice, …  nothing is computed: at which index of the argument to look
+    loops        products, sums, …    each has a function of its own in `loops`
+
+A function here is given a writer ``w`` (`llvm.Writer` or `cuda.Writer`) and the node. To add a
+primitive, add a line to `ELEMENTWISE` or `VIEWS`.
 """
 
 from __future__ import annotations

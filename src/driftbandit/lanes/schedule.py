@@ -4,8 +4,13 @@
     register   single numbers
     kept       products, reductions, whatever several loops read: a place in the scratch buffer
 
-A place is given away after the last loop that reads it, so that the buffer stays in the fastest
-cache.
+The scratch buffer is memory that the program reuses every round. A place in it is given away after
+the last loop that reads it, so that the buffer stays in the fastest cache:
+
+    round:   A = P @ X      B = A @ A      C = B + P
+    places:  A in 0         B in 1         C in 0, for nothing reads A any more
+
+A new state is written over the old one (`in_place`) if nothing reads the old one afterwards.
 """
 
 from __future__ import annotations
