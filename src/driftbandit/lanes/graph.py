@@ -200,6 +200,8 @@ class _Builder:
                 results = self._unrolled(equation, given)
             elif name == "cond":
                 results = self._chosen(params["branches"], given)
+            elif name == "stack":
+                results = [self._stacked(given, params["axis"])]
             elif name in self.known:
                 result = equation.outvars[0].aval
                 results = [self.node(name, params, given, result.shape, result.dtype)]
@@ -253,8 +255,12 @@ class _Builder:
             collected.append(results[carried:])
         if params["reverse"]:
             collected.reverse()
-        stacked = [
-            self.node("stack", {"axis": 0}, each, (length, *each[0].shape), each[0].dtype)
-            for each in zip(*collected, strict=True)
-        ]
-        return [*carry, *stacked]
+        return [*carry, *(self._stacked(each, 0) for each in zip(*collected, strict=True))]
+
+    def _stacked(self, arrays: Sequence[Node], axis: int) -> Node:
+        """Arrays of one shape side by side along a new axis."""
+        shape, kind = list(arrays[0].shape), arrays[0].dtype
+        thin, wide = ([*shape[:axis], n, *shape[axis:]] for n in (1, len(arrays)))
+        params = {"dimensions": (axis,)}
+        parts = [self.node("expand_dims", params, [x], thin, kind) for x in arrays]
+        return self.node("concatenate", {"dimension": axis}, parts, wide, kind)

@@ -20,6 +20,7 @@ from llvmlite import ir
 
 from driftbandit.lanes.primitives import Indices
 
+ALIGNMENT = 64  # bytes: the widest vectors are loaded from addresses that they divide
 I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 TYPES = {"float64": ir.DoubleType(), "float32": ir.FloatType(), "bool": I1}
 TYPES |= {"int64": I64, "uint64": I64, "int32": I32, "uint32": I32}
@@ -297,7 +298,7 @@ class Writer(Indices):
 
     def room(self, size: int, dtype: str) -> Memory:
         """A place in the scratch buffer."""
-        size = -(-size * self.lanes * width(dtype) // 64) * 64
+        size = -(-size * self.lanes * width(dtype) // ALIGNMENT) * ALIGNMENT
         free = self._free.setdefault(size, [])
         if not free:
             free.append(self.scratch)
@@ -321,7 +322,7 @@ class Writer(Indices):
 
     def load(self, memory: Memory, place: Any, dtype: str) -> Any:
         address = self._address(memory, place, dtype)
-        value = self.b.load(address, align=width(dtype) * memory.lanes)
+        value = self.b.load(address, align=min(ALIGNMENT, width(dtype) * memory.lanes))
         if memory.lanes == 1:
             value = self.spread(value)
         return self.b.trunc(value, self.vector(dtype)) if dtype == "bool" else value
@@ -330,7 +331,7 @@ class Writer(Indices):
         if dtype == "bool":
             value = self.b.zext(value, ir.VectorType(I8, self.lanes))
         address = self._address(memory, place, dtype)
-        self.b.store(value, address, align=width(dtype) * self.lanes)
+        self.b.store(value, address, align=min(ALIGNMENT, width(dtype) * self.lanes))
 
     def _each(
         self, memory: Memory, offset: Any, place: Any, kind: Any

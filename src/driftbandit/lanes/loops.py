@@ -433,23 +433,17 @@ def _read_from(
     r.fill(node, lambda index: r.w.read(memory, *where(index), x.dtype))
 
 
-def _joined(new_axis: bool) -> Callable[[Round, Node], None]:
-    def write(r: Round, node: Node) -> None:
-        axis = node.params["axis" if new_axis else "dimension"]
-        memory, start = r.place(node), 0
-        for x in node.args:
-            part = list(node.shape)
-            part[axis] = 1 if new_axis else x.shape[axis]
+def _joined(r: Round, node: Node) -> None:
+    axis = node.params["dimension"]
+    memory, start = r.place(node), 0
+    for x in node.args:
 
-            def put(index: list[Index], x: Node = x, start: int = start) -> None:
-                to = [r.w.plus(i, start) if d == axis else i for d, i in enumerate(index)]
-                here = [i for d, i in enumerate(index) if not (new_axis and d == axis)]
-                r.store(node, r.at(x, here), memory, to)
+        def put(index: list[Index], x: Node = x, start: int = start) -> None:
+            to = [*index[:axis], r.w.plus(index[axis], start), *index[axis + 1 :]]
+            r.store(node, r.at(x, index), memory, to)
 
-            r.nest(part, put)
-            start += part[axis]
-
-    return write
+        r.nest(x.shape, put)
+        start += x.shape[axis]
 
 
 WRITE: dict[str, Callable[[Round, Node], None]] = {
@@ -467,6 +461,5 @@ WRITE: dict[str, Callable[[Round, Node], None]] = {
     "cumsum": _cumulated,
     "dynamic_slice": _sliced,
     "gather": _gathered,
-    "concatenate": _joined(new_axis=False),
-    "stack": _joined(new_axis=True),
+    "concatenate": _joined,
 }

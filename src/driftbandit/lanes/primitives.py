@@ -234,6 +234,6 @@ VIEWS: dict[str, Callable[[Writer, Node, Sequence[Any]], list[Any]]] = {
 
 LOOPS = (
     *("dot_general", "reduce_sum", "reduce_max", "reduce_min", "reduce_and", "reduce_or"),
-    *("argmax", "argmin", "cumsum", "dynamic_slice", "gather", "concatenate", "stack"),
+    *("argmax", "argmin", "cumsum", "dynamic_slice", "gather", "concatenate"),
 )
 KNOWN = frozenset((*ELEMENTWISE, *VIEWS, *LOOPS, "iota"))

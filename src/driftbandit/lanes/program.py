@@ -18,12 +18,12 @@ import numpy as np
 from driftbandit.lanes import llvm, machine_code
 from driftbandit.lanes.contraction import contracted
 from driftbandit.lanes.graph import Graph, Node, Step, traced
+from driftbandit.lanes.llvm import ALIGNMENT
 from driftbandit.lanes.loops import Round
 from driftbandit.lanes.machine_code import Machine
 from driftbandit.lanes.primitives import KNOWN
 from driftbandit.lanes.schedule import in_place, scheduled
 
-ALIGNMENT = 64  # bytes: the widest vectors are loaded from addresses that they divide
 OWN, STATE, ROUND, STREAM, SHARED = range(5)  # the step's arguments; the last is part of the first
 
 
@@ -116,7 +116,7 @@ def compiled(
 
 def _widest(tree: Any) -> int:
     kinds = (np.dtype(leaf.dtype) for leaf in jax.tree.leaves(tree))
-    return max(kind.itemsize for kind in kinds if kind.kind == "f")
+    return max((kind.itemsize for kind in kinds if kind.kind == "f"), default=8)
 
 
 def _written(graph: Graph, roles: Sequence[int], lanes: int) -> tuple[str, int]:
