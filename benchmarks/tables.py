@@ -181,6 +181,27 @@ def late() -> str:
     )
 
 
+def compiled() -> str:
+    rows = []
+    for name, figures in stored("agent")["compiled"].items():
+        policy, size = name.split(", ")
+        title = TITLES.get(policy, f"`{policy}`")
+        times = [f"{figures[key]:.0f} µs" for key in ("NumPy us", "compiled us")]
+        rows.append([title, size, *times, f"{figures['times faster']:.1f}"])
+    numpy, ours = (
+        list(stored("agent")["calls"][key].values()) for key in ("NumPy us", "compiled us")
+    )
+    rest = stored("agent")["compiled"]["idea, d = k = 10"]["compiled us"] - sum(ours)
+    note = (
+        "*One ask and tell, median (`python benchmarks/agent.py --only compiled`). With NumPy, "
+        "IDEA at d = k = 10 needs {:.0f} µs to choose, {:.0f} µs to learn and {:.0f} µs to "
+        "predict the next round; compiled, {:.1f}, {:.1f} and {:.1f} µs, most of it for the call "
+        "and for copies. The other {:.0f} µs are checks, ids and the window.*"
+    )
+    note = textwrap.fill(note.format(*numpy, *ours, rest), 100)
+    return table(["policy", "size", "NumPy", "compiled", "times faster"], rows) + f"\n{note}\n"
+
+
 def sphere() -> str:
     rows = []
     for name in ("kode", "thompson", "kalman_ucb", "idea"):
@@ -316,6 +337,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "agreement": agreement,
     "earns": earns,
     "late": late,
+    "compiled": compiled,
     "replay flights": lambda: replay("flights"),
     "replay french": lambda: replay("french"),
     "sphere": sphere,
