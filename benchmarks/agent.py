@@ -2,9 +2,10 @@
 
     python benchmarks/agent.py --json benchmarks/results/agent.json
     python benchmarks/agent.py --decisions 20000 --arms 100000      # small
+    python benchmarks/agent.py --only compiled                      # one measurement
 
-Three measurements. The first two alternate with a baseline in the same run, so that a busy machine
-slows both:
+Four measurements. All but the third alternate with a baseline in the same run, so that a busy
+machine slows both:
 
 1. ask and tell, d = k = 10, IDEA, a million times in one process: median and 99th percentile of one
    pair, and memory use, which must not grow. The baseline is the textbook filter and score in plain
@@ -15,6 +16,9 @@ slows both:
    distort the result.
 3. A reward that is 10, 30 or 100 rounds late, and the next ask: the extra time over a reward on
    time, per round that is filtered again. Median of a hundred.
+4. Ask and tell with ``compiled=True``. The baseline is the same agent without; both must make the
+   same decisions. Median of 5000 pairs, 1000 for lookahead. The time to make the agent is that of
+   compiling if DRIFTBANDIT_CACHE=off; the first also loads JAX.
 """
 
 from __future__ import annotations
@@ -35,6 +39,9 @@ from driftbandit.model import factor
 BLOCK = 10_000
 """Decisions per block; blocks alternate with the baseline."""
 POLICIES = ("idea", "kalman_ucb", "kode")
+COMPILED = [("idea", 3), ("idea", 10), ("idea", 20), ("idea", 30)]
+COMPILED += [(name, 10) for name in ("kalman_ucb", "ucb", "discounted_linucb", "lookahead")]
+"""Policies and d = k for the fourth measurement."""
 
 
 def blas_threads(number: int | None = None) -> int | None:
@@ -177,23 +184,75 @@ def late_rewards(repeats: int = 100) -> dict[str, Any]:
     }
 
 
+def compiled(blocks: int = 10) -> dict[str, Any]:
+    """Ask and tell with compiled functions and without."""
+    figures: dict[str, Any] = {}
+    for policy, size in COMPILED:
+        model, rows = db.families.sample("gaussian", n_states=size, n_arms=size, seed=1)[0]
+        begin = time.perf_counter()
+        agents = [db.Agent(model, rows, policy, compiled=True), db.Agent(model, rows, policy)]
+        made = time.perf_counter() - begin
+        shape = len(agents), blocks, 100 if policy == "lookahead" else 500
+        rewards = np.random.default_rng(2).standard_normal(shape[1:])
+        times, arms = np.zeros(shape, np.int64), np.zeros(shape, np.int8)
+        for block in range(blocks):
+            for agent, took, chosen in zip(agents, times, arms, strict=True):
+                engine(agent, rewards[block], chosen[block], took[block])
+        ours, numpy = np.median(times, axis=(1, 2)) / 1e3
+        figures[f"{policy}, d = k = {size}"] = {
+            "compiled us": ours,
+            "NumPy us": numpy,
+            "times faster": numpy / ours,
+            "same decisions": float((arms[0] == arms[1]).mean()),
+            "seconds to make": made,
+        }
+    return figures
+
+
+def calls(repeats: int = 5000) -> dict[str, Any]:
+    """Microseconds of the policy's functions alone, d = k = 10, IDEA."""
+    model, rows = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0]
+    figures: dict[str, Any] = {}
+    for name, on in (("NumPy us", False), ("compiled us", True)):
+        agent = db.Agent(model, rows, compiled=on)
+        policy, problem, state = agent._history.policy, agent.problem, agent.state
+        functions = {
+            "choose": lambda p=policy, g=(state, problem): p.choose.best(*g),
+            "learn": lambda p=policy, g=(state, problem): p.agent.observe(*g, 3, 0.5),
+            "wait": lambda p=policy, g=(state, problem): p.agent.advance(*g, 1),
+        }
+        figures[name] = {}
+        for what, function in functions.items():
+            took = np.zeros(repeats)
+            for i in range(repeats):
+                begin = time.perf_counter_ns()
+                function()
+                took[i] = time.perf_counter_ns() - begin
+            figures[name][what] = float(np.median(took)) / 1e3
+    return figures
+
+
 def main() -> None:
     """Run all measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--decisions", type=int, default=10**6)
     parser.add_argument("--arms", type=int, default=10**6)
-    parser.add_argument("--json", type=Path, help="store the numbers here")
+    parser.add_argument("--only", choices=["compiled"], help="measure nothing else")
+    parser.add_argument("--json", type=Path, help="store the numbers here; others stay")
     options = parser.parse_args()
     threads = blas_threads()
-    figures = {
+    figures: dict[str, Any] = {
         "machine": platform.machine(),
         "numpy": np.__version__,
         "BLAS threads": threads,
-        "ask and tell": pairs(options.decisions),
-        "late reward": late_rewards(),
-        "one ask": many_arms(options.arms),
     }
-    if blas_threads(1) is not None:
+    if options.only is None:
+        figures["ask and tell"] = pairs(options.decisions)
+        figures["late reward"] = late_rewards()
+        figures["one ask"] = many_arms(options.arms)
+    figures["compiled"] = compiled()
+    figures["calls"] = calls()
+    if options.only is None and blas_threads(1) is not None:
         figures["one ask, one thread"] = many_arms(options.arms)
     print(f"driftbandit {db.__version__}")
     for name, value in figures.items():
@@ -201,7 +260,8 @@ def main() -> None:
         for inner, figure in value.items() if isinstance(value, dict) else ():
             print(f"    {inner}: {_shown(figure)}")
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+        before = json.loads(options.json.read_text()) if options.json.exists() else {}
+        options.json.write_text(json.dumps(before | figures, indent=2) + "\n")
 
 
 def _shown(figure: Any) -> str:

@@ -48,9 +48,8 @@ def play(setting: str, systems: int, path: Path) -> None:
         for policy in db.policies.available():
             options = Options(checkpoints=8, stream=family)
             rounds = rounds_of(policy)
-            result = db.simulate(
-                drawn, None, [policy], rounds, runs, device=device, options=options
-            )
+            study = drawn, None, [policy], rounds, runs
+            result = db.simulate(*study, device=device, engine="xla", options=options)
             curves[f"{family}/{policy}"] = result.curves[policy]
     np.savez(path, **curves)
 

@@ -1,7 +1,7 @@
 """Speed of the batch engine, compared with other programs in the same run.
 
     python benchmarks/engine.py               # CPU: other programs, scaling, single decisions
-    python benchmarks/engine.py --device gpu  # GPU: throughput by batch size
+    python benchmarks/engine.py --device gpu  # GPU: lanes and XLA, sizes, Table II
     python benchmarks/engine.py --section lanes   # CPU: what benchmarks/lanes.py measures
 
 Prints a table and, with --json FILE, stores it. Programs that loop over runs in Python are timed on
@@ -18,6 +18,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -25,7 +26,10 @@ import numpy as np
 
 import driftbandit as db
 import lanes
+from driftbandit import paper, studies
 from driftbandit.model import factor
+from driftbandit.paper import table2
+from driftbandit.simulation import Options
 
 STATES = ARMS = 10
 ROUNDS, RUNS = 500, 2000
@@ -211,19 +215,52 @@ def cpu(figures: dict[str, float]) -> None:
     print(f"Agent, ask + tell, NumPy, median: {figures['decision us']:.1f} µs")
 
 
+def rate_of(name: str, systems: list, runs: int, rounds: int, **options) -> tuple[float, float]:
+    """Rounds per second of playing on a GPU, best of three calls, and seconds of compiling."""
+    total = Options(checkpoints=1)
+    settings = {"policies": [name], "runs": runs, "rounds": rounds, "device": "gpu"} | options
+    results = [db.simulate(systems, options=total, **settings) for _ in range(4)]
+    play = min(result.timing.play for result in results[1:])
+    return len(systems) * runs * rounds / play, results[0].timing.compile
+
+
 def gpu(figures: dict[str, float]) -> None:
-    model, arms = db.families.sample("gaussian", n_states=STATES, n_arms=ARMS, seed=1)[0]
-    for runs in (2_000, 65_536, 262_144, 1_048_576):
-        study = {"model": model, "arms": arms, "rounds": ROUNDS, "runs": runs, "device": "gpu"}
-        for name in ("idea", "ucb"):
-            seconds, compiled, _ = playing_seconds(**study, policies=[name])
-            rate = ROUNDS * runs / seconds
-            figures[f"{name} rounds/s at {runs} runs"] = rate
-            print(
-                f"{name:<6} {runs:>8} runs {rate / 1e6:9.1f} M rounds/s, compile {compiled:.1f} s"
-            )
-    best = max(value for key, value in figures.items() if key.startswith("idea"))
-    figures["idea rounds/s"] = best
+    """Throughput of `lanes` and of XLA; Table II; sizes."""
+
+    def show(key: str, value: float, unit: str = "M rounds/s", note: str = "") -> None:
+        figures[key] = value
+        print(
+            f"  {key:<46} {value / 1e6 if 'M ' in unit else value:10.4g} {unit} {note}", flush=True
+        )
+
+    one = db.families.sample("gaussian", n_states=STATES, n_arms=ARMS, seed=1)
+    print("d = k = 10, float64: rounds/s while playing")
+    for name in ("idea", "kode", "kalman_ucb", "ucb", "oful", "thompson"):
+        rate, compiled = rate_of(name, one, 8 * 33_792, 1000)
+        slow, _ = rate_of(name, one, 65_536, 128, engine="xla")
+        show(f"{name} rounds/s", rate, note=f"compiled in {compiled:.1f} s")
+        show(f"{name} rounds/s, XLA", slow, note=f"lanes: {rate / slow:.0f} times as fast")
+    for runs in (2_000, 33_792, 1_048_576):
+        show(f"idea rounds/s at {runs} runs", rate_of("idea", one, runs, 1000)[0])
+    many = db.families.sample("gaussian", systems=10_000, n_states=STATES, n_arms=ARMS, seed=1)
+    show("idea rounds/s, 10000 systems x 10 runs", rate_of("idea", many, 10, 1000)[0])
+    show("idea rounds/s, float32", rate_of("idea", one, 8 * 33_792, 1000, dtype=np.float32)[0])
+    flops = figures["idea rounds/s"] * flops_per_idea_round(STATES, ARMS)
+    show("idea TFLOP/s", flops / 1e12, "", "products counted in full; FMA units: 34 on an H200")
+    print("sizes: M rounds/s of IDEA, lanes and XLA")
+    for states, number in ((2, 2), (5, 5), (10, 2), (10, 30), (12, 12), (20, 20)):
+        size = db.families.sample("gaussian", n_states=states, n_arms=number, seed=1)
+        ours = rate_of("idea", size, 4 * 33_792, 256)[0]  # where lanes refuses, XLA plays
+        xla = rate_of("idea", size, 16_384, 64, engine="xla")[0]
+        show(f"idea {states} x {number}", ours, note=f"XLA {xla / 1e6:.4g}")
+    specification = table2.specification(paper.Options(paper.PAPER_SIZE, platform="gpu"))
+    for turn in ("first", "again"):
+        with tempfile.TemporaryDirectory() as folder:
+            start = time.perf_counter()
+            study = studies.engines.run(specification, Path(folder))
+            table2.document(study)
+            took = time.perf_counter() - start
+            show(f"Table II, {turn}: seconds", took, "s", str(dict(study.seconds)))
 
 
 def main() -> None:

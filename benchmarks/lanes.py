@@ -22,7 +22,6 @@ import functools
 import hashlib
 import json
 import os
-import pickle
 import platform
 import re
 import resource
@@ -233,24 +232,24 @@ def digests(name: str, rounds: int) -> dict[str, str]:
 
 
 SERVED = (play, play_table2, play_by_hand, compile_policy, digests)
+PLAYING = ("play", "play_table2", "play_by_hand")
 
 
 def serve() -> None:
     """Answer the calls that arrive on standard input until it ends."""
-    answers = os.fdopen(os.dup(1), "wb")
+    answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the package prints is no answer
     functions = {function.__name__: function for function in SERVED}
-    while True:
-        try:
-            name, given, named = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
+    for line in sys.stdin:
+        name, given, named = json.loads(line)
         try:
             answer = functions[name](*given, **named)
+            if isinstance(answer, Played):
+                answer = answer._replace(regret=answer.regret.tolist())
+            made = {"answer": answer}
         except Exception as problem:
-            answer = RuntimeError(f"{name}{given}: {type(problem).__name__}: {problem}")
-        pickle.dump(answer, answers)
-        answers.flush()
+            made = {"problem": f"{name}{given}: {type(problem).__name__}: {problem}"}
+        print(json.dumps(made), file=answers, flush=True)
 
 
 # What runs in the first process.
@@ -265,6 +264,7 @@ class Checkout:
             [sys.executable, "-c", "import lanes; lanes.serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            text=True,
             env=os.environ | folders | variables,
         )
 
@@ -272,12 +272,14 @@ class Checkout:
         """The result of one of the functions SERVED."""
         assert self._process.stdin
         assert self._process.stdout
-        pickle.dump((function.__name__, given, named), self._process.stdin)
-        self._process.stdin.flush()
-        answer = pickle.load(self._process.stdout)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        print(json.dumps((function.__name__, given, named)), file=self._process.stdin, flush=True)
+        found = json.loads(self._process.stdout.readline())
+        if "problem" in found:
+            raise RuntimeError(found["problem"])
+        if function.__name__ not in PLAYING:
+            return found["answer"]
+        cpu, wall, regret, engine = found["answer"]
+        return Played(cpu, wall, np.array(regret), engine)
 
     def __enter__(self) -> Checkout:
         return self

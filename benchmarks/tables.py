@@ -87,11 +87,65 @@ def speed() -> str:
     share = f"{100 * cpu['share of peak']:.0f} %"
     growth = textwrap.fill(
         f"IDEA reaches {share} of the floating-point rate of a large matrix product on the same "
-        "cores; for 10 × 10 matrices, overhead dominates. Ten times the rounds take "
+        "cores. Ten times the rounds take "
         f"{cpu['x10 rounds']:.1f} times as long; ten times the runs, {cpu['x10 runs']:.1f} times.",
         100,
     )
     return f"{table(['', 'time per round', 'ratio'], rows)}\n{growth}\n"
+
+
+def lanes_policies() -> str:
+    rows = [
+        [f"`{name}`" if name.isidentifier() else name]
+        + [f"{figures[f'{engine} ns']:,.0f} ns" for engine in ("lanes", "xla")]
+        + [f"{figures['ratio']:.1f}"]
+        for name, figures in stored("lanes")["policies"].items()
+    ]
+    head = ["policy", "CPU time per round, lanes", "XLA", "times faster"]
+    return table(head, rows)
+
+
+def lanes_loop() -> str:
+    figures = stored("lanes")["cpp"]
+    by_hand, ours = (f"{figures[f'{title} ns']:.0f} ns" for title in ("by hand", "lanes"))
+    text = (
+        "A hand-written C++ loop of IDEA that plays eight runs side by side takes "
+        f"{by_hand} per round (`benchmarks/idea_loop.cpp`). `lanes` takes {ours}: "
+        f"{100 * figures['share, CPU']:.0f} % of that speed."
+    )
+    return textwrap.fill(text, 100) + "\n"
+
+
+def lanes_sizes() -> str:
+    figures = stored("lanes")["sizes"]
+    names = list(dict.fromkeys(key.split(",")[0] for key in figures))
+    sizes = list(dict.fromkeys(key.partition(", ")[2] for key in figures))
+    rows = [
+        [size.replace(", float64", "")] + [f"{figures[f'{n}, {size}']['ratio']:.1f}" for n in names]
+        for size in sizes
+    ]
+    return table(["size", *(f"`{name}`" for name in names)], rows)
+
+
+def gpu() -> str:
+    figures = stored("engine_gpu")
+
+    def rate(key: str) -> str:
+        return f"{number(figures[key] / 1e6, 3)} M rounds/s"
+
+    rows = []
+    for name in ("idea", "kode", "kalman_ucb", "ucb", "oful", "thompson"):
+        ours, xla = f"{name} rounds/s", f"{name} rounds/s, XLA"
+        times = f"{figures[ours] / figures[xla]:.0f}"
+        rows.append([f"`{name}`, 270,336 runs of one system", rate(ours), rate(xla), times])
+    for runs in (2_000, 33_792, 1_048_576):
+        rows.append([f"`idea`, {runs:,} runs", rate(f"idea rounds/s at {runs} runs"), "", ""])
+    many = rate("idea rounds/s, 10000 systems x 10 runs")
+    rows.append(["`idea`, 10,000 systems × 10 runs", many, "", ""])
+    rows.append(["`idea`, float32", rate("idea rounds/s, float32"), "", ""])
+    seconds = f"{figures['Table II, again: seconds']:.1f} s"
+    rows.append(["all of Table II, once compiled", seconds, "", ""])
+    return table(["", "lanes", "XLA", "times faster"], rows)
 
 
 def install() -> str:
@@ -125,6 +179,27 @@ def late() -> str:
         f"Each round that is filtered again takes {' to '.join(ends)} µs (d = k = 10, `python "
         "benchmarks/agent.py`).\n"
     )
+
+
+def compiled() -> str:
+    rows = []
+    for name, figures in stored("agent")["compiled"].items():
+        policy, size = name.split(", ")
+        title = TITLES.get(policy, f"`{policy}`")
+        times = [f"{figures[key]:.0f} µs" for key in ("NumPy us", "compiled us")]
+        rows.append([title, size, *times, f"{figures['times faster']:.1f}"])
+    numpy, ours = (
+        list(stored("agent")["calls"][key].values()) for key in ("NumPy us", "compiled us")
+    )
+    rest = stored("agent")["compiled"]["idea, d = k = 10"]["compiled us"] - sum(ours)
+    note = (
+        "*One ask and tell, median (`python benchmarks/agent.py --only compiled`). With NumPy, "
+        "IDEA at d = k = 10 needs {:.0f} µs to choose, {:.0f} µs to learn and {:.0f} µs to "
+        "predict the next round; compiled, {:.1f}, {:.1f} and {:.1f} µs, most of it for the call "
+        "and for copies. The other {:.0f} µs are checks, ids and the window.*"
+    )
+    note = textwrap.fill(note.format(*numpy, *ours, rest), 100)
+    return table(["policy", "size", "NumPy", "compiled", "times faster"], rows) + f"\n{note}\n"
 
 
 def sphere() -> str:
@@ -253,11 +328,16 @@ def advise() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "speed": speed,
+    "lanes policies": lanes_policies,
+    "lanes loop": lanes_loop,
+    "lanes sizes": lanes_sizes,
+    "gpu": gpu,
     "install": install,
     "advise": advise,
     "agreement": agreement,
     "earns": earns,
     "late": late,
+    "compiled": compiled,
     "replay flights": lambda: replay("flights"),
     "replay french": lambda: replay("french"),
     "sphere": sphere,

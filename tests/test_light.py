@@ -11,7 +11,8 @@ import pytest
 from driftbandit import errors
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = ("jax", "jaxlib", "typer", "rich", "matplotlib", "pyarrow", "jinja2", "markupsafe")
+EXTRAS = ("jax", "jaxlib", "llvmlite", "typer", "rich", "matplotlib", "pyarrow", "jinja2")
+EXTRAS += ("markupsafe",)
 BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS}))\n"
 
 
@@ -53,6 +54,7 @@ LINES = {
     "db.identify.fit": "fit needs JAX; install driftbandit[sim]",
     "db.Agent(None, arms)": "refit needs JAX; install driftbandit[sim]",
     "db.Agent(model, arms, refit=db.Refit())": "refit needs JAX; install driftbandit[sim]",
+    "db.Agent(model, arms, compiled=True)": "compiled needs llvmlite; install driftbandit[fast]",
     "db.studies": "studies needs pyarrow; install driftbandit[io]",
     "db.paper": "paper needs pyarrow; install driftbandit[io]",
     "from driftbandit.report import figures; figures.grid(1, 1, 1, 1)": (

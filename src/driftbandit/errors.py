@@ -19,6 +19,7 @@ EXTRAS = {
     "gymnasium": ("gymnasium", "driftbandit[gym]"),
     "jax": ("JAX", "driftbandit[sim]"),
     "jinja2": ("jinja2", "driftbandit[report]"),
+    "llvmlite": ("llvmlite", "driftbandit[fast]"),
     "markupsafe": ("jinja2", "driftbandit[report]"),
     "matplotlib": ("matplotlib", "driftbandit[report]"),
     "pandas": ("pandas", "pandas"),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ORACLE = "kalman_oracle"  # the policy whose regret is the unit in which others are compared
+ENGINES = ("auto", "lanes", "xla")  # what may play the rounds; see `simulate`
 COLUMNS = ("policy", "mean regret", "± s.e.", "median", "IQR")  # of the table that `print` shows
 
 

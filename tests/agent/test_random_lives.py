@@ -288,9 +288,13 @@ class AgentMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-@pytest.mark.parametrize("lives", [150, pytest.param(500, marks=pytest.mark.nightly)])
-def test_lives_of_an_agent(monkeypatch, lives):
+LIVES = [(150, False), (30, True), pytest.param(500, False, marks=pytest.mark.nightly)]
+
+
+@pytest.mark.parametrize(("lives", "compiled"), LIVES)
+def test_lives_of_an_agent(monkeypatch, lives, compiled):
     """Of 50 steps each; files are written as ever, but do not wait for the disk."""
+    monkeypatch.setitem(Agent.__init__.__kwdefaults__, "compiled", compiled)
     monkeypatch.setattr(atomic.os, "fsync", lambda handle: None)
     run_state_machine_as_test(
         AgentMachine,

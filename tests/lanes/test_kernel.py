@@ -58,7 +58,7 @@ def test_options(kernels, regret):
 
 def test_long_programs_are_refused(kernels):
     systems = db.families.sample("gaussian", n_states=20, n_arms=20)
-    with pytest.raises(db.InvalidInput, match="cannot play 'idea': a round of more than 10000"):
+    with pytest.raises(db.InvalidInput, match="cannot play 'idea': a round of more than 11000"):
         kernels(systems, policies=["idea"], rounds=10, runs=2)
 
 

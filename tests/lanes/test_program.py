@@ -142,3 +142,11 @@ def test_choices_and_scans():
             wanted = step(jnp.asarray(runs[run]), (), 0, ())[1]
             for ours, theirs in zip(found, wanted, strict=True):
                 np.testing.assert_array_equal(ours[0, 0, ..., run], theirs)
+
+
+def test_a_policy_with_a_huge_memory_is_played_by_xla(monkeypatch):
+    monkeypatch.setattr(with_lanes, "MOST_MEMORY", 1e4)
+    systems = db.families.sample("gaussian", n_states=2, n_arms=3)
+    policies = ["sliding_window_ucb(window=300)", "random"]
+    result = db.simulate(systems, policies=policies, rounds=5, runs=2)
+    assert result.timing.engine == "lanes, xla for sliding_window_ucb"

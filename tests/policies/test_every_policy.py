@@ -97,14 +97,21 @@ def test_systems_are_prepared_together_as_alone(name):
 
 
 @pytest.fixture(
-    scope="module", params=[SHAPE, pytest.param((10, 10), marks=pytest.mark.nightly)], ids=str
+    scope="module",
+    params=[
+        (SHAPE, "lanes"),
+        (SHAPE, "xla"),
+        pytest.param(((10, 10), "lanes"), marks=pytest.mark.nightly),
+        pytest.param(((10, 10), "xla"), marks=pytest.mark.nightly),
+    ],
+    ids=str,
 )
 def batch(request):
     """Every policy at once on three systems, two runs each; every night of the paper's size."""
-    systems = shuffled_systems(*request.param, 3, seed=5)
-    return systems, db.simulate(
-        systems, None, POLICIES, rounds=ROUNDS, runs=2, seed=9, options=Options(stream="batch")
-    )
+    shape, engine = request.param
+    systems = shuffled_systems(*shape, 3, seed=5)
+    study = {"rounds": ROUNDS, "runs": 2, "seed": 9, "options": Options(stream="batch")}
+    return systems, db.simulate(systems, None, POLICIES, engine=engine, **study)
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -20,13 +20,22 @@ POLICIES = ["kode", "rexp3", "kalman_oracle"]
 """Filters one reward, draws its own numbers, sees all rewards: what the engine tells apart."""
 
 
+@pytest.fixture(scope="module", autouse=True, params=["lanes", "xla"])
+def engine(request):
+    """Every test of this file runs with both engines."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(db, "simulate", functools.partial(db.simulate, engine=request.param))
+        tied_whole.cache_clear()
+        yield request.param
+
+
 @pytest.fixture(scope="module")
 def systems():
     return db.families.sample("gaussian", systems=5, n_states=3, n_arms=4, seed=1)
 
 
 @pytest.fixture(scope="module")
-def whole(systems):
+def whole(systems, engine):
     return db.simulate(
         systems, policies=POLICIES, rounds=100, runs=6, seed=2, options=Options(stream="x")
     )

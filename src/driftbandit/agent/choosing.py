@@ -15,7 +15,7 @@ from driftbandit.agent.ledger import Entry, observed
 from driftbandit.agent.screening import Screen
 from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, Problem
-from driftbandit.policies.base import Scores, first_best
+from driftbandit.policies.base import Scores, first_with_score, highest
 
 BLOCK = 8192  # arms scored at a time, so that intermediate products stay in the cache
 SCREENED = 8 * BLOCK  # number of arms from which screening pays off
@@ -113,9 +113,8 @@ def choose(
 ) -> Chosen:
     """Choose one arm of the offer, whose ``screen`` may be given."""
     mean = bonus = uncertainty = None
-    scores = policy.scores
-    if scores is not None:
-        place, mean, bonus = _highest(policy, scores, problem, state, offer, screen)
+    if isinstance(policy.choose, highest):
+        place, mean, bonus = _highest(policy, policy.choose, problem, state, offer, screen)
     else:
         place = int(policy.choose(state, problem._replace(arms=offer.arms), noise))
         last = len(offer.arms) - 1
@@ -149,7 +148,7 @@ def choose_vector(policy: Policy, problem: Problem, state: Any, noise: Any) -> C
 
 def _highest(
     policy: Policy,
-    scores: Scores,
+    choose: highest,
     problem: Problem,
     state: Any,
     offer: Offer,
@@ -158,21 +157,19 @@ def _highest(
     """Place, expected reward and bonus of the first arm with the highest score."""
     n_arms = len(offer.arms)
     if n_arms <= BLOCK or policy.actions.compares or not policy.agent.reads_features:
-        return _first(*_scored(policy, scores, problem, state, offer))
+        if offer.arms is problem.arms:
+            return choose.best(state, problem)
+        return first_with_score(*_scored(policy, choose.scores, problem, state, offer))
     if offer.arms is not problem.arms:
         problem = problem._replace(arms=offer.arms)
     blocks = None if screen is None else screen.blocks(policy, problem, state, BLOCK)
     begins = range(0, n_arms, BLOCK) if blocks is None else blocks
     scored = [
-        scores(state, problem._replace(arms=offer.arms[begin : begin + BLOCK])) for begin in begins
+        choose.scores(state, problem._replace(arms=offer.arms[begin : begin + BLOCK]))
+        for begin in begins
     ]
-    place, mean, bonus = _first(*map(np.concatenate, zip(*scored, strict=True)))
+    place, mean, bonus = first_with_score(*map(np.concatenate, zip(*scored, strict=True)))
     return begins[place // BLOCK] + place % BLOCK, mean, bonus
-
-
-def _first(expected: np.ndarray, bonuses: np.ndarray) -> tuple[int, float, float]:
-    place = int(first_best(expected, bonuses))
-    return place, expected.item(place), bonuses.item(place)
 
 
 def _scored(policy: Policy, scores: Scores, problem: Problem, state: Any, offer: Offer) -> Any:

@@ -180,6 +180,7 @@ def arguments(stored: Mapping[str, Any], policy: str | Policy | None) -> dict[st
         "policy": _policy(stored, policy),
         "refit": options,
         "screen": stored["screen"],
+        "compiled": stored.get("compiled", False),  # absent in older files
     }
 
 

@@ -43,6 +43,13 @@ Features = Annotated[
     ),
 ]
 Device = Annotated[str | None, typer.Option(help="cpu or gpu.", show_default="chosen by JAX")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="What compiles the rounds: lanes (several times faster) or xla. auto: lanes where it "
+        "can, xla elsewhere."
+    ),
+]
 Float32 = Annotated[bool, typer.Option("--float32", help="Compute in single precision.")]
 Plot = Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

@@ -15,6 +15,7 @@ from driftbandit import errors
 from driftbandit.actions import SPHERE
 from driftbandit.cli import interrupt, options, progress
 from driftbandit.machine import cores
+from driftbandit.result import ENGINES
 from driftbandit.system import pair
 
 EXAMPLES = (
@@ -74,6 +75,7 @@ def command(
         False, "--sphere", help="Every unit vector is an arm, instead of a list of arms."
     ),
     device: options.Device = None,
+    engine: options.Engine = "auto",
     float32: options.Float32 = False,
     plot: options.Plot = None,
     as_json: options.Json = False,
@@ -92,6 +94,7 @@ def command(
     chosen = _chosen(policies.strip(), sphere)
     for policy in chosen:
         db.policies.make(policy)
+    errors.closest(engine, "engine", ENGINES)
     errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
     errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
     if runs is not None:
@@ -134,6 +137,7 @@ def command(
                 seed=seed,
                 device=device,
                 dtype=np.float32 if float32 else np.float64,
+                engine=engine,
                 options=Options(stream=name),
                 progress=progress.reporter(bars, tasks[name], total, len(chosen) + 1),
             )

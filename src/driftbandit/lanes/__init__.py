@@ -12,11 +12,12 @@ small arrays whose shapes are known, so its jaxpr can be compiled for exactly th
     contraction  choose which products and sums are rounded together
     schedule     which arrays need a place in memory, and for how long
     loops        write loops, tiles and reductions, number by number
-
-    on a CPU                                       on a GPU
-    llvm         a number is a vector of runs      cuda    a number is a thread's own
-    program      the arrays of many runs           kernel  rounds in a loop, states in registers
-    machine_code object code, kept on disk         gpu     NVIDIA's compiler and driver
+    llvm         for a CPU: a number is a vector of runs
+    machine_code LLVM's object code, kept on disk between processes
+    program      the arrays of many runs, and the call
+    cuda         for a GPU: a thread is a run, and a round is a list of single operations
+    kernel       the CUDA C around them
+    gpu          NVIDIA's compiler, memory and launches
 
 `primitives` is the table of what can be compiled; `functions` has log and exp. What is not in the
 table raises `Unsupported`, and XLA plays instead. Every run does the same IEEE operations in the

@@ -22,7 +22,7 @@ import numpy as np
 from driftbandit.lanes.graph import Unsupported
 from driftbandit.lanes.primitives import KnownIndices
 
-MOST_OPERATIONS = 10_000  # of a round: more outgrow the instruction cache and compile slowly
+MOST_OPERATIONS = 11_000  # of a round: more outgrow the instruction cache and compile slowly
 FRESH_EVERY = 16  # lines after which the compiler must forget what it has loaded of a system
 
 TYPES = {"float64": "double", "float32": "float", "bool": "bool", "int64": "long long"}

@@ -123,6 +123,7 @@ class Buffer:
     """Memory of the device, given back when nothing refers to it."""
 
     address = 0
+    source: np.ndarray | None = None
 
     def __init__(self, size: int) -> None:
         cuda, context, _ = _driver()
@@ -154,7 +155,7 @@ def uploaded(array: np.ndarray) -> Buffer:
     buffer = Buffer(array.nbytes)
     to, size = ctypes.c_uint64(buffer.address), ctypes.c_size_t(array.nbytes)
     _call("cuMemcpyHtoDAsync_v2", to, ctypes.c_void_p(array.ctypes.data), size, _driver()[2])
-    wait()  # the array may go away
+    buffer.source = array  # must stay until it is copied, and freeing waits for that
     return buffer
 
 

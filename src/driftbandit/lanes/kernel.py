@@ -150,7 +150,8 @@ class Kernel:
 
     def systems_array(self, arrays: Mapping[int, np.ndarray], count: int) -> np.ndarray:
         """What the runs of a system share, by the number of the input: systems × `size`."""
-        found = np.zeros((count, self.size), self._kind)
+        found = np.empty((count, self.size), self._kind)
+        found[:, -1] = 0  # may be a gap
         for n in self.systems:
             flat = np.reshape(arrays[n], (count, -1))
             place = slice(self._starts[n], self._starts[n] + flat.shape[1])

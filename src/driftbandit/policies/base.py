@@ -65,10 +65,20 @@ class highest:  # noqa: N801  (a function that can be compared and pickled)
         """The arm to play."""
         return first_best(*self.scores(state, problem))
 
+    def best(self, state: Any, problem: Problem) -> tuple[int, float, float]:
+        """The arm to play, its expected reward and its bonus, for NumPy alone."""
+        return first_with_score(*self.scores(state, problem))
+
 
 def first_best(expected: Array, bonuses: Array) -> Array:
     """The first arm whose expected reward plus bonus is the highest, up to rounding."""
     return first_highest(expected + bonuses, abs(expected) + abs(bonuses))
+
+
+def first_with_score(expected: np.ndarray, bonuses: np.ndarray) -> tuple[int, float, float]:
+    """`first_best`, its expected reward and its bonus."""
+    place = int(first_best(expected, bonuses))
+    return place, expected.item(place), bonuses.item(place)
 
 
 class LengthRatio(NamedTuple):

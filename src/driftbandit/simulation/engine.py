@@ -13,7 +13,7 @@ from driftbandit import policies as registry
 from driftbandit.machine import cores
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy
-from driftbandit.result import Result, Timing
+from driftbandit.result import ENGINES, Result, Timing
 from driftbandit.simulation import checks, draws, jobs, programs, with_kernels, with_lanes, with_xla
 from driftbandit.simulation.checks import Options
 from driftbandit.simulation.jobs import Job, Pair
@@ -77,7 +77,7 @@ def simulate(
     learned = checks.checked_assumed(assumed, systems, options.warmup, actions)
     chosen = registry.chosen(policies, actions, len(systems[0][1]))
     actions.check_regret(options.regret)
-    errors.closest(engine, "engine", ("auto", "lanes", "xla"))
+    errors.closest(engine, "engine", ENGINES)
     rounds = errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
     runs = errors.whole_number(runs, "runs", low=1, high=2**32 - 1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)

@@ -196,10 +196,11 @@ def _speed(results: Results) -> str:
     compile_ = sum(result.timing.compile for result in results.values())
     first = next(iter(results.values()))
     runs = _first_regret(first).size
+    with_ = f" with {first.timing.engine}" if first.timing.engine else ""
     return (
         f"{runs} runs × {first.rounds} rounds per policy, seed {first.seed}; "
         f"{rounds / 1e6:.2f} M rounds in {play:.1f} s ({rounds / play / 1e6:.2f} M/s) on "
-        f"{first.timing.device}, compiled in {compile_:.1f} s"
+        f"{first.timing.device}{with_}, compiled in {compile_:.1f} s"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 SPAN = 64  # rounds per call
 MOST_VECTORS = 32  # of a piece
-MEMORY = 64e6  # bytes of a piece
+MEMORY = 64e6  # bytes of a piece, if it has more than one vector
+MOST_MEMORY = 256e6  # bytes of one vector of runs of one policy; above, XLA plays
 
 _kept: dict[Any, Program | Unsupported] = {}  # of this process; or why there is none
 _compiling = threading.Lock()
@@ -33,7 +35,7 @@ _compiling = threading.Lock()
 def compiled(job: Job) -> tuple[dict[str, Program], dict[str, str]]:
     """The programs of a job, and for policies that cannot be compiled the reason."""
     try:
-        from driftbandit.lanes import program
+        from driftbandit.lanes import machine_code, program
     except ImportError:
         return {}, dict.fromkeys(job.players, "llvmlite is not installed (extra: fast)")
 
@@ -41,6 +43,9 @@ def compiled(job: Job) -> tuple[dict[str, Program], dict[str, str]]:
 
     def found(part: Part) -> Program | Unsupported:
         arguments = part.arguments()
+        held = _numbers([part]) * machine_code.here().vector_bytes
+        if held > MOST_MEMORY:
+            return Unsupported(f"a vector of its runs holds {held / 1e9:.1f} GB")
         key = part.rule, jobs.shapes(arguments), one_system
         if key not in _kept:
             kinds = zip(arguments[0], (False, True, one_system), strict=True)
@@ -136,9 +141,14 @@ def play(
     return work.run(one, pieces, workers)
 
 
+def _numbers(every: Iterable[Part]) -> int:
+    """How many numbers a run has in these parts."""
+    leaves = jax.tree.leaves([(part.system, part.state) for part in every])
+    return sum(math.prod(leaf.shape[1:]) for leaf in leaves)
+
+
 def _vectors(every: dict[str, Part], total: int, lanes: int, workers: int) -> int:
     """How many vectors of runs a piece has: few enough for the memory, and for all workers."""
-    leaves = jax.tree.leaves([(part.system, part.state) for part in every.values()])
-    size = 8 * sum(math.prod(leaf.shape[1:]) for leaf in leaves) * lanes
+    size = 8 * _numbers(every.values()) * lanes
     share = -(-total // (2 * workers * lanes))
     return max(1, min(MOST_VECTORS, share, int(MEMORY / size)))
