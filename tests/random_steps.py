@@ -13,6 +13,7 @@ from driftbandit.arrays import put
 
 SHAPES = [(), (3,), (4,), (1, 4), (3, 4), (4, 3), (4, 4), (2, 3, 4)]
 OPERATIONS = 14
+RUNS = 4  # each with numbers of its own
 
 
 class RandomStep:
@@ -23,16 +24,16 @@ class RandomStep:
         self.seed = seed
         self.real = np.float32 if rng.random() < 0.25 else np.float64
         self.own = [self._real(rng, shape) for shape in self._shapes(rng, 4)]
-        self.own.append(rng.integers(0, 50, 4).astype(np.int32))
+        self.own.append(rng.integers(0, 50, (RUNS, 4)).astype(np.int32))
         self.state = [self._real(rng, shape) for shape in self._shapes(rng, 3)]
-        self.state.append(rng.integers(0, 9, 3).astype(np.int32))
+        self.state.append(rng.integers(0, 9, (RUNS, 3)).astype(np.int32))
         self.stream = [self._real(rng, (4,))]
 
     def _shapes(self, rng, count):
         return [SHAPES[i] for i in rng.integers(0, len(SHAPES), count)]
 
     def _real(self, rng, shape):
-        return rng.uniform(0.5, 2.0, shape).astype(self.real)
+        return rng.uniform(0.5, 2.0, (RUNS, *shape)).astype(self.real)
 
     def __call__(self, own, state, round_, stream):
         rng = np.random.default_rng([self.seed, 1])

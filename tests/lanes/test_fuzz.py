@@ -1,62 +1,61 @@
 """Random programs: lanes against JAX."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
 
 from driftbandit.lanes import Unsupported
 from driftbandit.lanes.program import aligned, compiled, in_lanes
-from random_steps import OPERATIONS, RandomStep
+from random_steps import OPERATIONS, RUNS, RandomStep
 
-ROUNDS, LANES = 3, 4
+ROUNDS = 3
 
 
 def _by_jax(steps):
     """State after the rounds, and the results of each, of many steps: compiled as one program."""
     rounds = np.arange(ROUNDS, dtype=np.uint32)
 
-    def play(inputs):
+    def play(step, own, state, stream):
+        return jax.lax.scan(lambda now, t: step(own, now, t, stream), state, rounds)
+
+    def all_of_them(inputs):
         return [
-            jax.lax.scan(lambda now, t, step=step, i=i: step(i[0], now, t, i[2]), i[1], rounds)
-            for step, i in zip(steps, inputs, strict=True)
+            jax.vmap(functools.partial(play, step))(*given)
+            for step, given in zip(steps, inputs, strict=True)
         ]
 
     quickly = {"xla_backend_optimization_level": 0}
     inputs = [(step.own, step.state, step.stream) for step in steps]
-    return jax.tree.map(np.asarray, jax.jit(play, compiler_options=quickly)(inputs))
+    return jax.tree.map(np.asarray, jax.jit(all_of_them, compiler_options=quickly)(inputs))
 
 
-def _by_lanes(step, results):
-    def in_all(tree):
-        leaves = [np.repeat(np.asarray(leaf)[None], LANES, axis=0) for leaf in tree]
-        return [in_lanes(leaf, LANES) for leaf in leaves]
-
-    program = compiled(step, step.own, step.state, step.stream, lanes=LANES)
-    own, state = in_all(step.own), in_all(step.state)
-    stream = [np.repeat(leaf[:, None], ROUNDS, axis=1) for leaf in in_all(step.stream)]
-    stream = [_copied(leaf) for leaf in stream]
-    found = [aligned((1, *r.shape, LANES), r.dtype) for r in results]
+def _by_lanes(step, wanted):
+    """The same, with the runs first."""
+    one = jax.tree.map(lambda leaf: leaf[0], (step.own, step.state, step.stream))
+    program = compiled(step, *one, lanes=RUNS)
+    own, state = ([in_lanes(leaf, RUNS) for leaf in tree] for tree in (step.own, step.state))
+    stream = [in_lanes(np.repeat(leaf[:, None], ROUNDS, axis=1), RUNS) for leaf in step.stream]
+    found = [aligned((1, *leaf.shape[1:], RUNS), leaf.dtype) for leaf in wanted[1]]
     program.on(own, state, stream, found)(ROUNDS, 0)
-    return [leaf[0] for leaf in state], [leaf[0] for leaf in found]
-
-
-def _copied(leaf):
-    found = aligned(leaf.shape, leaf.dtype)
-    found[...] = leaf
-    return found
+    return [np.moveaxis(leaf[0], -1, 0) for leaf in (*state, *found)]
 
 
 def check(step, wanted):
-    found = _by_lanes(step, wanted[1])
-    for ours, theirs in zip(found[0] + found[1], wanted[0] + wanted[1], strict=True):
-        assert ours.dtype == theirs.dtype
-        message = f"seed {step.seed}"
-        np.testing.assert_array_equal(ours, ours[..., :1] + 0 * ours, message)  # all lanes alike
-        if ours.dtype.kind == "f":
-            few = 16 * OPERATIONS * ROUNDS * np.finfo(step.real).eps
-            np.testing.assert_allclose(ours[..., 0], theirs, rtol=few, err_msg=message)
+    found = _by_lanes(step, wanted)
+    few = {"rtol": 16 * OPERATIONS * ROUNDS * np.finfo(step.real).eps, "err_msg": str(step.seed)}
+    *ours, places = found
+    *theirs, _ = *wanted[0], *wanted[1]
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.dtype == other.dtype
+        if one.dtype.kind == "f":
+            np.testing.assert_allclose(one, other, **few)
         else:
-            np.testing.assert_array_equal(ours[..., 0], theirs, message)
+            np.testing.assert_array_equal(one, other, few["err_msg"])
+    numbers = wanted[1][0].reshape(RUNS, ROUNDS, -1)  # where the last result finds the highest
+    highest = np.take_along_axis(numbers, places[..., None], axis=-1)[..., 0]
+    np.testing.assert_allclose(highest, numbers.max(axis=-1), **few)
 
 
 def refused(seeds):

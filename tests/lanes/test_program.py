@@ -150,3 +150,14 @@ def test_a_policy_with_a_huge_memory_is_played_by_xla(monkeypatch):
     policies = ["sliding_window_ucb(window=300)", "random"]
     result = db.simulate(systems, policies=policies, rounds=5, runs=2)
     assert result.timing.engine == "lanes, xla for sliding_window_ucb"
+
+
+def test_arrays_of_the_wrong_size_are_refused():
+    with jax.enable_x64(True):
+        program = compiled(lambda own, state, *_: (state + own, own), np.ones(3), np.ones(3), ())
+        good = [aligned((1, 3, program.lanes), float) for _ in range(2)]
+        path = aligned((1, 5, 3, program.lanes), float)
+        program.on([good[0]], [good[1]], [], [path])(5, 0)
+        for bad in (path[:, :, :2], path.astype(np.float32)[..., :3], path[..., :-1]):
+            with pytest.raises(ValueError, match="array 2 has shape"):
+                program.on([good[0]], [good[1]], [], [bad])

@@ -33,9 +33,31 @@ class Program:
     used: list[bool]
     """For the leaves of ``own``, whether they are read; for the others anything may be given."""
 
-    def __init__(self, code: bytes, lanes: int, machine: Machine, used: list[bool]) -> None:
-        self.lanes, self.used, self._scratch = lanes, used, int.from_bytes(code[:8])
+    def __init__(
+        self, code: bytes, graph: Graph, roles: Sequence[int], lanes: int, machine: Machine
+    ) -> None:
+        self.lanes, self._scratch = lanes, int.from_bytes(code[:8])
         self._function, self._engine = machine_code.function(code[8:], machine)
+        inputs = zip(graph.inputs, roles, graph.used(), strict=True)
+        given = [(node, role, used) for node, role, used in inputs if role != ROUND]
+        given += [(node, STREAM, True) for node in graph.outputs[list(roles).count(STATE) :]]
+        self.used = [used for _, role, used in given if role in (OWN, SHARED)]
+        self._sizes = [
+            (role, _size(node, role, lanes) if used else 0) for node, role, used in given
+        ]
+
+    def _check(self, leaves: Sequence[np.ndarray]) -> None:
+        """A wrong size would let the program write into the memory of others."""
+        blocks, rounds = len(leaves[0]), set()
+        for place, (leaf, (role, size)) in enumerate(zip(leaves, self._sizes, strict=True)):
+            if not size:  # not read
+                continue
+            count, rest = divmod(leaf.nbytes, size * (1 if role == SHARED else blocks))
+            if rest or (role != STREAM and count != 1) or not leaf.flags.c_contiguous:
+                raise ValueError(f"array {place} has shape {leaf.shape} and type {leaf.dtype}")
+            rounds |= {count} if role == STREAM else set()
+        if len(rounds) > 1:
+            raise ValueError(f"streams and results have {rounds} rounds")
 
     def on(self, *arrays: Sequence[np.ndarray]) -> Callable[[int, int], None]:
         """The program on some runs: ``play(rounds, first)`` plays so many rounds from the first on.
@@ -47,6 +69,7 @@ class Program:
                 and results have exactly as many rounds as are played.
         """
         leaves = [leaf for group in arrays for leaf in group]
+        self._check(leaves)
         scratch = aligned((self._scratch + ALIGNMENT,), np.uint8)
         table = (ctypes.c_void_p * len(leaves))(*(leaf.ctypes.data for leaf in leaves))
         blocks, memory = len(leaves[0]), (ctypes.addressof(table), scratch.ctypes.data)
@@ -111,7 +134,12 @@ def compiled(
         return scratch.to_bytes(8) + machine_code.object_code(text, machine)
 
     code = machine_code.kept(f"{graph.text()} {roles} {lanes}", machine, make)
-    return Program(code, lanes, machine, graph.used()[: counts[0]])
+    return Program(code, graph, roles, lanes, machine)
+
+
+def _size(node: Node, role: int, lanes: int) -> int:
+    """Bytes of an array in a block and a round."""
+    return node.size * np.dtype(node.dtype).itemsize * (1 if role == SHARED else lanes)
 
 
 def _widest(tree: Any) -> int:

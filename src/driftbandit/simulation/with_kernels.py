@@ -17,13 +17,13 @@ from driftbandit.machine import cores
 from driftbandit.simulation import jobs, programs
 from driftbandit.simulation.jobs import Job
 from driftbandit.simulation.parts import MOVE, START, Part, parts, roles_of, sorted_out
-from driftbandit.simulation.work import Progress, Work
+from driftbandit.simulation.work import Kept, Progress, Work
 
 SPAN = 64  # rounds per launch
 MOST_RUNS = 8 * 33_792  # of a piece: eight times what an H200 holds of IDEA's runs
 MEMORY = 8e9  # bytes of a piece
 
-_kept: dict[Any, Program | Unsupported] = {}  # of this process; or why there is none
+_kept = Kept()
 _compiling = threading.Lock()
 
 
@@ -72,9 +72,11 @@ def compiled(job: Job) -> tuple[dict[str, Program], dict[str, str]]:
             label: (part.rule, jobs.shapes(part.arguments()), tuple(symmetric(part)), one_system)
             for label, part in every.items()
         }
-        missing = {keys[label]: part for label, part in every.items() if keys[label] not in _kept}
-        _kept.update(zip(missing, pool.map(build, missing.values()), strict=True))
-    return sorted_out(job, {n: fitting(part, _kept[keys[n]]) for n, part in every.items()})
+        found = {key: _kept[key] for key in keys.values() if key in _kept}
+        missing = {keys[label]: part for label, part in every.items() if keys[label] not in found}
+        found |= zip(missing, pool.map(build, missing.values()), strict=True)
+        _kept.update(found)
+    return sorted_out(job, {n: fitting(part, found[keys[n]]) for n, part in every.items()})
 
 
 def _by_number(part: Part) -> dict[int, np.ndarray]:

@@ -18,7 +18,7 @@ from driftbandit.lanes import Unsupported
 from driftbandit.simulation import jobs, programs
 from driftbandit.simulation.jobs import Job
 from driftbandit.simulation.parts import MOVE, START, Part, parts, roles_of, sorted_out
-from driftbandit.simulation.work import Progress, Work
+from driftbandit.simulation.work import Kept, Progress, Work
 
 if TYPE_CHECKING:
     from driftbandit.lanes.program import Program
@@ -28,7 +28,7 @@ MOST_VECTORS = 32  # of a piece
 MEMORY = 64e6  # bytes of a piece, if it has more than one vector
 MOST_MEMORY = 256e6  # bytes of one vector of runs of one policy; above, XLA plays
 
-_kept: dict[Any, Program | Unsupported] = {}  # of this process; or why there is none
+_kept = Kept()
 _compiling = threading.Lock()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,7 @@ import numpy as np
 from driftbandit.machine import cores
 from driftbandit.simulation import draws, jobs, programs
 from driftbandit.simulation.jobs import Job
-from driftbandit.simulation.work import Progress, Work
+from driftbandit.simulation.work import Kept, Progress, Work
 
 _alone = threading.Lock()  # held if the action set does not allow programs to run at once
 
@@ -59,9 +58,8 @@ def play(
         return work.run(one, blocks, workers if shared else 1)
 
 
-kept_programs: collections.OrderedDict[Any, Any] = collections.OrderedDict()
+kept_programs = Kept()
 """Compiled programs by shape, shared by all simulations of the process."""
-MOST = 128  # programs kept; the least recently used one is dropped first
 _compiling = threading.Lock()
 
 
@@ -104,9 +102,5 @@ def _compile(job: Job) -> dict[str, Any]:
 
     with ThreadPoolExecutor(cores()) as pool:
         found |= zip(missing, pool.map(build, missing.values()), strict=True)
-    for key in keys.values():
-        kept_programs[key] = found[key]
-        kept_programs.move_to_end(key)
-    while len(kept_programs) > MOST:
-        kept_programs.popitem(last=False)
+    kept_programs.update(found)
     return {label: found[key] for label, key in keys.items()}

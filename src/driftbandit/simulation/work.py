@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,18 @@ import numpy as np
 from driftbandit.simulation.jobs import Job
 
 Progress = Callable[[float], None]
+
+
+class Kept(collections.OrderedDict[Any, Any]):
+    """What a process has compiled: the last `MOST` programs, or why there is none."""
+
+    MOST = 128
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > self.MOST:
+            self.popitem(last=False)
 
 
 class Work:
