@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 import naive
-from driftbandit import LGDS, Agent, InvalidInput
+from driftbandit import LGDS, Agent, InvalidInput, errors
 from driftbandit.io import atomic
 
 TRANSITION = np.array([[0.9, 0.3], [-0.2, 0.7]])
@@ -294,6 +294,8 @@ LIVES = [(150, False), (30, True), pytest.param(500, False, marks=pytest.mark.ni
 @pytest.mark.parametrize(("lives", "compiled"), LIVES)
 def test_lives_of_an_agent(monkeypatch, lives, compiled):
     """Of 50 steps each; files are written as ever, but do not wait for the disk."""
+    if compiled:
+        errors.require("compiled", "llvmlite", "jax")  # or the test is skipped
     monkeypatch.setitem(Agent.__init__.__kwdefaults__, "compiled", compiled)
     monkeypatch.setattr(atomic.os, "fsync", lambda handle: None)
     run_state_machine_as_test(
