@@ -1,6 +1,7 @@
 """Policies by name: parameters, copies, equality."""
 
 import copy
+import dataclasses
 import pickle
 
 import pytest
@@ -107,3 +108,10 @@ CASES = [
 @each(CASES)
 def test_bad_policies_are_refused(case):
     assert_refused(case)
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_policy_needs_a_name(name):
+    nameless = dataclasses.replace(make("kode"), name=name)
+    with pytest.raises(db.InvalidInput, match=f"policies: has one named '{name}'; name it"):
+        db.policies.chosen([nameless, "random"])

@@ -211,6 +211,8 @@ def chosen(policies: Any = None, actions: ActionSet = FINITE, n_arms: int = 1) -
     if not made:
         raise errors.InvalidInput("policies", "is empty", "name at least one policy")
     for policy in made:
+        if not policy.name.strip():
+            raise errors.InvalidInput("policies", f"has one named {policy.name!r}", "name it")
         policy.check_plays(actions, n_arms, "policies")
     names = [policy.name for policy in made]
     labels: dict[str, Policy] = {}
