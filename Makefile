@@ -22,10 +22,10 @@ demo: $(VENV)/demo  ## compare the policies on random systems: a table and a plo
 	$(BIN)/driftbandit simulate --family all --systems 20 --runs 4 --rounds 500 --plot demo.png
 
 test: $(VENV)/test lint  ## run the linter, the type checker and the tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0
 
 numbers: $(VENV)/test  ## run the tests that compare numbers, to check other XLA_FLAGS
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(NUMBERS:%=tests/%.py)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0 $(NUMBERS:%=tests/%.py)
 
 light:  ## test the plain install, in an environment with only numpy and scipy
 	$(PYTHON) -m venv --clear .venv-light

@@ -62,14 +62,17 @@ def object_code(text: str, machine: Machine) -> bytes:
     return target.emit_object(module)
 
 
-def function(code: bytes, machine: Machine) -> tuple[Any, Any]:
-    """The function ``rounds`` of object code, and the engine that must outlive it."""
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target(machine))
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
+def function(code: bytes) -> tuple[Any, Any]:
+    """The function ``rounds`` of object code, and the library that must outlive it."""
+    here()
+    # LLVM's older linker asks for the memory of code and of constants separately. They reach each
+    # other by 32-bit distances, so it ends the process when they happen to be 2 GiB apart.
+    linker = llvm.create_lljit_compiler(use_jit_link=True)
+    parts = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("rounds")
+    library = parts.link(linker, "program")
     integer, pointer = ctypes.c_int64, ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(None, integer, integer, ctypes.c_uint32, pointer, pointer)
-    return kind(engine.get_function_address("rounds")), engine
+    return kind(library["rounds"]), (library, linker)
 
 
 @functools.cache

@@ -33,11 +33,9 @@ class Program:
     used: list[bool]
     """For the leaves of ``own``, whether they are read; for the others anything may be given."""
 
-    def __init__(
-        self, code: bytes, graph: Graph, roles: Sequence[int], lanes: int, machine: Machine
-    ) -> None:
+    def __init__(self, code: bytes, graph: Graph, roles: Sequence[int], lanes: int) -> None:
         self.lanes, self._scratch = lanes, int.from_bytes(code[:8])
-        self._function, self._engine = machine_code.function(code[8:], machine)
+        self._function, self._library = machine_code.function(code[8:])
         inputs = zip(graph.inputs, roles, graph.used(), strict=True)
         given = [(node, role, used) for node, role, used in inputs if role != ROUND]
         given += [(node, STREAM, True) for node in graph.outputs[list(roles).count(STATE) :]]
@@ -134,7 +132,7 @@ def compiled(
         return scratch.to_bytes(8) + machine_code.object_code(text, machine)
 
     code = machine_code.kept(f"{graph.text()} {roles} {lanes}", machine, make)
-    return Program(code, graph, roles, lanes, machine)
+    return Program(code, graph, roles, lanes)
 
 
 def _size(node: Node, role: int, lanes: int) -> int:
