@@ -13,6 +13,7 @@ LAYERS = """
 _version errors arrays machine program_cache
 gaussian
 model kalman riccati steady_state system families
+structure
 actions
 policies
 theory

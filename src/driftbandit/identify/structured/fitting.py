@@ -1,0 +1,280 @@
+"""Learn the parameters of a structure from a log: maximum likelihood with a wide prior."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import scipy.optimize
+
+from driftbandit import errors
+from driftbandit.identify.structured import likelihood
+from driftbandit.identify.structured.rows import LARGEST_GRADIENT, Described, Rows, rows_of
+from driftbandit.io.logs import Log
+from driftbandit.model import LGDS
+from driftbandit.structure import Layout, Structure
+from driftbandit.system import Name, System
+
+BOUNDS = {"size": (math.log(1e-6), math.log(1e3)), "time": (math.log(0.1), math.log(1e7))}
+BOUNDS |= {"share": (-12.0, 12.0), "correlation": (-6.0, 6.0)}
+LOADINGS = (-50.0, 50.0)
+STARTS = (0.0, -1.5, 1.5, -3.0, 3.0)  # shifts of the drifts, from the medians of their priors
+STEP = 1e-4  # of the differences of gradients that give the Hessian
+ABNORMAL = 2  # SciPy's status when a line search finds nothing better
+Report = Callable[[float], None]
+
+
+class Problem(NamedTuple):
+    """What is maximized: the log-likelihood of a log, plus a prior of the given strength."""
+
+    layout: Layout
+    described: Described
+    prior: float
+
+    @property
+    def longest(self) -> int:
+        """Binary digits of the longest gap."""
+        return int(np.abs(self.described.rows.gaps).max()).bit_length()
+
+    def only(self, seen: np.ndarray) -> Problem:
+        """The same log, of which only these rewards are observed, a mask of n."""
+        rows: Rows = self.described.rows
+        there = np.zeros_like(rows.seen)
+        there[: len(seen)] = seen
+        rows = rows._replace(seen=rows.seen * there)
+        return self._replace(described=self.described._replace(rows=rows))
+
+    def loss(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Minus the objective, and its gradient."""
+        given = self.described.rows, self.described.units, self.longest
+        with jax.enable_x64(True):
+            value, slope = likelihood.objective_and_gradient(self.layout, theta, *given)
+        away = (theta - self.centers) / self.spreads
+        prior = 0.5 * self.prior * float(away @ away)
+        gradient = self.prior * away / self.spreads - np.asarray(slope)
+        value = prior - float(value)
+        return (value, gradient) if math.isfinite(value) else (math.inf, np.zeros_like(theta))
+
+    def log_likelihood(self, theta: np.ndarray) -> float:
+        """Of the rewards, without the prior."""
+        given = self.described.rows, self.described.units, self.longest
+        with jax.enable_x64(True):
+            return float(likelihood.objective(self.layout, theta, *given))
+
+    def predicted(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of each row's reward given the rounds before its own, n each."""
+        data = self.described
+        with jax.enable_x64(True):
+            given = self.layout, theta, data.rows, data.units, self.longest
+            _, means, variances = likelihood.predicted(*given)
+        shown = np.s_[: data.n_rows]
+        return np.asarray(means)[shown] + data.center, np.asarray(variances)[shown]
+
+    @property
+    def centers(self) -> np.ndarray:
+        """Of the prior."""
+        return np.array([free.center for free in self.layout.free])
+
+    @property
+    def spreads(self) -> np.ndarray:
+        """Of the prior."""
+        return np.array([free.spread for free in self.layout.free])
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Of θ."""
+        free = self.layout.free
+        return [LOADINGS if one.arm is not None else BOUNDS[one.parameter.kind] for one in free]
+
+
+class Maximum(NamedTuple):
+    """The end of a search."""
+
+    theta: np.ndarray
+    loss: float
+    converged: bool
+
+
+def minimized(
+    problem: Problem,
+    start: np.ndarray,
+    bounds: list[tuple[float, float]] | None = None,
+    iterations: int = 200,
+) -> Maximum:
+    """Minimize the loss from a start, by L-BFGS-B."""
+    bounds = problem.bounds if bounds is None else bounds
+    low, high = np.array(bounds).T
+    options = {"ftol": 1e-13, "gtol": 1e-5, "maxiter": iterations}
+    start = np.clip(start, low, high)
+    end = scipy.optimize.minimize(problem.loss, start, jac=True, bounds=bounds, options=options)
+    # Close to the minimum, rounding may leave the line search without a step that gains anything.
+    slope = problem.loss(end.x)[1] if end.status == ABNORMAL else np.zeros(1)
+    converged = bool(end.success or np.abs(slope).max() < 1e-2)
+    return Maximum(np.asarray(end.x), float(end.fun), converged)
+
+
+def best_of_starts(problem: Problem, starts: int, report: Report = lambda share: None) -> Maximum:
+    """The best end of several searches: things may drift slowly or fast at first."""
+    sizes = [
+        free.parameter.kind == "size" and free.component is not None for free in problem.layout.free
+    ]
+    loads = [free.arm is not None or free.copy is not None for free in problem.layout.free]
+    shifts = np.array(sizes) & ~np.array(loads)
+    ends = []
+    for number, shift in enumerate(STARTS[:starts]):
+        ends.append(minimized(problem, problem.centers + shift * shifts))
+        report((number + 1) / starts)
+    return min(ends, key=lambda end: end.loss)
+
+
+def hessian(problem: Problem, theta: np.ndarray) -> np.ndarray:
+    """Second derivatives of the loss, from differences of its gradient."""
+    rows = []
+    for place in range(len(theta)):
+        step = np.zeros_like(theta)
+        step[place] = STEP
+        up, down = problem.loss(theta + step)[1], problem.loss(theta - step)[1]
+        rows.append((up - down) / (2 * STEP))
+    found = np.array(rows)
+    return np.asarray((found + found.T) / 2)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StructuredFit:
+    """A structure whose parameters were learned from a log."""
+
+    layout: Layout
+    problem: Problem = dataclasses.field(repr=False)
+    theta: np.ndarray
+    log_likelihood: float
+    converged: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def structure(self) -> Structure:
+        """The sum of components."""
+        return self.layout.structure
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """The arms' names in the log."""
+        return tuple(self.layout.names)
+
+    @functools.cached_property
+    def covariance(self) -> np.ndarray:
+        """Of θ: the inverse of the Hessian, whose eigenvalues are kept above zero."""
+        values, vectors = np.linalg.eigh(hessian(self.problem, self.theta))
+        least = 1 / self.problem.spreads.max() ** 2 / 100
+        return np.asarray((vectors / np.maximum(values, least)) @ vectors.T)
+
+    @functools.cached_property
+    def _end(self) -> tuple[np.ndarray, np.ndarray]:
+        """The belief one round after the log's last; in a new sequence, if it has several."""
+        data = self.problem.described
+        several = float(data.sequences[-1] > 0)
+        rows = data.rows._replace(gaps=np.array([1]), resets=np.array([several]))
+        with jax.enable_x64(True):
+            given = self.layout, self.theta, data.rows, data.units, self.problem.longest
+            (mean, cov), *_ = likelihood.predicted(*given)
+            found = self.layout.matrices(self.theta, data.units)
+            move = likelihood.moves_of(self.layout, found, rows, 1)
+        shape = likelihood.Pattern.of(self.layout).table
+        turn, add = (np.asarray(likelihood.dense(shape, part[0])) for part in move[:2])
+        mean, cov = turn @ np.asarray(mean), turn @ np.asarray(cov) @ turn.T + add
+        return mean + data.center * self.layout.mean_states, (cov + cov.T) / 2
+
+    @functools.cached_property
+    def model(self) -> LGDS:
+        """The model, which starts where the log ends."""
+        units = self.problem.described.units
+        return self.layout.model(self.theta, *self._end, units=units)
+
+    @functools.cached_property
+    def system(self) -> System:
+        """Model, arms and names; round 0 is the round after the log's last."""
+        return self._system(self.model)
+
+    @functools.cached_property
+    def start_system(self) -> System:
+        """The same before any reward was seen; round 0 is the log's first round."""
+        data = self.problem.described
+        mean = data.center * self.layout.mean_states
+        return self._system(self.layout.model(self.theta, mean, units=data.units))
+
+    def _system(self, model: LGDS) -> System:
+        arms, contexts = self.layout.arms(self.theta)
+        return System(model, arms, self.names, contexts or None)
+
+    @property
+    def arms(self) -> np.ndarray:
+        """How arms read the state, k × d."""
+        return self.system.arms
+
+    def summary(self) -> str:
+        """The structure and its drifts in one sentence."""
+        free = self.layout.free
+        drifts = [i for i, one in enumerate(free) if one.parameter.drift and one.copy is None]
+        scale = self.problem.described.units.scale
+        shown = [f"{free[i].name} {self.layout.value(i, self.theta[i], scale):.3g}" for i in drifts]
+        return f"{self.structure}" + (f"; {', '.join(shown)} per round." if shown else ".")
+
+
+def fit_structure(
+    log: Log,
+    structure: Any,
+    groups: Mapping[Name, Any] | None = None,
+    prior: float = 1.0,
+    starts: int = 3,
+    report: Report = lambda share: None,
+) -> StructuredFit:
+    """Learn a structure's parameters from a log.
+
+    Args:
+        log: what was played, and what it paid.
+        structure: a `Structure`, a `Component` or text.
+        groups: the group of each arm by name, if a component has one copy per group.
+        prior: strength of the prior; 0: maximum likelihood.
+        starts: from how many points the search begins, 1 to 5.
+        report: called with the share of the work done.
+    """
+    prior = errors.number(prior, "prior", low=0)
+    starts = errors.whole_number(starts, "starts", low=1, high=len(STARTS))
+    layout = Layout(structure, log.names, groups)
+    problem = Problem(layout, rows_of(log, layout), prior)
+    _check_size(problem)
+    end = best_of_starts(problem, starts, report)
+    found = problem.log_likelihood(end.theta)
+    warnings = (*log.notes, *_warnings(problem, log, end))
+    return StructuredFit(layout, problem, end.theta, found, end.converged, warnings)
+
+
+def _check_size(problem: Problem) -> None:
+    layout, rows = problem.layout, problem.described.n_rows
+    keeps = layout.learns_transition + layout.learns_reads
+    if keeps * rows * layout.n_states**2 > LARGEST_GRADIENT:
+        said = f"has {rows:,} rows, for {layout.n_states} states"
+        remedy = "fit a part of it, or a structure without memory, damping, ar and free loadings"
+        raise errors.InvalidInput("log", said, remedy)
+
+
+def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
+    found, data = [], problem.described
+    if not end.converged:
+        found.append("The search for the maximum did not converge: the estimates are not exact.")
+    seen = data.rows.seen > 0
+    played = np.bincount(data.rows.arms[seen], minlength=len(log.names)) > 0
+    if not played.all():
+        silent = [str(log.names[i]) for i in np.flatnonzero(~played)[:5]]
+        found.append(f"No reward was seen of {(~played).sum()} arms: {', '.join(silent)}.")
+    mean = float(data.rows.rewards[seen].mean())
+    if not problem.layout.mean_states.any() and abs(mean) > 0.5 * data.units.scale:
+        found.append(
+            f"Rewards have a mean of {mean:.3g}, and every component returns to zero: "
+            "add constant(arm) or a level without memory."
+        )
+    return found

@@ -1,0 +1,117 @@
+"""A log as one long list of plays, with what happens to the state before each of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.identify.data import padded
+from driftbandit.io.logs import Log
+from driftbandit.structure import Layout
+from driftbandit.structure.layout import Units
+
+SHORT = 5000  # logs with fewer plays are padded, so that similar ones share a compiled program
+LARGEST_GRADIENT = 10**8  # numbers that a gradient may keep: plays × states²
+
+
+class Rows(NamedTuple):
+    """n plays, sequence after sequence in order of time."""
+
+    moves: Any  # what the state does before the play: index into ``gaps``, n
+    arms: Any  # n
+    rewards: Any  # less their center, n; zero where none was observed
+    seen: Any  # 1 where a reward was observed, else 0, n
+    features: Any  # values of the structure's context features, n × J
+    gaps: Any  # distinct numbers of rounds that pass, u; the first is 0
+    resets: Any  # 1 where a new sequence begins: states that move are drawn anew, u
+
+    @property
+    def plays(self) -> Rows:
+        """The plays alone, as a loop over them takes them."""
+        return self._replace(gaps=None, resets=None)
+
+    def split(self, place: int) -> tuple[Rows, Rows]:
+        """The plays before that place, and the others."""
+        parts = self[:5]
+        kinds = {"gaps": self.gaps, "resets": self.resets}
+        early, late = ([part[cut] for part in parts] for cut in (np.s_[:place], np.s_[place:]))
+        return Rows(*early, **kinds), Rows(*late, **kinds)
+
+
+class Described(NamedTuple):
+    """A log's rows, and the units they are measured in."""
+
+    rows: Rows
+    center: float  # what was subtracted from the rewards
+    units: Units
+    n_rows: int  # without padding
+    rounds: np.ndarray  # the round of each row, n_rows
+    sequences: np.ndarray  # the sequence of each row, n_rows
+
+
+def rows_of(log: Log, layout: Layout) -> Described:
+    """The rows of a log, whose features and rewards are checked."""
+    rounds = np.concatenate([one.rounds for one in log.sequences])
+    arms = np.concatenate([one.arms for one in log.sequences])
+    rewards = np.concatenate([one.rewards for one in log.sequences])
+    owners = np.repeat(np.arange(len(log.sequences)), [len(one) for one in log.sequences])
+    seen = ~np.isnan(rewards)
+    if seen.sum() < 2:
+        problem = f"has {seen.sum()} rewards" if seen.any() else "has no rewards"
+        raise errors.InvalidInput("log", problem, "give at least two")
+    features = _features(log, layout)
+    center, scale = _center_and_scale(rewards[seen], arms[seen], layout)
+    gaps = np.diff(rounds, prepend=rounds[0])
+    begins = np.diff(owners, prepend=0) > 0
+    kinds, moves = np.unique(np.stack([gaps, begins], axis=1), axis=0, return_inverse=True)
+    kinds, moves = _zero_first(kinds, moves.reshape(-1))
+    n, u = len(rounds), len(kinds)
+    size = padded(n) if n < SHORT else n
+    more, table = size - n, np.zeros((padded(u), 2), np.int64)
+    table[:u] = kinds
+    rows = Rows(
+        np.pad(moves, (0, more)).astype(np.int32),
+        np.pad(arms, (0, more)).astype(np.int32),
+        np.pad(np.where(seen, rewards - center, 0.0), (0, more)),
+        np.pad(seen.astype(float), (0, more)),
+        np.pad(features, ((0, more), (0, 0))),
+        table[:, 0],
+        table[:, 1].astype(float),
+    )
+    typical = np.sqrt((features[seen] ** 2).mean(axis=0))
+    units = Units(scale, np.where(typical > 0, typical, 1.0))
+    return Described(rows, center, units, n, rounds, owners)
+
+
+def _zero_first(kinds: np.ndarray, moves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Put the kind in which nothing happens first; add it if there is none."""
+    same = np.flatnonzero((kinds == 0).all(axis=1))
+    if not len(same):  # the first play of the log has it
+        raise AssertionError("a log begins with a play before which nothing happens")
+    order = np.concatenate([same, np.setdiff1d(np.arange(len(kinds)), same)])
+    return kinds[order], np.argsort(order)[moves]
+
+
+def _features(log: Log, layout: Layout) -> np.ndarray:
+    wanted = layout.structure.features
+    if not wanted:
+        return np.zeros((log.rows, 0))
+    for name in wanted:
+        if name not in log.feature_names:
+            has = ", ".join(log.feature_names) or "no column that begins with x_"
+            problem = f"needs {name}, and the log has {has}"
+            raise errors.InvalidInput("regression: features", problem, "add the column to the log")
+    places = [log.feature_names.index(name) for name in wanted]
+    return np.concatenate([np.asarray(one.features)[:, places] for one in log.sequences])
+
+
+def _center_and_scale(rewards: np.ndarray, arms: np.ndarray, layout: Layout) -> tuple[float, float]:
+    """The mean of the rewards, if a component can hold it, and their spread around it."""
+    center = float(rewards.mean()) if layout.mean_states.any() else 0.0
+    left = rewards - center
+    largest = float(np.abs(left).max())
+    if largest == 0:
+        return center, abs(center) or 1.0
+    return center, largest * float(np.sqrt(((left / largest) ** 2).mean()))

@@ -1,0 +1,149 @@
+"""Models from components: levels, trends, seasons, shared factors, context features.
+
+    from driftbandit.structure import level, season
+
+    structure = level("arm") + season(7) + level("shared")
+    found = db.fit("log.csv", structure=structure)
+
+`parse` reads the same as text; `layout` makes a linear Gaussian system of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driftbandit.structure.base import Component, Scope, Structure
+from driftbandit.structure.kinds import KINDS
+from driftbandit.structure.layout import Layout
+from driftbandit.structure.text import made, parse
+
+__all__ = ["Component", "Layout", "Structure", "ar", "constant", "level", "noise", "parse"]
+__all__ += ["regression", "season", "trend"]
+
+
+def constant(scope: Scope = "arm", **options: Any) -> Component:
+    """A mean that never moves.
+
+    Args:
+        scope: who has one: "arm", "group" or "shared".
+        options: of every component: ``own``, ``loadings``, ``start`` (see `Component`).
+
+    Example:
+        >>> print(constant() + level("shared", memory="free"))
+        constant(arm) + level(shared, memory=free)
+    """
+    return made(KINDS["constant"], {"scope": scope, **options})
+
+
+def level(scope: Scope = "arm", memory: Any = None, **options: Any) -> Component:
+    """A level that wanders; its standard deviation per round is the parameter ``drift``.
+
+    Args:
+        scope: who has one: "arm", "group" or "shared".
+        memory: None: a random walk; "free": it returns to zero with a memory that is learned; or
+            the memory in rounds. Add a `constant` for the mean.
+        options: of every component; ``drift`` if it is known.
+
+    Example:
+        >>> print(level("arm") + level("shared", memory=20, drift=0.1))
+        level(arm) + level(shared, memory=20, drift=0.1)
+    """
+    return made(KINDS["level"], {"scope": scope, "memory": memory, **options})
+
+
+def trend(
+    scope: Scope = "arm", damping: Any = None, smooth: bool = False, **options: Any
+) -> Component:
+    """A level with a slope, level ← level + slope + ξ, slope ← φ slope + ζ.
+
+    Args:
+        scope: who has one: "arm", "group" or "shared".
+        damping: φ; None: 1; "free": learned; or a number below 1, so that slopes fade.
+        smooth: whether only the slope is moved by chance.
+        options: of every component; ``drift`` or ``slope_drift`` if they are known.
+
+    Example:
+        >>> print(trend("shared", damping="free", smooth=True) + constant("arm"))
+        trend(shared, damping=free, smooth) + constant(arm)
+    """
+    given = {"scope": scope, "damping": damping, "smooth": smooth}
+    return made(KINDS["trend"], {**given, **options})
+
+
+def season(
+    period: float,
+    harmonics: int | None = None,
+    scope: Scope = "shared",
+    unchanging: bool = False,
+    **options: Any,
+) -> Component:
+    """A pattern that repeats every ``period`` rounds, as a sum of waves.
+
+    Args:
+        period: in rounds, above 1; it need not be whole.
+        harmonics: how many waves; None: as many as an exact pattern needs, at most 6 if the period
+            is longer than 12.
+        scope: who has one: "arm", "group" or "shared".
+        unchanging: whether the pattern stays as it is. Otherwise each wave moves, with a standard
+            deviation ``change`` per round.
+        options: of every component; ``change`` if it is known.
+
+    Example:
+        >>> print(season(7) + season(168, harmonics=3, scope="arm"))
+        season(7) + season(168, arm, harmonics=3)
+    """
+    given = {"period": period, "harmonics": harmonics, "scope": scope, "unchanging": unchanging}
+    return made(KINDS["season"], {**given, **options})
+
+
+def ar(order: int = 1, scope: Scope = "arm", **options: Any) -> Component:
+    """A stationary autoregression around zero, z(t) = φ_1 z(t−1) + … + φ_p z(t−p) + ξ.
+
+    Args:
+        order: p.
+        scope: who has one: "arm", "group" or "shared".
+        options: of every component; ``drift``, the standard deviation of ξ, and ``partial1`` …,
+            the partial autocorrelations, if they are known.
+
+    Example:
+        >>> print(constant() + ar(2, "shared"))
+        constant(arm) + ar(2, shared)
+    """
+    return made(KINDS["ar"], {"order": order, "scope": scope, **options})
+
+
+def regression(
+    features: Any, scope: Scope = "shared", drifting: bool = False, **options: Any
+) -> Component:
+    """Weights of context features that are given in every round, reward = Σ_j w_j x_j.
+
+    Args:
+        features: their names, as in the log's columns: "x_price", or several.
+        scope: who has weights: "arm", "group" or "shared".
+        drifting: whether the weights move, each with a standard deviation ``change`` per round.
+        options: of every component; ``change`` if it is known.
+
+    Example:
+        >>> print(level() + regression("x_price", "arm", drifting=True))
+        level(arm) + regression(x_price, arm, drifting)
+    """
+    names = (features,) if isinstance(features, str) else tuple(features)
+    given = {"features": names, "scope": scope, "drifting": drifting}
+    return made(KINDS["regression"], {**given, **options})
+
+
+def noise(scope: Scope = "arm", **options: Any) -> Component:
+    """Noise of a round, in addition to that of every reward.
+
+    ``noise("shared")`` is a shock that hits all arms of a round; ``noise("arm", own=True)`` lets
+    arms differ in how noisy they are.
+
+    Args:
+        scope: for whom a number is drawn: "arm", "group" or "shared".
+        options: of every component; ``size``, its standard deviation, if it is known.
+
+    Example:
+        >>> print(level() + noise("arm", own=True))
+        level(arm) + noise(arm, own)
+    """
+    return made(KINDS["noise"], {"scope": scope, **options})

@@ -1,0 +1,278 @@
+"""The kinds of components: each says its Γ, Q, start, read-out and parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from driftbandit import errors
+from driftbandit.structure.base import FREE, Block, Component, Parameter, Scope
+
+MOST_HARMONICS = 6  # of a season by default, if its period is longer than 12
+LARGEST_ORDER = 20  # of an autoregression
+LARGEST_PERIOD = 1e6
+SMALL_SLOPE = 0.1  # a slope starts within this share of the spread of a level
+
+DRIFT = Parameter("drift", "size", 0.1, 1.5, drift=True)
+MEMORY = Parameter("memory", "time", 30.0, 1.5, unit="rounds")
+CHANGE = Parameter("change", "size", 0.01, 1.5)
+SLOPE_DRIFT = Parameter("slope_drift", "size", 0.01, 1.5, drift=True, unit="reward per round^1.5")
+DAMPING = Parameter("damping", "share", 0.9, 1.0, unit="per round")
+NOISE = Parameter("noise", "size", 0.7, 1.0, unit="reward")
+"""σ, the noise of every reward, which belongs to no component."""
+
+
+def _single(xp: Any, transition: Any, variance: Any, start: Any, label: str = "") -> Block:
+    numbers = [xp.reshape(xp.asarray(value), (1, 1)) for value in (transition, variance, start)]
+    return Block(numbers[0], numbers[1], numbers[2], (1.0,), (label,))
+
+
+def _square(xp: Any, rows: list[list[Any]]) -> Any:
+    return xp.stack([xp.stack([xp.asarray(one, dtype=float) for one in row]) for row in rows])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Constant(Component):
+    """A mean that never moves, drawn from a normal distribution whose spread is size."""
+
+    kind: ClassVar[str] = "constant"
+
+    @property
+    def holds_mean(self) -> bool:
+        return True
+
+    @property
+    def persists(self) -> bool:
+        return True
+
+    def all_parameters(self) -> tuple[Parameter, ...]:
+        return self.size_parameter()
+
+    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+        return [_single(xp, 1.0, 0.0, self.size_var(values))]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Level(Component):
+    """z ← z + ξ or, with a memory m, z ← e^(−1/m) z + ξ; the standard deviation of ξ is drift."""
+
+    memory: Literal["free"] | float | None = None
+    kind: ClassVar[str] = "level"
+
+    def __post_init__(self) -> None:
+        if self.memory is not None and self.memory != FREE:
+            self.check_value(MEMORY, self.memory)
+        super().__post_init__()
+
+    @property
+    def holds_mean(self) -> bool:
+        return self.memory is None
+
+    def all_parameters(self) -> tuple[Parameter, ...]:
+        return (DRIFT, MEMORY) if self.memory == FREE else (DRIFT,)
+
+    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+        variance = xp.asarray(values["drift"]) ** 2
+        if self.memory is None:
+            return [_single(xp, 1.0, variance, self.start_var(wide))]
+        memory = values["memory"] if self.memory == FREE else self.memory
+        rate = 1 / xp.asarray(memory, dtype=float)
+        start = variance / -xp.expm1(-2 * rate) if self.start is None else self.start**2
+        return [_single(xp, xp.exp(-rate), variance, start)]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trend(Component):
+    """level ← level + slope + ξ, slope ← φ slope + ζ; standard deviations drift, slope_drift."""
+
+    damping: Literal["free"] | float | None = None
+    smooth: bool = False
+    kind: ClassVar[str] = "trend"
+
+    def __post_init__(self) -> None:
+        if self.damping is not None and self.damping != FREE:
+            self.check_value(DAMPING, self.damping)
+        errors.boolean(self.smooth, "trend: smooth")
+        super().__post_init__()
+
+    @property
+    def holds_mean(self) -> bool:
+        return True
+
+    def all_parameters(self) -> tuple[Parameter, ...]:
+        level = () if self.smooth else (DRIFT,)
+        return (*level, SLOPE_DRIFT, *((DAMPING,) if self.damping == FREE else ()))
+
+    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+        damping = values["damping"] if self.damping == FREE else self.damping or 1.0
+        level = 0.0 if self.smooth else xp.asarray(values["drift"]) ** 2
+        slope = xp.asarray(values["slope_drift"]) ** 2
+        start = self.start_var(wide)
+        transition = _square(xp, [[1.0, 1.0], [0.0, damping]])
+        process = _square(xp, [[level, 0.0], [0.0, slope]])
+        begin = _square(xp, [[start, 0.0], [0.0, SMALL_SLOPE**2 * start]])
+        return [Block(transition, process, begin, (1.0, 0.0), ("", "slope"))]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Season(Component):
+    """Waves that may change slowly: a sum over j = 1 … harmonics of the first of two numbers.
+
+    (c_j, s_j) ← rotation of (c_j, s_j) by 2πj/period + ξ; the standard deviation of ξ is change,
+    that of the two numbers at the start is size.
+    """
+
+    scope: Scope = "shared"
+    period: float
+    harmonics: int | None = None
+    unchanging: bool = False
+    kind: ClassVar[str] = "season"
+    first: ClassVar[str | None] = "period"
+
+    def __post_init__(self) -> None:
+        period = self.number("period", self.period)
+        if not 1 < period <= LARGEST_PERIOD:
+            remedy = "give the number of rounds after which it repeats, above 1"
+            raise self.wrong("period", f"is {period:g}", remedy)
+        if self.harmonics is not None:
+            high = max(int(period / 2), 1)
+            errors.whole_number(self.harmonics, "season: harmonics", low=1, high=high)
+        errors.boolean(self.unchanging, "season: unchanging")
+        super().__post_init__()
+
+    @property
+    def waves(self) -> int:
+        """The number of harmonics."""
+        if self.harmonics is not None:
+            return self.harmonics
+        most = max(int(self.period / 2), 1)
+        return most if self.period <= 12 else min(most, MOST_HARMONICS)
+
+    @property
+    def persists(self) -> bool:
+        return self.unchanging
+
+    def all_parameters(self) -> tuple[Parameter, ...]:
+        return (*self.size_parameter(), *(() if self.unchanging else (CHANGE,)))
+
+    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+        variance = xp.asarray(0.0 if self.unchanging else values["change"]) ** 2
+        start, same = self.size_var(values), xp.eye(2)
+        found = []
+        for j in range(1, self.waves + 1):
+            if 2 * j == self.period:  # +1, −1, +1, …: this wave is one number
+                found.append(_single(xp, -1.0, variance, start, f"wave {j}"))
+                continue
+            angle = 2 * math.pi * j / self.period
+            c, s = math.cos(angle), math.sin(angle)
+            rotation = _square(xp, [[c, s], [-s, c]])
+            labels = (f"wave {j}", f"wave {j}, quarter ahead")
+            found.append(Block(rotation, variance * same, start * same, (1.0, 0.0), labels))
+        return found
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AR(Component):
+    """z(t) = φ_1 z(t−1) + … + φ_p z(t−p) + ξ, stationary; the standard deviation of ξ is drift.
+
+    The parameters are the partial autocorrelations, which determine φ (`ar_weights`).
+    """
+
+    order: int = 1
+    kind: ClassVar[str] = "ar"
+    first: ClassVar[str | None] = "order"
+
+    def __post_init__(self) -> None:
+        errors.whole_number(self.order, "ar: order", low=1, high=LARGEST_ORDER)
+        super().__post_init__()
+
+    def all_parameters(self) -> tuple[Parameter, ...]:
+        lags = range(1, self.order + 1)
+        partial = [Parameter(f"partial{j}", "correlation", 0.3 / j, 1.0, unit="") for j in lags]
+        return (DRIFT, *partial)
+
+    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+        p, variance = self.order, xp.asarray(values["drift"]) ** 2
+        weights = ar_weights([values[f"partial{j}"] for j in range(1, p + 1)])
+        shift = [[float(i == j + 1) for j in range(p)] for i in range(1, p)]
+        transition = _square(xp, [weights, *shift])
+        process = variance * _square(xp, [[float(i == j == 0) for j in range(p)] for i in range(p)])
+        if self.start is None:
+            square = xp.eye(p * p) - xp.kron(transition, transition)
+            start = xp.reshape(xp.linalg.solve(square, xp.reshape(process, (p * p,))), (p, p))
+            start = (start + start.T) / 2
+        else:
+            start = self.start**2 * xp.eye(p)
+        labels = ("", *(f"lag {j}" for j in range(1, p)))
+        return [Block(transition, process, start, (1.0,) + (0.0,) * (p - 1), labels)]
+
+
+def ar_weights(partial: list[Any]) -> list[Any]:
+    """φ_1 … φ_p of an autoregression from its partial autocorrelations (Durbin, Levinson).
+
+    Example:
+        >>> ar_weights([0.5, -0.2])
+        [0.6, -0.2]
+    """
+    weights: list[Any] = []
+    for last in partial:
+        weights = [*(w - last * v for w, v in zip(weights, weights[::-1], strict=True)), last]
+    return weights
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Regression(Component):
+    """reward = Σ_j w_j x_j: weights of context features, constant or with a change per round.
+
+    The standard deviation of the weights at the start is size.
+    """
+
+    scope: Scope = "shared"
+    features: tuple[str, ...]
+    drifting: bool = False
+    kind: ClassVar[str] = "regression"
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise self.wrong("features", "are none", "name columns of the log, as x_price")
+        for name in self.features:
+            if not isinstance(name, str) or not name.startswith("x_"):
+                raise self.wrong("features", f"hold {name!r}", "a feature's name begins with x_")
+            if self.features.count(name) > 1:
+                raise self.wrong("features", f"hold {name} twice", "name each once")
+        errors.boolean(self.drifting, "regression: drifting")
+        super().__post_init__()
+
+    @property
+    def persists(self) -> bool:
+        return not self.drifting
+
+    def all_parameters(self) -> tuple[Parameter, ...]:
+        return (*self.size_parameter(), *((CHANGE,) if self.drifting else ()))
+
+    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+        variance = xp.asarray(values["change"] if self.drifting else 0.0) ** 2
+        start = self.size_var(values)
+        single = [_single(xp, 1.0, variance, start, name) for name in self.features]
+        return [one._replace(feature=one.labels[0]) for one in single]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Noise(Component):
+    """A number drawn anew in every round: the same for all plays that read this copy."""
+
+    kind: ClassVar[str] = "noise"
+
+    def all_parameters(self) -> tuple[Parameter, ...]:
+        return (NOISE._replace(name="size"),)
+
+    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+        variance = xp.asarray(values["size"]) ** 2
+        return [_single(xp, 0.0, variance, variance)]
+
+
+KINDS: dict[str, type[Component]] = {
+    one.kind: one for one in (Constant, Level, Trend, Season, AR, Regression, Noise)
+}
