@@ -15,7 +15,8 @@ from driftbandit.identify.data import Data, Parameters, Units, data_of, times
 from driftbandit.identify.restarts import Progress, Share, Task, best_run
 from driftbandit.identify.selection import Candidate, Selection, choose
 from driftbandit.identify.smoothing import log_densities
-from driftbandit.io.logs import Log, log_and_features
+from driftbandit.io.log_reader import log_and_features
+from driftbandit.io.logs import Log
 from driftbandit.model import LGDS, factor
 from driftbandit.system import Name, System
 

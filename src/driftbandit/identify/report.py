@@ -12,7 +12,8 @@ from driftbandit.identify.data import Parameters, data_of
 from driftbandit.identify.fitting import Fit
 from driftbandit.identify.smoothing import predicted
 from driftbandit.io import model_file, parsing
-from driftbandit.io.logs import Log, as_log
+from driftbandit.io.log_reader import as_log
+from driftbandit.io.logs import Log
 from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
 from driftbandit.report.figures import COLORS, grid
 

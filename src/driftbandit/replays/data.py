@@ -20,7 +20,10 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import parsing, tables
-from driftbandit.io.logs import REQUIRED, Arms, Log, Sequence, as_log, checked_names, read_arms
+from driftbandit.io.arms_reader import read_arms
+from driftbandit.io.log_columns import REQUIRED
+from driftbandit.io.log_reader import as_log
+from driftbandit.io.logs import Arms, Log, Sequence, checked_names
 from driftbandit.system import Name
 
 LARGEST = 2 * 10**7  # rounds × arms
