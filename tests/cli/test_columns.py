@@ -41,9 +41,7 @@ def test_fit_takes_them(clicks):
     document = json.loads(run("fit", "clicks.csv", *OPTIONS, *arguments).stdout)
     assert document["warnings"][:2] == NOTES
     assert document["model"]["arms"] == plain.arms.tolist()
-    weeks = json.loads(
-        run("fit", "clicks.csv", *OPTIONS, *arguments, "--round-step", "week").stdout
-    )
+    weeks = json.loads(run("fit", "clicks.csv", *OPTIONS, *arguments, "--every", "1w").stdout)
     assert weeks["warnings"][1] == "Rounds are steps of 7 days since 2024-01-01."
     known = json.loads(run("fit", "clicks.csv", "--arms", "arms.csv", *OPTIONS, *arguments).stdout)
     assert known["model"]["names"] == ["old", "new"]
@@ -60,9 +58,11 @@ def test_replay_takes_them(clicks):
     arguments = ["--states", 1, "--runs", 1, "--policies", "ucb", "--json"]
     document = json.loads(run("replay", "clicks.csv", *OPTIONS, *arguments).stdout)
     assert document["notes"][:2] == NOTES
-    weeks = db.replay("clicks.csv", ["ucb"], columns=CALLED, step="week", **options)
+    weeks = db.replay("clicks.csv", ["ucb"], columns=CALLED, every="week", **options)
     assert weeks.train_rounds + weeks.test_rounds == 9
-    predicted = [one_step(plain.fit, "clicks.csv", CALLED, step).rewards for step in (None, "day")]
+    predicted = [
+        one_step(plain.fit, "clicks.csv", CALLED, every).rewards for every in (None, "day")
+    ]
     np.testing.assert_array_equal(*predicted)
     frame = pd.read_csv("clicks.csv")
     np.testing.assert_array_equal(as_table(frame, columns=CALLED).rewards, as_table(clicks).rewards)

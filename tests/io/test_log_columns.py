@@ -68,7 +68,8 @@ def test_what_is_wrong_with_columns_is_said():
         ("day", 'columns: is \'day\'; give a mapping, such as {"round": "day"}'),
         (
             CALLED | {"arms": "day"},
-            "columns: unknown name 'arms'; did you mean 'arm'? valid: arm, reward, round, sequence",
+            "columns: unknown name 'arms'; did you mean 'arm'? valid: arm, chance, reward, round, "
+            "sequence",
         ),
         (
             CALLED | {"arm": "day"},

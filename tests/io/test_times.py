@@ -117,7 +117,7 @@ def test_local_midnights_are_days_though_clocks_change():
     # Two places in one day: what their clocks show is not in order.
     days = ["2024-03-30T00:00+12:00", "2024-03-30T00:00+11:00", "2024-03-31T00:00+12:00"]
     assert rounds_of(days)[0] == [0, 1, 24]
-    log = as_log({"day": days} | OTHERS, columns=CALLED, step="day")
+    log = as_log({"day": days} | OTHERS, columns=CALLED, every="day")
     assert log.notes == ("Rounds are days since 2024-03-29 UTC.",)
 
 
@@ -151,11 +151,11 @@ def test_a_clock_that_is_finer_than_decisions_is_said():
     assert log.notes[0].startswith("Rounds are seconds since 2024-01-31 ")
     gap = np.median(np.diff(moments).astype(int))
     assert f"Half of the gaps are {gap:,.0f} rounds or longer" in log.notes[0]
-    assert log.notes[0].endswith('say --round-step hour (in Python, step="hour").')
+    assert log.notes[0].endswith('say --every hour (in Python, every="hour").')
 
 
 @pytest.mark.parametrize(
-    ("step", "rounds", "note"),
+    ("every", "rounds", "note"),
     [
         ("hour", [0, 1, 39], "hours since 2024-01-31 09:00:00"),
         ("1h", [0, 1, 39], "hours since 2024-01-31 09:00:00"),
@@ -165,26 +165,24 @@ def test_a_clock_that_is_finer_than_decisions_is_said():
         ("week", [0, 0, 0], "steps of 7 days since 2024-01-29"),
     ],
 )
-def test_a_step_may_be_given(step, rounds, note):
+def test_a_length_may_be_given(every, rounds, note):
     times = ["2024-01-31 09:59:59.5", "2024-01-31 10:00:00", "2024-02-02 00:59:59"]
-    log = as_log({"round": times, "arm": [0] * 3, "reward": [1] * 3}, step=step)
+    log = as_log({"round": times, "arm": [0] * 3, "reward": [1] * 3}, every=every)
     assert log.sequences[0].rounds.tolist() == rounds
     assert log.notes == (f"Rounds are {note}.",)
 
 
 def test_what_is_wrong_with_a_step_is_said():
     columns = {"round": [0], "arm": [0], "reward": [1]}
-    message = "step (--round-step): was given, and the rounds are numbers; leave it out"
-    refused_exactly(lambda: as_log(columns, step="hour"), message)
-    message = "step: was given beside a Log, which is read already; leave it out"
-    refused_exactly(lambda: as_log(as_log(columns), step="hour"), message)
-    message = "step (--round-step): was given, but the data is not a log; leave it out"
-    refused_exactly(lambda: as_table(np.ones((3, 2)), step="hour"), message)
-    for step in ("", "0 hours", "-1 day", "fortnight", "1.5 hours", 3600, "9999 weeks", "hours 2"):
-        with pytest.raises(
-            db.InvalidInput, match=r"step \(--round-step\): is .*; give a number and a unit, as"
-        ):
-            as_log(columns | {"round": ["2024-01-31"]}, step=step)
+    message = "every: was given, and the rounds are numbers; leave it out"
+    refused_exactly(lambda: as_log(columns, every="hour"), message)
+    message = "every: was given beside a Log, which is read already; leave it out"
+    refused_exactly(lambda: as_log(as_log(columns), every="hour"), message)
+    message = "every: was given, but the data is not a log; leave it out"
+    refused_exactly(lambda: as_table(np.ones((3, 2)), every="hour"), message)
+    for every in ("", "0 hours", "-1 day", "fortnight", "1.5 hours", 3600, "9999 weeks", "hours 2"):
+        with pytest.raises(db.InvalidInput, match=r"every: is .*; give a number and a unit, as"):
+            as_log(columns | {"round": ["2024-01-31"]}, every=every)
 
 
 def test_numbers_stay_as_they_are():

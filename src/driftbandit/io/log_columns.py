@@ -8,9 +8,10 @@ from typing import Any
 
 from driftbandit import errors
 from driftbandit.io import parsing, tables
+from driftbandit.io.logs import FEATURE
 
 REQUIRED = ("round", "arm", "reward")
-COLUMNS = ("sequence", *REQUIRED)
+COLUMNS = ("sequence", *REQUIRED, "chance")
 Columns = Mapping[str, str]  # a table's own names for the columns of a log
 
 
@@ -49,6 +50,14 @@ def places(table: tables.Table, columns: dict[str, Any]) -> dict[str, int]:
     return {COLUMNS[i]: table.columns.index(called[COLUMNS[i]]) for i in found}
 
 
+def features(table: tables.Table, taken: dict[str, int]) -> dict[str, int]:
+    """The position of each column of features, by its name; ``taken`` are the log's others."""
+    found = [i for i, name in enumerate(table.columns) if str(name).startswith(FEATURE)]
+    named = {str(table.columns[i]): i for i in found if i not in taken.values()}
+    check_single(table, named)
+    return named
+
+
 def check_single(table: tables.Table, names: Iterable[Any]) -> None:
     """Refuse a table that has one of these columns twice."""
     for name in names:
@@ -57,15 +66,15 @@ def check_single(table: tables.Table, names: Iterable[Any]) -> None:
             raise errors.InvalidInput(table.name, problem, "give each once")
 
 
-def ignored(table: tables.Table, places: dict[str, int]) -> str:
-    """A note on the columns that are ignored; "" if there are none."""
-    left = [name for i, name in enumerate(table.columns) if i not in places.values()]
+def ignored(table: tables.Table, read: dict[str, int]) -> str:
+    """A note on the columns that are not read; "" if there are none."""
+    left = [name for i, name in enumerate(table.columns) if i not in read.values()]
     left = [_shown_name(name) for name in left if not str(name).startswith("__index_level_")]
     if not left:
         return ""
     shown = ", ".join(left[:6]) + (f" and {len(left) - 6} more" if len(left) > 6 else "")
     note = f"Ignored columns: {shown}."
-    for near in [] if "sequence" in places else difflib.get_close_matches("sequence", left, n=1):
+    for near in [] if "sequence" in read else difflib.get_close_matches("sequence", left, n=1):
         note += f" If {near} is the sequence, say --sequence-column {near}."
     return note
 

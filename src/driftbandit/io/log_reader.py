@@ -1,11 +1,12 @@
 """Reads logs of decisions from files and tables in memory.
 
-    sequence,round,arm,reward          sequence: optional; the independent run a row belongs to
-    monday,0,left,0.7                  round: time step in its sequence; gaps and repeats are fine
-    monday,1,right,                    reward: empty if it was not observed
+    sequence,round,arm,reward,chance,x_heat  sequence: optional; the independent run of a row
+    monday,0,left,0.7,0.5,21.5               round: time step in its sequence; gaps are fine
+    monday,1,right,,,22.0                    reward: empty if it was not observed
+                                             chance: optional; empty if it is not known
 
-Rounds may be dates or times. ``columns`` maps these names to a table's own; other columns are
-ignored.
+Rounds may be dates or times. Columns that start with ``x_`` are features of a row. ``columns`` maps
+the names of the others to a table's own. All else is ignored.
 """
 
 from __future__ import annotations
@@ -19,24 +20,34 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.io import log_columns, parsing, tables, times
 from driftbandit.io.log_columns import Columns
-from driftbandit.io.logs import Arms, Log, Sequence, checked_names, names_of
+from driftbandit.io.logs import FEATURE, Arms, Log, Sequence, checked_names, names_of
+from driftbandit.io.parsing import Values
 from driftbandit.system import Name
 
 
 def read_log(
-    path: Any, names: Any = None, *, columns: Columns | None = None, step: str | None = None
+    path: Any,
+    names: Any = None,
+    *,
+    columns: Columns | None = None,
+    every: str | None = None,
+    zone: str | None = None,
 ) -> Log:
     """Read a log of decisions from a CSV or Parquet file.
 
     Args:
         path: the file, .csv, .csv.gz or .parquet, with the columns round, arm, reward and, if it
-            holds several independent sequences, sequence. Other columns are ignored. Rounds are
-            whole numbers, or dates and times, which are converted to steps since the first one.
+            holds several independent sequences, sequence; chance, the probability with which the
+            log's policy played the arm, if that is known; and features, whose names start with x_.
+            Other columns are ignored. Rounds are whole numbers, or dates and times, which are
+            converted to steps since the first one.
         names: of all arms, in order; None: the arms that were played, sorted as numbers if all are
             whole numbers, else as text.
         columns: the file's own column names, as {"round": "day", "arm": "variant"}.
-        step: the length of a round if rounds are times, as "15 minutes"; None: the longest that
-            divides all times, up to a day.
+        every: the length of a round if rounds are times, as "15 minutes" or "1h"; None: the
+            longest that divides all times, up to a day.
+        zone: whose clocks the rounds count if they are times, as "Europe/Berlin"; None: UTC if
+            times have a zone, else the times as they are.
 
     Returns:
         The log, grouped by sequence and otherwise in the file's order. Its ``notes`` say what was
@@ -49,18 +60,23 @@ def read_log(
     """
     names = None if names is None else checked_names(names)
     with tables.opened(path, "log") as table:
-        return _log(table, names, columns, step)
+        return _log(table, names, columns, every, zone)
 
 
 def as_log(
-    data: Any, names: Any = None, *, columns: Columns | None = None, step: str | None = None
+    data: Any,
+    names: Any = None,
+    *,
+    columns: Columns | None = None,
+    every: str | None = None,
+    zone: str | None = None,
 ) -> Log:
     """Convert data to a log.
 
     Args:
         data: a Log, the path of a file, a mapping of columns, an Arrow table or a data frame.
         names: as in ``read_log``; those of a Log must be the same.
-        columns: as in ``read_log``, like ``step``; not for a Log.
+        columns: as in ``read_log``, like ``every`` and ``zone``; not for a Log.
 
     Example:
         >>> as_log({"round": [0, 1, 1], "arm": ["b", 3, 3.0], "reward": [1, 2, 3]}).names
@@ -72,21 +88,26 @@ def as_log(
             has, given = parsing.first_names(data.names), parsing.first_names(names)
             problem = f"has the arms {has}, names are {given}"
             raise errors.InvalidInput("log", problem, "give the names the log was made with")
-        if columns or step:
-            problem = "was given beside a Log, which is read already"
-            raise errors.InvalidInput("columns" if columns else "step", problem, "leave it out")
+        for argument, option in {"columns": columns, "every": every, "zone": zone}.items():
+            if option:
+                problem = "was given beside a Log, which is read already"
+                raise errors.InvalidInput(argument, problem, "leave it out")
         return data
     if isinstance(data, str | os.PathLike):
-        return read_log(data, names, columns=columns, step=step)
+        return read_log(data, names, columns=columns, every=every, zone=zone)
     table = tables.in_memory(data, "log")
     if table is None:
         remedy = "give a Log, a path, a mapping of columns or an Arrow table"
         raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
-    return _log(table, names, columns, step)
+    return _log(table, names, columns, every, zone)
 
 
 def log_and_features(
-    log: Any, arms: Any = None, columns: Columns | None = None, step: str | None = None
+    log: Any,
+    arms: Any = None,
+    columns: Columns | None = None,
+    every: str | None = None,
+    zone: str | None = None,
 ) -> tuple[Log, np.ndarray | None]:
     """The log, and the features of its arms if they are given.
 
@@ -100,9 +121,9 @@ def log_and_features(
         (0, 1, 2)
     """
     if isinstance(arms, Arms):
-        return as_log(log, arms.names, columns=columns, step=step), arms.features
+        return as_log(log, arms.names, columns=columns, every=every, zone=zone), arms.features
     features = None if arms is None else errors.matrix(arms, "arms", shape=(None, None))
-    read = as_log(log, columns=columns, step=step)
+    read = as_log(log, columns=columns, every=every, zone=zone)
     if features is None:
         return read, None
     k = len(features)
@@ -122,54 +143,92 @@ def log_and_features(
     return read, features
 
 
-def _log(table: tables.Table, names: tuple[Name, ...] | None, columns: Any, step: Any) -> Log:
+def _log(
+    table: tables.Table, names: tuple[Name, ...] | None, columns: Any, every: Any, zone: Any
+) -> Log:
     places = log_columns.places(table, log_columns.checked(columns))
+    features = log_columns.features(table, places)
+    read = places | features
     arms = parsing.Labels(None if names is None else [str(name) for name in names])
-    sequences, clock, time = parsing.Labels(), _LastRounds(), times.Rounds(step)
-    parts: list[tuple[np.ndarray, ...]] = []
+    sequences, clock, time = parsing.Labels(), _LastRounds(), times.Rounds(every, zone)
+    parts: list[dict[str, np.ndarray]] = []
     rows = 0
-    for block, numbers in table.read(list(places.values())):
-        given = dict(zip(places, block, strict=True))
-        rounds, rewards = time.read(given["round"]), parsing.real(given["reward"])
-        played, codes = arms.codes(given["arm"]), np.zeros(len(numbers), np.int64)
-        if "sequence" in given:
-            codes = sequences.codes(parsing.dates_as_text(given["sequence"]))
-        wrong = {
-            "sequence": parsing.first(codes < 0),
-            "round": parsing.first(rounds < 0),
-            "arm": parsing.first(played < 0),
-            "reward": parsing.first(np.abs(rewards) > errors.LARGEST),
-        }
+    for block, numbers in table.read(list(read.values())):
+        given = dict(zip(read, block, strict=True))
+        part, wrong = _parsed(given, sequences, arms, time)
         column = min(wrong, key=wrong.__getitem__)
         good = wrong[column]
-        late, last = clock.first_late(codes[:good], rounds[:good])
+        codes, rounds = part["codes"][:good], part["rounds"][:good]
+        late, last = clock.first_late(codes, time.in_order(rounds))
         if late < good:
             of = f" of sequence {parsing.shown(sequences.names[codes[late]])}" if sequences else ""
             problem = f"round {time.shown(rounds[late])} comes after round {time.shown(last)}{of}"
             remedy = "sort the rows of a sequence by round"
             raise errors.InvalidInput(table.place(numbers[late]), problem, remedy)
         if good < len(numbers):
-            value, known = given[column][good], arms.names if names else ()
-            said = time.problem(value) if column == "round" else None
-            said = said or parsing.problem(column, value, known)
+            said = _problem(column, given[column][good], time, arms.names if names else ())
             raise errors.InvalidInput(table.place(numbers[good]), *said)
-        parts.append((codes.astype(np.int32), rounds, played.astype(np.int32), rewards))
+        short = {name: part[name].astype(np.int32) for name in ("codes", "arms")}
+        parts.append(part | short)
         rows += len(numbers)
-        if rows > tables.MOST_ROWS:
+        if rows * max(1, len(features)) > tables.MOST_ROWS:
             raise tables.too_long(table.name)
     if not parts:
         raise errors.InvalidInput(table.name, "holds no rows", "give at least one decision")
     found = names or names_of(arms.names)
     ranked = range(len(found)) if names else sorted(range(len(found)), key=found.__getitem__)
-    codes, rounds, played, rewards = map(np.concatenate, zip(*parts, strict=True))
-    if (codes[1:] < codes[:-1]).any():
-        order = np.argsort(codes, kind="stable")
-        codes, rounds, played, rewards = (x[order] for x in (codes, rounds, played, rewards))
-    rounds, played = time.numbered(rounds), np.argsort(ranked)[played]
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    whole["rounds"] = time.numbered(whole["rounds"])
+    whole["arms"] = np.argsort(ranked)[whole["arms"]]
+    whole = _sorted(whole)
     labels = sequences.names if "sequence" in places else [""]
-    ones = _sequences(codes, {"rounds": rounds, "arms": played, "rewards": rewards}, labels)
-    notes = log_columns.ignored(table, places), time.note, _repeated(codes, rounds, played, rewards)
-    return Log(ones, tuple(found[i] for i in ranked), tuple(filter(None, notes)))
+    ones = _sequences(whole, labels)
+    notes = log_columns.ignored(table, read), time.note, _repeated(whole)
+    order = tuple(found[i] for i in ranked)
+    return Log(ones, order, tuple(filter(None, notes)), tuple(features))
+
+
+def _parsed(
+    given: dict[str, Values], sequences: parsing.Labels, arms: parsing.Labels, time: times.Rounds
+) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """The columns of a block as numbers, and the first bad row of each."""
+    features = [name for name in given if name.startswith(FEATURE)]
+    part = {"codes": np.zeros(len(given["round"]), np.int64)}
+    if "sequence" in given:
+        part["codes"] = sequences.codes(parsing.dates_as_text(given["sequence"]))
+    part |= {"rounds": time.read(given["round"]), "arms": arms.codes(given["arm"])}
+    part["rewards"] = parsing.real(given["reward"])
+    wrong = {
+        "sequence": parsing.first(part["codes"] < 0),
+        "round": parsing.first(part["rounds"] < 0),
+        "arm": parsing.first(part["arms"] < 0),
+        "reward": parsing.first(np.abs(part["rewards"]) > errors.LARGEST),
+    }
+    if "chance" in given:
+        part["chances"] = parsing.real(given["chance"])
+        wrong["chance"] = parsing.first(parsing.not_chances(part["chances"]))
+    if features:
+        part["features"] = np.stack([parsing.real(given[name]) for name in features], axis=1)
+        bad = ~(np.abs(part["features"]) <= errors.LARGEST)  # NaN is bad, too
+        wrong |= {name: parsing.first(bad[:, j]) for j, name in enumerate(features)}
+    return part, wrong
+
+
+def _problem(column: str, value: Any, time: times.Rounds, known: Any) -> tuple[str, str]:
+    """What is wrong with a value of a column, and what would be right."""
+    if column.startswith(FEATURE):
+        return parsing.problem("feature", value, called=f"feature {parsing.shown(column)}")
+    return time.problem(value) if column == "round" else parsing.problem(column, value, known)
+
+
+def _sorted(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The rows by sequence and round. Within a sequence, only repeated wall times are moved."""
+    codes, rounds = rows["codes"], rows["rounds"]
+    later = (codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (rounds[1:] >= rounds[:-1]))
+    if later.all():
+        return rows
+    order = np.lexsort((rounds, codes))
+    return {name: column[order] for name, column in rows.items()}
 
 
 class _LastRounds:
@@ -198,24 +257,25 @@ class _LastRounds:
         return n, 0
 
 
-def _sequences(
-    codes: np.ndarray, columns: dict[str, np.ndarray], labels: list[str]
-) -> tuple[Sequence, ...]:
-    """Sequences of checked columns, grouped by code; not copied: there may be 10⁶ of them."""
+def _sequences(rows: dict[str, np.ndarray], labels: list[str]) -> tuple[Sequence, ...]:
+    """Sequences of checked rows, grouped by code; not copied: there may be 10⁶ of them."""
+    absent = dict.fromkeys(("chances", "features"))
+    columns = {field: column for field, column in rows.items() if field != "codes"}
     for column in columns.values():
         column.setflags(write=False)
-    ends = np.cumsum(np.bincount(codes)).tolist()
+    ends = np.cumsum(np.bincount(rows["codes"])).tolist()
     found = []
     for start, end, label in zip([0, *ends[:-1]], ends, labels, strict=True):
         sequence = object.__new__(Sequence)
-        rows = {field: column[start:end] for field, column in columns.items()}
-        sequence.__dict__.update(rows, label=label)
+        own = {field: column[start:end] for field, column in columns.items()}
+        sequence.__dict__.update(absent | own, label=label)
         found.append(sequence)
     return tuple(found)
 
 
-def _repeated(codes: np.ndarray, rounds: np.ndarray, arms: np.ndarray, rewards: np.ndarray) -> str:
+def _repeated(whole: dict[str, np.ndarray]) -> str:
     """A note on rows that repeat another; "" if none does."""
+    codes, rounds, arms, rewards = (whole[n] for n in ("codes", "rounds", "arms", "rewards"))
     beside = np.append(False, (rounds[1:] == rounds[:-1]) & (codes[1:] == codes[:-1]))
     beside[:-1] |= beside[1:]
     # Whole rewards do not count: clicks are often equal by chance.

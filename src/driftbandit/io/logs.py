@@ -14,6 +14,8 @@ from driftbandit.io import parsing, tables
 from driftbandit.system import Name
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # a label that is a whole number: 7, not 07
+FIELDS = {"rounds": np.int64, "arms": np.int64, "rewards": np.float64, "chances": np.float64}
+FEATURE = "x_"  # how the name of a feature's column starts
 NO_ZERO = "an arm needs at least one non-zero entry"
 
 
@@ -26,25 +28,32 @@ class Sequence:
         arms: n arm numbers, from 0.
         rewards: n rewards; NaN where none was observed.
         label: the sequence's name.
+        chances: n numbers in (0, 1], the probability with which the log's policy played the row's
+            arm; NaN where it is not known. None: the log does not say.
+        features: n × J numbers, the context of each row. None: there is none.
 
     Example:
         >>> Sequence([0, 1, 3], [0, 1, 0], [0.5, float("nan"), 0.7]).rewards_seen
         2
+        >>> Sequence([0, 1], [0, 1], [0.5, 0.7], features=[[20.5, 1], [18, 0]]).features.shape
+        (2, 2)
     """
 
     rounds: np.ndarray
     arms: np.ndarray
     rewards: np.ndarray
     label: str = ""
+    chances: np.ndarray | None = None
+    features: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for field, type_ in (("rounds", np.int64), ("arms", np.int64), ("rewards", np.float64)):
+        for field, type_ in FIELDS.items():
             values = getattr(self, field)
+            if values is None and field == "chances":
+                continue
             if not isinstance(values, np.ndarray) or values.dtype != type_ or values.ndim != 1:
-                values = _converted(values, field)
-            values = values.copy()
-            values.setflags(write=False)
-            object.__setattr__(self, field, values)
+                values = _converted(values, field, type_)
+            vars(self)[field] = _frozen(values.copy())  # the class is frozen
         n = len(self.rounds)
         if not n == len(self.arms) == len(self.rewards) or n == 0:
             problem = f"has {n} rounds, {len(self.arms)} arms and {len(self.rewards)} rewards"
@@ -56,6 +65,11 @@ class Sequence:
         if (np.abs(self.rewards) > errors.LARGEST).any():
             problem = "hold one that is too large"
             raise errors.InvalidInput("rewards", problem, parsing.REMEDIES["reward"])
+        if self.chances is not None:
+            _check_chances(self.chances, n)
+        if self.features is not None:
+            features = errors.matrix(self.features, "features", shape=(n, None))
+            vars(self).update(features=_frozen(features))
         if not isinstance(self.label, str):
             raise errors.InvalidInput("label", f"{self.label!r} is not text", "give text")
 
@@ -69,16 +83,32 @@ class Sequence:
         return len(self.rounds)
 
 
-def _converted(values: Any, field: str) -> np.ndarray:
+def _frozen(values: np.ndarray) -> np.ndarray:
+    values.setflags(write=False)
+    return values
+
+
+def _check_chances(chances: np.ndarray, rows: int) -> None:
+    if len(chances) != rows:
+        problem = f"are {len(chances)} for {rows} rows"
+        raise errors.InvalidInput("chances", problem, "give one per row, NaN where it is not known")
+    wrong = parsing.first(parsing.not_chances(chances))
+    if wrong < rows:
+        said = parsing.problem("chance", chances[wrong])
+        raise errors.InvalidInput(f"sequence row {wrong + 1}", *said)
+
+
+def _converted(values: Any, field: str, type_: type) -> np.ndarray:
     table = tables.in_memory({field: values}, "sequence")
     assert table is not None
-    column, dtype = ("reward", np.float64) if field == "rewards" else ("round", np.int64)
-    parts = [np.empty(0, dtype)]
+    real = type_ is np.float64
+    parts: list[np.ndarray] = [np.empty(0, type_)]
     for (given,), numbers in table.blocks:
-        part = parsing.real(given) if column == "reward" else parsing.whole(given)
-        wrong = parsing.first(np.isinf(part) if column == "reward" else part < 0)
+        part = parsing.real(given) if real else parsing.whole(given)
+        wrong = parsing.first(np.isinf(part) if real else part < 0)
         if wrong < len(part):
-            problem = parsing.problem(column, given[wrong], called=field[:-1])
+            column = field[:-1]
+            problem = parsing.problem(column if real else "round", given[wrong], called=column)
             raise errors.InvalidInput(f"sequence row {numbers[wrong]}", *problem)
         parts.append(part)
     return np.concatenate(parts)
@@ -92,6 +122,7 @@ class Log:
         sequences: one or more.
         names: of the arms, texts or whole numbers; arm i of a sequence is ``names[i]``.
         notes: sentences on what the reader ignored or chose.
+        feature_names: of the J features of each row, which start with ``x_``.
 
     Example:
         >>> one = Sequence([0, 1], [0, 1], [0.7, float("nan")])
@@ -102,9 +133,10 @@ class Log:
     sequences: tuple[Sequence, ...]
     names: tuple[Name, ...]
     notes: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        names = checked_names(self.names)
+        names, features = checked_names(self.names), _feature_names(self.feature_names)
         sequences = tuple(self.sequences) if isinstance(self.sequences, list | tuple) else ()
         if not sequences or not all(isinstance(one, Sequence) for one in sequences):
             problem = f"{parsing.shown(self.sequences)} is not a tuple of sequences"
@@ -113,7 +145,12 @@ class Log:
         if largest >= len(names):
             problem = f"hold {len(names)}, and a sequence plays arm {largest}"
             raise errors.InvalidInput("names", problem, "name every arm")
-        vars(self).update(sequences=sequences, names=names)  # the class is frozen
+        for number, one in enumerate(sequences):
+            has = 0 if one.features is None else one.features.shape[1]
+            if has != len(features):
+                problem = f"are {len(features)}, and sequence {number} has {has} features"
+                raise errors.InvalidInput("feature_names", problem, "name each feature")
+        vars(self).update(sequences=sequences, names=names, feature_names=features)  # frozen
 
     @property
     def rows(self) -> int:
@@ -124,6 +161,12 @@ class Log:
     def rewards_seen(self) -> int:
         """Rewards observed in all sequences."""
         return sum(one.rewards_seen for one in self.sequences)
+
+    @property
+    def unused_features(self) -> tuple[str, ...]:
+        """A note for methods that do not use the features of rows; () if there are none."""
+        names = ", ".join(errors.printable(name) for name in self.feature_names)
+        return (f"The features {names} are not used.",) if names else ()
 
     def __repr__(self) -> str:
         return (
@@ -156,6 +199,16 @@ class Arms:
             raise errors.InvalidInput("features", f"row {zero} is the zero vector", NO_ZERO)
         features.setflags(write=False)
         vars(self).update(names=names, features=features)  # the class is frozen
+
+
+def _feature_names(names: Any) -> tuple[str, ...]:
+    found = tuple(names) if isinstance(names, list | tuple) else (names,)
+    for name in found:
+        if not isinstance(name, str) or not name.startswith(FEATURE) or found.count(name) > 1:
+            problem = f"hold {parsing.shown(name)}" + " twice" * (found.count(name) > 1)
+            remedy = f"give a tuple of different texts that start with {FEATURE}"
+            raise errors.InvalidInput("feature_names", problem, remedy)
+    return found
 
 
 def checked_names(names: Any) -> tuple[Name, ...]:

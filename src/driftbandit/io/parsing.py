@@ -23,6 +23,7 @@ TRUTH = {"true": 1.0, "false": 0.0}
 REMEDIES = {
     "round": "give a whole number from 0 to 2^53",
     "reward": "give a finite number, or leave it empty",
+    "chance": "give a probability above 0 and at most 1, or leave it empty",
     "feature": "give a finite number",
     "arm": "give text or a number",
     "sequence": "give text or a number, or leave the column out",
@@ -103,6 +104,16 @@ def _real(value: Any) -> float:
         return math.inf
 
 
+def not_chances(values: np.ndarray) -> np.ndarray:
+    """Where numbers are not probabilities in (0, 1]; NaN, not known, may be one.
+
+    Example:
+        >>> not_chances(np.array([0.0, 0.5, 1.0, 1.5, float("nan")])).tolist()
+        [True, False, False, True, False]
+    """
+    return (values <= 0) | (values > 1)
+
+
 def whole(values: Values) -> np.ndarray:
     """Values as whole numbers from 0 to 2^53: −1 where one is missing or anything else.
 
@@ -168,6 +179,8 @@ def problem(column: str, value: Any, known: Any = (), called: str = "") -> tuple
         return f"unknown arm {shown(label)}", f"{hint}known: {first_names(known)}"
     number = is_number(value)
     if column != "round":
+        if number and column == "chance":
+            return f"{called} {text} is not above 0 and at most 1", remedy
         if number:
             return f"{called} {text} is too large", f"{errors.LARGEST:g} is the most"
         finite = "finite " if isinstance(value, float | np.floating) else ""
