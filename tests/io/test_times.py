@@ -229,3 +229,23 @@ def test_dates_without_dashes_are_said():
     assert as_log({"round": [20240131, 20240201]} | others).notes == (note,)
     for rounds in ([20240131, 20240232], [0, 20240201], [20240131, 99990101]):
         assert as_log({"round": rounds} | others).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("every", "note"),
+    [
+        ("30s", "steps of 30 seconds"),
+        ("15min", "steps of 15 minutes"),
+        ("15 mins", "steps of 15 minutes"),
+        ("2 hours", "steps of 2 hours"),
+        ("2hrs", "steps of 2 hours"),
+        ("7d", "steps of 7 days"),
+        ("1w", "steps of 7 days"),
+        ("250ms", "steps of 250 milliseconds"),
+        ("5 us", "steps of 5 microseconds"),
+        ("second", "seconds"),
+    ],
+)
+def test_units_may_be_short(every, note):
+    log = as_log({"round": ["2024-01-01"], "arm": [0], "reward": [1]}, every=every)
+    assert log.notes[0].startswith(f"Rounds are {note} since 2024-01-01")

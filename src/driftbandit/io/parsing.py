@@ -180,7 +180,7 @@ def problem(column: str, value: Any, known: Any = (), called: str = "") -> tuple
     number = is_number(value)
     if column != "round":
         if number and column == "chance":
-            return f"{called} {text} is not above 0 and at most 1", remedy
+            return f"{called} {text} is out of range", remedy
         if number:
             return f"{called} {text} is too large", f"{errors.LARGEST:g} is the most"
         finite = "finite " if isinstance(value, float | np.floating) else ""

@@ -22,7 +22,7 @@ MICROSECOND = datetime.timedelta(microseconds=1)
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 FIRST, LAST = DAY, 3_652_058 * DAY  # a day inside what datetime can hold: clocks may be ahead
-MOST_SHOWN = 3  # clock changes that a note lists
+MOST_SHOWN = 4  # a note lists so many clock changes forward, and so many back
 REMEDY = "give a name such as Europe/Berlin or America/New_York"
 
 
@@ -138,29 +138,31 @@ def described(changes: Sequence[Change]) -> str:
     Example:
         >>> berlin = Zone("Europe/Berlin")
         >>> described(berlin.changes(738_974 * DAY, 738_974 * DAY)[:1])
-        'Clocks went forward once: 2024-03-31 02:00 to 03:00 was skipped and has no rows.'
+        'Clocks went forward once (2024-03-31 02:00 to 03:00): times in between have no rows.'
         >>> described([])
         'Clocks did not change in this log.'
     """
     said = []
-    for forward, way, singular, plural in (
-        (True, "forward", "was skipped and has no rows", "were skipped and have no rows"),
-        (False, "back", *["came twice, and both times have the same rounds"] * 2),
+    for forward, way, effect in (
+        (True, "forward", "have no rows"),
+        (False, "back", "came twice and share rounds"),
     ):
-        walls = [change.wall for change in changes if change.forward == forward]
-        if walls:
-            often = {1: "once", 2: "twice"}.get(len(walls), f"{len(walls)} times")
-            listed = ", ".join(_span(*wall) for wall in walls[:MOST_SHOWN])
-            more = len(walls) - MOST_SHOWN
-            listed += f" and {more} more, the last on {_time(walls[-1][0]).date()}," * (more > 0)
-            said.append(f"Clocks went {way} {often}: {listed} {plural if walls[1:] else singular}.")
+        spans = [_span(change) for change in changes if change.forward == forward]
+        if spans:
+            often = {1: "once", 2: "twice"}.get(len(spans), f"{len(spans)} times")
+            if len(spans) > MOST_SHOWN:
+                spans = [*spans[: MOST_SHOWN - 1], "…", spans[-1]]
+            listed = ", ".join(spans)
+            said.append(f"Clocks went {way} {often} ({listed}): times in between {effect}.")
     return " ".join(said) or "Clocks did not change in this log."
 
 
-def _span(start: int, end: int) -> str:
-    first, last = _time(start), _time(end)
-    date = "" if first.date() == last.date() else f"{last.date()} "
-    return f"{first:%Y-%m-%d %H:%M} to {date}{last:%H:%M}"
+def _span(change: Change) -> str:
+    """What the clocks showed before and after a change."""
+    before = _time(change.moment + change.before)
+    after = _time(change.moment + change.after)
+    date = "" if before.date() == after.date() else f"{after.date()} "
+    return f"{before:%Y-%m-%d %H:%M} to {date}{after:%H:%M}"
 
 
 def _time(code: int) -> datetime.datetime:
