@@ -163,7 +163,7 @@ def _log(
         if late < good:
             of = f" of sequence {parsing.shown(sequences.names[codes[late]])}" if sequences else ""
             problem = f"round {time.shown(rounds[late])} comes after round {time.shown(last)}{of}"
-            remedy = "sort the rows of a sequence by round"
+            remedy = "sort the rows of a sequence by round" + time.went_back(rounds[late], last)
             raise errors.InvalidInput(table.place(numbers[late]), problem, remedy)
         if good < len(numbers):
             said = _problem(column, given[column][good], time, arms.names if names else ())

@@ -138,6 +138,11 @@ class Rounds:
             return codes
         return self._zone.in_order(codes)
 
+    def went_back(self, code: int, last: int) -> str:
+        """A hint if a round is before the last one because a clock may have been set back."""
+        may = self._times and self._zone is None and not self._zoned and last - code <= DAY // 24
+        return ", or give the --zone of a clock that was set back" if may else ""
+
     def numbered(self, codes: np.ndarray) -> np.ndarray:
         """The rounds of all rows as whole numbers; `note` says what they count."""
         if not self._times:
