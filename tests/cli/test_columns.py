@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import driftbandit as db
 from driftbandit.cli.app import app
-from driftbandit.identify import one_step
+from driftbandit.identify import one_step, read_log
 from driftbandit.replays import as_table
 from log_files import CALLED, write_clicks
 
@@ -41,9 +41,7 @@ def test_fit_takes_them(clicks):
     document = json.loads(run("fit", "clicks.csv", *OPTIONS, *arguments).stdout)
     assert document["warnings"][:2] == NOTES
     assert document["model"]["arms"] == plain.arms.tolist()
-    weeks = json.loads(
-        run("fit", "clicks.csv", *OPTIONS, *arguments, "--round-step", "week").stdout
-    )
+    weeks = json.loads(run("fit", "clicks.csv", *OPTIONS, *arguments, "--every", "1w").stdout)
     assert weeks["warnings"][1] == "Rounds are steps of 7 days since 2024-01-01."
     known = json.loads(run("fit", "clicks.csv", "--arms", "arms.csv", *OPTIONS, *arguments).stdout)
     assert known["model"]["names"] == ["old", "new"]
@@ -60,9 +58,63 @@ def test_replay_takes_them(clicks):
     arguments = ["--states", 1, "--runs", 1, "--policies", "ucb", "--json"]
     document = json.loads(run("replay", "clicks.csv", *OPTIONS, *arguments).stdout)
     assert document["notes"][:2] == NOTES
-    weeks = db.replay("clicks.csv", ["ucb"], columns=CALLED, step="week", **options)
+    weeks = db.replay("clicks.csv", ["ucb"], columns=CALLED, every="week", **options)
     assert weeks.train_rounds + weeks.test_rounds == 9
-    predicted = [one_step(plain.fit, "clicks.csv", CALLED, step).rewards for step in (None, "day")]
+    predicted = [
+        one_step(plain.fit, "clicks.csv", CALLED, every).rewards for every in (None, "day")
+    ]
     np.testing.assert_array_equal(*predicted)
     frame = pd.read_csv("clicks.csv")
     np.testing.assert_array_equal(as_table(frame, columns=CALLED).rewards, as_table(clicks).rewards)
+
+
+@pytest.fixture
+def hours(tmp_path, monkeypatch):
+    """Three days around a clock change, twice an hour, as a clock in Berlin shows them."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    times = pd.date_range("2024-10-26", periods=146, freq="30min", tz="Europe/Berlin")
+    rows = {"when": times.tz_localize(None), "arm": ["a", "b"] * 73}
+    rows |= {"reward": rng.normal(size=146), "p": 0.5, "x_rain": 7.5}
+    pd.DataFrame(rows).to_csv("hours.csv", index=False)
+
+
+CLOCK = ["--round-column", "when", "--chance-column", "p", "--every", "1h", "--zone"]
+
+
+def test_commands_count_the_clock_of_a_zone(hours):
+    note = (
+        "Rounds are hours since 2024-10-26 00:00:00 on the clock of Europe/Berlin. Clocks went "
+        "back once (2024-10-27 03:00 to 02:00): times in between came twice and share rounds."
+    )
+    notes = [note, "The features x_rain are not used."]
+    few = ["--states", 1, "--starts", 1, "--iterations", 2, "--json"]
+    fitted = run("fit", "hours.csv", *CLOCK, "Europe/Berlin", *few)
+    assert json.loads(fitted.stdout)["warnings"][:2] == notes
+    columns = {"round": "when", "chance": "p"}
+    read = read_log("hours.csv", columns=columns, every="1h", zone="Europe/Berlin")
+    assert read.sequences[0].rounds[-1] == 71
+    assert read.sequences[0].chances.tolist() == [0.5] * 146
+    few = ["--states", 1, "--runs", 1, "--policies", "ucb", "--json"]
+    replayed = run("replay", "hours.csv", *CLOCK, "Europe/Berlin", *few)
+    assert json.loads(replayed.stdout)["notes"][:2] == notes
+
+
+@pytest.mark.parametrize("command", ["fit", "replay"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*CLOCK, "Berlin"], "zone: 'Berlin' is not a time zone; did you mean Europe/Berlin? give"),
+        ([*CLOCK[:-1], "--every", "soon"], "every: is 'soon'; give a number and a unit, as"),
+        (
+            ["--round-column", "when"],
+            "hours.csv line 56: round 2024-10-27 02:00:00 comes after round 2024-10-27 02:30:00; "
+            "sort the rows of a sequence by round, or give the --zone of a clock that was set back",
+        ),
+        ([*CLOCK[:2], "--chance-column", "q"], "hours.csv: has no column 'q'; it has when, arm,"),
+        ([*CLOCK[:2], "--chance-column", "x_rain"], "hours.csv line 2: chance '7.5' is out of"),
+    ],
+)
+def test_what_is_wrong_with_a_clock_or_a_column_is_said(hours, command, arguments, message):
+    result = CliRunner().invoke(app, [command, "hours.csv", *arguments])
+    assert str(result.exception).startswith(message)

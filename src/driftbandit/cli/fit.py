@@ -10,14 +10,20 @@ from rich.text import Text
 
 from driftbandit import errors
 from driftbandit.cli import interrupt, options, progress
-from driftbandit.cli.options import ArmColumn, RewardColumn, RoundColumn, RoundStep, SequenceColumn
+from driftbandit.cli.options import (
+    ArmColumn,
+    ChanceColumn,
+    RewardColumn,
+    RoundColumn,
+    SequenceColumn,
+)
 from driftbandit.io import model_file
 
 EXAMPLES = """
 **The log** is a CSV or Parquet file. The optional column sequence names the independent sequence
 that a row belongs to. Leave a reward empty if it was not observed. A round may be missing or have
 several rows, and rounds may be dates or times. If your columns have other names, give them with the
-options above. Other columns are ignored.
+options above. Columns whose names start with x_ are features of the row. Other columns are ignored.
 
     sequence,round,arm,reward
     monday,0,right,1.06
@@ -37,6 +43,7 @@ options above. Other columns are ignored.
     driftbandit fit examples/plant_log.csv --states 2 --structure diagonal --plot fit.png
     driftbandit fit examples/plant_log.csv --json > fit.json
     driftbandit fit clicks.csv --round-column day --arm-column variant --reward-column clicks
+    driftbandit fit clicks.parquet --every 1h --zone Europe/Berlin
 """
 
 
@@ -74,7 +81,9 @@ def command(
     arm_column: ArmColumn = None,
     reward_column: RewardColumn = None,
     sequence_column: SequenceColumn = None,
-    round_step: RoundStep = None,
+    chance_column: ChanceColumn = None,
+    every: options.Every = None,
+    zone: options.Zone = None,
     seed: options.Seed = 0,
     out: Path | None = typer.Option(
         None, help="Write the model to this .json file, for simulate and advise."
@@ -98,11 +107,15 @@ def command(
     from driftbandit.io.atomic import write_whole
 
     columns = options.columns(
-        round=round_column, arm=arm_column, reward=reward_column, sequence=sequence_column
+        round=round_column,
+        arm=arm_column,
+        reward=reward_column,
+        sequence=sequence_column,
+        chance=chance_column,
     )
     known = None if arms is None else identify.read_arms(arms, columns=columns)
     names = None if known is None else known.names
-    read = identify.read_log(log, names, columns=columns, step=round_step)
+    read = identify.read_log(log, names, columns=columns, every=every, zone=zone)
     with progress.bars(transient=True) as bars:
         moved = progress.stages(bars, "fit")
         moved("fit", 0.0)

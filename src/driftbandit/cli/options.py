@@ -68,8 +68,14 @@ RewardColumn = Annotated[str | None, _column("Rewards.", "reward")]
 SequenceColumn = Annotated[
     str | None, _column("Independent sequence that a row belongs to.", "sequence, if present")
 ]
-_STEP = "Length of a round, if rounds are dates or times: hour, 15 minutes, week, …"
-RoundStep = Annotated[str | None, _column(_STEP, "a day, or the step that fits all times", "STEP")]
+ChanceColumn = Annotated[
+    str | None,
+    _column("Probability with which the log's policy played the arm.", "chance, if present"),
+]
+_EVERY = "Length of a round, if rounds are dates or times: 1h, 15min, 7d, …"
+Every = Annotated[str | None, _column(_EVERY, "a day, or the step that fits all times", "LENGTH")]
+_ZONE = "Time zone whose clocks the rounds count, such as Europe/Berlin."
+Zone = Annotated[str | None, _column(_ZONE, "UTC, or the times as they are", "ZONE")]
 
 
 def columns(**given: str | None) -> dict[str, str] | None:

@@ -10,7 +10,13 @@ import typer
 import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import interrupt, options, progress
-from driftbandit.cli.options import ArmColumn, RewardColumn, RoundColumn, RoundStep, SequenceColumn
+from driftbandit.cli.options import (
+    ArmColumn,
+    ChanceColumn,
+    RewardColumn,
+    RoundColumn,
+    SequenceColumn,
+)
 from driftbandit.policies import REGISTRY
 
 EXAMPLES = (
@@ -64,7 +70,9 @@ def command(
     arm_column: ArmColumn = None,
     reward_column: RewardColumn = None,
     sequence_column: SequenceColumn = None,
-    round_step: RoundStep = None,
+    chance_column: ChanceColumn = None,
+    every: options.Every = None,
+    zone: options.Zone = None,
     seed: options.Seed = 0,
     plot: options.Plot = None,
     as_json: options.Json = False,
@@ -86,7 +94,11 @@ def command(
     interrupt.keeps("Nothing was kept. Run the same command again, or name fewer --policies.")
     options.check_file("--plot", plot, *options.PICTURES)
     columns = options.columns(
-        round=round_column, arm=arm_column, reward=reward_column, sequence=sequence_column
+        round=round_column,
+        arm=arm_column,
+        reward=reward_column,
+        sequence=sequence_column,
+        chance=chance_column,
     )
     with progress.bars() as bars:
         result = db.replay(
@@ -100,7 +112,8 @@ def command(
             seed=seed,
             baseline=baseline,
             columns=columns,
-            step=round_step,
+            every=every,
+            zone=zone,
             progress=progress.stages(bars, "fit"),
         )
     from driftbandit.replays.report import report

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from driftbandit import errors
-from driftbandit.io.logs import Arms, Log, Sequence, as_log, read_arms, read_log
+from driftbandit.io.arms_reader import read_arms
+from driftbandit.io.log_reader import as_log, read_log
+from driftbandit.io.logs import Arms, Log, Sequence
 
 if TYPE_CHECKING:
     from driftbandit.identify.fitting import Fit, fit

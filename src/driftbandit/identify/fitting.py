@@ -15,7 +15,8 @@ from driftbandit.identify.data import Data, Parameters, Units, data_of, times
 from driftbandit.identify.restarts import Progress, Share, Task, best_run
 from driftbandit.identify.selection import Candidate, Selection, choose
 from driftbandit.identify.smoothing import log_densities
-from driftbandit.io.logs import Log, log_and_features
+from driftbandit.io.log_reader import log_and_features
+from driftbandit.io.logs import Log
 from driftbandit.model import LGDS, factor
 from driftbandit.system import Name, System
 
@@ -85,7 +86,8 @@ def fit(
     seed: int = 0,
     start: LGDS | None = None,
     columns: Mapping[str, str] | None = None,
-    step: str | None = None,
+    every: str | None = None,
+    zone: str | None = None,
     progress: Callable[[Share], None] | None = None,
 ) -> Fit:
     """Learn what drifts, how noisy rewards are and the arms' offsets from a log.
@@ -113,7 +115,8 @@ def fit(
         seed: of the restarts.
         start: a model from an earlier fit, from which the first EM run starts.
         columns: the log's own column names, as {"round": "day"}; see `read_log`.
-        step: the length of a round if the log has times, as "15 minutes"; see `read_log`.
+        every: the length of a round if the log has times, as "15 minutes"; see `read_log`.
+        zone: whose clocks the rounds count if the log has times, as "Europe/Berlin".
         progress: called with the share of the work done, 0 to 1, a `Share`.
 
     Returns:
@@ -134,7 +137,7 @@ def fit(
     tolerance = errors.number(tolerance, "tolerance", low=0)
     rng = np.random.default_rng(errors.whole_number(seed, "seed", low=0))
     prior = None if prior is None else errors.number(prior, "prior", low=0)
-    read, features, n_states = _read(log, arms, n_states, columns, step)
+    read, features, n_states = _read(log, arms, n_states, columns, every, zone)
     raw, k = data_of(read, n_states or 1), len(read.names)
     if start is not None and features is None and (n_states or 1) < k:
         raise errors.InvalidInput("start", "has no read-outs", "give arms, or leave it out")
@@ -190,10 +193,10 @@ def fit(
 
 
 def _read(
-    log: Any, arms: Any, n_states: int | None, columns: Any, step: Any
+    log: Any, arms: Any, n_states: int | None, columns: Any, every: Any, zone: Any
 ) -> tuple[Log, np.ndarray | None, int | None]:
     """The log, and the arms' features and the number of states if they are given."""
-    read, features = log_and_features(log, arms, columns, step)
+    read, features = log_and_features(log, arms, columns, every, zone)
     if n_states is not None:
         high = len(read.names) if features is None else None
         n_states = errors.whole_number(n_states, "n_states", low=1, high=high)
@@ -229,7 +232,7 @@ def warnings_of(
     ``guessed``: the log was too short to choose the kind of model; ``ahead``: log-density of the
     standardized rewards, each given the rounds before its own.
     """
-    found = list(log.notes)
+    found = [*log.notes, *log.unused_features]
     shared = not kind.own
     if guessed and not shared:
         found.append("Too few rewards to compare models: each arm is assumed to drift on its own.")

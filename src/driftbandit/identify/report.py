@@ -12,7 +12,8 @@ from driftbandit.identify.data import Parameters, data_of
 from driftbandit.identify.fitting import Fit
 from driftbandit.identify.smoothing import predicted
 from driftbandit.io import model_file, parsing
-from driftbandit.io.logs import Log, as_log
+from driftbandit.io.log_reader import as_log
+from driftbandit.io.logs import Log
 from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
 from driftbandit.report.figures import COLORS, grid
 
@@ -59,7 +60,11 @@ class OneStep(NamedTuple):
 
 
 def one_step(
-    found: Any, log: Any, columns: Mapping[str, str] | None = None, step: str | None = None
+    found: Any,
+    log: Any,
+    columns: Mapping[str, str] | None = None,
+    every: str | None = None,
+    zone: str | None = None,
 ) -> OneStep:
     """Predict every reward of a log from the rounds before its own, sequence after sequence.
 
@@ -68,7 +73,7 @@ def one_step(
     Args:
         found: as `fit` returned it, or a `System`.
         log: of the same arms: the one it was learned from or, for a fair judgment, another.
-        columns: as in `fit`, like ``step``.
+        columns: as in `fit`, like ``every`` and ``zone``.
 
     Example:
         >>> from driftbandit.identify import fit
@@ -76,7 +81,7 @@ def one_step(
         >>> one_step(fit(log, n_states=1, starts=1, iterations=3), log).means.shape
         (40,)
     """
-    read = as_log(log, found.names, columns=columns, step=step)
+    read = as_log(log, found.names, columns=columns, every=every, zone=zone)
     model, k = found.model, len(read.names)
     data = data_of(read, model.n_states)
     dynamics = model.transition, model.process_cov, np.asarray(model.reward_std**2)

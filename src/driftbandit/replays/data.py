@@ -20,7 +20,10 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import parsing, tables
-from driftbandit.io.logs import REQUIRED, Arms, Log, Sequence, as_log, checked_names, read_arms
+from driftbandit.io.arms_reader import read_arms
+from driftbandit.io.log_columns import REQUIRED
+from driftbandit.io.log_reader import as_log
+from driftbandit.io.logs import Arms, Log, Sequence, checked_names
 from driftbandit.system import Name
 
 LARGEST = 2 * 10**7  # rounds × arms
@@ -130,7 +133,8 @@ def as_table(
     features: Any = None,
     *,
     columns: Mapping[str, str] | None = None,
-    step: str | None = None,
+    every: str | None = None,
+    zone: str | None = None,
 ) -> Table:
     """Convert ``data`` to a `Table`.
 
@@ -141,7 +145,8 @@ def as_table(
         names: of the arms, if the data does not name them.
         features: k × d, or `Arms`, or the path of an arms file.
         columns: the column names of a log, as {"round": "day"}; see `read_log`.
-        step: length of a round, as "15 minutes", if a log has times; see `read_log`.
+        every: length of a round, as "15 minutes", if a log has times; see `read_log`.
+        zone: whose clocks the rounds count, as "Europe/Berlin", if a log has times.
 
     Example:
         >>> as_table({"round": [3, 3, 4], "arm": ["a", "b", "a"], "reward": [1, 2, 3]}).rewards
@@ -153,21 +158,21 @@ def as_table(
         features = read_arms(features, columns=columns)
     if isinstance(features, Arms):
         names, features = features.names, features.features
-    table = _table(data, names, columns, step)
+    table = _table(data, names, columns, every, zone)
     return table if features is None else dataclasses.replace(table, features=features)
 
 
-def _table(data: Any, names: Any, called: Any, step: Any) -> Table:
+def _table(data: Any, names: Any, called: Any, every: Any, zone: Any) -> Table:
     columns = [str(column) for column in getattr(data, "columns", ())]
     if isinstance(data, Mapping):
         columns = [str(column) for column in data]
     by_rows = any(name in REQUIRED for name in columns) or bool(columns and called)
     if isinstance(data, Log | str | os.PathLike) or by_rows:
-        return _of_log(as_log(data, names, columns=called, step=step))
-    if called or step:
-        problem = "was given, but the data is not a log"
-        given = "columns" if called else "step (--round-step)"
-        raise errors.InvalidInput(given, problem, "leave it out")
+        return _of_log(as_log(data, names, columns=called, every=every, zone=zone))
+    for argument, given in (("columns", called), ("every", every), ("zone", zone)):
+        if given:
+            problem = "was given, but the data is not a log"
+            raise errors.InvalidInput(argument, problem, "leave it out")
     if isinstance(data, Table):
         return data if names is None else _ordered(data, names)
     if columns:
@@ -205,7 +210,8 @@ def _of_log(log: Log) -> Table:
     rounds, k = len(times), len(log.names)
     _check_size(rounds, k)
     means = _means(rounds, k, rows, one.arms[seen], one.rewards[seen])
-    return Table(means, log.names, notes=log.notes, times=times - one.rounds[0])
+    notes = (*log.notes, *log.unused_features)
+    return Table(means, log.names, notes=notes, times=times - one.rounds[0])
 
 
 def _means(

@@ -43,7 +43,8 @@ def replay(
     starts: int = 3,
     iterations: int = 200,
     columns: Mapping[str, str] | None = None,
-    step: str | None = None,
+    every: str | None = None,
+    zone: str | None = None,
     progress: Progress | None = None,
 ) -> Replay:
     """Learn the model from the first part of the data, then play the rest with every policy.
@@ -73,7 +74,8 @@ def replay(
             a Kalman filter.
         structure: of Γ, as in `identify.fit`; ``starts`` and ``iterations`` as well.
         columns: the column names of a log, as {"round": "day"}; see `read_log`.
-        step: length of a round, as "15 minutes", if a log has times; see `read_log`.
+        every: length of a round, as "15 minutes", if a log has times; see `read_log`.
+        zone: whose clocks the rounds count, as "Europe/Berlin", if a log has times.
         progress: called with "fit" or "play", the share of it that is done, and the total number
             of rounds to play.
 
@@ -87,7 +89,7 @@ def replay(
         >>> result.mean("kode") > result.mean("ucb") + 0.5
         True
     """
-    table = as_table(_loaded(data), features=features, columns=columns, step=step)
+    table = as_table(_loaded(data), features=features, columns=columns, every=every, zone=zone)
     first = table.split(train)
     runs = errors.whole_number(runs, "runs", low=1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)

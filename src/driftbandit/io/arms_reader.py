@@ -1,0 +1,78 @@
+"""Reads arms files: a column ``arm``, and one column of numbers for each feature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.io import log_columns, parsing, tables
+from driftbandit.io.log_columns import Columns
+from driftbandit.io.logs import NO_ZERO, Arms, names_of
+
+
+def read_arms(path: Any, *, columns: Columns | None = None) -> Arms:
+    """Read the arms' features from a CSV or Parquet file.
+
+    Args:
+        path: the file, .csv, .csv.gz or .parquet, with the column arm and one column of numbers
+            or more, of any name; one row per arm.
+        columns: as in ``read_log``: the column arm may have the log's name for it.
+
+    Example:
+        >>> read_arms("/")
+        Traceback (most recent call last):
+        driftbandit.errors.InvalidInput: /: is a folder; give the path of a CSV or Parquet file
+    """
+    with tables.opened(path, "arms") as table:
+        return _arms(table, log_columns.checked(columns).get("arm", "arm"))
+
+
+def _arms(table: tables.Table, called: str) -> Arms:
+    table = table._replace(columns=["arm" if name == called else name for name in table.columns])
+    features = [column for column in table.columns if column != "arm"]
+    log_columns.check_single(table, table.columns)
+    if "arm" not in table.columns:
+        raise errors.InvalidInput(table.name, "has no column 'arm'", "give arm")
+    if "" in features:
+        problem = f"column {table.columns.index('') + 1} has no name"
+        raise errors.InvalidInput(table.name, problem, "name it, or leave it out")
+    if not features:
+        raise errors.InvalidInput(table.name, "has no features", "give a column of numbers")
+    labels = parsing.Labels()
+    places: list[int] = []
+    parts: list[np.ndarray] = []
+    for columns, numbers in table.blocks:
+        given = dict(zip(table.columns, columns, strict=True))
+        rows = np.stack([parsing.real(given[feature]) for feature in features], axis=1)
+        codes = labels.codes(given["arm"])
+        start = len(places)
+        places += numbers
+        if len(places) * len(table.columns) > tables.MOST_ROWS:
+            raise tables.too_long(table.name)
+        good = np.abs(rows) <= errors.LARGEST
+        new = codes == start + np.arange(len(codes))
+        i = parsing.first(~(good.all(axis=1) & rows.any(axis=1) & new))
+        if i < len(numbers):
+            before = f"{table.unit} {places[codes[i]]}" if codes[i] < start + i else ""
+            wrong = [name for name, fine in zip(features, good[i], strict=True) if not fine]
+            said = _arm_problem({name: given[name][i] for name in given}, before, wrong)
+            raise errors.InvalidInput(table.place(numbers[i]), *said)
+        parts.append(rows)
+    if not parts:
+        raise errors.InvalidInput(table.name, "holds no rows", "give one row per arm")
+    return Arms(names_of(labels.names), np.concatenate(parts))
+
+
+def _arm_problem(row: dict[str, Any], before: str, wrong: list[str]) -> tuple[str, str]:
+    """What is wrong with a row: no label, a label that is in ``before`` too, or its features."""
+    arm = row["arm"]
+    if parsing.label_of(arm) is None:
+        return parsing.problem("arm", arm)
+    if before:
+        return f"arm {parsing.shown(arm)} is in {before} too", "give each arm one row"
+    if wrong:
+        called = f"feature {parsing.shown(wrong[0])}"
+        return parsing.problem("feature", row[wrong[0]], called=called)
+    return f"all features of arm {parsing.shown(arm)} are zero", NO_ZERO

@@ -1,0 +1,262 @@
+"""Dates and times as rounds.
+
+The first value of a column of rounds decides whether it holds numbers or times. Times become whole
+numbers of steps since the first time in the log. A step is what the user gives, such as
+"15 minutes", or the longest one, up to a day, that divides all times. The clock is that of a time
+zone if the user names one; else UTC if times have a zone, and their own clock if they have none.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.io.parsing import Values, is_nat, is_number, missing, problem, shown, whole
+from driftbandit.io.zones import DAY, FIRST, LAST, MICROSECOND, Zone, described
+
+ISO = re.compile(
+    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z| ?UTC|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
+)
+# All times are counted in microseconds from the start of year 1.
+UNITS = {"day": DAY, "hour": DAY // 24, "minute": 60_000_000, "second": 1_000_000}
+UNITS |= {"millisecond": 1000, "microsecond": 1}
+STEP_UNITS = UNITS | {"week": 7 * DAY}
+SHORT_UNITS = {"w": "week", "d": "day", "h": "hour", "hr": "hour", "min": "minute"}
+SHORT_UNITS |= {"s": "second", "sec": "second", "ms": "millisecond", "us": "microsecond"}
+STEP = re.compile(r"([1-9][0-9]{0,8})? *([a-z]+)")
+EPOCH = (datetime.date(1970, 1, 1) - datetime.date.min) // MICROSECOND  # NumPy's zero
+SPARSE = 50  # if half of the gaps are this many steps or longer, a note suggests a longer step
+MOST_OFFSETS = 100_000  # local time is not considered for logs with more distinct times than this
+FIRST_DATE, LAST_DATE = 19000101, 21001231  # whole numbers between these may be dates
+TIME_REMEDY = "give it as 2024-01-31 or 2024-01-31T09:30:00"
+
+
+class Rounds:
+    """Reads a column of rounds block by block, and numbers them at the end.
+
+    Args:
+        every: the length of a round, as "15 minutes" or "1h", counted from midnight (UTC if times
+            have a zone; weeks from Monday); None: the longest that divides all times, up to a day.
+        zone: as "Europe/Berlin": rounds count what the clocks showed there. Times without a zone
+            are what they showed. When clocks go back, times come twice and share rounds.
+
+    Example:
+        >>> rounds = Rounds()
+        >>> read = rounds.read(["2024-01-31", "2024-02-02 12:00", "2024-02-03"])
+        >>> rounds.numbered(read).tolist(), rounds.note
+        ([0, 5, 6], 'Rounds are steps of 12 hours since 2024-01-31 00:00:00.')
+    """
+
+    def __init__(self, every: str | None = None, zone: str | None = None) -> None:
+        self.note = ""
+        self._step = None if every is None else _microseconds(every)
+        self._zone = None if zone is None else Zone(zone)
+        self._times: bool | None = None  # None: no value has been seen yet
+        self._zoned: bool | None = None
+        self._offsets: dict[int, int] = {}  # by time: how far local time is ahead of UTC
+
+    def read(self, values: Values) -> np.ndarray:
+        """Whole numbers, or microseconds since year 1; −1 where a value is neither."""
+        codes = self._read(values)
+        if self._zone is None or not self._times:
+            return codes
+        wrong = (codes < FIRST) | (codes > LAST)
+        if not self._zoned:
+            wrong |= self._zone.skipped(codes)
+        return np.where(wrong, -1, codes)
+
+    def _read(self, values: Values) -> np.ndarray:
+        if self._times is None:
+            known = next((value for value in values if not missing(value)), None)
+            self._times = None if known is None else _time(known) is not None
+        if not self._times:
+            number = not isinstance(values, np.ndarray) or values.dtype.kind in "iuf"
+            return whole(values) if number else np.full(len(values), -1)
+        if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+            times = values.astype("M8[us]")
+            return np.where(np.isnat(times), -1, times.astype(np.int64) + EPOCH)
+        texts = dict.fromkeys(value for value in values if isinstance(value, str))
+        codes = {text: self._code(text) for text in texts}  # most rows repeat the one before
+        found = (codes[v] if isinstance(v, str) else self._code(v) for v in values)
+        return np.fromiter(found, np.int64, len(values))
+
+    def _code(self, value: Any) -> int:
+        time = _time(value)
+        if time is None:
+            return -1
+        moment = time if isinstance(time, datetime.datetime) else None
+        offset = None if moment is None else moment.utcoffset()
+        if moment is not None or self._zone is not None:
+            if self._zoned is None:
+                self._zoned = offset is not None
+            if (offset is not None) != self._zoned:
+                return -1
+        if moment is None:
+            return (time - datetime.date.min) // MICROSECOND
+        ahead = 0 if offset is None else offset // MICROSECOND
+        local = datetime.datetime.combine(moment.date(), moment.time())  # pandas' own are too short
+        code = (local - datetime.datetime.min) // MICROSECOND - ahead
+        if ahead and len(self._offsets) < MOST_OFFSETS:
+            self._offsets[code] = ahead
+        return code
+
+    def problem(self, value: Any) -> tuple[str, str]:
+        """What is wrong with a value, and what would be right."""
+        if self._times and missing(value):
+            return "round is missing", TIME_REMEDY
+        is_time, text = _time(value) is not None, f"round {shown(value)}"
+        if self._times and is_time and (code := self._code(value)) >= 0 and self._zone is not None:
+            if not FIRST <= code <= LAST:
+                return f"{text} is too early or too late for a time zone", "leave out the zone"
+            said = f"{text} was never on the clock of {self._zone.name}, which went forward then"
+            return said, "write times of another clock with their zone, as 2024-01-31T09:30Z"
+        if self._times and is_time:
+            return f"{text} has a time zone where others have none, or has none", "write all alike"
+        if self._times:
+            return f"{text} is not a date or time, as those before are", TIME_REMEDY
+        if is_time:
+            return f"{text} is a date, and others are numbers", "write all alike"
+        said, remedy = problem("round", value)
+        if isinstance(value, str) and value.strip() and not is_number(value):
+            remedy += ", or a date such as 2024-01-31"
+        return said, remedy
+
+    def shown(self, code: int) -> str:
+        """A round as errors show it."""
+        if not self._times:
+            return str(code)
+        return _written(int(code)) + " UTC" * (self._zone is not None and bool(self._zoned))
+
+    def in_order(self, codes: np.ndarray) -> np.ndarray:
+        """Numbers that do not decrease if the rows are in order of time."""
+        if self._zone is None or not self._times or self._zoned:
+            return codes
+        return self._zone.in_order(codes)
+
+    def went_back(self, code: int, last: int) -> str:
+        """A hint if a round is before the last one because a clock may have been set back."""
+        may = self._times and self._zone is None and not self._zoned and last - code <= DAY // 24
+        return ", or give the --zone of a clock that was set back" if may else ""
+
+    def numbered(self, codes: np.ndarray) -> np.ndarray:
+        """The rounds of all rows as whole numbers; `note` says what they count."""
+        if not self._times:
+            for argument, given in (("every", self._step), ("zone", self._zone)):
+                if given is not None:
+                    said = "was given, and the rounds are numbers"
+                    raise errors.InvalidInput(argument, said, "leave it out")
+            self.note = _looks_like_dates(codes)
+            return codes
+        clock, changes = " UTC" if self._zoned else "", ""
+        if self._zone is not None:
+            codes, changes = self._on_clock(codes, self._zone)
+            clock = f" on the clock of {self._zone.name}"
+        step = self._step or _longest_step(codes)
+        chosen = self._step is None and step < DAY
+        local = self._local(codes) if chosen and self._zone is None else None
+        if local is not None:
+            codes, step, clock = local, DAY, ", local time"
+        start = int(codes.min())
+        start -= start % step if self._step else 0
+        unit = next(unit for unit, size in UNITS.items() if step % size == 0)
+        many = step // UNITS[unit]
+        steps = f"{unit}s" if many == 1 else f"steps of {many} {unit}s"
+        self.note = f"Rounds are {steps} since {_written(start, step)}{clock}.{changes}"
+        rounds = np.asarray((codes - start) // step)
+        gap = np.median(np.diff(np.unique(rounds))) if self._step is None and step < DAY else 0
+        if gap >= SPARSE:
+            self.note += f" Half of the gaps are {gap:,.0f} rounds or longer: for longer rounds say"
+            self.note += ' --every hour (in Python, every="hour").'
+        return rounds
+
+    def _on_clock(self, codes: np.ndarray, zone: Zone) -> tuple[np.ndarray, str]:
+        """What the clocks of a zone showed, and a sentence on their changes within the log."""
+        first, last = int(codes.min()), int(codes.max())
+        changes = zone.changes(first - DAY, last + DAY)
+        if self._zoned:
+            inside = [change for change in changes if first < change.moment <= last]
+            return zone.wall(codes), " " + described(inside)
+        walls = [(change, *change.wall) for change in changes]
+        inside = [change for change, start, end in walls if first < end and start <= last]
+        return codes, " " + described(inside)
+
+    def _local(self, codes: np.ndarray) -> np.ndarray | None:
+        """Local times if they are whole days apart (23 or 25 hours when clocks change), or None."""
+        if not 0 < len(self._offsets) < MOST_OFFSETS:
+            return None
+        times, places = np.unique(codes, return_inverse=True)
+        local = times + np.array([self._offsets.get(code, 0) for code in times.tolist()], np.int64)
+        fits = _longest_step(local) == DAY and (np.diff(local) > 0).all()
+        return np.asarray(local[places]) if fits else None
+
+
+def _looks_like_dates(codes: np.ndarray) -> str:
+    """A note if all rounds could be dates written without dashes, else "".
+
+    Example:
+        >>> _looks_like_dates(np.array([20240131, 20240201]))
+        'Rounds such as 20240131 look like dates and are read as numbers: write 2024-01-31.'
+        >>> _looks_like_dates(np.array([20240131, 20240132]))
+        ''
+    """
+    lowest = int(codes.min())
+    if lowest < FIRST_DATE or codes.max() > LAST_DATE:
+        return ""
+    dates = [f"{c // 10_000}-{c // 100 % 100:02}-{c % 100:02}" for c in np.unique(codes)]
+    if any(_time(date) is None for date in dates):
+        return ""
+    return f"Rounds such as {lowest} look like dates and are read as numbers: write {dates[0]}."
+
+
+def _longest_step(codes: np.ndarray) -> int:
+    """The longest step that divides all times, up to a day."""
+    return math.gcd(int(np.gcd.reduce(codes - codes.min())), DAY)
+
+
+def _microseconds(every: Any) -> int:
+    """The length of a round as users write it.
+
+    Example:
+        >>> _microseconds("15 minutes"), _microseconds("15min"), _microseconds("hour")
+        (900000000, 900000000, 3600000000)
+    """
+    match = STEP.fullmatch(every.strip().lower()) if isinstance(every, str) else None
+    size = int(match[1] or 1) * STEP_UNITS.get(_unit(match[2]), 0) if match else 0
+    if not 0 < size <= 1000 * DAY:
+        remedy = (
+            f'give a number and a unit, as "15 minutes" or "1h"; units: {", ".join(STEP_UNITS)}'
+        )
+        raise errors.InvalidInput("every", f"is {shown(every)}", remedy)
+    return size
+
+
+def _unit(word: str) -> str:
+    word = word if word in SHORT_UNITS else word.removesuffix("s")
+    return SHORT_UNITS.get(word, word)
+
+
+def _time(value: Any) -> datetime.date | None:
+    """A date or a datetime; None if the value is neither, and is not the text of one."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("M8[us]").item()  # None for NaT
+    if isinstance(value, datetime.date):
+        return None if is_nat(value) else value
+    text = value.strip() if isinstance(value, str) else ""
+    if not ISO.fullmatch(text):  # fromisoformat would also read 20240131
+        return None
+    try:
+        if len(text) == 10:
+            return datetime.date.fromisoformat(text)
+        return datetime.datetime.fromisoformat(re.sub(" ?UTC", "Z", text))
+    except ValueError:  # february 30
+        return None
+
+
+def _written(code: int, step: int = DAY) -> str:
+    time = datetime.datetime.min + code * MICROSECOND
+    return str(time) if step % DAY or code % DAY else str(time.date())
