@@ -97,7 +97,7 @@ def _argument(name: str, owner: str = "context") -> str:
 def _of_arms(value: Any, argument: str, names: Sequence[str | int]) -> Any:
     """One feature: a number for all arms, or k numbers, in the order of arms."""
     if not isinstance(value, Mapping):
-        if isinstance(value, list | tuple) or getattr(value, "ndim", 0):
+        if isinstance(value, list | tuple) or getattr(value, "ndim", 0) > 0:
             return errors.matrix(value, argument, shape=(len(names),))
         return errors.number(value, argument)
     remedy, known = "give one number, or one for each arm", set(names)
