@@ -165,6 +165,17 @@ def repeat(going: Callable[[Any], Array], step: Callable[[Any], Any], state: Any
     return state
 
 
+def fold(step: Callable[[Any, Any], Any], state: Any, sequences: tuple[Array, ...]) -> Any:
+    """``for items in zip(*sequences): state = step(state, items)``, as a `scan` under JAX."""
+    if namespace(sequences[0]) is not np:
+        from jax.lax import scan
+
+        return scan(lambda now, items: (step(now, items), None), state, sequences)[0]
+    for items in zip(*sequences, strict=True):
+        state = step(state, items)
+    return state
+
+
 def normal_cdf(x: Array) -> Array:
     """Φ(x), the standard normal distribution function, which the array API lacks."""
     if namespace(x) is np:

@@ -1,4 +1,4 @@
-"""A model with its arms and their names: what `fit` returns, a model file stores, an agent plays.
+"""A model with its arms, names and contexts: what `fit` returns, a file stores, an agent plays.
 
 system = db.load_model("model.json")
 agent = db.Agent(system)             # decisions use system.names, not row numbers
@@ -10,13 +10,15 @@ import dataclasses
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
+from driftbandit import contexts as reading
 from driftbandit import errors
-from driftbandit.model import LGDS, checked_arms
+from driftbandit.contexts import Contexts
+from driftbandit.model import LGDS
 
 Returned = TypeVar("Returned")
 Name = str | int  # the name of an arm: a text or a whole number
@@ -24,12 +26,14 @@ Name = str | int  # the name of an arm: a text or a whole number
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class System:
-    """A model, its arms and their names.
+    """A model, its arms, their names, and the contexts that change how the arms read the state.
 
     Args:
         model: the `LGDS` that drives the rewards.
         arms: k × d, one row of features per arm.
         names: k different texts or whole numbers. None: the row numbers 0 … k − 1.
+        contexts: by the name of each feature x_j, the k × d array B_j that it adds to the arms,
+            arms(x) = A + Σ_j x_j B_j. None: the arms are the same in every round.
 
     Example:
         >>> system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]], ["left", "right"])
@@ -40,26 +44,52 @@ class System:
     model: LGDS
     arms: np.ndarray
     names: tuple[Name, ...] = None  # type: ignore[assignment]
+    contexts: Contexts = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        arms = checked_arms(self.arms, self.model)
+        arms, contexts = reading.checked(self.arms, self.contexts, self.model)
         object.__setattr__(self, "arms", arms)
         object.__setattr__(self, "names", checked_names(self.names, len(arms)))
+        object.__setattr__(self, "contexts", contexts)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, System) or self.names != other.names:
             return False
-        return np.array_equal(self.arms, other.arms) and self.model == other.model
+        if list(self.contexts) != list(other.contexts):  # their order is that of arrays of features
+            return False
+        same = (np.array_equal(self.contexts[x], other.contexts[x]) for x in self.contexts)
+        return np.array_equal(self.arms, other.arms) and all(same) and self.model == other.model
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self.names[:4])) + (", …" if len(self.names) > 4 else "")
+        if self.contexts:
+            features = [label(name) for name in self.contexts]
+            shown += f"; contexts: {', '.join(features[:4])}" + ", …" * (len(features) > 4)
         return f"System({self.model.n_states} states, {len(self.names)} arms: {shown})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the arguments: a copy is checked again and its arms are read-only."""
-        return System, (self.model, self.arms, self.names)
+        return System, (self.model, self.arms, self.names, dict(self.contexts))
+
+    def arms_in(self, context: Mapping[str, Any]) -> np.ndarray:
+        """The arms in a context, k × d: arms(x) = A + Σ_j x_j B_j.
+
+        Args:
+            context: every feature's value by its name: one number for all arms, k numbers in the
+                order of arms, or a mapping from the names of all arms to numbers.
+
+        Example:
+            >>> model = LGDS(0.9 * np.eye(2), np.eye(2), 1.0)
+            >>> by_price = {"x_price": [[0.0, 1.0], [0.0, 1.0]]}
+            >>> shop = System(model, [[1.0, 0.0], [0.5, 0.0]], ["old", "new"], by_price)
+            >>> shop.arms_in({"x_price": {"old": 3.0, "new": 4.0}}).tolist()
+            [[1.0, 3.0], [0.5, 4.0]]
+        """
+        if not self.contexts:
+            raise errors.InvalidInput("context", "was given, and the system has none", "use arms")
+        return reading.arms_in(self.arms, self.contexts, context, self.names)
 
     def index(self, name: Name) -> int:
         """The row of the arm with that name."""
@@ -153,10 +183,19 @@ def takes_system(function: Callable[..., Returned]) -> Callable[..., Returned]:
 
 
 def pair(system: Any, arms: Any = None) -> Any:
-    """The model and arms of a `System`; anything else is returned unchanged."""
+    """The model and arms of a `System` without contexts; anything else is returned unchanged."""
     if not isinstance(system, System):
         return system
+    check_alone(system, arms)
+    if system.contexts:
+        problem = f"has contexts ({', '.join(system.contexts)}), and here arms cannot change"
+        remedy = "give (system.model, system.arms_in(context)) for one context"
+        raise errors.InvalidInput("system", problem, remedy)
+    return system.model, system.arms
+
+
+def check_alone(system: System, arms: Any) -> None:
+    """Refuse arms beside a `System`."""
     if arms is not None:
         problem = "were given together with a System, which has its own"
         raise errors.InvalidInput("arms", problem, "leave them out")
-    return system.model, system.arms

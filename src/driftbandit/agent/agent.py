@@ -28,9 +28,10 @@ from driftbandit.agent.compiled import compiled as compile_policy
 from driftbandit.agent.history import LAST_ROUND, History, Told
 from driftbandit.agent.refitting import Refit, RefitTask
 from driftbandit.agent.screening import Screen
+from driftbandit.contexts import NO_CONTEXTS
 from driftbandit.io.atomic import write_whole
 from driftbandit.model import LGDS
-from driftbandit.policies import Policy, Problem, make
+from driftbandit.policies import Policy, Problem, check_contexts, make
 from driftbandit.system import Name, System
 
 Choose = Callable[[History, Offer, Any], list[Chosen]]
@@ -42,8 +43,8 @@ class Agent:
     """Decides round by round and learns from rewards, whenever they come.
 
     Args:
-        model: the model of the rewards, or a `System`, which includes the arms and their names.
-            None: not known; see ``refit``.
+        model: the model of the rewards, or a `System`, which includes the arms, their names and
+            perhaps contexts. None: not known; see ``refit``.
         arms: k × d; or "sphere": every unit vector.
         policy: a name such as "idea" or "kalman_ucb(width=2)", or a `Policy` of your own.
         names: the arms' names, strings or whole numbers; None: their row numbers.
@@ -88,8 +89,14 @@ class Agent:
         memory: int = 1000,
         compiled: bool = False,
     ) -> None:
+        contexts = model.contexts if isinstance(model, System) else NO_CONTEXTS
         model, arms, names = _unpacked(model, arms, names)
         self.policy = make(policy)
+        if contexts:
+            check_contexts(self.policy)
+            if refit is not None:
+                problem = "was given, and an agent with contexts cannot learn its model"
+                raise errors.InvalidInput("refit", problem, "leave it out, and use replace_model")
         self.rounds = errors.whole_number(rounds, "rounds", low=1)
         self.seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
         self.window = errors.whole_number(window, "window", low=0)
@@ -115,7 +122,7 @@ class Agent:
                 name = "refit" if has_model else "model"
                 raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
         self.refit_options = refit
-        arms = choosing.by_columns(self.actions.rows(arms, model))
+        arms = choosing.by_columns(arms if contexts else self.actions.rows(arms, model))
         self.policy.check_plays(self.actions, len(arms))
         self._history = History(
             compile_policy(self.policy) if self.compiled else self.policy,
@@ -129,6 +136,7 @@ class Agent:
             offsets=refit is not None and refit.offsets,
             has_model=has_model,
             actions=self.actions,
+            contexts=contexts,
         )
         self._lock = self._history.lock
         self._saving = threading.Lock()  # so that files are replaced in the order of their states
@@ -171,7 +179,7 @@ class Agent:
             waiting = sum(entry.reward is None for entry in self._history.ledger)
             return f"Agent({self.policy.label}, {arms}, round {self.round}, {waiting} open)"
 
-    def ask(self, arms: Any = None, *, round: int | None = None) -> Decision:
+    def ask(self, arms: Any = None, *, round: int | None = None, context: Any = None) -> Decision:
         """Choose an arm for the next round, or for the round you name.
 
         Args:
@@ -180,12 +188,20 @@ class Agent:
                 the only choice on the sphere.
             round: None: one round after the last. The same round again makes another decision in
                 it (see `ask_many`); a later one lets time pass.
+            context: the features of this decision, as in `System.arms_in`; required if the agent
+                was made of a `System` with contexts, and refused otherwise.
         """
         with self._lock:
-            return self._ask(arms, round, self._choose_one)[0]
+            return self._ask(arms, round, context, self._choose_one)[0]
 
     def ask_many(
-        self, count: int, arms: Any = None, *, round: int | None = None, distinct: bool = True
+        self,
+        count: int,
+        arms: Any = None,
+        *,
+        round: int | None = None,
+        distinct: bool = True,
+        context: Any = None,
     ) -> list[Decision]:
         """Choose several arms for one round.
 
@@ -196,7 +212,7 @@ class Agent:
 
         Args:
             count: how many.
-            arms: as for `ask`, like ``round``.
+            arms: as for `ask`, like ``round`` and ``context``.
             distinct: choose no arm twice.
 
         Example:
@@ -214,19 +230,19 @@ class Agent:
         with self._lock:
             remedy = "ask for one decision at a time"
             self.actions.check_listed("ask_many", "needs a list of arms", remedy)
-            return self._ask(arms, round, choose)
+            return self._ask(arms, round, context, choose)
 
-    def _ask(self, arms: Any, round: int | None, choose: Choose) -> list[Decision]:
+    def _ask(self, arms: Any, round: int | None, context: Any, choose: Choose) -> list[Decision]:
         """Choose, note the decisions and let time pass; an error changes nothing."""
         history = self._history
-        now, offer = history.checked_round(round), self._offer(history, arms)
+        now, offer = history.checked_round(round), self._offer(history, arms, context)
         state = history.state_at(now)
         refit, until = self.refit_options, history.until_refit
         if refit and until is not None and not refit.background and until <= len(history.ledger):
             # A refit may be due first. It is made on a copy: if the choice fails, nothing changes.
             changed = history.copy()
             if self._settle(changed, now):  # a new model may read its arms differently
-                offer, state = self._offer(changed, arms), changed.state_at(now)
+                offer, state = self._offer(changed, arms, context), changed.state_at(now)
             found = choose(changed, offer, state)
             history.adopt(changed)
         else:
@@ -235,12 +251,15 @@ class Agent:
             self._settle(history, now)
         return [history.decide(now, state, chosen) for chosen in found]
 
-    def _offer(self, history: History, arms: Any) -> Offer:
+    def _offer(self, history: History, arms: Any, context: Any) -> Offer:
+        every = history.rows_in(context)
         if arms is None:
-            return Offer(history.problem.arms, history.names)
+            rows = history.problem.arms if every is None else every
+            return Offer(rows, history.names, every=every)
         shown = f"is {errors.printable(repr(arms)[:60])}"
         self.actions.check_listed("arms", shown, "ask without arms")
-        return offered(arms, history.names, self.policy, history.problem, history.offsets)
+        given = (arms, history.names, self.policy, history.problem, history.fixed)
+        return offered(*given, every=every)
 
     def _choose_one(self, history: History, offer: Offer, state: Any) -> list[Chosen]:
         noise = self._noise(len(offer.arms))
@@ -272,7 +291,7 @@ class Agent:
             return False
         return RefitTask(history, refit, self.seed).run_scheduled()
 
-    def scores(self, arms: Any = None) -> list[Score]:
+    def scores(self, arms: Any = None, *, context: Any = None) -> list[Score]:
         """The policy's score of every arm in the next round, in the order of ``arms`` (see `ask`).
 
         Example:
@@ -282,7 +301,7 @@ class Agent:
         """
         with self._lock:
             self.actions.check_listed("scores", "needs a list of arms", "ask for a decision")
-            offer = self._offer(self._history, arms)
+            offer = self._offer(self._history, arms, context)
             return choosing.score_table(self.policy, self.problem, self.state, offer)
 
     def tell(self, decision: Decision | int, reward: Any) -> Told:
@@ -315,7 +334,13 @@ class Agent:
             return "duplicate"
 
     def tell_play(
-        self, arm: Any, reward: Any, *, round: int | None = None, features: Any = None
+        self,
+        arm: Any,
+        reward: Any,
+        *,
+        round: int | None = None,
+        features: Any = None,
+        context: Any = None,
     ) -> Told:
         """Learn from a play that the agent did not choose, as if it had.
 
@@ -325,6 +350,7 @@ class Agent:
             round: when; None: the next round, as for `ask`. It may be in the past, even before
                 the agent's first round.
             features: d numbers, if the arm is not one of the agent's own.
+            context: as for `ask`.
 
         Returns:
             "learned"; "missing"; or "too late": the round has left the window, and the agent no
@@ -332,7 +358,7 @@ class Agent:
         """
         with self._lock:
             round = self.round if round is None else round
-            entry = self._history.play(round, arm, reward, features)
+            entry = self._history.play(round, arm, reward, features, context)
             told = self._history.tell_plays([entry])
             self._settle(self._history, self._history.now)
             return next(iter(told))
@@ -343,7 +369,7 @@ class Agent:
         Args:
             log: a mapping or table with columns ``arm``, ``reward`` and perhaps ``round``; rows of
                 (round, arm, reward), or mappings; or a `Log` of one sequence. A reward of None or
-                NaN is missing.
+                NaN is missing. With contexts: a table, mappings or a `Log` that has all features.
 
         Returns:
             How many plays were "learned", "missing" and "too late"; see `tell_play`.

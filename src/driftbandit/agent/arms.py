@@ -97,6 +97,11 @@ class Offer(NamedTuple):
     names: ArmNames | Sequence[Name]  # of the agent's own arms; if ``new``, of those on offer
     rows: np.ndarray | None = None  # rows of the agent's own arms; None: all of them, or new arms
     new: bool = False  # whether they are not the agent's own
+    every: np.ndarray | None = None  # features of all own arms, if a context changes them
+
+    def problem(self, problem: Problem) -> Problem:
+        """The problem with the features that the agent's own arms have in this round."""
+        return problem if self.every is None else problem._replace(arms=self.every)
 
     def distinct(self) -> np.ndarray:
         """Places of the arms on offer; an arm that was named twice is counted once."""
@@ -109,11 +114,21 @@ class Offer(NamedTuple):
         if self.new:
             return Offer(self.arms[places], [self.names[place] for place in places], new=True)
         rows = places if self.rows is None else self.rows[places]
-        return Offer(self.arms[places], self.names, rows)
+        return Offer(self.arms[places], self.names, rows, every=self.every)
 
 
-def offered(arms: Any, names: ArmNames, policy: Policy, problem: Problem, fixed: bool) -> Offer:
-    """The offer given by names of the agent's arms or, unless ``fixed``, by features of others."""
+def offered(
+    arms: Any,
+    names: ArmNames,
+    policy: Policy,
+    problem: Problem,
+    fixed: str | None,
+    every: np.ndarray | None = None,
+) -> Offer:
+    """The offer given by names of the agent's arms or, unless ``fixed``, by features of others.
+
+    ``every``: the features of all own arms in this round, if a context changes them.
+    """
     if isinstance(arms, Set | ValuesView | Iterator):
         raise errors.InvalidInput("arms", f"is a {type(arms).__name__}", "give a list")
     if isinstance(arms, Mapping) and arms:
@@ -138,7 +153,8 @@ def offered(arms: Any, names: ArmNames, policy: Policy, problem: Problem, fixed:
         outside = int(given[(given < 0) | (given >= len(names))][0])
         raise errors.InvalidInput("arms", f"holds {outside}", names.remedy())
     check_can_choose_from_part(policy, "arms", "choose a policy with scores")
-    return Offer(problem.arms[given], names, given)
+    rows = problem.arms if every is None else every
+    return Offer(rows[given], names, given, every=every)
 
 
 def check_can_choose_from_part(policy: Policy, argument: str, remedy: str) -> None:
@@ -149,14 +165,17 @@ def check_can_choose_from_part(policy: Policy, argument: str, remedy: str) -> No
 
 
 def new_arms(
-    arms: Any, policy: Policy, problem: Problem, fixed: bool, argument: str = "arms"
+    arms: Any, policy: Policy, problem: Problem, fixed: str | None, argument: str = "arms"
 ) -> np.ndarray:
-    """Features of arms that are not the agent's own, if the policy can play such arms."""
+    """Features of arms that are not the agent's own, if the policy can play such arms.
+
+    ``fixed`` says what is unknown of such arms, if something is.
+    """
     if not policy.agent.reads_features:
         wrong = f"are new, and {policy.name} keeps a score for each of its own arms"
         raise errors.InvalidInput(argument, wrong, "choose a policy that reads features")
     policy.check_plays(FINITE, len(arms))
     if fixed:
-        wrong = "are new, and their offsets beside the features are unknown"
-        raise errors.InvalidInput(argument, wrong, "refit without offsets")
+        wrong = f"are new, and {fixed} is unknown"
+        raise errors.InvalidInput(argument, wrong, "name the agent's own arms")
     return checked_arms(arms, problem.model, argument)

@@ -15,6 +15,7 @@ from driftbandit.agent.arms import ArmNames
 from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.history import History
 from driftbandit.agent.ledger import Entry, replayed
+from driftbandit.contexts import Contexts, checked
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.system import Name, System
@@ -140,7 +141,9 @@ def replace_model(history: History, model: LGDS | System) -> None:
         _replace_system(history, model)
         return
     check_model(model)
-    arms, names = history.actions.rows(history.features, model), history.names
+    arms, names = history.features, history.names
+    if not history.contexts:  # beside contexts, `_rebuild` checks the arms
+        arms = history.actions.rows(arms, model)
     if len(arms) != len(names):  # the sphere's coordinate vectors
         names = ArmNames(None, len(arms))
     _check_size_of_played(history, model, lambda entry: entry.row is not None)
@@ -165,6 +168,10 @@ def _replace_system(history: History, system: System) -> None:
     if lost or others:
         problem = f"has no arm {lost[0]!r}" if lost else "has other arms"
         raise errors.InvalidInput("system", problem, "keep the agent's arms, by their names")
+    if system.contexts.keys() != history.contexts.keys():
+        theirs, ours = (", ".join(one) or "none" for one in (system.contexts, history.contexts))
+        problem = f"has the contexts {theirs}, the agent {ours}"
+        raise errors.InvalidInput("system", problem, "keep the agent's contexts")
     names, arms = every, system.arms
     if history.removed:
         left = [row for row, name in enumerate(every.all) if name not in history.removed]
@@ -176,10 +183,14 @@ def _replace_system(history: History, system: System) -> None:
 
     _check_size_of_played(history, system.model, is_foreign)
     rows = every.rows(history.names.all)
-    if any(map(is_foreign, [*history.log, *history.ledger])) and not np.array_equal(
-        system.arms[rows], history.problem.arms
-    ):  # the new states may be in other coordinates, in which foreign features mean nothing
+    pairs = [(system.arms, history.problem.arms)]
+    pairs += [(system.contexts[name], ours) for name, ours in history.contexts.items()]
+    same = all(np.array_equal(theirs[rows], ours) for theirs, ours in pairs)
+    if any(map(is_foreign, [*history.log, *history.ledger])) and not same:
+        # The new states may be in other coordinates, in which foreign features mean nothing.
         problem = "has other features, and arms that it does not have were played by theirs"
+        if history.contexts:
+            problem = "has other features, and plays are kept with those of their contexts"
         remedy = "keep the agent's features, or make a new agent and tell it the log"
         raise errors.InvalidInput("system", problem, remedy)
     old_names = history.names
@@ -193,7 +204,8 @@ def _replace_system(history: History, system: System) -> None:
                 entry.arm, entry.row, entry.removed = names.row(entry.arm), None, False
 
     features = _reordered_features(history, system, rows) if history.offsets else None
-    _rebuild(history, system.model, arms, names, renamed, keep_belief=None, features=features)
+    given: dict[str, Any] = {"features": features, "contexts": system.contexts}
+    _rebuild(history, system.model, arms, names, renamed, keep_belief=None, **given)
 
 
 def _check_size_of_played(history: History, model: LGDS, applies: Callable[[Entry], bool]) -> None:
@@ -225,6 +237,8 @@ def _check_list_can_change(history: History, what: str) -> None:
         reason = f"{history.policy.name} sees the rewards of all arms"
     elif history.offsets:
         reason = "the agent learns an offset for each arm"
+    elif history.contexts:
+        reason = "the agent's contexts are those of its arms"
     if reason is not None:
         raise errors.InvalidInput("arm", f"cannot be {what}: {reason}", REMEDY)
 
@@ -243,13 +257,16 @@ def _rebuild(
     keep_belief: Callable[[Belief], Belief] | None = _unchanged,
     features: np.ndarray | None = None,
     removed: tuple[Name, ...] | None = None,
+    contexts: Contexts | None = None,
 ) -> None:
     """Change the agent's model, arms and names, and adapt the plays it keeps (``update_entry``).
 
     ``keep_belief`` carries over a Kalman filter's belief. Without it, and for other policies, the
     state is computed again from the plays. ``features``: the arms without offsets, if they differ.
+    ``contexts``: the B_j, if they change.
     """
-    arms = by_columns(checked_arms(arms, model))
+    arms, contexts = checked(arms, history.contexts if contexts is None else contexts, model)
+    arms = by_columns(arms)
     problem, fresh = history.prepared(model, arms)
     new = history.copy()
     new.refit_task = None  # it is for other arms, or no longer wanted
@@ -262,6 +279,7 @@ def _rebuild(
     else:
         state, round_ = replayed(new.policy, problem, fresh, new.first_round(), new.log)
     new.names, new.features = names, arms if features is None else features
+    new.contexts = contexts
     if removed is not None:
         new.removed = removed
     new.change_model(problem, state, round_)

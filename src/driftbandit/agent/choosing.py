@@ -112,6 +112,7 @@ def choose(
     screen: Screen | None = None,
 ) -> Chosen:
     """Choose one arm of the offer, whose ``screen`` may be given."""
+    problem = offer.problem(problem)
     mean = bonus = uncertainty = None
     if isinstance(policy.choose, highest):
         place, mean, bonus = _highest(policy, policy.choose, problem, state, offer, screen)
@@ -129,8 +130,8 @@ def choose(
         remedy = "check the model: a state has outgrown the largest number, or a bonus is wrong"
         raise errors.InvalidInput(f"policy {policy.name!r}", wrong, remedy)
     name = offer.names[arm]
-    if offer.new:
-        return Chosen(place, name, row, name, mean, bonus, uncertainty)
+    if offer.new or offer.every is not None:
+        return Chosen(place, name, row.copy(), name, mean, bonus, uncertainty)
     return Chosen(place, arm, None, name, mean, bonus, uncertainty)
 
 
@@ -184,6 +185,7 @@ def _scored(policy: Policy, scores: Scores, problem: Problem, state: Any, offer:
 
 def score_table(policy: Policy, problem: Problem, state: Any, offer: Offer) -> list[Score]:
     """The score of every arm on offer."""
+    problem = offer.problem(problem)
     means = bonuses = uncertainties = None
     if policy.scores is not None:
         means, bonuses = _scored(policy, policy.scores, problem, state, offer)

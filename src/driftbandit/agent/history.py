@@ -11,16 +11,18 @@ import dataclasses
 import sys
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.actions import SPHERE, ActionSet
+from driftbandit.agent import logged
 from driftbandit.agent.arms import ArmNames, new_arms
 from driftbandit.agent.choosing import Chosen, Decision
 from driftbandit.agent.ledger import Entry, Ledger, replayed
+from driftbandit.contexts import Contexts, arms_in
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem
@@ -30,8 +32,6 @@ Told = Literal["learned", "missing", "duplicate", "too late"]
 
 LAST_ROUND = 2**53  # the largest round: JSON readers may round larger numbers
 BLOCK = 1000  # plays of a log that are open at a time; each keeps the state before and after it
-COLUMNS = ("round", "arm", "reward")
-REMEDY = "give columns round, arm and reward, or rows of these three"
 
 
 @dataclasses.dataclass(eq=False)
@@ -49,6 +49,7 @@ class History:
     offsets: bool  # whether refits learn an offset for each arm, so that new arms cannot be played
     has_model: bool  # whether the model was given or learned; if not, it is a random walk
     actions: ActionSet
+    contexts: Contexts  # the B_j; without any, features are the same in every round
     problem: Problem = dataclasses.field(init=False)
     ledger: Ledger = dataclasses.field(init=False)
     removed: tuple[Name, ...] = ()  # names of removed arms, which no new model brings back
@@ -83,6 +84,22 @@ class History:
         """The policy's problem for a model and arms, and its state before the first round."""
         constants, state = self.policy.prepare(model, arms, self.horizon)
         return Problem(model, arms, constants), state
+
+    @property
+    def fixed(self) -> str | None:
+        """Why only the agent's own arms can be played; None: others can, by their features."""
+        if self.contexts:
+            return "what contexts add to them"
+        return "their offset beside the features" if self.offsets else None
+
+    def rows_in(self, context: Any) -> np.ndarray | None:
+        """The features of all own arms in a context; None: the agent has no contexts."""
+        if self.contexts:
+            return arms_in(self.problem.arms, self.contexts, context, self.names.all)
+        if context is not None:
+            problem, remedy = "was given, and the agent has none", "make it of a System with some"
+            raise errors.InvalidInput("context", problem, remedy)
+        return None
 
     # Time.
 
@@ -187,10 +204,17 @@ class History:
     # Plays that the agent did not choose.
 
     def play(
-        self, round: Any, arm: Any, reward: Any, features: Any = None, *, in_log: bool = False
+        self,
+        round: Any,
+        arm: Any,
+        reward: Any,
+        features: Any = None,
+        context: Any = None,
+        *,
+        in_log: bool = False,
     ) -> Entry:
         """A play that the agent did not choose, checked."""
-        round, row = whole_round(round), None
+        round, row, rows = whole_round(round), None, self.rows_in(context)
         if features is not None:
             self.actions.check_listed("features", "were given", "give the vector as arm")
         if not self.actions.listed:
@@ -198,9 +222,11 @@ class History:
         elif features is not None:
             (arm,) = checked_names([arm], 1, "arm")
             row = errors.matrix(features, "features", shape=(self.problem.model.n_states,))
-            row = new_arms([row], self.policy, self.problem, self.offsets, "features")[0]
+            row = new_arms([row], self.policy, self.problem, self.fixed, "features")[0]
         else:
             arm = self.names.row_in_log(arm) if in_log else self.names.row(arm)
+            if rows is not None:
+                arm, row = self.names[arm], rows[arm].copy()
         return Entry(None, round, arm, row, self.checked_reward(_missing_as_none(reward)))
 
     def checked_reward(self, reward: Any) -> Any:
@@ -260,12 +286,15 @@ class History:
             self.until_refit -= len(late)
 
     def tell_log(self, log: Any) -> dict[Told, int]:
-        """Fold in a log of plays; see `rows_of` for its forms."""
+        """Fold in a log of plays; see `logged.rows_of` for its forms."""
         next_, entries = self.round, []
-        for number, (round_, arm, reward) in enumerate(rows_of(log)):
+        log = log if hasattr(log, "__len__") or not isinstance(log, Iterable) else list(log)
+        rows = logged.rows_of(log)
+        contexts = logged.contexts_of(log, tuple(self.contexts), len(rows))
+        for number, ((round_, arm, reward), context) in enumerate(zip(rows, contexts, strict=True)):
             round_ = next_ if round_ is None else round_
             try:
-                entry = self.play(round_, arm, reward, in_log=True)
+                entry = self.play(round_, arm, reward, context=context, in_log=True)
             except errors.InvalidInput as error:
                 raise error.of(f"log row {number}:") from None
             next_ = max(next_, entry.round + 1)
@@ -288,65 +317,6 @@ def whole_round(round: Any) -> int:
     except errors.InvalidInput as error:
         remedy = "give a whole number from -2**53 to 2**53"
         raise errors.InvalidInput("round", error.problem, remedy) from None
-
-
-def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
-    """(round, arm, reward) of every play, from any log that `Agent.tell_log` takes.
-
-    Example:
-        >>> rows_of({"arm": ["left", "right"], "reward": [0.5, None]})
-        [(None, 'left', 0.5), (None, 'right', None)]
-    """
-    if hasattr(log, "sequences"):
-        if len(log.sequences) != 1:
-            problem = f"has {len(log.sequences)} sequences"
-            raise errors.InvalidInput("log", problem, "give one of log.sequences, or a table")
-        one = log.sequences[0]
-        arms = [log.names[number] for number in one.arms]
-        return list(zip(one.rounds.tolist(), arms, one.rewards.tolist(), strict=True))
-    if all(hasattr(log, f"{name}s") for name in COLUMNS):
-        log = {name: getattr(log, f"{name}s") for name in COLUMNS}
-    column_names = getattr(log, "column_names", getattr(log, "columns", None))
-    if isinstance(log, Mapping) or column_names is not None:
-        return _rows_of_table(log, list(log if column_names is None else column_names))
-    if isinstance(log, str | bytes) or not isinstance(log, Iterable):
-        raise errors.InvalidInput("log", f"is {errors.printable(repr(log)[:60])}", REMEDY)
-    rows = []
-    for number, row in enumerate(log):
-        try:
-            if isinstance(row, Mapping):
-                round_, arm, reward = row.get("round"), row["arm"], row["reward"]
-            else:
-                round_, arm, reward = row
-        except (KeyError, TypeError, ValueError) as error:
-            problem = f"row {number} is {errors.printable(repr(row)[:60])}"
-            if isinstance(error, KeyError):
-                problem = f"row {number} has no {error.args[0]!r}"
-            raise errors.InvalidInput("log", problem, REMEDY) from None
-        rows.append((round_, arm, reward))
-    return rows
-
-
-def _rows_of_table(log: Any, names: list[Any]) -> list[tuple[Any, Any, Any]]:
-    for name in ("arm", "reward"):
-        if name not in names:
-            raise errors.InvalidInput("log", f"has no column {name!r}", REMEDY)
-    arms, rewards = _column(log["arm"], "arm"), _column(log["reward"], "reward")
-    rounds = _column(log["round"], "round") if "round" in names else [None] * len(arms)
-    if not len(rounds) == len(arms) == len(rewards):
-        problem = f"has {len(rounds)} rounds, {len(arms)} arms and {len(rewards)} rewards"
-        raise errors.InvalidInput("log", problem, "give one of each per row")
-    return list(zip(rounds, arms, rewards, strict=True))
-
-
-def _column(values: Any, name: str) -> list[Any]:
-    for method in ("to_pylist", "tolist", "to_list"):  # pyarrow; NumPy and pandas; polars
-        if hasattr(values, method):
-            values = getattr(values, method)()
-            break
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise errors.InvalidInput("log", f"column {name} is {values!r:.60}", REMEDY)
-    return list(values)
 
 
 def _missing_as_none(reward: Any) -> Any:

@@ -28,7 +28,7 @@ from driftbandit.agent.refitting import Refit
 from driftbandit.io import model_file
 from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, make
-from driftbandit.system import checked_names
+from driftbandit.system import System, checked_names
 
 FORMAT = 3  # version of the stored format
 READ = (2, FORMAT)  # versions that can be read
@@ -49,7 +49,7 @@ def text_of(history: History, settings: Mapping[str, Any], refit: Refit | None) 
         "parameters": dict(history.policy.parameters),
         **settings,
         "sphere": history.actions == SPHERE,
-        "model": model_file.to_document(problem.model, problem.arms),
+        "model": model_file.to_document(problem.model, problem.arms, contexts=history.contexts),
         "names": None if history.names.plain else list(history.names.all),
         "removed": list(history.removed),
         "features": None if history.features is problem.arms else history.features.tolist(),
@@ -173,10 +173,14 @@ def arguments(stored: Mapping[str, Any], policy: str | Policy | None) -> dict[st
             raise errors.InvalidInput("features", "are there, without offsets", REMEDY)
         features = errors.matrix(stored["features"], "features", shape=(len(system.arms), None))
     given = {name: stored[name] for name in ("names", "rounds", "seed", "window", "memory")}
+    arms = SPHERE.word if _boolean(stored, "sphere") else features
+    sources = {"model": None if options else system.model, "arms": arms}
+    if system.contexts:
+        named = System(system.model, system.arms, given.pop("names"), system.contexts)
+        sources = {"model": named}
     return {
         **given,
-        "model": None if options else system.model,
-        "arms": SPHERE.word if _boolean(stored, "sphere") else features,
+        **sources,
         "policy": _policy(stored, policy),
         "refit": options,
         "screen": stored["screen"],

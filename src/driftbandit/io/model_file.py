@@ -1,10 +1,11 @@
 """Model files: a system, its arms and their names as JSON or TOML.
 
     {"transition": [[…]], "process_cov": [[…]], "reward_std": x, "initial_cov": [[…]],
-     "initial_mean": […], "arms": [[…]], "names": ["…"]}
+     "initial_mean": […], "arms": [[…]], "names": ["…"], "contexts": {"x_…": [[…]]}}
 
 Without ``initial_cov`` the state starts stationary, without ``initial_mean`` at zero. ``names`` are
-texts or whole numbers; without them arms are called 0 … k − 1.
+texts or whole numbers; without them arms are called 0 … k − 1. ``contexts`` has a matrix of the
+shape of ``arms`` for each feature that changes them; without it, arms are the same in every round.
 """
 
 from __future__ import annotations
@@ -18,25 +19,33 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.contexts import NO_CONTEXTS, Contexts
 from driftbandit.io import atomic
 from driftbandit.model import LGDS
 from driftbandit.system import System, checked_names
 
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
-OPTIONAL = ("initial_cov", "initial_mean", "names")
+OPTIONAL = ("initial_cov", "initial_mean", "names", "contexts")
 LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}  # bytes; TOML is ten times slower to read
 
 
 def to_document(
-    model: LGDS | System, arms: Any = None, names: Iterable[Any] | None = None
+    model: LGDS | System,
+    arms: Any = None,
+    names: Iterable[Any] | None = None,
+    contexts: Contexts = NO_CONTEXTS,
 ) -> dict[str, Any]:
-    """The JSON object of a model file: of a `System`, or of a model, arms and perhaps names."""
+    """The JSON object of a model file: of a `System`, or of a model, arms, perhaps names, …."""
     if isinstance(model, System):
-        arms, names, model = model.arms, model.names, model.model
+        arms, names, contexts, model = model.arms, model.names, model.contexts, model.model
     fields = ["transition", "process_cov", "reward_std", "initial_cov", "initial_mean"]
     document = {field: getattr(model, field) for field in fields} | {"arms": arms}
     found = {key: np.asarray(x).tolist() for key, x in document.items() if x is not None}
-    return found if names is None else found | {"names": list(names)}
+    if names is not None:
+        found["names"] = list(names)
+    if contexts:
+        found["contexts"] = {name: read_out.tolist() for name, read_out in contexts.items()}
+    return found
 
 
 def from_document(document: Any) -> System:
@@ -69,7 +78,8 @@ def from_document(document: Any) -> System:
         if names is not None and not isinstance(names, list):
             remedy = "give a list, one text or whole number for each arm"
             raise errors.InvalidInput("names", f"is {_shown(names)}", remedy)
-        return System(LGDS(**numbers), arms, checked_names(names, len(arms)))
+        contexts = _contexts(numbers.pop("contexts", None))
+        return System(LGDS(**numbers), arms, checked_names(names, len(arms)), contexts)
     except errors.InvalidInput as error:
         raise error.of("model file") from None
 
@@ -174,6 +184,15 @@ def _matrix(value: Any, field: str) -> list[list[float]]:
             problem = f"row {i} has {len(row)} entries, row 0 has {len(value[0])}"
             raise errors.InvalidInput(field, problem, "make all rows equally long")
     return [_vector(row, field, f"{i}, ") for i, row in enumerate(value)]
+
+
+def _contexts(value: Any) -> Any:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        remedy = "give an object with a matrix for each feature"
+        raise errors.InvalidInput("contexts", f"is {_shown(value)}", remedy)
+    return {name: _matrix(x, f"contexts {errors.printable(name)}") for name, x in value.items()}
 
 
 def _vector(value: Any, field: str, place: str = "") -> list[float]:

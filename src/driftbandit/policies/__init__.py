@@ -33,8 +33,18 @@ from driftbandit.policies.base import (
 from driftbandit.policies.optimistic import optimistic
 
 __all__ = ["REGISTRY", "TITLES", "ActionAbilities", "AgentAbilities", "BatchAbilities", "Entry"]
-__all__ += ["LengthRatio", "Noise", "Policy", "Problem", "available", "chosen", "default"]
-__all__ += ["filters", "highest", "idea", "kalman_ucb", "kode", "make", "optimistic", "title"]
+__all__ += ["LengthRatio", "Noise", "Policy", "Problem", "available", "check_contexts", "chosen"]
+__all__ += [
+    "default",
+    "filters",
+    "highest",
+    "idea",
+    "kalman_ucb",
+    "kode",
+    "make",
+    "optimistic",
+    "title",
+]
 
 
 @dataclass(frozen=True)
@@ -112,12 +122,15 @@ def available() -> tuple[str, ...]:
     return tuple(REGISTRY)
 
 
-def default(actions: ActionSet | None = None, n_arms: int = 1) -> tuple[str, ...]:
+def default(
+    actions: ActionSet | None = None, n_arms: int = 1, contexts: bool = False
+) -> tuple[str, ...]:
     """Names of the policies that play by default: all except rollout, by far the slowest.
 
     Args:
         actions: only those that can play this action set; None: all.
         n_arms: its number of arms.
+        contexts: only those that can play arms that contexts change.
 
     Example:
         >>> set(available()) - set(default())
@@ -126,7 +139,27 @@ def default(actions: ActionSet | None = None, n_arms: int = 1) -> tuple[str, ...
     names = [name for name, entry in REGISTRY.items() if entry.default]
     if actions is not None:
         names = [n for n in names if not actions.refusal(REGISTRY[n].policy, n_arms, "policy")]
+    if contexts:
+        names = [name for name in names if REGISTRY[name].policy.actions.contexts]
     return tuple(names)
+
+
+def check_contexts(policy: Policy, argument: str = "policy", *, online: bool = True) -> None:
+    """Refuse a policy that cannot play arms that contexts change.
+
+    Args:
+        policy: the policy.
+        argument: what the message calls it.
+        online: whether contexts are known one round at a time, not all in advance.
+    """
+    able = ("online",) if online else ("online", "in advance")
+    if policy.actions.contexts in able:
+        return
+    reason = "cannot play arms that contexts change"
+    if policy.actions.contexts is not None:
+        reason += ", unless it knows all contexts in advance"
+    names = [name for name, one in REGISTRY.items() if one.policy.actions.contexts in able]
+    raise errors.InvalidInput(argument, f"{policy.name} {reason}", f"valid: {', '.join(names)}")
 
 
 def filters(label: str) -> bool:
@@ -190,19 +223,22 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
     return build(**parameters)
 
 
-def chosen(policies: Any = None, actions: ActionSet = FINITE, n_arms: int = 1) -> dict[str, Policy]:
+def chosen(
+    policies: Any = None, actions: ActionSet = FINITE, n_arms: int = 1, contexts: bool = False
+) -> dict[str, Policy]:
     """Policies by label: their name, with parameters if a name occurs twice.
 
     Args:
         policies: a name, a `Policy`, or several of them; None: `default` for these arms.
         actions: what they must be able to play, with ``n_arms`` arms.
+        contexts: whether contexts, all of them known in advance, change the arms.
 
     Example:
         >>> list(chosen(["idea", "kalman_ucb", "kalman_ucb(width=2)"]))
         ['idea', 'kalman_ucb(width=1)', 'kalman_ucb(width=2)']
     """
     if policies is None:
-        policies = default(actions, n_arms)
+        policies = default(actions, n_arms, contexts)
     if isinstance(policies, str | Policy):
         policies = [policies]
     if not isinstance(policies, Iterable):
@@ -214,6 +250,8 @@ def chosen(policies: Any = None, actions: ActionSet = FINITE, n_arms: int = 1) -
         if not policy.name.strip():
             raise errors.InvalidInput("policies", f"has one named {policy.name!r}", "name it")
         policy.check_plays(actions, n_arms, "policies")
+        if contexts:
+            check_contexts(policy, "policies", online=False)
     names = [policy.name for policy in made]
     labels: dict[str, Policy] = {}
     for policy in made:

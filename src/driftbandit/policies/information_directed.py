@@ -122,6 +122,6 @@ def policy(points: int = 64) -> Policy:
         functools.partial(_constants, points),
         noise=Noise("uniform", "one"),
         parameters={"points": points},
-        actions=ActionAbilities(max_arms=MOST),
+        actions=ActionAbilities(max_arms=MOST, contexts="online"),
         batch=BatchAbilities(scratch_size=lambda d, k: points * (3 * d + 3 * k) + 6 * k * k),
     )

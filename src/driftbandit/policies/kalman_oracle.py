@@ -4,7 +4,8 @@
 
 It cannot be played in a bandit; it is the baseline that regret is divided by. As in the paper, it
 uses the steady-state gain from the first round on: optimal once the error has settled, but blind to
-a mode that is uncertain at the start (Σ0) and never moved by Q.
+a mode that is uncertain at the start (Σ0) and never moved by Q. If contexts change C from round to
+round, there is no steady state; then K is that of the Kalman filter, which starts from the prior.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 
 from driftbandit import kalman, steady_state
 from driftbandit.actions import sphere
-from driftbandit.arrays import Array, first_highest
+from driftbandit.arrays import Array, first_highest, fold
+from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import base
 from driftbandit.policies.base import Policy, Prepared, Problem, Systems
@@ -30,17 +32,21 @@ class OracleState(NamedTuple):
 
 
 def prepare(model: LGDS, arms: Array, rounds: int) -> Prepared:
-    """K from the steady state."""
+    """K from the steady state; if the rows change, the prior."""
+    if np.ndim(arms) == 3:
+        return {}, kalman.prior(model)
     return {"gain": steady_state.oracle_gain(model, arms)}, OracleState(model.start_mean())
 
 
 def prepare_stack(systems: Systems, rounds: int) -> Prepared:
     """`prepare` for systems of one shape, whose steady states are solved together."""
-    means = kalman.priors([model for model, _ in systems]).mean
-    return {"gain": steady_state.oracle_gains(systems)}, OracleState(means)
+    prior = kalman.priors([model for model, _ in systems])
+    if np.ndim(systems[0][1]) == 3:
+        return {}, prior
+    return {"gain": steady_state.oracle_gains(systems)}, OracleState(prior.mean)
 
 
-def choose(state: OracleState, problem: Problem, noise: Array) -> Array:
+def choose(state: OracleState | Belief, problem: Problem, noise: Array) -> Array:
     """Argmax ⟨a, z̃⟩."""
     return first_highest(problem.arms @ state.mean)
 
@@ -50,21 +56,33 @@ def on_sphere(state: OracleState, problem: Problem, noise: Array) -> Array:
     return sphere.direction(state.mean)
 
 
-def observe(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> OracleState:
-    """z̃ ← z̃ + K (X − C z̃)."""
+def observe(
+    state: OracleState | Belief, problem: Problem, arm: Array, rewards: Array
+) -> OracleState | Belief:
+    """z̃ ← z̃ + K (X − C z̃); a filter takes the rewards one by one: each has its own noise."""
+    if isinstance(state, Belief):
+
+        def one(belief: Belief, seen: tuple[Array, Array]) -> Belief:
+            return kalman.observe(belief, problem.model, *seen)
+
+        return fold(one, state, (problem.arms, rewards))
     surprise = rewards - problem.arms @ state.mean
     return OracleState(state.mean + problem.constants["gain"] @ surprise)
 
 
-def advance(state: OracleState, problem: Problem, rounds: int = 1) -> OracleState:
+def advance(state: OracleState | Belief, problem: Problem, rounds: int = 1) -> OracleState | Belief:
     """z̃ ← Γ z̃, each round."""
+    if isinstance(state, Belief):
+        return kalman.advance(state, problem.model, rounds)
     transition = problem.model.transition
     if rounds > 1:
         transition = np.linalg.matrix_power(transition, rounds)
     return OracleState(transition @ state.mean)
 
 
-def update(state: OracleState, problem: Problem, arm: Array, rewards: Array) -> OracleState:
+def update(
+    state: OracleState | Belief, problem: Problem, arm: Array, rewards: Array
+) -> OracleState | Belief:
     """Fold in the rewards, then advance one round."""
     return advance(observe(state, problem, arm, rewards), problem)
 
@@ -77,7 +95,7 @@ def policy() -> Policy:
         choose,
         update,
         full_information=True,
-        actions=base.ActionAbilities(on_sphere=on_sphere),
+        actions=base.ActionAbilities(on_sphere=on_sphere, contexts="in advance"),
         agent=base.AgentAbilities(observe=observe, advance=advance),
         batch=base.BatchAbilities(prepare_stack=prepare_stack),
     )

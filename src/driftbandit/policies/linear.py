@@ -40,6 +40,7 @@ from driftbandit import errors
 from driftbandit.arrays import Array, inverse, namespace, put
 from driftbandit.model import LGDS
 from driftbandit.policies.base import (
+    ActionAbilities,
     AgentAbilities,
     BatchAbilities,
     Policy,
@@ -91,6 +92,7 @@ def _policy(
         highest(scores),
         update,
         parameters={"delta": delta, **remembered, "ridge": ridge, "bound": bound},
+        actions=ActionAbilities(contexts="in advance"),
         agent=AgentAbilities(reads_features=True),
     )
 
@@ -98,7 +100,7 @@ def _policy(
 def _constant_stack(tuning: _Tuning, systems: Systems, rounds: int) -> dict[str, Array]:
     """The numbers in β of n systems: R from the model, λ = L² and S = √tr Z unless given."""
     n, d = len(systems), systems[0][0].n_states
-    arms = np.stack([rows for _, rows in systems])
+    arms = np.stack([rows for _, rows in systems]).reshape(n, -1, d)  # of all rounds
     longest = np.einsum("nkd,nkd->nk", arms, arms).max(axis=1)
     ridge = longest if tuning.ridge is None else np.full(n, tuning.ridge)
     bound: Any = tuning.bound

@@ -45,13 +45,15 @@ def filtering(
         name: for tables and logs.
         choose: ``choose(belief, problem, noise) -> arm index``.
         constants: what ``choose`` finds in ``problem.constants``; or a function that computes it,
-            ``constants(model, arms, rounds)``.
+            ``constants(model, arms, rounds)``. With a function that looks at the arms, the policy
+            cannot play contexts; with one that does not, set ``ActionAbilities.contexts``.
         **fields: other fields of `Policy`.
     """
     prepare = functools.partial(_prepare, constants)
     if not callable(constants):
         together = functools.partial(_prepare_stack, constants)
         fields["batch"] = fields.get("batch", BatchAbilities())._replace(prepare_stack=together)
+        fields["actions"] = fields.get("actions", ActionAbilities())._replace(contexts="online")
     return Policy(name, prepare, choose, _update, agent=_ABILITIES, **fields)
 
 

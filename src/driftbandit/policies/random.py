@@ -47,6 +47,8 @@ def policy() -> Policy:
         choose,
         update,
         noise=Noise("uniform", "one"),
-        actions=base.ActionAbilities(on_sphere=on_sphere, sphere_noise=Noise("normal", "states")),
+        actions=base.ActionAbilities(
+            on_sphere=on_sphere, sphere_noise=Noise("normal", "states"), contexts="online"
+        ),
         agent=base.AgentAbilities(reads_features=True),
     )

@@ -28,7 +28,7 @@ from driftbandit import errors, kalman
 from driftbandit.arrays import Array, first_highest, namespace
 from driftbandit.kalman import Belief
 from driftbandit.policies import idea
-from driftbandit.policies.base import BatchAbilities, Policy, Problem
+from driftbandit.policies.base import ActionAbilities, BatchAbilities, Policy, Problem
 from driftbandit.policies.optimistic import filtering
 
 __all__ = ["policy", "scenarios"]
@@ -107,5 +107,6 @@ def policy(depth: int = 3, scenarios: int = 16, discount: float = 0.8) -> Policy
         choose,
         functools.partial(_constants, depth, scenarios, discount),
         parameters={"depth": depth, "scenarios": scenarios, "discount": discount},
+        actions=ActionAbilities(contexts="online"),
         batch=BatchAbilities(scratch_size=size),
     )

@@ -24,6 +24,7 @@ from driftbandit import errors
 from driftbandit.arrays import Array, namespace, put
 from driftbandit.model import LGDS
 from driftbandit.policies.base import (
+    ActionAbilities,
     BatchAbilities,
     Policy,
     Prepared,
@@ -82,6 +83,7 @@ def settled_moments(systems: Systems, rounds: int) -> Array:
 
 def _largest_variances(systems: Systems, covs: Array) -> Array:
     arms = np.stack([rows for _, rows in systems])
+    arms = arms.reshape(len(arms), -1, arms.shape[-1])  # of all rounds
     return np.einsum("nkd,nde,nke->nk", arms, covs, arms).max(axis=1)
 
 
@@ -214,5 +216,12 @@ def _policy(
     """The policy of a ``prepare_stack``, scores and update."""
     scores, update = functions
     alone = functools.partial(prepare_alone, prepare)
-    batch = BatchAbilities(prepare_stack=prepare)
-    return Policy(name, alone, highest(scores), update, parameters=parameters, batch=batch)
+    return Policy(
+        name,
+        alone,
+        highest(scores),
+        update,
+        parameters=parameters,
+        actions=ActionAbilities(contexts="in advance"),
+        batch=BatchAbilities(prepare_stack=prepare),
+    )

@@ -13,8 +13,9 @@ from driftbandit import errors
 from driftbandit.actions import FINITE, ActionSet, action_set
 from driftbandit.model import LGDS, arm_stack, solve_together, start_moments
 from driftbandit.policies.ucb import settled_moments
+from driftbandit.simulation.features import ReadOuts, check_same_features, read_outs_of
 from driftbandit.simulation.jobs import Pair
-from driftbandit.system import System, pair
+from driftbandit.system import System, check_alone
 
 LARGEST = {"float64": errors.LARGEST, "float32": 1e30}
 """Largest variance in each precision: products of two must still be finite."""
@@ -68,28 +69,35 @@ def _wrong_type(value: Any, argument: str, remedy: str) -> errors.InvalidInput:
     return errors.InvalidInput(argument, f"has type {type(value).__name__}", remedy)
 
 
-def checked_systems(model: Any, arms: Any, warmup: int) -> tuple[list[Pair], ActionSet]:
-    """The systems with their arms, all of one shape, after ``warmup`` rounds; their action set."""
-    systems, actions = _checked_pairs(_pairs(model, arms), "model")
-    return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems], actions
+def checked_systems(
+    model: Any, arms: Any, warmup: int
+) -> tuple[list[Pair], ActionSet, ReadOuts | None]:
+    """The systems with their arms, all of one shape, after ``warmup`` rounds.
+
+    Also their action set, and the B_j of their contexts.
+    """
+    systems, actions, read_outs = _checked_pairs(_pairs(model, arms), "model")
+    return [(_warmed_up(lgds, warmup), rows) for lgds, rows in systems], actions, read_outs
 
 
 def _is_pair(one: Any) -> bool:
     return isinstance(one, tuple | list) and len(one) == 2 and isinstance(one[0], LGDS)
 
 
-def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], ActionSet]:
+def _checked_pairs(
+    given: list[Any], argument: str
+) -> tuple[list[Pair], ActionSet, ReadOuts | None]:
     systems: list[Pair] = []
     found: set[ActionSet] = set()
     actions: ActionSet = FINITE
-    pairs = [pair(one) for one in pairs]
+    pairs = [(one.model, one.arms) if isinstance(one, System) else one for one in given]
     stack = arm_stack(pairs) if all(map(_is_pair, pairs)) else None
     if stack is not None:
         systems = [(lgds, rows) for (lgds, _), rows in zip(pairs, stack, strict=True)]
         solve_together([lgds for lgds, _ in systems])
         for lgds, _ in systems:
             lgds.start_cov()  # raises if there is none
-        return systems, FINITE
+        return systems, FINITE, read_outs_of(given, argument)
     for index, one in enumerate(pairs):
         if not _is_pair(one):
             remedy = "give Systems or pairs of (LGDS, arms)"
@@ -97,7 +105,8 @@ def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], ActionS
         lgds, rows = one
         name = "arms" if len(pairs) == 1 else f"arms of system {index}"
         actions = action_set(rows, name)
-        rows = actions.rows(rows, lgds, name)
+        if not isinstance(given[index], System):  # whose arms may be zero beside contexts
+            rows = actions.rows(rows, lgds, name)
         found.add(actions)
         if systems and rows.shape != systems[0][1].shape:
             problem = f"have shape {rows.shape}, those of system 0 {systems[0][1].shape}"
@@ -108,7 +117,7 @@ def _checked_pairs(pairs: list[Any], argument: str) -> tuple[list[Pair], ActionS
         if len(found) > 1:
             problem = "are a list in some systems and the sphere in others"
             raise errors.InvalidInput("arms", problem, "simulate the two apart")
-    return systems, actions
+    return systems, actions, read_outs_of(given, argument)
 
 
 def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
@@ -126,7 +135,8 @@ def _warmed_up(lgds: LGDS, warmup: int) -> LGDS:
 
 def _pairs(model: Any, arms: Any) -> list[Any]:
     if isinstance(model, System):
-        return [pair(model, arms)]
+        check_alone(model, arms)
+        return [model]
     if isinstance(model, LGDS):
         if arms is None:
             remedy = 'give a k × d array of arms, or "sphere"'
@@ -145,25 +155,33 @@ def _pairs(model: Any, arms: Any) -> list[Any]:
 
 
 def checked_assumed(
-    assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet
-) -> list[Pair]:
+    assumed: Any,
+    systems: list[Pair],
+    warmup: int,
+    actions: ActionSet,
+    read_outs: ReadOuts | None,
+) -> tuple[list[Pair], ReadOuts | None]:
     """What the policies take each system to be: the truth, or a system of the same shape."""
     if assumed is None:
-        return systems
+        return systems, read_outs
     try:
-        return _assumed(assumed, systems, warmup, actions)
+        learned, theirs = _assumed(assumed, systems, warmup, actions)
+        check_same_features(read_outs, theirs)
+        return learned, theirs
     except errors.InvalidInput as error:
         raise error.of("assumed") from None
 
 
-def _assumed(assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet) -> list[Pair]:
+def _assumed(
+    assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet
+) -> tuple[list[Pair], ReadOuts | None]:
     if not isinstance(assumed, Iterable) or isinstance(assumed, str | dict):
         raise _wrong_type(assumed, "assumed", "give a sequence of (LGDS, arms)")
     pairs = list(assumed)
     if len(pairs) != len(systems):
         problem = f"has {len(pairs)} systems for {len(systems)}"
         raise errors.InvalidInput("assumed", problem, "give one for each")
-    learned, theirs = _checked_pairs(pairs, "assumed")
+    learned, theirs, read_outs = _checked_pairs(pairs, "assumed")
     if theirs != actions:
         problem = f"has {theirs.title} for arms, the systems {actions.title}"
         raise errors.InvalidInput("assumed", problem, f"assume {actions.title} too")
@@ -171,7 +189,7 @@ def _assumed(assumed: Any, systems: list[Pair], warmup: int, actions: ActionSet)
         problem = f"has arms of shape {learned[0][1].shape}, the systems {systems[0][1].shape}"
         remedy = "assume the same numbers of states and arms"
         raise errors.InvalidInput("assumed", problem, remedy)
-    return [(_warmed_up(lgds, warmup), rows) for lgds, rows in learned]
+    return [(_warmed_up(lgds, warmup), rows) for lgds, rows in learned], read_outs
 
 
 def checked_dtype(dtype: Any) -> np.dtype:
@@ -201,6 +219,7 @@ def _within(systems: list[Pair], rounds: int, limit: float) -> bool:
     """Whether all variances are below the limit, for all systems at once."""
     covs = settled_moments(systems, rounds)
     arms = np.stack([rows for _, rows in systems])
+    arms = arms.reshape(len(arms), -1, arms.shape[-1])  # of all rounds, if contexts change them
     means, starts = start_moments([lgds for lgds, _ in systems])
     noise = np.array([lgds.reward_std for lgds, _ in systems])
     rewards = np.einsum("nkd,nde,nke->nk", arms, covs, arms)
@@ -225,7 +244,7 @@ def check_range(systems: list[Pair], rounds: int, dtype: np.dtype, argument: str
             np.abs(cov).max(),
             np.abs(lgds.start_cov()).max(),
             np.abs(lgds.start_mean()).max() ** 2,
-            np.einsum("kd,de,ke->k", arms, cov, arms).max(),
+            np.einsum("...d,de,...e->...", arms, cov, arms).max(),
             float(lgds.reward_std) ** 2,
         )
         if not largest < limit:

@@ -16,6 +16,7 @@ from driftbandit.policies import Policy
 from driftbandit.result import ENGINES, Result, Timing
 from driftbandit.simulation import checks, draws, jobs, programs, with_kernels, with_lanes, with_xla
 from driftbandit.simulation.checks import Options
+from driftbandit.simulation.features import checked_features, rows_of_rounds
 from driftbandit.simulation.jobs import Job, Pair
 from driftbandit.simulation.work import Progress
 from driftbandit.system import System
@@ -29,6 +30,7 @@ def simulate(
     runs: int = 10,
     seed: int = 0,
     *,
+    contexts: Any = None,
     assumed: Sequence[Pair | System] | None = None,
     device: str | None = None,
     dtype: Any = np.float64,
@@ -51,13 +53,15 @@ def simulate(
         rounds: n, rounds per run.
         runs: independent runs per system.
         seed: whole number ≥ 0; the same seed gives the same numbers.
+        contexts: the features of every round, if the systems have contexts: rounds × J, the same
+            for all arms; or rounds × k × J. Every policy knows those of a round before it chooses.
         assumed: one (LGDS, arms) per system: what the policies assume, if that differs from the
             truth. Policies with full information know the truth.
         device: "cpu" or "gpu"; None: what JAX prefers.
         dtype: float64 or float32.
         engine: "lanes", which compiles rounds so that vector lanes are runs, and is several times
-            faster; "xla"; or "auto": lanes where it can, XLA elsewhere. ``result.timing.engine``
-            says which played.
+            faster; "xla"; or "auto": lanes where it can, XLA elsewhere, as with contexts.
+            ``result.timing.engine`` says which played.
         options: what studies need: definition of regret, random streams, warm-up, curves, threads.
         progress: called with the share of the work done, 0 to 1, from a worker's thread, one call
             at a time.
@@ -73,9 +77,12 @@ def simulate(
         True
     """
     options = checks.checked_options(options)
-    systems, actions = checks.checked_systems(model, arms, options.warmup)
-    learned = checks.checked_assumed(assumed, systems, options.warmup, actions)
-    chosen = registry.chosen(policies, actions, len(systems[0][1]))
+    systems, actions, read_outs = checks.checked_systems(model, arms, options.warmup)
+    learned, assumed_outs = checks.checked_assumed(
+        assumed, systems, options.warmup, actions, read_outs
+    )
+    n_arms = len(systems[0][1])
+    chosen = registry.chosen(policies, actions, n_arms, contexts=read_outs is not None)
     actions.check_regret(options.regret)
     errors.closest(engine, "engine", ENGINES)
     rounds = errors.whole_number(rounds, "rounds", low=1, high=2**32 - 1)
@@ -85,22 +92,30 @@ def simulate(
         raise errors.InvalidInput("progress", f"is {progress!r}", "give a function of one number")
     dtype = checks.checked_dtype(dtype)
     target = checks.checked_device(device)
-    checks.check_range(systems, rounds, dtype)
+    features = checked_features(contexts, read_outs, rounds, n_arms)
+    true_rows = rows_of_rounds(systems, read_outs, features)
+    checks.check_range(true_rows, rounds, dtype)
+    assumed_rows = true_rows
     if assumed is not None:
-        checks.check_range(learned, rounds, dtype, "assumed")
+        assumed_rows = rows_of_rounds(learned, assumed_outs, features)
+        checks.check_range(assumed_rows, rounds, dtype, "assumed")
 
     clock = time.perf_counter()
-    truth = jobs.in_precision(jobs.known(systems), dtype)
-    belief = truth if assumed is None else jobs.in_precision(jobs.known(learned), dtype)
+    true_outs = read_outs and jobs.in_precision(read_outs.matrices, dtype)
+    truth = true_rows, jobs.in_precision(jobs.known(systems), dtype), true_outs
+    belief = truth
+    if assumed is not None:
+        their_outs = assumed_outs and jobs.in_precision(assumed_outs.matrices, dtype)
+        belief = assumed_rows, jobs.in_precision(jobs.known(learned), dtype), their_outs
     players = {}
     for label, policy in chosen.items():
-        theirs, known = (systems, truth) if policy.full_information else (learned, belief)
-        player = jobs.prepared(policy, theirs, rounds, actions)
-        players[label] = jobs.sized(player, known, dtype, target)
+        rows, known, outs = truth if policy.full_information else belief
+        player = jobs.prepared(policy, rows, rounds, actions)
+        players[label] = jobs.sized(player, known, dtype, target, outs)
     roles = {draws.START, draws.PROCESS, draws.REWARD, *(p.role for p in players.values())}
     job = Job(
-        jobs.plan_for(systems, runs, rounds, target),
-        jobs.in_precision(jobs.environment(systems), dtype),
+        jobs.plan_for(systems, runs, rounds, target, len(read_outs.names) if read_outs else 0),
+        jobs.in_precision(jobs.environment(systems, true_outs), dtype),
         players,
         jobs.checkpoints(rounds, options.checkpoints),
         rounds,
@@ -109,6 +124,7 @@ def simulate(
         options.first_system,
         dtype,
         target,
+        features,
     )
     prepare_time = time.perf_counter() - clock
     curves, timing = _played(job, engine, options.workers or cores(), progress)
@@ -130,7 +146,9 @@ def _played(
     """Every policy's curves, played by the engine that was asked for or is faster."""
     clock = time.perf_counter()
     lanes: Any = with_lanes if job.device.platform == "cpu" else with_kernels
-    ready, refused = lanes.compiled(job) if engine != "xla" else ({}, dict.fromkeys(job.players))
+    ready, refused = {}, dict.fromkeys(job.players, "it does not read contexts")
+    if engine != "xla" and job.features is None:
+        ready, refused = lanes.compiled(job)
     if engine == "lanes" and refused:
         label, reason = next(iter(refused.items()))
         raise errors.InvalidInput("engine", f"cannot play {label!r}: {reason}", 'give "auto"')

@@ -108,6 +108,7 @@ class Player(NamedTuple):
     state: Any
     scratch_size: int  # numbers that a run holds while it chooses
     known: Any = None  # models and arms as it knows them; one object if players know the same
+    contexts: Any = None  # the B_j as it knows them, systems × J × k × d
     lanes: int = 0  # how many of its runs fit into the memory at once
 
 
@@ -124,6 +125,14 @@ class Job(NamedTuple):
     first_system: int
     dtype: Any
     device: Any
+    features: np.ndarray | None = None  # contexts x, rounds × k × J; None: there are none
+
+    def features_from(self, first: int) -> np.ndarray | None:
+        """The contexts of a span that begins with round ``first``; spare rounds repeat the last."""
+        if self.features is None:
+            return None
+        rounds = np.minimum(first + np.arange(self.plan.span), self.rounds - 1)
+        return self.features[rounds].astype(self.dtype)
 
     def parts(self, label: str) -> list[slice]:
         """The lanes of a block that a policy plays at a time: all, unless its memory is long."""
@@ -141,11 +150,12 @@ def _stack(trees: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
 
 
-def environment(systems: list[Pair]) -> programs.Environment:
-    """The true systems."""
+def environment(systems: list[Pair], contexts: Any = None) -> programs.Environment:
+    """The true systems, with their B_j if they have contexts."""
     models, arms = known(systems)
     means, covs = start_moments([lgds for lgds, _ in systems])
-    return programs.Environment(models, arms, factor(models.process_cov), factor(covs), means)
+    factors = factor(models.process_cov), factor(covs)
+    return programs.Environment(models, arms, *factors, means, contexts)
 
 
 def known(systems: list[Pair]) -> Any:
@@ -165,7 +175,7 @@ def prepared(
         each = [policy.prepare(lgds, arms, rounds) for lgds, arms in systems]
         constants = _stack([dict(constants) for constants, _ in each])
         state = _stack([state for _, state in each])
-    k, d = systems[0][1].shape
+    k, d = systems[0][1].shape[0], systems[0][1].shape[-1]
     return Player(
         f"policy:{policy.name}",
         programs.Rule.of(policy, actions),
@@ -190,7 +200,7 @@ def in_precision(tree: Any, dtype: np.dtype) -> Any:
     return jax.tree.map(converted, tree)
 
 
-def sized(player: Player, known: Any, dtype: np.dtype, device: Any) -> Player:
+def sized(player: Player, known: Any, dtype: np.dtype, device: Any, contexts: Any = None) -> Player:
     """The player in its precision, with the number of its lanes that fit into the memory."""
     held = sum(leaf[0].size for leaf in jax.tree.leaves((player.constants, player.state)))
     limits = _limits_of(device)
@@ -199,6 +209,7 @@ def sized(player: Player, known: Any, dtype: np.dtype, device: Any) -> Player:
         constants=in_precision(player.constants, dtype),
         state=in_precision(player.state, dtype),
         known=known,
+        contexts=contexts,
         lanes=most_lanes(share, 3 * held + player.scratch_size),
     )
 
@@ -215,17 +226,18 @@ def resident(job: Job) -> Job:
         return moved[id(tree)]
 
     with programs.numerics(job.dtype):
+        fields = ("constants", "state", "known", "contexts")
         players = {
-            label: p._replace(constants=put(p.constants), state=put(p.state), known=put(p.known))
+            label: p._replace(**{field: put(getattr(p, field)) for field in fields})
             for label, p in job.players.items()
         }
         return job._replace(environment=put(job.environment), players=players)
 
 
-def plan_for(systems: list[Pair], runs: int, rounds: int, device: Any) -> Plan:
+def plan_for(systems: list[Pair], runs: int, rounds: int, device: Any, n_features: int = 0) -> Plan:
     """The shape of blocks on this device."""
     k, d = systems[0][1].shape
-    sizes = {"per_round": 4 * k + 2 * d, "at_rest": 6 * d * d + 4 * k * d}
+    sizes = {"per_round": 4 * k + 2 * d, "at_rest": 6 * d * d + (4 + 2 * n_features) * k * d}
     return plan(len(systems), runs, rounds, **sizes, limits=_limits_of(device))
 
 
@@ -245,14 +257,14 @@ class Seat:
         self.lanes, self.inputs, self.state = lanes, inputs, state
         self.regret = inputs.noise_std * 0
 
-    def arguments(self, first: Any, count: Any, values: Any) -> tuple[Any, ...]:
+    def arguments(self, first: Any, count: Any, values: Any, features: Any) -> tuple[Any, ...]:
         """What the policy's program takes."""
         mine = values if values.shape[1] == len(self.regret) else values[:, self.lanes]
-        return self.inputs, self.state, self.regret, first, count, mine
+        return self.inputs, self.state, self.regret, first, count, mine, features
 
-    def play(self, program: Any, first: Any, count: Any, values: Any) -> Any:
-        """Play a span to its end; returns the regret after each of its rounds."""
-        self.state, self.regret, path = program(*self.arguments(first, count, values))
+    def play(self, program: Any, *span: Any) -> Any:
+        """Play a span (see `arguments`) to its end; returns the regret after each of its rounds."""
+        self.state, self.regret, path = program(*self.arguments(*span))
         return jax.block_until_ready(path)
 
 
@@ -267,14 +279,14 @@ def seated(job: Job, block: Block) -> Seating:
     def seat(player: Player, lanes: slice) -> Seat:
         key = id(player.known), lanes.start, lanes.stop
         if key not in told:  # gathered once for all players that know the same
-            told[key] = programs.of_lanes(player.known, systems[lanes])
-        model, arms = told[key]
+            told[key] = programs.of_lanes((player.known, player.contexts), systems[lanes])
+        (model, arms), contexts = told[key]
         problem = Problem(model, arms, programs.of_lanes(player.constants, systems[lanes]))
         reward_key, policy_key = (
             draws.Key(*(word[lanes] for word in keys[role])) for role in (draws.REWARD, player.role)
         )
         noise_std = environment.model.reward_std[lanes]
-        inputs = programs.Lanes(reward_key, policy_key, problem, noise_std)
+        inputs = programs.Lanes(reward_key, policy_key, problem, noise_std, contexts)
         return Seat(lanes, inputs, programs.of_lanes(player.state, systems[lanes]))
 
     systems, numbers, runs = put((block.systems, block.systems + job.first_system, block.runs))

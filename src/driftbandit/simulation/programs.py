@@ -20,6 +20,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.actions import FINITE, ActionSet
 from driftbandit.arrays import Array
+from driftbandit.contexts import read_rows
 from driftbandit.model import LGDS
 from driftbandit.policies import Noise, Policy, Problem
 from driftbandit.policies.base import check_kinds
@@ -67,6 +68,7 @@ class Environment(NamedTuple):
     process_factor: Array  # F with F Fᵀ = Q
     start_factor: Array  # F with F Fᵀ = covariance of z(0)
     start_mean: Array  # E z(0), d numbers
+    contexts: Array = None  # the B_j, J × k × d; None: none
 
 
 class Rule(NamedTuple):
@@ -109,6 +111,7 @@ class Lanes(NamedTuple):
     policy_key: Key
     problem: Problem
     noise_std: Array  # of the true system
+    contexts: Array = None  # the B_j as the policy knows them, J × k × d; None: none
 
 
 @jax.jit
@@ -142,12 +145,15 @@ def move(key: Key, environment: Environment, z: Array, round_: Array) -> Array:
 
 @functools.lru_cache(maxsize=64)
 def environment_program(span: int) -> Callable[..., Any]:
-    """``(keys, z, first, environment) -> z, values`` for rounds first … first + span − 1.
+    """``(keys, z, first, environment, features) -> z, values`` for rounds first … first + span − 1.
 
-    ``values`` are ⟨a, z⟩ of every arm, rounds × lanes × k.
+    ``features`` are the contexts x of these rounds, span × k × J, or None. ``values`` are ⟨a, z⟩ of
+    every arm, rounds × lanes × k.
     """
 
-    def one_run(key: Key, z: Array, first: Array, environment: Environment) -> Any:
+    def one_run(
+        key: Key, z: Array, first: Array, environment: Environment, features: Array | None
+    ) -> Any:
         model, arms = environment.model, environment.arms
         rounds = first + jnp.arange(span, dtype=jnp.uint32)
         shocks = draws.normal(key, rounds[:, None], jnp.arange(z.shape[0]), z.dtype)
@@ -156,16 +162,27 @@ def environment_program(span: int) -> Callable[..., Any]:
             return model.transition @ z + shock, z
 
         z, path = jax.lax.scan(move, z, shocks @ environment.process_factor.T)
-        return z, path @ arms.T
+        values = path @ arms.T
+        if features is not None:  # ⟨A z⟩ stays a product of its own, so that B = 0 changes no bit
+            for place in range(features.shape[-1]):
+                values = values + features[..., place] * (path @ environment.contexts[place].T)
+        return z, values
 
-    return jax.jit(jax.vmap(one_run, (0, 0, None, 0), (0, 1)))
+    return jax.jit(jax.vmap(one_run, (0, 0, None, 0, None), (0, 1)))
 
 
 def policy_round(rule: Rule, game: Game) -> Callable[..., tuple[Any, Array]]:
-    """``(lane, state, round, values) -> state, regret``: one round of one run."""
+    """``(lane, state, round, values, features) -> state, regret``: one round of one run.
 
-    def one_round(lane: Lanes, state: Any, round_: Array, values: Array) -> tuple[Any, Array]:
+    ``features`` are the round's contexts x, k × J; None: the arms are always the same.
+    """
+
+    def one_round(
+        lane: Lanes, state: Any, round_: Array, values: Array, features: Array | None = None
+    ) -> tuple[Any, Array]:
         problem = lane.problem
+        if features is not None:
+            problem = problem._replace(arms=read_rows(problem.arms, lane.contexts, features))
         k, d = problem.arms.shape
         noise = None
         if rule.noise:
@@ -199,19 +216,26 @@ def policy_round(rule: Rule, game: Game) -> Callable[..., tuple[Any, Array]]:
 
 @functools.lru_cache(maxsize=256)
 def policy_program(rule: Rule, game: Game, span: int) -> Callable[..., Any]:
-    """Play the first ``count`` of ``span`` rounds, from round ``first``.
+    """Play the first ``count`` of ``span`` rounds, from round ``first``, whose contexts are given.
 
     Returns the state after them, the regret so far, and that after each round, span × lanes.
     """
-    everywhere = jax.vmap(policy_round(rule, game), (0, 0, None, 0))
+    everywhere = jax.vmap(policy_round(rule, game), (0, 0, None, 0, None))
 
     def program(
-        lanes: Lanes, state: Any, regret: Array, first: Array, count: Array, values: Array
+        lanes: Lanes,
+        state: Any,
+        regret: Array,
+        first: Array,
+        count: Array,
+        values: Array,
+        features: Array | None,
     ) -> Any:
         def play(place: Array, now: tuple[Any, Array, Array]) -> Any:
             state, regret, path = now
             round_ = first + place.astype(jnp.uint32)
-            state, lost = everywhere(lanes, state, round_, values[place])
+            now_known = None if features is None else features[place]
+            state, lost = everywhere(lanes, state, round_, values[place], now_known)
             regret = regret + lost
             return state, regret, path.at[place].set(regret)
 

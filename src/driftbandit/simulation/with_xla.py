@@ -34,13 +34,14 @@ def play(
             for first in spans:
                 count = min(plan.span, job.rounds - first)
                 now, length = jax.device_put((np.uint32(first), np.int32(count)), job.device)
-                z, values = ready[""](here.keys[draws.PROCESS], z, now, here.environment)
+                features = jax.device_put(job.features_from(first), job.device)
+                z, values = ready[""](here.keys[draws.PROCESS], z, now, here.environment, features)
                 inside, rows = work.marked(first, count)
                 for label, seats in here.seats.items():
                     for seat in seats:
                         if work.stopped:
                             return
-                        path = seat.play(ready[label], now, length, values)
+                        path = seat.play(ready[label], now, length, values, features)
                         lanes = range(block.kept)[seat.lanes]
                         if rows.size and lanes:
                             begin = number * plan.lanes + lanes.start
@@ -77,8 +78,10 @@ def _compile(job: Job) -> dict[str, Any]:
     with programs.numerics(job.dtype):
         block = jobs.seated(job, next(job.plan.blocks()))
         first, count = jax.device_put((np.uint32(0), np.int32(0)), job.device)
+        features = jax.device_put(job.features_from(0), job.device)
         program = programs.environment_program(job.plan.span)
-        arguments: tuple[Any, ...] = (block.keys[draws.PROCESS], block.z, first, block.environment)
+        key = block.keys[draws.PROCESS]
+        arguments: tuple[Any, ...] = (key, block.z, first, block.environment, features)
         values = jax.eval_shape(program, *arguments)[1]
         wanted: dict[str, tuple[Any, tuple[Any, ...]]] = {"": (program, arguments)}
         for label, player in job.players.items():
@@ -86,7 +89,7 @@ def _compile(job: Job) -> dict[str, Any]:
             shape = (values.shape[0], len(seat.regret), *values.shape[2:])
             part = jax.ShapeDtypeStruct(shape, values.dtype)
             program = programs.policy_program(player.rule, job.game, job.plan.span)
-            wanted[label] = (program, seat.arguments(first, count, part))
+            wanted[label] = (program, seat.arguments(first, count, part, features))
 
     keys = {
         label: (program, jobs.shapes(arguments), job.device)

@@ -385,7 +385,7 @@ class Layout:
         theta = self.theta_of(values or {})
         arms, contexts = self.arms(theta)
         start = np.where(self.mean_states, mean, 0.0)
-        return System(self.model(theta, start), arms, self.names, contexts or None)
+        return System(self.model(theta, start), arms, self.names, contexts)
 
     def dense(self, blocks: Any) -> np.ndarray:
         """A d × d matrix from its blocks."""

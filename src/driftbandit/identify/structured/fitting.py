@@ -208,7 +208,7 @@ class StructuredFit:
 
     def _system(self, model: LGDS) -> System:
         arms, contexts = self.layout.arms(self.theta)
-        return System(model, arms, self.names, contexts or None)
+        return System(model, arms, self.names, contexts)
 
     @property
     def arms(self) -> np.ndarray:

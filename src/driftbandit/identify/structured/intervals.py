@@ -108,9 +108,9 @@ def _loadings(found: StructuredFit) -> list[Estimate]:
         slopes = (np.eye(len(raw)) - np.outer(raw, raw) / (raw @ raw)) / length
         covariance = slopes @ found.covariance[np.ix_(places, places)] @ slopes.T
         for place, value, error in zip(places, values, np.sqrt(np.diag(covariance)), strict=True):
-            ends = value - LEVEL * error, value + LEVEL * error
+            low, high = float(value - LEVEL * error), float(value + LEVEL * error)
             name = layout.free[place].name
-            rows.append(Estimate(name, float(value), float(error), *map(float, ends), "", False))
+            rows.append(Estimate(name, float(value), float(error), low, high, "", False))
     return rows
 
 
