@@ -111,6 +111,15 @@ def test_the_note_says_the_clock_and_its_changes():
     assert before.endswith("Clocks did not change in this log.")
     after = log_of(["2024-10-27T00:30Z", "2024-10-27T01:00Z"], **berlin).notes[0]
     assert "Clocks went back once (2024-10-27 03:00 to 02:00)" in after
+    for times, changed in {  # read off a clock: 02:00 may be before or after it was set back
+        ("2024-03-31T03:00", "2024-03-31T04:00"): False,
+        ("2024-03-31T00:00", "2024-03-31T01:59"): False,
+        ("2024-03-31T01:59", "2024-03-31T03:00"): True,
+        ("2024-10-27T01:00", "2024-10-27T01:59"): False,
+        ("2024-10-27T01:00", "2024-10-27T02:00"): True,
+        ("2024-10-27T03:00", "2024-10-27T04:00"): False,
+    }.items():
+        assert ("Clocks went" in log_of(times, **berlin).notes[0]) == changed
     days = log_of(["2024-03-30", "2024-03-31", "2024-04-01"], **berlin)
     assert days.sequences[0].rounds.tolist() == [0, 1, 2]
     assert days.notes[0].startswith(

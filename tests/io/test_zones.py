@@ -71,10 +71,14 @@ def test_skipped_and_repeated_times_are_known(near):
         assert (np.diff(seen) >= 0).all()
 
 
-def test_codes_that_are_no_times_are_left_alone():
+def test_codes_that_are_no_times_are_left_alone(monkeypatch):
     walls = np.array([-1, code(START.replace(2024, 3, 31, 2)), -1])
     assert Zone("Europe/Berlin").skipped(walls).tolist() == [False, True, False]
     assert Zone("Europe/Berlin").in_order(np.array([-1])).tolist() == [-1]
+    asked = []
+    monkeypatch.setattr(Zone, "changes", lambda zone, first, last: asked.append(first) or [])
+    Zone("Europe/Berlin").skipped(walls)
+    assert asked == [walls[1] - DAY]  # years from 1 on would take a second
 
 
 @pytest.mark.parametrize(
