@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -30,6 +31,16 @@ options above. Columns whose names start with x_ are features of the row. Other 
     monday,1,both,2.49
     monday,2,right,
 
+**Components** (--structure), joined by +:
+
+    level(arm)                  each arm has a level that wanders: a random walk
+    level(arm, memory=free)     … that returns to zero; add constant(arm) for the means
+    level(shared)               one level for all arms; loadings=free: each reads it differently
+    trend(arm, damping=free)    a level with a slope that fades
+    season(7), season(168, harmonics=4, arm)     a pattern that repeats every 7 or 168 rounds
+    regression(x_price, arm)    weights of the log's columns x_…
+    ar(2, shared), noise(shared), constant(arm)
+
 **Features** of the arms (--arms), if they are known: the weight of the arm on each state.
 
     arm,speed,heat
@@ -44,6 +55,8 @@ options above. Columns whose names start with x_ are features of the row. Other 
     driftbandit fit examples/plant_log.csv --json > fit.json
     driftbandit fit clicks.csv --round-column day --arm-column variant --reward-column clicks
     driftbandit fit clicks.parquet --every 1h --zone Europe/Berlin
+    driftbandit fit shop.csv --structure 'level(arm) + season(7) + level(shared)' --plot parts.png
+    driftbandit fit shop.csv --select --season 7 --out model.json
 """
 
 
@@ -55,11 +68,26 @@ def command(
         help="Number of hidden states d, at most the number of arms. Not allowed with --arms.",
         show_default="number of features with --arms; otherwise chosen from the log",
     ),
-    structure: str | None = typer.Option(
+    structure: list[str] | None = typer.Option(
         None,
-        help="Form of the transition matrix: free, diagonal (states do not affect each other) "
-        "or scalar (all states decay at the same rate).",
+        help="What rewards are made of, as 'level(arm) + season(7)'; see below. Or the form of the "
+        "transition matrix: free, diagonal (states do not affect each other) or scalar (all states "
+        "decay at the same rate). With --select it may be given several times.",
         show_default="chosen with the number of states; free with --arms or --states",
+    ),
+    select: bool = typer.Option(
+        False,
+        "--select",
+        help="Compare structures by how well they predict later rewards, and keep the best: those "
+        "given with --structure, or levels, shared levels, seasons and context features.",
+    ),
+    season: list[float] | None = typer.Option(
+        None,
+        help="Period of a season that --select tries, in rounds. May be given several times.",
+        show_default="7, 12, 24",
+    ),
+    groups: Path | None = typer.Option(
+        None, help="CSV or Parquet file with the columns arm and group, for level(group)."
     ),
     stable: bool = typer.Option(
         True, help="Keep the spectral radius below 1, so that the state cannot diverge."
@@ -93,7 +121,9 @@ def command(
 ) -> None:
     """Learn a model from a log of decisions.
 
-    Expectation maximization (EM) estimates how the hidden state moves, the weights of each arm on
+    With components (--structure or --select), maximum likelihood estimates how fast levels drift,
+    how strong seasons are, and the reward noise, each with a 95 % interval. Otherwise,
+    expectation maximization (EM) estimates how the hidden state moves, the weights of each arm on
     the state, and the reward noise. Without --arms, --states and --structure, cross-validation
     compares three kinds of models and chooses the one that best predicts held-out rewards: no
     drift, each arm drifts on its own, or the arms share states. Warnings say what cannot be
@@ -123,7 +153,9 @@ def command(
             read,
             known,
             states,
-            structure=structure,  # type: ignore[arg-type]  # checked there
+            structure=_structure(structure, select),
+            groups=None if groups is None else identify.read_groups(groups, columns=columns),
+            periods=season or None,
             stable=stable,
             offsets=offsets,
             starts=starts,
@@ -142,6 +174,16 @@ def command(
     options.save_plot(made, plot, as_json)
     if not as_json:
         _suggest_next(out)
+
+
+def _structure(given: list[str] | None, select: bool) -> Any:
+    """What `fit` takes as the structure."""
+    if select:
+        return given or "auto"
+    if given and len(given) > 1:
+        problem = f"was given {len(given)} times"
+        raise errors.InvalidInput("--structure", problem, "add --select, or give one")
+    return given[0] if given else None
 
 
 def _suggest_next(out: Path | None) -> None:

@@ -1,6 +1,7 @@
 """Learning a model from logs of decisions.
 
-`read_log` and `read_arms` read files, `fit` learns a model, `one_step` shows how well it predicts.
+`read_log`, `read_arms` and `read_groups` read files, `fit` learns a model, `one_step` shows how
+well it predicts.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from driftbandit import errors
-from driftbandit.io.arms_reader import read_arms
+from driftbandit.io.arms_reader import read_arms, read_groups
 from driftbandit.io.log_reader import as_log, read_log
 from driftbandit.io.logs import Arms, Log, Sequence
 
@@ -17,10 +18,28 @@ if TYPE_CHECKING:
     from driftbandit.identify.report import OneStep, one_step
     from driftbandit.identify.restarts import Share
     from driftbandit.identify.selection import Selection
+    from driftbandit.identify.structured.components import components
+    from driftbandit.identify.structured.fitting import StructuredFit
+    from driftbandit.identify.structured.intervals import estimates
+    from driftbandit.identify.structured.selection import Comparison, compare
 
-__all__ = ["Arms", "Fit", "Log", "OneStep", "Selection", "Sequence", "Share"]
-__all__ += ["as_log", "fit", "one_step", "read_arms", "read_log"]
+__all__ = ["Arms", "Comparison", "Fit", "Log", "OneStep", "Selection", "Sequence", "Share"]
+__all__ += [
+    "StructuredFit",
+    "as_log",
+    "compare",
+    "components",
+    "estimates",
+    "fit",
+    "one_step",
+    "read_arms",
+    "read_groups",
+    "read_log",
+]
 
 LOADS_JAX = {"Fit": "fitting", "fit": "fitting", "OneStep": "report", "one_step": "report"}
 LOADS_JAX |= {"Selection": "selection", "Share": "restarts"}
+LOADS_JAX |= {"components": "structured.components", "estimates": "structured.intervals"}
+LOADS_JAX |= {"StructuredFit": "structured.fitting", "Comparison": "structured.selection"}
+LOADS_JAX |= {"compare": "structured.selection"}
 __getattr__ = errors.lazy(__name__, LOADS_JAX)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from driftbandit.identify.data import Data, Parameters, Units, data_of, times
 from driftbandit.identify.restarts import Progress, Share, Task, best_run
 from driftbandit.identify.selection import Candidate, Selection, choose
 from driftbandit.identify.smoothing import log_densities
-from driftbandit.io.log_reader import log_and_features
+from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.identify.structured.selection import fit_components
+from driftbandit.io.log_reader import as_log, log_and_features
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS, factor
 from driftbandit.system import Name, System
@@ -70,13 +72,20 @@ class Fit:
         """Model, arms and names, as `simulate`, `advise` and `save_model` take them."""
         return System(self.model, self.arms, self.names)
 
+    @property
+    def start_system(self) -> System:
+        """The same: the model starts anew, not where the log ends."""
+        return self.system
+
 
 def fit(
     log: Any,
     arms: Any = None,
     n_states: int | None = None,
     *,
-    structure: em.Structure | None = None,
+    structure: Any = None,
+    groups: Mapping[Name, Any] | None = None,
+    periods: Sequence[float] | None = None,
     stable: bool = True,
     offsets: bool = True,
     starts: int = 3,
@@ -89,7 +98,7 @@ def fit(
     every: str | None = None,
     zone: str | None = None,
     progress: Callable[[Share], None] | None = None,
-) -> Fit:
+) -> Fit | StructuredFit:
     """Learn what drifts, how noisy rewards are and the arms' offsets from a log.
 
     Without features, a number of states or a structure, the model is chosen by how well it predicts
@@ -103,15 +112,20 @@ def fit(
             read-outs are estimated too or, with as many states as arms, each arm has a state of
             its own.
         n_states: d; None: the number of features or, without arms, what predicts best.
-        structure: of Γ: "free"; "diagonal" or "scalar", which come with a diagonal Q; None: what
-            predicts best, or "free" if features or states are given.
+        structure: what rewards are made of, as "level(arm) + season(7)" or a `Structure`, learned
+            by maximum likelihood (`structured`); several of them, or "auto", of which the one that
+            predicts best is taken. Or the form of Γ: "free"; "diagonal" or "scalar", which come
+            with a diagonal Q. None: what predicts best, or "free" if features or states are given.
+        groups: the group of each arm by name, for components such as level(group).
+        periods: of the seasons that "auto" tries; None: 7, 12 and 24.
         stable: keep ρ(Γ) below 1.
         offsets: whether each arm pays an offset of its own, as real rewards do.
         starts: EM restarts; the most likely fit is kept.
         iterations: most iterations of an EM run; with fewer than 3 the starting point is returned.
         tolerance: EM stops when two steps and an extrapolation gain less than this per reward.
         prior: its strength in pseudo-rounds, which keep a free Γ from fitting the noise of a short
-            log (`em.Prior`); None: d² / 5; 0: maximum likelihood. Other structures ignore it.
+            log (`em.Prior`); None: d² / 5; 0: maximum likelihood. With components: how strong the
+            prior of their parameters is; None: 1.
         seed: of the restarts.
         start: a model from an earlier fit, from which the first EM run starts.
         columns: the log's own column names, as {"round": "day"}; see `read_log`.
@@ -120,7 +134,7 @@ def fit(
         progress: called with the share of the work done, 0 to 1, a `Share`.
 
     Returns:
-        `Fit`.
+        `Fit`; `StructuredFit`, if ``structure`` has components.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -130,8 +144,17 @@ def fit(
         >>> found.summary()
         'The arm drifts (1 state). No other model came close.'
     """
-    if structure is not None:
-        structure = cast(em.Structure, errors.closest(structure, "structure", em.STRUCTURES))
+    if structure is not None and structure not in em.STRUCTURES:
+        for name, value in (("arms", arms), ("n_states", n_states), ("start", start)):
+            if value is not None:
+                said = "was given together with components"
+                raise errors.InvalidInput(name, said, "give only one of the two")
+        read = as_log(log, columns=columns, every=every, zone=zone)
+        return fit_components(read, structure, groups, periods, prior, starts, Progress(progress))
+    for name, value in (("groups", groups), ("periods", periods)):
+        if value is not None:
+            remedy = 'give structure="auto" or components'
+            raise errors.InvalidInput(name, "was given without components", remedy)
     starts = errors.whole_number(starts, "starts", low=1)
     iterations = errors.whole_number(iterations, "iterations", low=1)
     tolerance = errors.number(tolerance, "tolerance", low=0)

@@ -11,6 +11,8 @@ import numpy as np
 from driftbandit.identify.data import Parameters, data_of
 from driftbandit.identify.fitting import Fit
 from driftbandit.identify.smoothing import predicted
+from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.identify.structured.report import report as structured_report
 from driftbandit.io import model_file, parsing
 from driftbandit.io.log_reader import as_log
 from driftbandit.io.logs import Log
@@ -82,6 +84,8 @@ def one_step(
         (40,)
     """
     read = as_log(log, found.names, columns=columns, every=every, zone=zone)
+    if isinstance(found, StructuredFit):
+        return _structured_one_step(found, read)
     model, k = found.model, len(read.names)
     data = data_of(read, model.n_states)
     dynamics = model.transition, model.process_cov, np.asarray(model.reward_std**2)
@@ -90,14 +94,32 @@ def one_step(
     means, variances, _ = predicted(parameters, data)
     seen = data.seen > 0
     arms, rewards = data.arms[seen], data.rewards[seen]
-    plays = np.bincount(arms, minlength=k)
-    own = np.bincount(arms, rewards, k) / np.maximum(plays, 1)
-    return OneStep(rewards, means[seen], np.sqrt(variances[seen]), own[arms])
+    return OneStep(rewards, means[seen], np.sqrt(variances[seen]), _own_means(arms, rewards, k))
 
 
-def report(found: Fit, log: Log, name: str = "log") -> Report:
+def _structured_one_step(found: StructuredFit, log: Log) -> OneStep:
+    problem = found.problem_of(log)
+    means, variances = problem.predicted(found.theta)
+    arms, rewards = (
+        np.concatenate([getattr(one, field) for one in log.sequences])
+        for field in ("arms", "rewards")
+    )
+    seen = ~np.isnan(rewards)
+    own = _own_means(arms[seen], rewards[seen], len(log.names))
+    return OneStep(rewards[seen], means[seen], np.sqrt(variances[seen]), own)
+
+
+def _own_means(arms: np.ndarray, rewards: np.ndarray, n_arms: int) -> np.ndarray:
+    """The mean of each reward's arm."""
+    plays = np.bincount(arms, minlength=n_arms)
+    return np.asarray((np.bincount(arms, rewards, n_arms) / np.maximum(plays, 1))[arms])
+
+
+def report(found: Fit | StructuredFit, log: Log, name: str = "log") -> Report:
     """The report of a fit to a log of that name."""
     ahead = one_step(found, log)
+    if isinstance(found, StructuredFit):
+        return structured_report(found, log, ahead, name)
     data = _data(found, log, ahead)
     shown: list[Block] = [_facts(found, data)]
     if data["selection"] is not None:

@@ -10,6 +10,7 @@ from driftbandit import errors
 from driftbandit.io import log_columns, parsing, tables
 from driftbandit.io.log_columns import Columns
 from driftbandit.io.logs import NO_ZERO, Arms, names_of
+from driftbandit.system import Name
 
 
 def read_arms(path: Any, *, columns: Columns | None = None) -> Arms:
@@ -63,6 +64,40 @@ def _arms(table: tables.Table, called: str) -> Arms:
     if not parts:
         raise errors.InvalidInput(table.name, "holds no rows", "give one row per arm")
     return Arms(names_of(labels.names), np.concatenate(parts))
+
+
+def read_groups(path: Any, *, columns: Columns | None = None) -> dict[Name, str]:
+    """Read the group of each arm from a CSV or Parquet file with the columns arm and group.
+
+    Args:
+        path, columns: as in `read_arms`.
+
+    Example:
+        >>> read_groups("no/such/groups.csv")
+        Traceback (most recent call last):
+        driftbandit.errors.InvalidInput: no/such/groups.csv: cannot be read (No such file or ...
+    """
+    with tables.opened(path, "groups") as table:
+        called = log_columns.checked(columns).get("arm", "arm")
+        for name in (called, "group"):
+            if name not in table.columns:
+                raise errors.InvalidInput(table.name, f"has no column {name!r}", "give arm, group")
+        log_columns.check_single(table, table.columns)
+        found: dict[str, str] = {}
+        for (arms, groups), numbers in table.read(
+            [table.columns.index(n) for n in (called, "group")]
+        ):
+            for arm, group, number in zip(arms, groups, numbers, strict=True):
+                label, of = parsing.label_of(arm), parsing.label_of(group)
+                if label is None or of is None:
+                    value = arm if label is None else group
+                    raise errors.InvalidInput(table.place(number), *parsing.problem("arm", value))
+                if found.setdefault(label, of) != of:
+                    problem = (
+                        f"arm {parsing.shown(arm)} is in group {parsing.shown(found[label])} too"
+                    )
+                    raise errors.InvalidInput(table.place(number), problem, "give each one group")
+    return dict(zip(names_of(found), found.values(), strict=True))
 
 
 def _arm_problem(row: dict[str, Any], before: str, wrong: list[str]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from driftbandit import errors, policies, statistics
 from driftbandit.identify.fitting import Fit
+from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.report import (
     Block,
     Cell,
@@ -111,7 +112,9 @@ class Replay:
     played: Mapping[str, Played]  # by label of policy
     references: Mapping[str, Reference]  # reference strategies, by name
     predictability: Predictability
-    fit: Fit  # the model of rewards minus their mean, learned from the training part
+    fit: (
+        Fit | StructuredFit
+    )  # the model of rewards minus their mean, learned from the training part
     warm: bool
     seed: int
     compared: str | None  # the baseline that was asked for

@@ -154,6 +154,7 @@ class StructuredFit:
     log_likelihood: float
     converged: bool
     warnings: tuple[str, ...]
+    comparison: Any = None  # a `Comparison`, if the structure was chosen
 
     @property
     def structure(self) -> Structure:
@@ -183,8 +184,8 @@ class StructuredFit:
             (mean, cov), *_ = likelihood.predicted(*given)
             found = self.layout.matrices(self.theta, data.units)
             move = likelihood.moves_of(self.layout, found, rows, 1)
-        shape = likelihood.Pattern.of(self.layout).table
-        turn, add = (np.asarray(likelihood.dense(shape, part[0])) for part in move[:2])
+            shape = likelihood.Pattern.of(self.layout).table
+            turn, add = (np.asarray(likelihood.dense(shape, part[0])) for part in move[:2])
         mean, cov = turn @ np.asarray(mean), turn @ np.asarray(cov) @ turn.T + add
         return mean + data.center * self.layout.mean_states, (cov + cov.T) / 2
 
@@ -212,8 +213,28 @@ class StructuredFit:
 
     @property
     def arms(self) -> np.ndarray:
-        """How arms read the state, k × d."""
+        """How arms read the state, k × d, where all context features are zero."""
         return self.system.arms
+
+    @property
+    def n_states(self) -> int:
+        """How many states there are."""
+        return self.layout.n_states
+
+    @property
+    def spectral_radius(self) -> float:
+        """ρ(Γ): 1 if something never fades."""
+        return self.model.spectral_radius
+
+    @property
+    def selection(self) -> None:
+        """None: structures are compared in another way, see ``comparison``."""
+        return
+
+    def problem_of(self, log: Log) -> Problem:
+        """The same problem with another log."""
+        described = rows_of(log, self.layout, self.problem.described)
+        return self.problem._replace(described=described)
 
     def summary(self) -> str:
         """The structure and its drifts in one sentence."""

@@ -51,8 +51,13 @@ class Described(NamedTuple):
     sequences: np.ndarray  # the sequence of each row, n_rows
 
 
-def rows_of(log: Log, layout: Layout) -> Described:
-    """The rows of a log, whose features and rewards are checked."""
+def rows_of(log: Log, layout: Layout, like: Described | None = None) -> Described:
+    """The rows of a log, whose features and rewards are checked; in its own units, or those given.
+
+    Args:
+        log, layout: what was played; the structure for its arms.
+        like: rows of another log with the same units.
+    """
     rounds = np.concatenate([one.rounds for one in log.sequences])
     arms = np.concatenate([one.arms for one in log.sequences])
     rewards = np.concatenate([one.rewards for one in log.sequences])
@@ -62,7 +67,11 @@ def rows_of(log: Log, layout: Layout) -> Described:
         problem = f"has {seen.sum()} rewards" if seen.any() else "has no rewards"
         raise errors.InvalidInput("log", problem, "give at least two")
     features = _features(log, layout)
-    center, scale = _center_and_scale(rewards[seen], arms[seen], layout)
+    typical = np.sqrt((features[seen] ** 2).mean(axis=0))
+    center, scale = _center_and_scale(rewards[seen], layout)
+    units = Units(scale, np.where(typical > 0, typical, 1.0))
+    if like is not None:
+        center, units = like.center, like.units
     gaps = np.diff(rounds, prepend=rounds[0])
     begins = np.diff(owners, prepend=0) > 0
     kinds, moves = np.unique(np.stack([gaps, begins], axis=1), axis=0, return_inverse=True)
@@ -80,8 +89,6 @@ def rows_of(log: Log, layout: Layout) -> Described:
         table[:, 0],
         table[:, 1].astype(float),
     )
-    typical = np.sqrt((features[seen] ** 2).mean(axis=0))
-    units = Units(scale, np.where(typical > 0, typical, 1.0))
     return Described(rows, center, units, n, rounds, owners)
 
 
@@ -107,7 +114,7 @@ def _features(log: Log, layout: Layout) -> np.ndarray:
     return np.concatenate([np.asarray(one.features)[:, places] for one in log.sequences])
 
 
-def _center_and_scale(rewards: np.ndarray, arms: np.ndarray, layout: Layout) -> tuple[float, float]:
+def _center_and_scale(rewards: np.ndarray, layout: Layout) -> tuple[float, float]:
     """The mean of the rewards, if a component can hold it, and their spread around it."""
     center = float(rewards.mean()) if layout.mean_states.any() else 0.0
     left = rewards - center

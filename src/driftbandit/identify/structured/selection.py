@@ -8,6 +8,7 @@ from the first 5/8, and so on, as they would have been learned at that time.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify.structured.fitting import Problem, best_of_starts, minimized
+from driftbandit.identify.restarts import Progress
+from driftbandit.identify.structured.fitting import (
+    STARTS,
+    Problem,
+    StructuredFit,
+    best_of_starts,
+    fit_structure,
+    minimized,
+)
 from driftbandit.identify.structured.rows import rows_of
 from driftbandit.io.logs import Log
 from driftbandit.structure import Layout, Structure, parse
@@ -168,3 +177,26 @@ def _places(sequences: np.ndarray) -> np.ndarray:
     counts = np.bincount(sequences)
     first = np.cumsum(counts) - counts
     return np.asarray((np.arange(len(sequences)) - first[sequences]) / counts[sequences])
+
+
+def fit_components(
+    log: Log,
+    structure: Any,
+    groups: Mapping[Name, Any] | None,
+    periods: Sequence[float] | None,
+    prior: float | None,
+    starts: int,
+    work: Progress,
+) -> StructuredFit:
+    """Learn a structure's parameters; of several or "auto", those of the one that predicts best."""
+    prior = 1.0 if prior is None else prior
+    comparison, several = None, isinstance(structure, list | tuple)
+    if periods is not None and structure != "auto":
+        raise errors.InvalidInput("periods", "was given", 'give it with structure="auto"')
+    if several or structure == "auto":
+        given = structure if several else None
+        comparison = compare(log, given, groups, prior, periods, work.part(0.8, 0))
+        structure = comparison.chosen
+    report = work.part(1 - work.share, 0)
+    found = fit_structure(log, structure, groups, prior, min(starts, len(STARTS)), report)
+    return dataclasses.replace(found, comparison=comparison)
