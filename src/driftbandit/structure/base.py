@@ -36,6 +36,13 @@ SIZE = Parameter("size", "size", 0.5, 1.5, unit="reward")
 """How far copies are apart at the start."""
 
 
+class Start(NamedTuple):
+    """Standard deviations at the start."""
+
+    level: Any  # zero if another component holds the mean of the rewards
+    slope: Any
+
+
 class Block(NamedTuple):
     """States that move together: z ← Γ z + ξ, ξ ~ N(0, Q)."""
 
@@ -56,8 +63,9 @@ class Component:
         own: whether each copy has parameters of its own, which are shrunk towards common ones.
         loadings: how strongly each arm reads it: None: all the same; "free": learned, with a mean
             square of 1; or one number per arm.
-        start: standard deviation of the state at the start; None: learned as the parameter size, or
-            three times the rewards' spread for levels and trends.
+        start: standard deviation of the state at the start. None: learned as the parameter size;
+            for levels and trends three times the rewards' spread, or zero if another component
+            holds the arms' means.
         fixed: values of parameters that are known, by name.
     """
 
@@ -126,12 +134,12 @@ class Component:
         """Those that are learned."""
         return tuple(one for one in self.all_parameters() if one.name not in self.fixed)
 
-    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+    def blocks(self, values: Mapping[str, Any], start: Start, xp: Any) -> list[Block]:
         """The blocks of one copy.
 
         Args:
             values: every parameter's value, by name.
-            wide: the default standard deviation at the start.
+            start: standard deviations at the start that are neither given nor learned.
             xp: numpy or jax.numpy.
         """
         raise NotImplementedError
@@ -154,9 +162,9 @@ class Component:
         """The variance at the start, where it is learned."""
         return (values["size"] if self.start is None else self.start) ** 2
 
-    def start_var(self, wide: float) -> float:
-        """The variance at the start, where it is not learned."""
-        return (wide if self.start is None else self.start) ** 2
+    def start_var(self, start: Start) -> Any:
+        """The variance at the start of a level."""
+        return (start.level if self.start is None else self.start) ** 2
 
     def __add__(self, other: Any) -> Structure:
         return Structure((self,)) + other

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from driftbandit import errors
-from driftbandit.structure.base import FREE, Block, Component, Parameter, Scope
+from driftbandit.structure.base import FREE, Block, Component, Parameter, Scope, Start
 
 MOST_HARMONICS = 6  # of a season by default, if its period is longer than 12
 LARGEST_ORDER = 20  # of an autoregression
 LARGEST_PERIOD = 1e6
-SMALL_SLOPE = 0.1  # a slope starts within this share of the spread of a level
 
 DRIFT = Parameter("drift", "size", 0.1, 1.5, drift=True)
 MEMORY = Parameter("memory", "time", 30.0, 1.5, unit="rounds")
@@ -50,7 +49,7 @@ class Constant(Component):
     def all_parameters(self) -> tuple[Parameter, ...]:
         return self.size_parameter()
 
-    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+    def blocks(self, values: Mapping[str, Any], start: Start, xp: Any) -> list[Block]:
         return [_single(xp, 1.0, 0.0, self.size_var(values))]
 
 
@@ -73,14 +72,14 @@ class Level(Component):
     def all_parameters(self) -> tuple[Parameter, ...]:
         return (DRIFT, MEMORY) if self.memory == FREE else (DRIFT,)
 
-    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+    def blocks(self, values: Mapping[str, Any], start: Start, xp: Any) -> list[Block]:
         variance = xp.asarray(values["drift"]) ** 2
         if self.memory is None:
-            return [_single(xp, 1.0, variance, self.start_var(wide))]
+            return [_single(xp, 1.0, variance, self.start_var(start))]
         memory = values["memory"] if self.memory == FREE else self.memory
         rate = 1 / xp.asarray(memory, dtype=float)
-        start = variance / -xp.expm1(-2 * rate) if self.start is None else self.start**2
-        return [_single(xp, xp.exp(-rate), variance, start)]
+        begin = variance / -xp.expm1(-2 * rate) if self.start is None else self.start**2
+        return [_single(xp, xp.exp(-rate), variance, begin)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,14 +104,13 @@ class Trend(Component):
         level = () if self.smooth else (DRIFT,)
         return (*level, SLOPE_DRIFT, *((DAMPING,) if self.damping == FREE else ()))
 
-    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+    def blocks(self, values: Mapping[str, Any], start: Start, xp: Any) -> list[Block]:
         damping = values["damping"] if self.damping == FREE else self.damping or 1.0
         level = 0.0 if self.smooth else xp.asarray(values["drift"]) ** 2
         slope = xp.asarray(values["slope_drift"]) ** 2
-        start = self.start_var(wide)
         transition = _square(xp, [[1.0, 1.0], [0.0, damping]])
         process = _square(xp, [[level, 0.0], [0.0, slope]])
-        begin = _square(xp, [[start, 0.0], [0.0, SMALL_SLOPE**2 * start]])
+        begin = _square(xp, [[self.start_var(start), 0.0], [0.0, start.slope**2]])
         return [Block(transition, process, begin, (1.0, 0.0), ("", "slope"))]
 
 
@@ -157,19 +155,19 @@ class Season(Component):
     def all_parameters(self) -> tuple[Parameter, ...]:
         return (*self.size_parameter(), *(() if self.unchanging else (CHANGE,)))
 
-    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+    def blocks(self, values: Mapping[str, Any], start: Start, xp: Any) -> list[Block]:
         variance = xp.asarray(0.0 if self.unchanging else values["change"]) ** 2
-        start, same = self.size_var(values), xp.eye(2)
+        size, same = self.size_var(values), xp.eye(2)
         found = []
         for j in range(1, self.waves + 1):
             if 2 * j == self.period:  # +1, −1, +1, …: this wave is one number
-                found.append(_single(xp, -1.0, variance, start, f"wave {j}"))
+                found.append(_single(xp, -1.0, variance, size, f"wave {j}"))
                 continue
             angle = 2 * math.pi * j / self.period
             c, s = math.cos(angle), math.sin(angle)
             rotation = _square(xp, [[c, s], [-s, c]])
             labels = (f"wave {j}", f"wave {j}, quarter ahead")
-            found.append(Block(rotation, variance * same, start * same, (1.0, 0.0), labels))
+            found.append(Block(rotation, variance * same, size * same, (1.0, 0.0), labels))
         return found
 
 
@@ -193,7 +191,7 @@ class AR(Component):
         partial = [Parameter(f"partial{j}", "correlation", 0.3 / j, 1.0, unit="") for j in lags]
         return (DRIFT, *partial)
 
-    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+    def blocks(self, values: Mapping[str, Any], start: Start, xp: Any) -> list[Block]:
         p, variance = self.order, xp.asarray(values["drift"]) ** 2
         weights = ar_weights([values[f"partial{j}"] for j in range(1, p + 1)])
         shift = [[float(i == j + 1) for j in range(p)] for i in range(1, p)]
@@ -201,12 +199,12 @@ class AR(Component):
         process = variance * _square(xp, [[float(i == j == 0) for j in range(p)] for i in range(p)])
         if self.start is None:
             square = xp.eye(p * p) - xp.kron(transition, transition)
-            start = xp.reshape(xp.linalg.solve(square, xp.reshape(process, (p * p,))), (p, p))
-            start = (start + start.T) / 2
+            begin = xp.reshape(xp.linalg.solve(square, xp.reshape(process, (p * p,))), (p, p))
+            begin = (begin + begin.T) / 2
         else:
-            start = self.start**2 * xp.eye(p)
+            begin = self.start**2 * xp.eye(p)
         labels = ("", *(f"lag {j}" for j in range(1, p)))
-        return [Block(transition, process, start, (1.0,) + (0.0,) * (p - 1), labels)]
+        return [Block(transition, process, begin, (1.0,) + (0.0,) * (p - 1), labels)]
 
 
 def ar_weights(partial: list[Any]) -> list[Any]:
@@ -252,10 +250,10 @@ class Regression(Component):
     def all_parameters(self) -> tuple[Parameter, ...]:
         return (*self.size_parameter(), *((CHANGE,) if self.drifting else ()))
 
-    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+    def blocks(self, values: Mapping[str, Any], start: Start, xp: Any) -> list[Block]:
         variance = xp.asarray(values["change"] if self.drifting else 0.0) ** 2
-        start = self.size_var(values)
-        single = [_single(xp, 1.0, variance, start, name) for name in self.features]
+        size = self.size_var(values)
+        single = [_single(xp, 1.0, variance, size, name) for name in self.features]
         return [one._replace(feature=one.labels[0]) for one in single]
 
 
@@ -268,7 +266,7 @@ class Noise(Component):
     def all_parameters(self) -> tuple[Parameter, ...]:
         return (NOISE._replace(name="size"),)
 
-    def blocks(self, values: Mapping[str, Any], wide: float, xp: Any) -> list[Block]:
+    def blocks(self, values: Mapping[str, Any], start: Start, xp: Any) -> list[Block]:
         variance = xp.asarray(values["size"]) ** 2
         return [_single(xp, 0.0, variance, variance)]
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.model import LGDS
-from driftbandit.structure.base import FREE, Component, Parameter, Structure
+from driftbandit.structure.base import FREE, SCOPES, Component, Parameter, Start, Structure
 from driftbandit.structure.kinds import NOISE
 from driftbandit.structure.text import parse
 from driftbandit.system import Name, System, checked_names
 
-WIDE = 3.0  # standard deviation at the start, in units of the rewards' spread
+WIDE = Start(level=3.0, slope=0.3)  # at the start, in units of the rewards' spread
 APART = 0.7  # prior spread of copies' own parameters around the common one
 MOST_STATES = 1000
 
@@ -131,7 +131,7 @@ class Layout:
         for number, copy in enumerate(self.copies):
             component = self.structure.components[copy.component]
             example = {one.name: one.median for one in component.all_parameters()}
-            for place, block in enumerate(component.blocks(example, 1.0, np)):
+            for place, block in enumerate(component.blocks(example, WIDE, np)):
                 sizes.append(len(block.reads))
                 blocks.append((number, place))
                 for label in block.labels:
@@ -172,15 +172,22 @@ class Layout:
         return np.array([components[self.copies[c].component].persists for c, _ in self._blocks])
 
     @functools.cached_property
+    def mean_component(self) -> int | None:
+        """The component that holds the rewards' mean, the one with the most copies that can."""
+        holds = [
+            (SCOPES.index(one.scope), index)
+            for index, one in enumerate(self.structure.components)
+            if one.holds_mean and one.loadings is None
+        ]
+        return min(holds)[1] if holds else None
+
+    @functools.cached_property
     def mean_states(self) -> np.ndarray:
         """Which states hold the rewards' mean: exactly one for each arm, or none at all."""
         found = np.zeros(self.n_states, bool)
-        for index, one in enumerate(self.structure.components):
-            if not one.holds_mean or one.loadings is not None:
-                continue
-            copies = [n for n, copy in enumerate(self.copies) if copy.component == index]
-            first = [self._blocks[b] in {(n, 0) for n in copies} for b in self.block_of]
-            return np.array(first) & (self.place_in_block == 0)
+        for copy, states in zip(self.copies, self.copy_states, strict=True):
+            if copy.component == self.mean_component:
+                found[states[0]] = True
         return found
 
     @property
@@ -250,17 +257,19 @@ class Layout:
         xp: Any,
     ) -> list[Any]:
         values = self._values(component, index, theta, copy, units, xp)
-        found = component.blocks(values, WIDE * units.scale, xp)
+        holds = index == self.mean_component
+        start = Start(WIDE.level * units.scale * holds, WIDE.slope * units.scale)
+        found = component.blocks(values, start, xp)
         if not component.features or not len(units.features):
             return found
         # A weight is large if its feature is small. Numbers that users give stay as they are.
         sizes = dict(zip(self.structure.features, units.features, strict=True))
         for place, block in enumerate(found):
             square = sizes[block.feature or ""] ** 2
-            start = 1.0 if component.start is not None or "size" in component.fixed else square
-            process = 1.0 if "change" in component.fixed else square
+            known = component.start is not None or "size" in component.fixed
             found[place] = block._replace(
-                start_cov=block.start_cov / start, process_cov=block.process_cov / process
+                start_cov=block.start_cov / (1.0 if known else square),
+                process_cov=block.process_cov / (1.0 if "change" in component.fixed else square),
             )
         return found
 
