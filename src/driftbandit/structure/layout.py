@@ -96,7 +96,7 @@ class Layout:
         >>> layout.states[:3], layout.n_states
         (('level(arm) left', 'level(arm) right', 'season(4) wave 1'), 6)
         >>> [free.name for free in layout.free][:2]
-        ['level(arm).drift', 'season(4).change']
+        ['level(arm).drift', 'season(4).size']
     """
 
     def __init__(
