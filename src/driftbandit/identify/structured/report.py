@@ -117,11 +117,11 @@ def _comparison(found: Comparison) -> Table:
     for i in order:
         score, error = found.scores[i], found.errors[i]
         chosen = found.structures[i] is found.chosen
-        texts = str(found.structures[i]), f"{score:.4f}", f"{score - best:.4f}", f"{error:.4f}"
-        mark = "chosen" if chosen else ""
-        lines.append([Cell(text, tone="best" if chosen else "") for text in (*texts, mark)])
+        apart = "chosen" if chosen else f"{score - best:.4f} ± {error:.4f}"
+        texts = str(found.structures[i]), f"{score:.4f}", apart
+        lines.append([Cell(text, tone="best" if chosen else "") for text in texts])
     title = f"Structures, by prediction of {found.scored:,} later rewards"
-    return Table(title, ["structure", "score", "difference", "±", ""], lines)
+    return Table(title, ["structure", "score", "difference"], lines)
 
 
 def draw(found: StructuredFit, log: Log, ahead: Any, title: str) -> Any:
