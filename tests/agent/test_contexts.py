@@ -193,6 +193,15 @@ def test_some_arms_on_offer(policy, run):
         agent.tell(decision, run[1][t, NAMES.index(decision.arm)])
 
 
+@pytest.mark.parametrize("policy", ["lookahead", "idea"])
+def test_some_arms_have_the_scores_that_they_have_among_all(policy, run):
+    agent = made(policy)
+    played(agent, run[1], range(5))
+    every = {score.arm: score for score in agent.scores(context=at(5))}
+    for score in agent.scores(arms=["d", "b"], context=at(5)):
+        assert score[1:] == pytest.approx(every[score.arm][1:], rel=1e-12)
+
+
 def test_a_compiled_agent_decides_the_same(run):
     for library in ("jax", "llvmlite"):
         pytest.importorskip(library)
