@@ -8,11 +8,11 @@ export OPENBLAS_NUM_THREADS := 1
 
 NUMBERS := simulation/test_engine policies/test_every_policy policies/test_linear \
   policies/test_published_examples
-LIGHT := test_errors test_families test_kalman test_light test_model test_result \
-  test_statistics test_steady_state test_system agent/test_agent agent/test_arms agent/test_changes \
-  agent/test_failures agent/test_history agent/test_kill agent/test_limits agent/test_random_lives \
-  agent/test_refitting agent/test_screening agent/test_stored agent/test_threads gaussian/test_norms \
-  io/test_atomic io/test_model_file \
+LIGHT := test_contexts test_errors test_families test_kalman test_light test_model test_result \
+  test_statistics test_steady_state test_system agent/test_agent agent/test_arms \
+  agent/test_changes agent/test_contexts agent/test_failures agent/test_history agent/test_kill \
+  agent/test_limits agent/test_random_lives agent/test_refitting agent/test_screening \
+  agent/test_stored agent/test_threads gaussian/test_norms io/test_atomic io/test_model_file \
   policies/test_registry policies/test_ucb theory/test_bounds theory/test_exploration \
   theory/test_metric theory/test_mistakes
 

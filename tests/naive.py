@@ -304,13 +304,17 @@ def _play_sliding_window_ucb(model, arms, rewards, uniforms, rounds, window=None
 
 def _play_ucb(model, arms, rewards, uniforms, rounds, delta=0.1):
     """P18: argmax mean_a + sqrt(2 R^2 log(1/delta) / N_a); arms never played come first."""
-    R = _scale(model, arms, rounds)
-    counts = np.zeros(len(arms))
-    sums = np.zeros(len(arms))
+    return _play_ucb_within(_scale(model, arms, rounds), rewards, delta)
+
+
+def _play_ucb_within(R, rewards, delta=0.1):
+    k = rewards.shape[1]
+    counts = np.zeros(k)
+    sums = np.zeros(k)
     played = []
     for t in range(len(rewards)):
-        index = np.zeros(len(arms))
-        for i in range(len(arms)):
+        index = np.zeros(k)
+        for i in range(k):
             if counts[i] == 0:
                 index[i] = np.inf
             else:
@@ -763,6 +767,57 @@ def play(
     if rounds is None:
         rounds = len(rewards)
     return POLICIES[policy](model, arms, rewards, uniforms, rounds, **parameters)
+
+
+# Contexts: features x_t, known before round t, change the rows of the arms.
+
+
+def rows_in_contexts(arms, read_outs, features):
+    """C_t = C + sum_j x_tj B_j, row by row: x_tij of arm i, features (n, k, J) or (n, J)."""
+    n, k = len(features), len(arms)
+    rows = np.zeros((n, *arms.shape))
+    for t in range(n):
+        for i in range(k):
+            x = features[t, i] if features.ndim == 3 else features[t]
+            rows[t, i] = arms[i]
+            for j in range(len(read_outs)):
+                rows[t, i] = rows[t, i] + x[j] * read_outs[j][i]
+    return rows
+
+
+def play_in_contexts(policy, model, rows, rewards, uniforms):
+    """The arms a policy plays if those of round t are rows[t] (k, d); model as for the others.
+
+    idea, kalman_ucb: the general form with C_t. kalman_oracle: argmax <a, z(t|t-1)> of the filter
+    that sees all k rewards, from the prior on: K = P C_t'(C_t P C_t' + sigma^2 I)^-1. ucb: rewards
+    as they come, R the largest over all rounds. random: floor(u_t k).
+    """
+    transition, process_cov, reward_std, initial_cov = model
+    n, k, d = rows.shape
+    if policy == "random":
+        return _play_random(model, rows[0], rewards, uniforms, n)
+    if policy == "ucb":
+        R = _scale(model, rows.reshape(n * k, d), n)
+        return _play_ucb_within(R, rewards)
+    mean = np.zeros(d)
+    cov = prior_cov(transition, process_cov, initial_cov)
+    played = []
+    for t in range(n):
+        arms = rows[t]
+        if policy == "kalman_oracle":
+            played.append(highest([a @ mean for a in arms]))
+            gain = oracle_gain(cov, arms, reward_std)
+            mean = transition @ (mean + gain @ (rewards[t] - arms @ mean))
+            cov = transition @ (cov - gain @ arms @ cov) @ transition.T + process_cov
+            continue
+        bonus = {"idea": bonus_idea, "kalman_ucb": bonus_kalman_ucb}[policy]
+        u = bonus(cov, transition, process_cov, reward_std, arms)
+        arm = highest([a @ mean for a in arms], u)
+        played.append(arm)
+        mean, cov = kalman_step(
+            mean, cov, transition, process_cov, reward_std, arms[arm], rewards[t, arm]
+        )
+    return played
 
 
 def regret_path(arms, states, played):

@@ -29,17 +29,15 @@ def checked(arms: Any, contexts: Any, model: LGDS) -> tuple[np.ndarray, Contexts
     if contexts is None or (isinstance(contexts, Mapping) and not contexts):
         return checked_arms(arms, model), NO_CONTEXTS
     if not isinstance(contexts, Mapping):
-        shown = errors.printable(repr(contexts)[:60])
-        raise errors.InvalidInput("contexts", f"is {shown}", REMEDY)
+        raise errors.InvalidInput("contexts", f"is {_shown(contexts)}", REMEDY)
     if not isinstance(model, LGDS):
         raise errors.InvalidInput("model", f"has type {type(model).__name__}", "give an LGDS")
     rows = errors.matrix(arms, "arms", shape=(None, model.n_states))
     found: dict[str, np.ndarray] = {}
     for name, read_out in contexts.items():
         if not isinstance(name, str) or not name.strip():
-            shown = errors.printable(repr(name)[:60])
-            raise errors.InvalidInput("contexts", f"has a feature named {shown}", REMEDY)
-        found[str(name)] = errors.matrix(read_out, _argument(name, "contexts"), shape=rows.shape)
+            raise errors.InvalidInput("contexts", f"has a feature named {_shown(name)}", REMEDY)
+        found[str(name)] = errors.matrix(read_out, argument_of(name, "contexts"), shape=rows.shape)
     zero = np.flatnonzero(~np.any([rows, *found.values()], axis=(0, 2)))
     if zero.size:
         problem = f"row {int(zero[0])} is the zero vector, and no context changes it"
@@ -73,8 +71,7 @@ def arms_in(
     if context is None:
         raise errors.InvalidInput("context", "is missing", remedy)
     if not isinstance(context, Mapping):
-        shown = errors.printable(repr(context)[:60])
-        raise errors.InvalidInput("context", f"is {shown}", remedy)
+        raise errors.InvalidInput("context", f"is {_shown(context)}", remedy)
     for name in context:  # before what is missing: a misspelled name is both
         errors.closest(name, "context", contexts)
     missing = [name for name in contexts if name not in context]
@@ -82,7 +79,7 @@ def arms_in(
         raise errors.InvalidInput("context", f"lacks {', '.join(missing)}", remedy)
     values = np.empty((len(arms), len(contexts)))
     for place, name in enumerate(contexts):
-        values[:, place] = _of_arms(context[name], _argument(name), names)
+        values[:, place] = _of_arms(context[name], argument_of(name), names)
     rows: np.ndarray = read_rows(arms, list(contexts.values()), values)
     if not errors.finite(rows):
         problem = "makes an arm larger than the largest allowed size"
@@ -90,8 +87,13 @@ def arms_in(
     return rows
 
 
-def _argument(name: str, owner: str = "context") -> str:
-    return f"{owner} {errors.printable(name)}"
+def argument_of(feature: str, owner: str = "context") -> str:
+    """What errors call a feature: its name on one line, cut short."""
+    return f"{owner} {errors.printable(feature if len(feature) <= 40 else feature[:39] + '…')}"
+
+
+def _shown(value: Any) -> str:
+    return errors.printable(" ".join(repr(value).split())[:60])
 
 
 def _of_arms(value: Any, argument: str, names: Sequence[str | int]) -> Any:
@@ -103,8 +105,7 @@ def _of_arms(value: Any, argument: str, names: Sequence[str | int]) -> Any:
     remedy, known = "give one number, or one for each arm", set(names)
     strange = [name for name in value if name not in known or isinstance(name, bool)]
     if strange:
-        shown = errors.printable(repr(strange[0])[:60])
-        raise errors.InvalidInput(argument, f"{shown} is no arm's name", remedy)
+        raise errors.InvalidInput(argument, f"{_shown(strange[0])} is no arm's name", remedy)
     missing = [name for name in names if name not in value]
     if missing:
         raise errors.InvalidInput(argument, f"lacks arm {missing[0]!r}", remedy)

@@ -65,6 +65,24 @@ def test_written_and_read_again(tmp_path):
     assert again.names == (0, 1, 2, 3)
 
 
+def test_contexts_are_written_and_read_again(tmp_path):
+    rng = np.random.default_rng(0)
+    arms, read_outs = rng.normal(size=(2, 2)), rng.normal(size=(2, 2, 2))
+    contexts = {"x_price": read_outs[0], "x_é\n": read_outs[1]}
+    system = db.System(LGDS(0.5 * np.eye(2), np.eye(2), 0.1), arms, ["a", 7], contexts)
+    model_file.save_model(system, tmp_path / "model.json")
+    assert model_file.load_model(tmp_path / "model.json") == system
+    text = toml(contexts="{ x_b = [[1, 0], [0, 1]], x_a = [[0, 0], [0, 2]] }")
+    assert list(read(tmp_path, text, "model.toml").contexts) == ["x_b", "x_a"]
+
+
+@pytest.mark.parametrize("contexts", [None, {}])
+def test_a_file_without_contexts_is_as_before(tmp_path, contexts):
+    system = read(tmp_path, changed(contexts=contexts))
+    assert system == read(tmp_path, GOOD)
+    assert "contexts" not in model_file.to_document(system)
+
+
 @pytest.mark.parametrize("names", [("left", "right"), (5, 10), ("5", 10), ("é\n", '"')])
 def test_a_saved_system_is_loaded_with_its_names(tmp_path, names):
     system = db.System(LGDS(0.5 * np.eye(2), np.eye(2), 0.1), np.eye(2), names)
@@ -137,6 +155,23 @@ BAD = {
     "wrong size": (changed(initial_cov=[[1]]), "initial_cov: has shape (1, 1); give shape (2, 2)"),
     "arms too wide": (changed(arms=[[1, 2, 3]]), "arms: has shape (1, 3)"),
     "zero arm": (changed(arms=[[1, 0], [0, 0]]), "arms: row 1 is the zero vector"),
+    "contexts list": (changed(contexts=[[1]]), "contexts: is [[1]]; give an object"),
+    "contexts name": (changed(context={}), "did you mean 'contexts'?"),
+    "blank context": (changed(contexts={"": GOOD["arms"]}), "contexts: has a feature named ''"),
+    "flat context": (changed(contexts={"x_a": [1]}), "model file contexts x_a: row 0 is 1"),
+    "null context": (changed(contexts={"x_a": None}), "contexts x_a: is null; give a list of rows"),
+    "ragged context": (changed(contexts={"x_a": [[1, 2], [3]]}), "contexts x_a: row 1 has 1"),
+    "small context": (changed(contexts={"x_a": [[1, 2]]}), "contexts x_a: has shape (1, 2)"),
+    "text in context": (changed(contexts={"x_a": [["?", 2]]}), 'contexts x_a: entry [0, 0] is "?"'),
+    "long context": (changed(contexts={"x" * 5000: 3}), "contexts xxxxx"),
+    "context twice": (
+        json.dumps(changed(contexts={"x": 1}))[:-2] + ', "x": 2}}',
+        'holds "x" twice',
+    ),
+    "zero with context": (
+        changed(arms=[[0, 0], [0, 1]], contexts={"x_a": [[0, 0], [1, 1]]}),
+        "arms: row 0 is the zero vector, and no context changes it",
+    ),
 }
 BAD_TOML = {
     "not TOML": ("arms = [[1", "model.toml is not TOML"),

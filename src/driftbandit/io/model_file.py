@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.contexts import NO_CONTEXTS, Contexts
+from driftbandit.contexts import NO_CONTEXTS, Contexts, argument_of
 from driftbandit.io import atomic
 from driftbandit.model import LGDS
 from driftbandit.system import System, checked_names
@@ -192,7 +192,7 @@ def _contexts(value: Any) -> Any:
     if not isinstance(value, dict):
         remedy = "give an object with a matrix for each feature"
         raise errors.InvalidInput("contexts", f"is {_shown(value)}", remedy)
-    return {name: _matrix(x, f"contexts {errors.printable(name)}") for name, x in value.items()}
+    return {name: _matrix(x, argument_of(name, "contexts")) for name, x in value.items()}
 
 
 def _vector(value: Any, field: str, place: str = "") -> list[float]:

@@ -251,8 +251,9 @@ def compute(
 
 
 SOURCES_OF_NUMBERS = (
-    *("arrays.py", "errors.py", "families.py", "kalman.py", "model.py", "program_cache.py"),
-    *("riccati.py", "steady_state.py", "actions", "gaussian", "lanes", "policies", "simulation"),
+    *("arrays.py", "contexts.py", "errors.py", "families.py", "kalman.py", "model.py"),
+    *("program_cache.py", "riccati.py", "steady_state.py", "actions", "gaussian", "lanes"),
+    *("policies", "simulation"),
     *("studies/specification.py", "theory/checks.py", "theory/metric.py"),
 )
 """Sources that the numbers come from: results of different code are never mixed.
