@@ -25,7 +25,7 @@ from driftbandit.system import Name
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # a label that is a whole number: 7, not 07
 REQUIRED = ("round", "arm", "reward")
-COLUMNS = ("sequence", *REQUIRED)
+COLUMNS = ("sequence", *REQUIRED, "chance")
 Columns = Mapping[str, str]  # a table's own names for the columns of a log
 NO_ZERO = "an arm needs at least one non-zero entry"
 
@@ -49,8 +49,12 @@ class Sequence:
     arms: np.ndarray
     rewards: np.ndarray
     label: str = ""
+    chances: np.ndarray | None = None  # of the arms that were played; NaN where unknown
+    features: np.ndarray | None = None
 
     def __post_init__(self) -> None:
+        if self.chances is not None:
+            object.__setattr__(self, "chances", np.array(self.chances, np.float64))
         for field, type_ in (("rounds", np.int64), ("arms", np.int64), ("rewards", np.float64)):
             values = getattr(self, field)
             if not isinstance(values, np.ndarray) or values.dtype != type_ or values.ndim != 1:
@@ -316,6 +320,10 @@ def _log(table: tables.Table, names: tuple[Name, ...] | None, columns: Any, step
             "arm": parsing.first(played < 0),
             "reward": parsing.first(np.abs(rewards) > errors.LARGEST),
         }
+        chances = np.full(len(numbers), np.nan)
+        if "chance" in given:
+            chances = parsing.real(given["chance"])
+            wrong["chance"] = parsing.first((chances <= 0) | (chances > 1))
         column = min(wrong, key=wrong.__getitem__)
         good = wrong[column]
         late, last = clock.first_late(codes[:good], rounds[:good])
@@ -327,9 +335,11 @@ def _log(table: tables.Table, names: tuple[Name, ...] | None, columns: Any, step
         if good < len(numbers):
             value, known = given[column][good], arms.names if names else ()
             said = time.problem(value) if column == "round" else None
+            if column == "chance":
+                said = f"chance {parsing.shown(value)}", "give a number in (0, 1]"
             said = said or parsing.problem(column, value, known)
             raise errors.InvalidInput(table.place(numbers[good]), *said)
-        parts.append((codes.astype(np.int32), rounds, played.astype(np.int32), rewards))
+        parts.append((codes.astype(np.int32), rounds, played.astype(np.int32), rewards, chances))
         rows += len(numbers)
         if rows > tables.MOST_ROWS:
             raise tables.too_long(table.name)
@@ -337,13 +347,17 @@ def _log(table: tables.Table, names: tuple[Name, ...] | None, columns: Any, step
         raise errors.InvalidInput(table.name, "holds no rows", "give at least one decision")
     found = names or _names(arms.names)
     ranked = range(len(found)) if names else sorted(range(len(found)), key=found.__getitem__)
-    codes, rounds, played, rewards = map(np.concatenate, zip(*parts, strict=True))
+    codes, rounds, played, rewards, chances = map(np.concatenate, zip(*parts, strict=True))
     if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable")
-        codes, rounds, played, rewards = (x[order] for x in (codes, rounds, played, rewards))
+        columns = (codes, rounds, played, rewards, chances)
+        codes, rounds, played, rewards, chances = (x[order] for x in columns)
     rounds, played = time.numbered(rounds), np.argsort(ranked)[played]
     labels = sequences.names if "sequence" in places else [""]
-    ones = _sequences(codes, {"rounds": rounds, "arms": played, "rewards": rewards}, labels)
+    fields = {"rounds": rounds, "arms": played, "rewards": rewards}
+    if "chance" in places:
+        fields["chances"] = chances
+    ones = _sequences(codes, fields, labels)
     notes = _ignored(table, places), time.note, _repeated(codes, rounds, played, rewards)
     return Log(ones, tuple(found[i] for i in ranked), tuple(filter(None, notes)))
 
