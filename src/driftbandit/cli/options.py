@@ -65,6 +65,9 @@ def _column(description: str, default: str, metavar: str = "NAME") -> Any:
 RoundColumn = Annotated[str | None, _column("Rounds: whole numbers, or dates and times.", "round")]
 ArmColumn = Annotated[str | None, _column("Arms, both here and in the --arms file.", "arm")]
 RewardColumn = Annotated[str | None, _column("Rewards.", "reward")]
+ChanceColumn = Annotated[
+    str | None, _column("Chances with which the arms were drawn.", "chance, if present")
+]
 SequenceColumn = Annotated[
     str | None, _column("Independent sequence that a row belongs to.", "sequence, if present")
 ]

@@ -10,7 +10,14 @@ import typer
 import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import interrupt, options, progress
-from driftbandit.cli.options import ArmColumn, RewardColumn, RoundColumn, RoundStep, SequenceColumn
+from driftbandit.cli.options import (
+    ArmColumn,
+    ChanceColumn,
+    RewardColumn,
+    RoundColumn,
+    RoundStep,
+    SequenceColumn,
+)
 from driftbandit.policies import REGISTRY
 
 EXAMPLES = (
@@ -19,7 +26,8 @@ EXAMPLES = (
 **Examples**
 
     driftbandit replay flights --plot flights.png
-    driftbandit replay clicks.csv --policies "idea, ucb, oful"
+    driftbandit replay rewards.csv --policies "idea, ucb, oful"
+    driftbandit replay clicks.csv --chance-column propensity --method rejection
     driftbandit replay clicks.parquet --arms features.csv --train 0.3
     driftbandit replay french --states 2 --json > french.json
 """
@@ -50,7 +58,7 @@ def command(
     baseline: str | None = typer.Option(
         None,
         help="The policy or reference strategy to compare with: ucb, random, best_arm, …",
-        show_default="the best policy without a Kalman filter",
+        show_default="the best policy without a Kalman filter; for a log, logging",
     ),
     cold: bool = typer.Option(
         False, "--cold", help="Do not let policies play the training part first as a warm-up."
@@ -60,9 +68,22 @@ def command(
         help="Number of runs of each policy; the results are averaged. Each run uses different "
         "random numbers and starts at a different round of the training part.",
     ),
+    method: str | None = typer.Option(
+        None,
+        help="full, if the file has the rewards of all arms; for a log of one reward per "
+        "decision: dr (doubly robust), ips (inverse propensity scores) or rejection.",
+        show_default="full or dr, as the file requires",
+    ),
+    chances: str | None = typer.Option(
+        None,
+        help="What a log without chances may assume: uniform (every arm had the same chance) or "
+        "estimated (as often as the arm was played).",
+        show_default="the column chance",
+    ),
     round_column: RoundColumn = None,
     arm_column: ArmColumn = None,
     reward_column: RewardColumn = None,
+    chance_column: ChanceColumn = None,
     sequence_column: SequenceColumn = None,
     round_step: RoundStep = None,
     seed: options.Seed = 0,
@@ -72,21 +93,27 @@ def command(
     """Run policies on real data: how much would each have earned?
 
     The model is learned from the first rounds (the training part). The other rounds are the test
-    part, in which rewards count. A policy sees only the reward of the arm it chooses.
+    part, in which rewards count.
 
-    If rounds have several rows, these are the rewards of all arms that were available, and every
-    choice counts. If each round has one row, the file is a log of choices that were already made.
-    Then a choice counts only if it is the logged arm. This estimate is unbiased only if the logged
-    arms were chosen uniformly at random.
+    If rounds have several rows, these are the rewards of all arms that were available. A policy
+    sees only the reward of the arm it chooses. Intervals come from a block bootstrap over rounds.
 
-    The table also shows reference strategies: the best arm in hindsight, the best arm of the
-    training part, random play, the best arm of every round, and a filter that sees all rewards.
-    Confidence intervals come from a block bootstrap over rounds; differences are paired by round.
+    If the file has a column chance, or one row per round, it is a log of decisions that were
+    already made, and the rewards of other arms are estimated from the chances with which arms were
+    drawn. With dr and ips, policies learn from all rewards of the log; with rejection, only from
+    rounds in which they choose the logged arm.
+
+    The table also shows reference strategies, such as the best arm of the training part and random
+    play. Differences are paired by round.
     """
     interrupt.keeps("Nothing was kept. Run the same command again, or name fewer --policies.")
     options.check_file("--plot", plot, *options.PICTURES)
     columns = options.columns(
-        round=round_column, arm=arm_column, reward=reward_column, sequence=sequence_column
+        round=round_column,
+        arm=arm_column,
+        reward=reward_column,
+        chance=chance_column,
+        sequence=sequence_column,
     )
     with progress.bars() as bars:
         result = db.replay(
@@ -99,6 +126,8 @@ def command(
             runs=runs,
             seed=seed,
             baseline=baseline,
+            method=method,
+            chances=chances,
             columns=columns,
             step=round_step,
             progress=progress.stages(bars, "fit"),
