@@ -73,7 +73,7 @@ def report(result: Replay, name: str = "") -> Report:
         [_cells(row, result.logged) for row in rows],
     )
     figure = Figure(
-        f"Cumulative gain over {_opponent(result)}",
+        _gain(result),
         "One line for each policy and reference strategy, over the rounds of the test part.",
         lambda: draw(result),
         "gain",
@@ -94,6 +94,8 @@ def _shown_rows(result: Replay) -> list[Row]:
 
 def _cells(row: Row, logged: bool) -> list[Cell]:
     mean, ends = estimate(row.mean, row.low, row.high)
+    if logged and row.label == LOGGING:
+        ends = "known"
     difference = apart = ""
     if row.verdict:
         paired = row.difference, row.difference_low, row.difference_high
@@ -110,7 +112,8 @@ def explanation(result: Replay) -> list[str]:
     """How to read the table, in sentences."""
     explained, n_states = result.predictability, result.fit.n_states
     model = f"A model with {n_states} state{'s' * (n_states > 1)}"
-    start = "Every policy played them first" if result.warm else "Every policy starts after them"
+    first = "learned from" if result.method in ("dr", "ips") else "played"
+    start = f"Every policy {first} them first" if result.warm else "Every policy starts after them"
     share = (
         f"a filter that sees every reward explains {100 * explained.rewards:.1f} % of the variance"
     )
@@ -168,7 +171,7 @@ def draw(result: Replay) -> Any:
         style |= looks[label] | ({"ls": SHOWN[label][1]} if label in SHOWN else {})
         axis.plot(rounds, line, label=title(result, label) + below, **style)
     unit = f", {result.unit}" if result.unit else ""
-    axis.set_title(f"Cumulative gain over {_opponent(result)}{unit}", loc="left", fontsize=10)
+    axis.set_title(f"{_gain(result)}{unit}", loc="left", fontsize=10)
     xlabel = f"round of the test part, after {result.train_rounds} of training"
     axis.set(xlabel=xlabel, xlim=(0, max(int(rounds[-1]), 1)))
     axis.grid(alpha=0.25)
@@ -176,8 +179,10 @@ def draw(result: Replay) -> Any:
     return figure
 
 
-def _opponent(result: Replay) -> str:
-    return "the log" if result.logged else "random play"
+def _gain(result: Replay) -> str:
+    if result.logged:
+        return "Cumulative gain over the log, estimated"
+    return "Cumulative gain over random play"
 
 
 def _range(lines: list[np.ndarray]) -> tuple[float, float]:

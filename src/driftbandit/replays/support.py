@@ -15,7 +15,8 @@ from driftbandit.system import label
 
 FEWEST = 50  # effective rounds, below which intervals are not to be trusted
 HEAVIEST = 0.1  # share of the weights that one round may carry
-LEVEL = 1e-3  # of the tests: they run on every log, so false alarms must be rare
+LIGHTEST = 0.75  # mean of the weights 1[a = π]/p, whose expectation is 1
+LEVEL = 1e-4  # of the tests: they run on every log, and sums of weights have long tails
 
 
 def doubts(named: Mapping[str, np.ndarray], shown: Shown, decisions: Decisions) -> Iterator[str]:
@@ -34,6 +35,14 @@ def doubts(named: Mapping[str, np.ndarray], shown: Shown, decisions: Decisions) 
     if heavy:
         sizes = _listed({who: percent(share) for who, share in heavy.items()})
         yield f"A single round of small chance decides. Its share of all weights: {sizes}."
+    light = {who: float((c / shown.chances).mean()) for who, c in counted.items()}
+    light = {who: mean for who, mean in light.items() if mean < LIGHTEST and who not in few}
+    if light:
+        sizes = _listed({who: percent(mean) for who, mean in light.items()})
+        yield (
+            "The log lacks rare plays of arms that these policies name, so their intervals are too "
+            f"short. Sum of weights, as a share of the rounds: {sizes}."
+        )
     out = {who: unsupported(q, shown) for who, q in named.items()}
     out = {who: share for who, share in out.items() if share > 0}
     if out:
@@ -85,10 +94,10 @@ def calibration(arms: np.ndarray, chances: np.ndarray, n_arms: int) -> np.ndarra
     """For every arm, how far its plays are from what the chances say, in standard deviations.
 
     If an arm has a chance p in each of n rounds, S = Σ 1/p over the rounds that play it has the
-    expectation n and the variance Σ (1/p − 1) over all rounds. The variance is estimated from the
-    rounds that play it, and is at least n (1/p̄ − 1) with their harmonic mean p̄. If all p are
-    equal, the square is Pearson's chi-square of this arm against the others. Arms that were never
-    played have the score 0: `unsupported` is about them.
+    expectation n and the variance Σ (1/p − 1) over all rounds, which is estimated from the rounds
+    that play it, n/S Σ (1/p − 1)/p. If all p are equal, the square of the score is Pearson's
+    chi-square of this arm against the others. Arms that were never played have the score 0:
+    `unsupported` is about them.
 
     Example:
         >>> calibration(np.array([0] * 60 + [1] * 40), np.full(100, 0.5), 2)
@@ -98,9 +107,9 @@ def calibration(arms: np.ndarray, chances: np.ndarray, n_arms: int) -> np.ndarra
     plays = np.bincount(arms, minlength=n_arms)
     sums = np.bincount(arms, 1 / chances, minlength=n_arms)
     spread = np.bincount(arms, (1 / chances - 1) / chances, minlength=n_arms)
-    least = n * (sums / np.maximum(plays, 1) - 1)
-    deviation = np.sqrt(np.maximum(spread, least))
-    apart = np.where(plays > 0, sums - n, 0.0)
+    seen = plays > 0
+    deviation = np.sqrt(n * spread / np.where(seen, sums, 1.0))
+    apart = np.where(seen, sums - n, 0.0)
     # With chances of 1 nothing may deviate at all.
     exact = np.where(apart == 0, 0.0, np.copysign(math.inf, apart))
     return np.where(deviation > 0, apart / np.where(deviation > 0, deviation, 1.0), exact)
