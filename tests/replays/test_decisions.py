@@ -50,6 +50,7 @@ def test_the_test_part_begins_with_a_round():
     [
         (log([0, 1], [0, 1], [1.0, 2.0]), None, "data: is a log without chances; add a column"),
         (log([0, 1], [0, 1], [1.0, 2.0], [NAN, NAN]), None, "without chances"),
+        (log([0, 1], [0, 1], [NAN, NAN], [0.5, 0.5]), None, "data: holds no reward"),
         (log([0, 1], [0, 1], [1.0, 2.0]), "unifrom", "did you mean 'uniform'"),
         (log([0, 1], [0, 1], [1.0, 2.0], [0.5, 0.5]), "uniform", "has a column of chances"),
         (Log((Sequence([0], [0], [1.0]),), ("a",)), "uniform", "holds one arm"),

@@ -109,8 +109,10 @@ def decisions_of(data: Log | Table, chances: str | None = None, features: Any = 
     found = _of_table(data) if isinstance(data, Table) else _of_log(data)
     if features is not None:
         found = dataclasses.replace(found, features=Arms(found.names, features).features)
-    check_size(len(found), len(found.names))
     k = len(found.names)
+    check_size(len(found), k)
+    if len(found) == 0:
+        raise errors.InvalidInput("data", "holds no reward", "give the rewards of the arms played")
     if k < 2:
         raise errors.InvalidInput("data", "holds one arm", "give the rewards of two or more")
     if chances is None:

@@ -47,6 +47,7 @@ METHODS = {
         "so it learns more slowly than it would by itself."
     ),
 }
+LOG_INTERVALS = "for what the arms would have paid in these very rounds"
 CHANCES = {
     "logged": "Chances: from the log.",
     "uniform": "Chances: the same for all arms, as you said.",
@@ -131,8 +132,7 @@ def explanation(result: Replay) -> list[str]:
         f"{model if n_states else 'A model without drift'}, learned from {result.train_rounds} "
         f"rounds. {start}. One round ahead in the test part, {share}.",
         f"−: mean reward minus that of {result.baseline}, with its interval. {reads} "
-        f"Intervals: {'what the log leaves open' if result.logged else 'block bootstrap'}"
-        f"{', for these very rounds' if result.logged else ' over rounds'}.",
+        f"Intervals: {LOG_INTERVALS if result.logged else 'block bootstrap over rounds'}.",
         f"Reference strategies: {'; '.join(meanings)}.",
     ]
     if result.method != "full":
@@ -191,7 +191,7 @@ def _range(lines: list[np.ndarray]) -> tuple[float, float]:
     lowest = min(0.0, *(float(line[-1]) for line in lines))
     least = max(lowest, -DEPTH * highest) if highest > 0 else lowest
     inside = [float(line.min()) for line in lines if line[-1] >= least]
-    lowest = min(least, *inside)
+    lowest = min([least, *inside]) if inside else lowest  # if all end far below, all are shown
     return lowest, max(highest, lowest + 1e-12)
 
 
