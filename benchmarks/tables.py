@@ -343,14 +343,14 @@ def off_policy() -> str:
     logs, test = found["settings"]["logs"], found["settings"]["test"]
     note = (
         f"{logs:,} simulated logs of {test} test rounds with four arms that drift. Each row has "
-        "the policies IDEA, Thompson, UCB, D-UCB and a fixed arm (`rejection`: IDEA and UCB). The mean "
-        "error is given in standard errors, for the worst of them; coverage of 95 % intervals is "
-        f"given from the lowest to the highest. Of {len(every)} cases, {beyond} have a mean error "
-        f"of more than two standard errors, and {0.0455 * len(every):.1f} are expected by chance. "
-        f"Coverage is {100 * mean:.1f} % on average. Intervals of the difference of IDEA and UCB "
-        f"cover {least:.1f} to {most:.1f} %. What `rejection` estimates differs from the reward of "
-        "a policy that plays by itself and sees each reward with the chance p_min by at most "
-        f"{max(abs(figures['z']) for figures in alone):.1f} standard errors."
+        "the policies IDEA, Thompson, UCB, D-UCB and a fixed arm (`rejection`: IDEA and UCB). The "
+        "mean error is given in standard errors, for the worst of them; coverage of 95 % intervals "
+        f"is given from the lowest to the highest. Of {len(every)} cases, {beyond} have a mean "
+        f"error of more than two standard errors; {0.0455 * len(every):.1f} are expected by "
+        f"chance. Coverage is {100 * mean:.1f} % on average. Intervals of the difference of IDEA "
+        f"and UCB cover {least:.1f} to {most:.1f} %. What `rejection` estimates differs from the "
+        "reward of a policy that plays by itself and sees each reward with the chance p_min by at "
+        f"most {max(abs(figures['z']) for figures in alone):.1f} standard errors."
     )
     head = ["", "log", "model", "mean error", "coverage", "95 % interval"]
     return f"{table(head, rows)}\n{textwrap.fill(note, 100)}\n"

@@ -8,6 +8,8 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from driftbandit.replays.estimates import Shown, earned, effective, interval, shares, variances
 
@@ -102,6 +104,25 @@ def test_differences_are_unbiased_and_their_variance_is_not_too_small(chances):
         said += weight * variances(counted[0], shown, counted[1]).sum()
     assert error == pytest.approx(0, abs=1e-12)
     assert square < said
+
+
+@given(st.integers(0, 2**32), st.floats(-1e3, 1e3), st.permutations(range(3)))
+def test_zero_of_rewards_and_order_of_arms_do_not_matter(seed, shift, order):
+    rng = np.random.default_rng(seed)
+    arms, chances = rng.integers(3, size=9), rng.uniform(0.05, 1, size=9)
+    shown = Shown(arms, rng.normal(size=9), chances, rng.normal(size=(9, 3)))
+    q = rng.dirichlet(np.ones(3), size=9)
+    q[::2] = np.eye(3)[rng.integers(3, size=5)]
+    places = np.argsort(order)
+    rewards, predicted = shown.rewards + shift, shown.predicted[:, order] + shift
+    moved = Shown(places[arms], rewards, chances, predicted)
+    np.testing.assert_allclose(
+        earned(q[:, order], moved), earned(q, shown) + shift, atol=1e-9 * (1 + abs(shift))
+    )
+    spread = variances(shown.of_played(q), shown)
+    assert (spread >= -1e-12).all()
+    other = variances(moved.of_played(q[:, order]), moved)
+    np.testing.assert_allclose(other, spread, rtol=1e-6, atol=1e-8)
 
 
 def test_what_the_log_always_plays_is_known():

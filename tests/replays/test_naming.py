@@ -48,7 +48,7 @@ def test_rejection_from_uniform_play_equals_an_agent(name):
     """All chances are equal, so every match is accepted."""
     rows = log("uniform")
     who = naming.player(make(name), MODEL, ARMS, rows)
-    named = naming.reject(who, rows, 20, 0, nothing)
+    named = naming.reject(who, rows, 20, 0.25, 0, nothing)
     agent = db.Agent(MODEL, ARMS, name, rounds=87, window=0)
     expected = []
     for t, (wait, arm, reward) in enumerate(plays(rows)):
@@ -87,7 +87,7 @@ def test_rejection_thins_to_the_smallest_chance(monkeypatch):
     rows = logged(np.zeros((4000, 4)), "uneven")
     assert naming.least_chance(rows) == pytest.approx(0.1)
     for arm in range(4):
-        naming.reject(naming.player(counting(arm), MODEL, ARMS, rows), rows, 0, arm, nothing)
+        naming.reject(naming.player(counting(arm), MODEL, ARMS, rows), rows, 0, 0.1, arm, nothing)
     for plays in np.bincount(seen):
         assert abs(plays - 400) < 4 * np.sqrt(4000 * 0.1 * 0.9)
 
@@ -96,7 +96,7 @@ def test_an_unknown_chance_teaches_nothing_by_rejection():
     rows = log("uniform")
     rows.chances[1:] = np.nan
     who = naming.player(make("ucb"), MODEL, ARMS, rows)
-    assert len(set(naming.reject(who, rows, 1, 0, nothing).tolist())) == 1
+    assert len(set(naming.reject(who, rows, 1, 0.25, 0, nothing).tolist())) == 1
 
 
 def test_an_arm_that_does_not_exist_is_refused():

@@ -69,12 +69,14 @@ def follow(
     return found
 
 
-def reject(who: Player, decisions: Decisions, first: int, seed: int, tick: Tick) -> np.ndarray:
-    """The arms named by one run from decision ``first`` on, n numbers."""
+def reject(
+    who: Player, decisions: Decisions, first: int, least: float, seed: int, tick: Tick
+) -> np.ndarray:
+    """The arms named by one run from decision ``first`` on, n numbers; ``least`` is p_min."""
     rng = np.random.default_rng(seed)
     found = np.empty(len(decisions) - first, np.int64)
     # A decision whose chance is not known is never accepted: a comparison with NaN is false.
-    accepted = rng.random(len(decisions)) * decisions.chances < least_chance(decisions)
+    accepted = rng.random(len(decisions)) * decisions.chances < least
     state = who.state
     for t, (wait, arm, reward) in enumerate(_plays(decisions)):
         state = advanced(who.policy, who.problem, state, wait)

@@ -74,7 +74,8 @@ def choices(policy: Policy, task: Task) -> np.ndarray:
         part, first = centered.since(begin), task.first - begin
         who = naming.player(policy, task.model, task.arms, part)
         if task.method == "rejection":
-            found.append(naming.reject(who, part, first, task.seed + run, task.tick)[None])
+            least, seed = naming.least_chance(log), task.seed + run
+            found.append(naming.reject(who, part, first, least, seed, task.tick)[None])
         else:
             repeats = 1 if policy.noise is None else task.runs
             found.append(naming.follow(who, part, first, repeats, task.seed, task.tick))

@@ -144,15 +144,12 @@ def _replay_table(
 ) -> Replay:
     """Play a table that shows the rewards of all arms."""
     first, runs, seed = table.split(settings.train), settings.runs, settings.seed
+    begins = [number * first // (2 * runs) if settings.warm else first for number in range(runs)]
     games = [
-        (
-            label,
-            policy,
-            number,
-            len(table) - (number * first // (2 * runs) if settings.warm else first),
-        )
+        (label, policy, number, len(table) - begin)
         for label, policy in chosen.items()
-        for number in range(runs if settings.warm or policy.noise is not None else 1)
+        for number, begin in enumerate(begins)
+        if number == 0 or settings.warm or policy.noise is not None
     ]
     meter = Meter(settings.progress, sum(length for *_, length in games))
     center = float(np.nanmean(table.rewards[:first]))
