@@ -315,6 +315,53 @@ def replay(name: str) -> str:
     return text.replace(" -", " −")
 
 
+def off_policy() -> str:
+    """Bias, coverage and width of replays of logs, over the policies of each case."""
+    found = stored("off_policy")
+    groups: dict[tuple[str, str, str], list[dict[str, float]]] = {}
+    apart: list[dict[str, float]] = []
+    alone: list[dict[str, float]] = []
+    for case, figures in found["cases"].items():
+        method, log, model, policy = case.split(", ")
+        if policy.endswith("minus ucb"):
+            apart.append(figures)
+        elif method.endswith("deployed"):
+            alone.append(figures)
+        else:
+            groups.setdefault((method, log, model), []).append(figures)
+    rows = []
+    for (method, log, model), own in sorted(groups.items(), key=_order):
+        inside = [100 * figures["coverage"] for figures in own]
+        width = sum(figures["half_width"] for figures in own) / len(own)
+        worst = max(abs(figures["z"]) for figures in own)
+        coverage = f"{min(inside):.1f} to {max(inside):.1f} %"
+        rows.append([f"`{method}`", log, model, f"{worst:.1f}", coverage, f"± {width:.2f}"])
+    every = [figures for own in groups.values() for figures in own]
+    beyond = sum(abs(figures["z"]) > 2 for figures in every)
+    mean = sum(figures["coverage"] for figures in every) / len(every)
+    least, most = (100 * end(figures["coverage"] for figures in apart) for end in (min, max))
+    logs, test = found["settings"]["logs"], found["settings"]["test"]
+    note = (
+        f"{logs:,} simulated logs of {test} test rounds with four arms that drift. Each row has "
+        "the policies IDEA, Thompson, UCB, D-UCB and a fixed arm (`rejection`: IDEA and UCB). The "
+        "mean error is given in standard errors, for the worst of them; coverage of 95 % intervals "
+        f"is given from the lowest to the highest. Of {len(every)} cases, {beyond} have a mean "
+        f"error of more than two standard errors; {0.0455 * len(every):.1f} are expected by "
+        f"chance. Coverage is {100 * mean:.1f} % on average. Intervals of the difference of IDEA "
+        f"and UCB cover {least:.1f} to {most:.1f} %. What `rejection` estimates differs from the "
+        "reward of a policy that plays by itself and sees each reward with the chance p_min by at "
+        f"most {max(abs(figures['z']) for figures in alone):.1f} standard errors."
+    )
+    head = ["", "log", "model", "mean error", "coverage", "95 % interval"]
+    return f"{table(head, rows)}\n{textwrap.fill(note, 100)}\n"
+
+
+def _order(item: tuple[tuple[str, str, str], Any]) -> tuple[int, ...]:
+    (method, log, model), _ = item
+    logs, models = ["uniform", "uneven", "adaptive"], ["true", "wrong"]
+    return logs.index(log), models.index(model), ["ips", "dr", "rejection"].index(method)
+
+
 def advise() -> str:
     """The recommendation that the command prints for the example, verbatim."""
     code = "from driftbandit.cli import main; main()"
@@ -340,6 +387,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "compiled": compiled,
     "replay flights": lambda: replay("flights"),
     "replay french": lambda: replay("french"),
+    "off policy": off_policy,
     "sphere": sphere,
     "beyond": lambda: beyond("ratio"),
     "beyond geometric": lambda: beyond("geometric"),

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from driftbandit.cli.app import app
 from driftbandit.replays import replay
+from logged_plays import logged
 from reward_tables import drifting, logged_rewards
 
 
@@ -39,16 +40,45 @@ def test_the_command(tmp_path):
     assert document["data"] == "data.csv"
 
 
+def write_log(path, log):
+    rows = zip(log.times, log.arms, log.rewards, log.chances, strict=True)
+    lines = [f"{t},arm{arm},{float(reward)!r},{float(p)!r}" for t, arm, reward, p in rows]
+    path.write_text("\n".join(["round,arm,reward,propensity", *lines]))
+    return str(path)
+
+
 def test_the_command_on_a_log(tmp_path):
-    path = write(tmp_path / "log.csv", logged_rewards())
+    path = write_log(tmp_path / "log.csv", logged(drifting(seed=1), "adaptive"))
     plot = tmp_path / "plot.png"
-    small = ["--policies", "idea, ucb", "--states", "1", "--runs", "2", "--plot", str(plot)]
-    done = CliRunner().invoke(app, ["replay", path, *small])
+    small = ["--policies", "idea, sliding_window_ucb", "--states", "1", "--runs", "2"]
+    small += ["--chance-column", "propensity"]
+    done = CliRunner().invoke(app, ["replay", path, *small, "--plot", str(plot)])
     assert done.exit_code == 0, done.output
-    assert "matched" in done.output
+    words = " ".join(done.output.split())
+    assert "n eff." in words
+    assert "Doubly robust estimates" in words
+    assert "Chances: from the log." in words
+    assert "! The log seldom plays what these policies name. Effective rounds: idea" in words
+    assert max(map(len, done.output.splitlines()[:-1])) <= 80
     assert "…" not in done.output
-    assert "! Each round shows one arm" in done.output
     assert plot.read_bytes().startswith(b"\x89PNG")
+    done = CliRunner().invoke(app, ["replay", path, *small, "--method", "rejection", "--json"])
+    document = json.loads(done.stdout)
+    assert (document["method"], document["chances"]) == ("rejection", "logged")
+    assert document["feedback"] == 0.3 / 4
+    rows = {row["label"]: row for row in document["rows"]}
+    assert {"idea", "logging", "always arm0", "random"} < rows.keys()
+    assert rows["logging"]["low"] == rows["logging"]["mean"]
+
+
+def test_a_log_without_chances_needs_a_word(tmp_path):
+    path = write(tmp_path / "log.csv", logged_rewards())
+    small = ["replay", path, "--policies", "ucb", "--states", "1"]
+    done = CliRunner().invoke(app, small)
+    assert "is a log without chances; add a column chance" in str(done.exception)
+    done = CliRunner().invoke(app, [*small, "--chances", "estimated", "--method", "ips"])
+    assert done.exit_code == 0, done.output
+    assert "! Chances are the frequencies of the arms" in done.output
 
 
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path):

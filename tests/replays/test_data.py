@@ -54,7 +54,7 @@ def test_tables_from_everything_else(tmp_path):
             {"sequence": ["a", "b"], "round": [0, 0], "arm": ["x", "y"], "reward": [1, 2]},
             "holds 2 sequences",
         ),
-        ({"round": [0, 10**9], "arm": ["a", "b"], "reward": [1, 2]}, "leaves 1 of 2 rounds"),
+        ({"round": [0, 10**9], "arm": ["a", "b"], "reward": [1, 2]}, "is a log without chances"),
         ([[1.0, 2.0]] * 3, "train: leaves 1 of 3 rounds"),
     ],
 )

@@ -6,9 +6,10 @@ import pytest
 import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.policies import make
-from driftbandit.replays import Table, play, replay
-from driftbandit.replays.play import POLICIES, scale_offsets
-from reward_tables import FAST, NAN, drifting, logged_rewards
+from driftbandit.replays import Table, learning, replay
+from driftbandit.replays.learning import scale_offsets
+from driftbandit.replays.play import POLICIES
+from reward_tables import FAST, NAN, drifting
 
 
 @pytest.mark.parametrize(
@@ -42,11 +43,13 @@ def test_empty_rounds_cost_nothing_and_change_nothing(logged):
     first = int(np.isfinite(wide[:40]).any(axis=1).sum())
     rows = int(np.isfinite(wide).any(axis=1).sum())
     names = ["idea", "ucb", "discounted_ucb", "sliding_window_ucb", "oful", "discounted_linucb"]
+    share = (first + 0.5) / rows
+    how = FAST | {"runs": 1, "chances": "uniform" if logged else None}
     both = [
-        replay(data, names, **FAST | {"runs": 1, "train": share})
-        for data, share in (
-            (wide, 0.5),
-            ({"round": rounds, "arm": arms, "reward": wide[rounds, arms]}, (first + 0.5) / rows),
+        replay(data, names, **how | {"train": train})
+        for data, train in (
+            (wide, share if logged else 0.5),
+            ({"round": rounds, "arm": arms, "reward": wide[rounds, arms]}, share),
         )
     ]
     assert both[0].rounds.tolist() == both[1].rounds.tolist()
@@ -60,7 +63,7 @@ def test_empty_rounds_cost_nothing_and_change_nothing(logged):
 def test_all_policies_can_be_replayed_and_the_registry_says_which_filter():
     """Lookahead, rollout, thompson and IDS filter as well: none is "the best without a filter"."""
     log = {"round": range(60), "arm": [0, 1, 2] * 20, "reward": [1.0, 2.0, 3.0] * 20}
-    result = replay(log, "all", **FAST | {"runs": 1})
+    result = replay(log, "all", chances="uniform", **FAST | {"runs": 1})
     assert set(result.played) == set(db.policies.available()) - {"kalman_oracle", "random"}
     wide = np.random.default_rng(0).normal([0.0, 1.0], size=(40, 2))
     result = replay(wide, ["lookahead", "thompson", "ucb"], **FAST)
@@ -76,7 +79,7 @@ def test_unix_seconds_as_rounds():
         "arm": rng.integers(3, size=300),
         "reward": rng.normal(size=300),
     }
-    result = replay(log, n_states=1, starts=1, iterations=10, runs=2)
+    result = replay(log, n_states=1, starts=1, iterations=10, runs=2, chances="uniform")
     assert set(result.played) == set(POLICIES)
     assert len(result.rounds) == 150
     assert result.rounds[-1] == log["round"][-1] - log["round"][0]
@@ -110,43 +113,6 @@ def test_rewards_add_up_by_an_independent_loop():
         assert result.cumulative(name)[-1] == pytest.approx(totals[40:].sum())
         assert played.means.mean() == pytest.approx(result.mean(name))
         assert played.shares.sum() == pytest.approx(1)
-
-
-def test_rejection_equals_a_literal_loop():
-    logged = logged_rewards()
-    result = replay(logged, ["idea", "rexp3"], **FAST)
-    assert result.logged
-    assert "uniformly" in result.notes[0]
-    center = np.nanmean(logged[:40])
-    model, arms = scale_offsets(result.fit.model, result.fit.arms)
-    for name in ("idea", "rexp3"):
-        matched = np.zeros((2, 40))
-        for run, begin in enumerate((0, 10)):
-            agent = db.Agent(model, arms, name, rounds=80 - begin, seed=run)
-            for t in range(begin, 80):
-                if t == 17:
-                    agent.advance()
-                    continue
-                decision = agent.ask()
-                shown = int(np.flatnonzero(np.isfinite(logged[t]))[0])
-                if decision.arm == shown:
-                    agent.tell(decision, logged[t, shown] - center)
-                    matched[run, t - 40] = t >= 40
-        paid = np.nansum(logged[40:], axis=1)
-        np.testing.assert_allclose(result.played[name].earned, (matched * paid).mean(axis=0))
-        np.testing.assert_allclose(result.played[name].counted, matched.mean(axis=0))
-        assert result.mean(name) == pytest.approx((matched * paid).sum() / matched.sum())
-    rows = {row.label: row for row in result.rows()}
-    assert result.baseline == "logging"
-    assert rows["logging"].mean == pytest.approx(np.nanmean(logged[40:]))
-    assert rows["logging"].verdict == ""
-    assert rows["idea"].counted < 25
-    assert rows["idea"].difference == pytest.approx(rows["idea"].mean - rows["logging"].mean)
-    arm = int(rows["best_arm"].arm)
-    assert rows["best_arm"].mean == pytest.approx(np.nanmax(np.nanmean(logged[40:], axis=0)))
-    assert rows["best_arm"].counted == np.isfinite(logged[40:, arm]).sum()
-    with pytest.raises(InvalidInput, match="compare with logging"):
-        replay(logged, ["idea"], baseline="ucb")
 
 
 def test_idea_beats_ucb_where_rewards_drift(result):
@@ -198,34 +164,11 @@ def test_a_model_that_foresees_nothing_is_said():
 
 def test_reference_strategies_by_hand():
     rewards = np.array([[1.0, 3.0, 2.0, -2.0], [NAN, 1.0, 4.0, NAN]])
-    assert play.fixed_arm(rewards, 0).tolist() == [1.0, 2.5]
-    assert [play.best_arm(rewards), play.best_arm(rewards[:1])] == [2, 1]
-    assert play.best_arm(np.array([[1.0, NAN], [NAN, 3.0], [NAN, -2.0]])) == 0
+    assert learning.fixed_arm(rewards, 0).tolist() == [1.0, 2.5]
+    assert [learning.best_arm(rewards), learning.best_arm(rewards[:1])] == [2, 1]
+    assert learning.best_arm(np.array([[1.0, NAN], [NAN, 3.0], [NAN, -2.0]])) == 0
     result = replay(Table(np.tile(rewards, (40, 1)), tuple("abcd")), ["kode"], **FAST)
     assert result.mean("random") == pytest.approx((1 + 2.5) / 2)
     assert result.mean("per_round_best") == pytest.approx((3 + 4) / 2)
     assert result.mean("best_arm") == pytest.approx((2 + 4) / 2)
     assert result.references["training_leader"].arm == "c"
-
-
-def test_predictability_is_what_it_says():
-    rng = np.random.default_rng(0)
-    rewards, predicted = rng.normal(size=(2, 50, 3))
-    means = np.array([0.1, 0.2, 0.3])
-    found = play.predictability(predicted, rewards, means, logged=False)
-    whole = ((rewards - means) ** 2).sum()
-    assert found.rewards == pytest.approx(1 - ((rewards - predicted) ** 2).sum() / whole)
-
-    def apart(table):
-        return table - table.mean(axis=1, keepdims=True)
-
-    ratio = (apart(rewards - predicted) ** 2).sum() / (apart(rewards - means) ** 2).sum()
-    assert found.differences == pytest.approx(1 - ratio)
-    assert play.predictability(rewards, rewards, means, logged=True) == (1.0, None)
-
-
-def test_the_constant_is_scaled_by_the_offsets():
-    constant = db.LGDS(np.eye(1), np.zeros((1, 1)), 1.0, np.zeros((1, 1)), [1.0])
-    found, rows = scale_offsets(constant, np.array([[3.0], [-4.0]]))
-    assert found.start_mean().tolist() == [5.0]
-    np.testing.assert_allclose(rows.ravel(), [0.6, -0.8])

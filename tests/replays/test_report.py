@@ -30,6 +30,7 @@ def test_lines_far_below_leave_the_figure(result):
     assert report._range([np.arange(5.0), down]) == (-0.4 * 4, 4)
     assert report._range([np.array([0.0, -3.0, 2.0]), down]) == (-3, 2)
     assert report._range([down]) == (-100, 0)
+    assert report._range([np.array([0.0, 5.0, -100.0])]) == (-100, 5)
 
 
 def test_intervals_are_paired(result):

@@ -25,9 +25,11 @@ EXAMPLES = (
 **Examples**
 
     driftbandit replay flights --plot flights.png
-    driftbandit replay clicks.csv --policies "idea, ucb, oful"
+    driftbandit replay rewards.csv --policies "idea, ucb, oful"
+    driftbandit replay clicks.csv --chance-column propensity --method rejection
     driftbandit replay clicks.parquet --arms features.csv --train 0.3
     driftbandit replay french --states 2 --json > french.json
+    driftbandit replay holidays --structure 'level(arm) + season(365.25, arm, harmonics=4)'
 """
 )
 
@@ -53,10 +55,15 @@ def command(
     states: int | None = typer.Option(
         None, help="Number of hidden states of the model.", show_default="chosen from the data"
     ),
+    structure: str | None = typer.Option(
+        None,
+        help="What rewards are made of, as 'level(arm) + season(7)', or auto; see driftbandit fit.",
+        show_default="chosen from the data",
+    ),
     baseline: str | None = typer.Option(
         None,
         help="The policy or reference strategy to compare with: ucb, random, best_arm, …",
-        show_default="the best policy without a Kalman filter",
+        show_default="the best policy without a Kalman filter; for a log, logging",
     ),
     cold: bool = typer.Option(
         False, "--cold", help="Do not let policies play the training part first as a warm-up."
@@ -65,6 +72,18 @@ def command(
         10,
         help="Number of runs of each policy; the results are averaged. Each run uses different "
         "random numbers and starts at a different round of the training part.",
+    ),
+    method: str | None = typer.Option(
+        None,
+        help="full, if the file has the rewards of all arms; for a log of one reward per "
+        "decision: dr (doubly robust), ips (inverse propensity scores) or rejection.",
+        show_default="full or dr, as the file requires",
+    ),
+    chances: str | None = typer.Option(
+        None,
+        help="What a log without chances may assume: uniform (every arm had the same chance) or "
+        "estimated (as often as the arm was played).",
+        show_default="the column chance",
     ),
     round_column: RoundColumn = None,
     arm_column: ArmColumn = None,
@@ -80,16 +99,18 @@ def command(
     """Run policies on real data: how much would each have earned?
 
     The model is learned from the first rounds (the training part). The other rounds are the test
-    part, in which rewards count. A policy sees only the reward of the arm it chooses.
+    part, in which rewards count.
 
-    If rounds have several rows, these are the rewards of all arms that were available, and every
-    choice counts. If each round has one row, the file is a log of choices that were already made.
-    Then a choice counts only if it is the logged arm. This estimate is unbiased only if the logged
-    arms were chosen uniformly at random.
+    If rounds have several rows, these are the rewards of all arms that were available. A policy
+    sees only the reward of the arm it chooses. Intervals come from a block bootstrap over rounds.
 
-    The table also shows reference strategies: the best arm in hindsight, the best arm of the
-    training part, random play, the best arm of every round, and a filter that sees all rewards.
-    Confidence intervals come from a block bootstrap over rounds; differences are paired by round.
+    If the file has a column chance, or one row per round, it is a log of decisions that were
+    already made, and the rewards of other arms are estimated from the chances with which arms were
+    drawn. With dr and ips, policies learn from all rewards of the log; with rejection, only from
+    rounds in which they choose the logged arm.
+
+    The table also shows reference strategies, such as the best arm of the training part and random
+    play. Differences are paired by round.
     """
     interrupt.keeps("Nothing was kept. Run the same command again, or name fewer --policies.")
     options.check_file("--plot", plot, *options.PICTURES)
@@ -110,7 +131,10 @@ def command(
             warm=not cold,
             runs=runs,
             seed=seed,
+            structure=structure,
             baseline=baseline,
+            method=method,
+            chances=chances,
             columns=columns,
             every=every,
             zone=zone,

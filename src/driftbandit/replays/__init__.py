@@ -13,9 +13,9 @@ from driftbandit.replays.datasets import DATASETS, load
 
 if TYPE_CHECKING:
     from driftbandit.replays.play import replay
-    from driftbandit.replays.report import Replay, Row
+    from driftbandit.replays.result import Replay, Row
 
 __all__ = ["DATASETS", "Replay", "Row", "Table", "as_table", "load", "replay"]
 
-LOADS_JAX = {"Replay": "report", "Row": "report", "replay": "play"}
+LOADS_JAX = {"Replay": "result", "Row": "result", "replay": "play"}
 __getattr__ = errors.lazy(__name__, LOADS_JAX)

@@ -140,28 +140,41 @@ def as_table(
         >>> as_table({"a": [1, 3], "b": [2, None]}).names
         ('a', 'b')
     """
+    found, features = read(data, names, features, columns, every, zone)
+    table = table_of(found) if isinstance(found, Log) else found
+    return table if features is None else dataclasses.replace(table, features=features)
+
+
+def read(
+    data: Any,
+    names: Any = None,
+    features: Any = None,
+    columns: Mapping[str, str] | None = None,
+    every: str | None = None,
+    zone: str | None = None,
+) -> tuple[Log | Table, Any]:
+    """The data, as a log if it has one row per reward, and the features; see `as_table`."""
     if isinstance(features, str | os.PathLike):
         features = read_arms(features, columns=columns)
     if isinstance(features, Arms):
         names, features = features.names, features.features
-    table = _table(data, names, columns, every, zone)
-    return table if features is None else dataclasses.replace(table, features=features)
+    return _log_or_table(data, names, columns, every, zone), features
 
 
-def _table(data: Any, names: Any, called: Any, every: Any, zone: Any) -> Table:
-    columns = [str(column) for column in getattr(data, "columns", ())]
+def _log_or_table(data: Any, names: Any, columns: Any, every: Any, zone: Any) -> Log | Table:
+    own = [str(column) for column in getattr(data, "columns", ())]
     if isinstance(data, Mapping):
-        columns = [str(column) for column in data]
-    by_rows = any(name in REQUIRED for name in columns) or bool(columns and called)
+        own = [str(column) for column in data]
+    by_rows = any(name in REQUIRED for name in own) or bool(own and columns)
     if isinstance(data, Log | str | os.PathLike) or by_rows:
-        return _of_log(as_log(data, names, columns=called, every=every, zone=zone))
-    for argument, given in (("columns", called), ("every", every), ("zone", zone)):
+        return as_log(data, names, columns=columns, every=every, zone=zone)
+    for argument, given in (("columns", columns), ("every", every), ("zone", zone)):
         if given:
             problem = "was given, but the data is not a log"
             raise errors.InvalidInput(argument, problem, "leave it out")
     if isinstance(data, Table):
         return data if names is None else _ordered(data, names)
-    if columns:
+    if own:
         wide = tables.in_memory(data, "data")
         if wide is not None:
             blocks = [np.stack([*map(parsing.real, block.columns)], 1) for block in wide.blocks]
@@ -185,16 +198,21 @@ def _ordered(table: Table, names: Any) -> Table:
     return dataclasses.replace(table, rewards=table.rewards[:, order], names=names)
 
 
-def _of_log(log: Log) -> Table:
-    """One row per round with a reward; repeated plays of an arm are averaged."""
+def only_sequence(log: Log) -> Sequence:
+    """The log's sequence; several are refused."""
     if len(log.sequences) > 1:
         problem = f"holds {len(log.sequences)} sequences"
         raise errors.InvalidInput("data", problem, "replay one sequence at a time")
-    one = log.sequences[0]
+    return log.sequences[0]
+
+
+def table_of(log: Log) -> Table:
+    """One row per round with a reward; repeated plays of an arm are averaged."""
+    one = only_sequence(log)
     seen = ~np.isnan(one.rewards)
     times, rows = np.unique(one.rounds[seen], return_inverse=True)
     rounds, k = len(times), len(log.names)
-    _check_size(rounds, k)
+    check_size(rounds, k)
     means = cell_means(rounds, k, rows, one.arms[seen], one.rewards[seen])
     notes = (*log.notes, *log.unused_features)
     return Table(means, log.names, notes=notes, times=times - one.rounds[0])
@@ -229,14 +247,15 @@ def _rewards(values: Any) -> np.ndarray:
         raise errors.InvalidInput("data", "is not a table of numbers", REMEDY) from None
     if rewards.ndim != 2 or 0 in rewards.shape:
         raise errors.InvalidInput("data", f"has shape {rewards.shape}", REMEDY)
-    _check_size(*rewards.shape)
+    check_size(*rewards.shape)
     for row, arm in np.argwhere(np.abs(rewards) > errors.LARGEST)[:1]:
         problem = f"round {row} of arm {arm} is {rewards[row, arm]:g}"
         raise errors.InvalidInput("data", problem, parsing.REMEDIES["reward"])
     return rewards
 
 
-def _check_size(rounds: int, n_arms: int) -> None:
+def check_size(rounds: int, n_arms: int) -> None:
+    """Refuse tables that are too large."""
     if rounds * n_arms > LARGEST:
         problem = f"holds {rounds} rounds of {n_arms} arms"
         raise errors.InvalidInput("data", problem, f"{LARGEST:,} rewards are the most")

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from driftbandit import errors, kalman
+from driftbandit import errors
 from driftbandit.agent import Agent
-from driftbandit.identify.fitting import fit
-from driftbandit.model import LGDS
+from driftbandit.io.logs import Log
 from driftbandit.policies import REGISTRY, Policy, make
 from driftbandit.policies import chosen as labeled
-from driftbandit.replays.data import Table, as_table
+from driftbandit.replays.data import Table, read, table_of
 from driftbandit.replays.datasets import DATASETS, load
-from driftbandit.replays.report import Played, Predictability, Reference, Replay
+from driftbandit.replays.decisions import CHANCES, decisions_of, has_chances
+from driftbandit.replays.learning import (
+    Meter,
+    Progress,
+    Settings,
+    best_arm,
+    doubts,
+    fixed_arm,
+    learned,
+    predictability,
+    predictions,
+    training_means,
+)
+from driftbandit.replays.off_policy import METHODS, REFERENCES, always, replay_log
+from driftbandit.replays.result import Played, Reference, Replay
 
 POLICIES = tuple(name for name, entry in REGISTRY.items() if entry.quick)  # by default
-# The reference strategies of a table of all arms, and of a log.
+# The reference strategies of a table of all arms.
 FULL = ("best_arm", "training_leader", "full_information", "per_round_best", "random")
-LOGGED = ("best_arm", "training_leader", "logging")
-REPORTED = 256  # rounds between two reports of progress
-
-Progress = Callable[[str, float, int], None]
 
 
 def replay(
@@ -40,6 +49,8 @@ def replay(
     runs: int = 10,
     seed: int = 0,
     baseline: str | None = None,
+    method: str | None = None,
+    chances: str | None = None,
     structure: Any = None,
     starts: int = 3,
     iterations: int = 200,
@@ -50,9 +61,14 @@ def replay(
 ) -> Replay:
     """Learn the model from the first part of the data, then play the rest with every policy.
 
-    A policy sees only the reward of the arm it chooses. If the data shows all arms, every choice
-    counts. If it is a log of one arm per round, a choice counts only when it is the logged arm
-    (Li et al. 2011), which is unbiased if the log chose its arms uniformly at random.
+    If the data shows all arms ("full"), a policy sees only the reward of the arm it chooses, and
+    every choice counts. If it is a log of one reward per decision, what a policy would have earned
+    is estimated, without bias, from the chances with which the log drew its arms:
+
+    - "dr", doubly robust, and "ips", inverse propensity scoring: the policy learns from all rewards
+      of the log and names an arm before each one. "dr" is more precise if the model predicts.
+    - "rejection": the policy learns only where its own choice is the logged arm (Li et al. 2011),
+      so it sees a small share of the rewards. The estimate is doubly robust.
 
     All policies have the same information: the model learned from the training part, which gives
     the Kalman policies their filter and the others the scale of the rewards, and the rewards they
@@ -60,21 +76,27 @@ def replay(
     reward, because some assume rewards around zero; results show rewards as they are.
 
     Args:
-        data: the name of a data set (`DATASETS`), or anything `as_table` takes: a path, a log, a
-            T × k table.
+        data: "french" or "flights", or anything `as_table` takes: a path, a log, a T × k table.
         policies: names or `Policy` objects; None: `POLICIES`, the quick ones; "all": every policy
             that can be replayed.
         features: k × d, the known features of each arm; None: they are learned.
-        train: share of the rounds with data, from the start, that form the training part.
+        train: share of the rounds with data, or of the decisions of a log, from the start, that
+            form the training part.
         n_states: of the model; None: as `identify.fit` chooses.
         warm: whether policies play the training part first; False: they start in the test part.
         runs: runs of each policy, which are averaged. Each has its own random numbers and starts
             in a later round of the first half of the training part, because the luck of the first
-            choices lasts long. A policy without random numbers needs one run if not ``warm``.
+            choices lasts long. A policy without random numbers needs one run if not ``warm``, or
+            if it learns from all rewards of a log.
         seed: of the fit, the policies and the intervals.
         baseline: the policy or reference strategy to compare with; None: the best policy without
-            a Kalman filter.
-        structure: of Γ, as in `identify.fit`; ``starts`` and ``iterations`` as well.
+            a Kalman filter; with a log, what the log earned ("logging").
+        method: "full", "dr", "ips" or "rejection"; None: "dr" for a log that has chances, or for
+            which ``chances`` are given, and "full" for data that shows all arms.
+        chances: of a log without a column ``chance``: "uniform", all arms had the same one, or
+            "estimated", as often as each arm was played.
+        structure: components such as "level(arm) + season(7)", or the form of Γ, as in
+            `identify.fit`; ``starts`` and ``iterations`` as well.
         columns: the column names of a log, as {"round": "day"}; see `read_log`.
         every: length of a round, as "15 minutes", if a log has times; see `read_log`.
         zone: whose clocks the rounds count, as "Europe/Berlin", if a log has times.
@@ -91,68 +113,78 @@ def replay(
         >>> result.mean("kode") > result.mean("ucb") + 0.5
         True
     """
-    table = as_table(_loaded(data), features=features, columns=columns, every=every, zone=zone)
-    first = table.split(train)
     runs = errors.whole_number(runs, "runs", low=1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)
-    chosen, notes = _playable(policies, table)
-    baseline = _baseline(baseline, chosen, table)
+    how = n_states, bool(warm), runs, seed, structure, starts, iterations, progress
+    settings = Settings(train, *how)
+    found, features = read(_loaded(data), None, features, columns, every, zone)
+    method = _method(method, found, chances)
+    if method != "full":
+        decisions = decisions_of(found, chances, features)
+        decisions.split(train)
+        chosen, _ = _playable(policies, part=False)
+        arms = [always(name) for name in decisions.names]
+        baseline = _baseline(baseline, chosen, [*REFERENCES, *arms])
+        own = chances or "logged"
+        return replay_log(
+            decisions, chosen, settings, method=method, chances=own, baseline=baseline
+        )
+    table = found if isinstance(found, Table) else table_of(found)
+    if features is not None:
+        table = dataclasses.replace(table, features=features)
+    table.split(train)
+    offered = np.isfinite(table.rewards).sum(axis=1)
+    part = bool(((offered > 0) & (offered < len(table.names))).any())
+    chosen, notes = _playable(policies, part=part)
+    return _replay_table(table, chosen, settings, _baseline(baseline, chosen, FULL), notes)
+
+
+def _replay_table(
+    table: Table,
+    chosen: dict[str, Policy],
+    settings: Settings,
+    baseline: str | None,
+    notes: list[str],
+) -> Replay:
+    """Play a table that shows the rewards of all arms."""
+    first, runs, seed = table.split(settings.train), settings.runs, settings.seed
+    begins = [number * first // (2 * runs) if settings.warm else first for number in range(runs)]
     games = [
-        (label, policy, number, len(table) - (number * first // (2 * runs) if warm else first))
+        (label, policy, number, len(table) - begin)
         for label, policy in chosen.items()
-        for number in range(runs if warm or policy.noise is not None else 1)
+        for number, begin in enumerate(begins)
+        if number == 0 or settings.warm or policy.noise is not None
     ]
-    total = sum(length for *_, length in games)
-
-    def report(stage: str, share: float) -> None:
-        if progress is not None:
-            progress(stage, share, total)
-
-    report("fit", 0.0)
+    meter = Meter(settings.progress, sum(length for *_, length in games))
     center = float(np.nanmean(table.rewards[:first]))
-    found = fit(
-        table.log(0, first, center),
-        table.features,
-        n_states,
-        structure=structure,
-        starts=starts,
-        iterations=iterations,
-        seed=seed,
-        progress=lambda share: report("fit", share),
-    )
-    model, rows = found.model, found.arms
-    if table.features is None:
-        model, rows = scale_offsets(model, rows)
-    report("fit", 1.0)
+    found = learned(table.log(0, first, center), table.features, center, settings, meter)
     centered = table.rewards - center
-    report("play", 0.0)
+    meter.say("play", 0.0)
     arms: dict[str, list[np.ndarray]] = {}
-    done = 0
     for label, policy, number, length in games:
         waits = table.waits[-length:]
         horizon = int(waits[1:].sum()) + 1
-        agent = Agent(model, rows, policy, rounds=horizon, seed=seed + number, window=0)
+        rows = found.rows
+        agent = Agent(found.model, rows, policy, rounds=horizon, seed=seed + number, window=0)
         choices = np.empty(length, np.int64)
-        for t, arm in enumerate(_choices(agent, centered[-length:], waits, table.logged)):
+        for t, arm in enumerate(_choices(agent, centered[-length:], waits)):
             choices[t] = arm
-            done += 1
-            if done % REPORTED == 0:
-                report("play", done / total)
+            meter.tick()
         arms.setdefault(label, []).append(choices[first - len(table) :])
-    report("play", 1.0)
+    meter.say("play", 1.0)
 
     before, rewards = table.rewards[:first], table.rewards[first:]
     rounds = np.flatnonzero(np.isfinite(rewards).any(axis=1))
     rewards = rewards[rounds]
-    predicted = predictions(found.model, found.arms, centered, table.waits)[first:][rounds] + center
-    counts = np.isfinite(before).sum(axis=0)
-    means = np.where(counts > 0, np.nansum(before, axis=0) / np.maximum(counts, 1), center)
-    explained = predictability(predicted, rewards, means, table.logged)
+    fit = found.fit
+    begin = fit.start_system.model, fit.start_system.arms
+    predicted = predictions(*begin, centered, table.waits)[first:][rounds] + center
+    explained = predictability(predicted, rewards, training_means(before, center))
     return Replay(
         title=table.title,
         unit=table.unit,
         names=table.names,
-        logged=table.logged,
+        method="full",
         train_rounds=first,
         test_rounds=len(table) - first,
         first_round=int(table.times[first]),
@@ -160,12 +192,28 @@ def replay(
         played={label: _averaged(np.array(own)[:, rounds], rewards) for label, own in arms.items()},
         references=dict(_references(table, before, rewards, predicted)),
         predictability=explained,
-        fit=found,
-        warm=bool(warm),
+        fit=fit,
+        warm=settings.warm,
         seed=seed,
         compared=baseline,
-        notes=(*table.notes, *notes, *found.warnings, *_doubts(explained)),
+        notes=(*table.notes, *notes, *fit.warnings, *doubts(explained)),
     )
+
+
+def _method(method: Any, data: Log | Table, chances: Any) -> str:
+    """The method asked for, or the one that fits the data."""
+    if chances is not None:
+        errors.closest(chances, "chances", CHANCES)
+    if method is not None and errors.closest(method, "method", ("full", *METHODS)) != "full":
+        return str(method)
+    if method is None and (chances is not None or has_chances(data)):
+        return "dr"
+    logged = (data if isinstance(data, Table) else table_of(data)).logged
+    if method == "full" and (logged or chances is not None):
+        problem = "is 'full'" + ", and the data is a log of one arm per round" * logged
+        problem += ", which needs no chances" * (not logged)
+        raise errors.InvalidInput("method", problem, f"give one of {', '.join(METHODS)}")
+    return "dr" if logged else "full"
 
 
 def _loaded(data: Any) -> Any:
@@ -179,8 +227,8 @@ def _loaded(data: Any) -> Any:
     return load(data)
 
 
-def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]]:
-    """The policies to play, and notes on policies that are left out and on logs."""
+def _playable(policies: Any, *, part: bool) -> tuple[dict[str, Policy], list[str]]:
+    """The policies to play, and notes on those left out if some rounds offer a part of the arms."""
     given = POLICIES if policies is None else policies
     if policies == "all":
         given = [name for name in REGISTRY if not make(name).full_information]
@@ -188,11 +236,9 @@ def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]
     if chosen.pop("random", None) is not None and not chosen:
         remedy = "name another policy; random is always in the table"
         raise errors.InvalidInput("policies", "is random alone", remedy)
-    offered = np.isfinite(table.rewards).sum(axis=1)
-    part = not table.logged and bool(((offered > 0) & (offered < len(table.names))).any())
     notes = []
     for label, policy in list(chosen.items()):
-        if label in (*FULL, *LOGGED):
+        if label in (*FULL, *REFERENCES):
             problem = f"{label!r} is the name of a reference strategy"
             raise errors.InvalidInput("policies", problem, "give the policy another name")
         if policy.full_information:
@@ -205,25 +251,15 @@ def _playable(policies: Any, table: Table) -> tuple[dict[str, Policy], list[str]
                 raise errors.InvalidInput("policies", problem, "leave it out")
             del chosen[label]
             notes.append(f"{label} is left out: it cannot choose from a part of the arms.")
-    if table.logged:
-        notes.append(
-            "Each round shows one arm: the means are unbiased only if the log chose its arms "
-            "uniformly at random."
-        )
     return chosen, notes
 
 
-def _baseline(name: Any, chosen: dict[str, Policy], table: Table) -> str | None:
+def _baseline(name: Any, chosen: dict[str, Policy], references: Sequence[str]) -> str | None:
     """The label to compare with, checked before any work is done."""
-    if name is None:
-        return None
-    if table.logged and name != "logging":
-        problem = f"is {name!r}, but the data is a log of one arm per round"
-        raise errors.InvalidInput("baseline", problem, "compare with logging, or leave it out")
-    return errors.closest(name, "baseline", [*chosen, *(LOGGED if table.logged else FULL)])
+    return None if name is None else errors.closest(name, "baseline", [*chosen, *references])
 
 
-def _choices(agent: Agent, rewards: np.ndarray, waits: np.ndarray, logged: bool) -> Iterator[int]:
+def _choices(agent: Agent, rewards: np.ndarray, waits: np.ndarray) -> Iterator[int]:
     """The arm of each row, −1 where none is offered; the agent learns on the way."""
     for t, row in enumerate(rewards):
         if t and waits[t] > 1:
@@ -233,54 +269,16 @@ def _choices(agent: Agent, rewards: np.ndarray, waits: np.ndarray, logged: bool)
             agent.advance()
             yield -1
             continue
-        decision = agent.ask(None if logged or len(offered) == len(row) else offered)
-        reward = row[decision.arm]
-        if np.isfinite(reward):  # otherwise another arm was logged, and nothing is learned
-            agent.tell(decision, reward)
+        decision = agent.ask(None if len(offered) == len(row) else offered)
+        agent.tell(decision, row[decision.arm])
         yield decision.arm
 
 
 def _averaged(choices: np.ndarray, rewards: np.ndarray) -> Played:
     """A policy's choices, runs × rounds, and what they paid."""
     paid = rewards[np.arange(len(rewards)), choices]
-    seen = np.isfinite(paid)
-    paid = np.where(seen, paid, 0.0)
     shares = np.bincount(choices.ravel(), minlength=rewards.shape[1]) / choices.size
-    with np.errstate(invalid="ignore"):  # a run in which no round counts
-        means = paid.sum(axis=1) / seen.sum(axis=1)
-    return Played(paid.mean(axis=0), seen.mean(axis=0), means, shares)
-
-
-def _doubts(explained: Predictability) -> Iterator[str]:
-    """A warning if the model predicts nothing in the test part."""
-    if explained.rewards <= 0:
-        yield (
-            f"The model predicts the test part no better than each arm's training mean: it "
-            f"explains {100 * explained.rewards:.1f} % of the rewards' variance. Do not expect "
-            "its policies to earn more than a fixed arm."
-        )
-    elif explained.differences is not None and explained.differences <= 0:
-        share = f"{100 * explained.differences:.1f} % of the variance of differences between arms"
-        said = "The model does not predict which arm pays more in the test part"
-        yield f"{said}: it explains {share}."
-
-
-def scale_offsets(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
-    """The same system with its constant state, the last one, scaled by the offsets it pays.
-
-        1 ↦ ‖o‖,   o ↦ o / ‖o‖
-
-    The constant and the offsets are learned up to a factor. Kalman policies do not depend on it,
-    but OFUL and D-LinUCB do, because their ridge is a length: without this scaling the arm with
-    the largest offset has the longest row and the widest interval, even if the offset is a loss.
-    `identify.fit` scales the moving states the same way. Offsets are the last column of ``arms``.
-    """
-    size = float(np.linalg.norm(arms[:, -1])) or 1.0
-    units = np.append(np.ones(model.n_states - 1), size)
-    transition = units[:, None] * model.transition / units
-    start = units * model.start_mean()
-    scaled = LGDS(transition, model.process_cov, model.reward_std, model.initial_cov, start)
-    return scaled, arms / units
+    return Played(paid.mean(axis=0), np.ones(len(rewards)), paid.mean(axis=1), shares)
 
 
 # Reference strategies
@@ -293,66 +291,9 @@ def _references(
     fixed = {"best_arm": best_arm(rewards), "training_leader": best_arm(before)}
     every = np.ones(len(rewards))
     seen = np.isfinite(rewards)
-    if table.logged:
-        for name, arm in fixed.items():
-            earned = np.where(seen[:, arm], rewards[:, arm], 0.0)
-            yield name, Reference(earned, seen[:, arm].astype(float), table.names[arm])
-        yield "logging", Reference(np.nansum(rewards, axis=1), every)
-        return
     for name, arm in fixed.items():
         yield name, Reference(fixed_arm(rewards, arm), every, table.names[arm])
     best = np.where(seen, predicted, -np.inf).argmax(axis=1)
     yield "full_information", Reference(rewards[np.arange(len(rewards)), best], every)
     yield "per_round_best", Reference(np.nanmax(rewards, axis=1), every)
     yield "random", Reference(np.nanmean(rewards, axis=1), every)
-
-
-def best_arm(rewards: np.ndarray) -> int:
-    """The arm that pays most; where it is not offered, the mean of the offered arms counts."""
-    counts = np.isfinite(rewards).sum(axis=0)
-    if (np.isfinite(rewards).sum(axis=1) >= 2).any():
-        scores = np.array([fixed_arm(rewards, arm).sum() for arm in range(rewards.shape[1])])
-    else:
-        scores = np.nansum(rewards, axis=0) / np.maximum(counts, 1)
-    return int(np.argmax(np.where(counts > 0, scores, -math.inf)))
-
-
-def fixed_arm(rewards: np.ndarray, arm: int) -> np.ndarray:
-    """What one arm pays; where it is not offered, the mean of those that are."""
-    own = rewards[:, arm]
-    return np.where(np.isfinite(own), own, np.nanmean(rewards, axis=1))
-
-
-def predictions(
-    model: LGDS, arms: np.ndarray, rewards: np.ndarray, waits: np.ndarray
-) -> np.ndarray:
-    """One-step predictions of all arms, T × k, by a filter that sees every known reward."""
-    belief = kalman.prior(model)
-    predicted = np.empty_like(rewards)
-    for t, row in enumerate(rewards):
-        if t:
-            belief = kalman.advance(belief, model, int(waits[t]))
-        predicted[t] = arms @ belief.mean
-        for arm in np.flatnonzero(np.isfinite(row)):
-            belief = kalman.observe(belief, model, arms[arm], row[arm])
-    return predicted
-
-
-def predictability(
-    predicted: np.ndarray, rewards: np.ndarray, means: np.ndarray, logged: bool
-) -> Predictability:
-    """R² of the predictions (T × k), relative to the arms' training means (k)."""
-    seen = np.isfinite(rewards)
-    error, spread = (np.where(seen, rewards - guess, 0.0) for guess in (predicted, means))
-    if logged:
-        return Predictability(_r_squared(error, spread), None)
-    count = np.maximum(seen.sum(axis=1, keepdims=True), 1)
-    several = seen.sum(axis=1) >= 2
-    centered = [part - part.sum(axis=1, keepdims=True) / count for part in (error, spread)]
-    apart = [np.where(seen, part, 0.0)[several] for part in centered]
-    return Predictability(_r_squared(error, spread), _r_squared(*apart))
-
-
-def _r_squared(error: np.ndarray, spread: np.ndarray) -> float:
-    whole = float((spread**2).sum())
-    return 1 - float((error**2).sum()) / whole if whole > 0 else math.nan

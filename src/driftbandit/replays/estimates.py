@@ -1,0 +1,114 @@
+"""What a policy would have earned in the rounds of a log that shows one reward per round.
+
+In round t the log drew arm a with chance p(a), given all that had happened, and paid x = X(a). A
+policy names arms with shares q (1 for a single arm), chosen before the round. With m(a), a
+prediction of X(a) from earlier rounds,
+
+    Y = Σ_a q(a) m(a) + q(a)/p(a) (x − m(a))          a: the arm that the log drew
+
+has the expectation Σ q(a) X(a), whatever m is: averaged over the draw, the second part is
+Σ q(a) (X(a) − m(a)). So the errors of Y are martingale differences, and the mean of Y is unbiased
+for what the named arms would have paid in these very rounds. If m is a constant this is inverse
+propensity scoring, if it is the prediction of a model it is doubly robust. Dudík, Langford and Li
+(2011); Bibaut et al. (2021) for logs whose draws depend on past rewards.
+
+With e(a) = X(a) − m(a), the variance of the error of one round is
+
+    Σ_a q(a)² e(a)²/p(a) − (Σ_a q(a) e(a))²
+
+The first sum is estimated without bias by q(a)² e(a)²/p(a)² of the arm that was drawn. The second
+is e(a)² if the policy names a single arm, with the unbiased estimate e(a)²/p(a) if that arm was
+drawn. Otherwise it contains products of rewards that are never seen together; it is left out, and
+the variance is too large rather than too small, as in Neyman (1923). This concerns rounds in which
+the runs of a policy disagree, and differences of two policies in rounds in which they do.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+
+class Shown(NamedTuple):
+    """What a log shows of n rounds, and the predictions m of all k arms."""
+
+    arms: np.ndarray  # n arms that were played
+    rewards: np.ndarray  # n
+    chances: np.ndarray  # n, of the arms that were played
+    predicted: np.ndarray  # n × k
+
+    @property
+    def residuals(self) -> np.ndarray:
+        """The errors of the predictions, x − m(a) of the arms that were played."""
+        return np.asarray(self.rewards - self.of_played(self.predicted))
+
+    def of_played(self, values: np.ndarray) -> np.ndarray:
+        """From n × k values, those of the arms that were played."""
+        return np.asarray(values[np.arange(len(self.arms)), self.arms])
+
+
+def shares(choices: np.ndarray, n_arms: int) -> np.ndarray:
+    """q: the share of runs (runs × n choices) that name each arm, n × k.
+
+    Example:
+        >>> shares(np.array([[0, 1], [0, 0]]), 2).tolist()
+        [[1.0, 0.0], [0.5, 0.5]]
+    """
+    found = [(choices == arm).mean(axis=0) for arm in range(n_arms)]
+    return np.stack(found, axis=1)
+
+
+def earned(named: np.ndarray, shown: Shown) -> np.ndarray:
+    """Y of every round, for the shares q of the arms (n × k).
+
+    Example:
+        >>> one = Shown(np.array([0]), np.array([5.0]), np.array([0.5]), np.array([[3.0, 1.0]]))
+        >>> earned(np.array([[1.0, 0.0]]), one), earned(np.array([[0.0, 1.0]]), one)
+        (array([7.]), array([1.]))
+    """
+    weights = shown.of_played(named) / shown.chances
+    return np.vecdot(named, shown.predicted) + weights * shown.residuals
+
+
+def variances(counted: np.ndarray, shown: Shown, other: np.ndarray | None = None) -> np.ndarray:
+    """Estimated variance of each round's error, of Y or of the difference of two policies' Y.
+
+    Args:
+        counted: q(a) of the arm that was played, n shares.
+        shown: the log.
+        other: the same of the policy whose Y is subtracted; None: nothing uncertain is subtracted.
+    """
+    squares = (shown.residuals / shown.chances) ** 2
+    if other is not None:
+        return np.asarray((counted - other) ** 2 * squares)
+    return np.asarray((counted**2 - (counted == 1) * shown.chances) * squares)
+
+
+def interval(mean: float, variances: np.ndarray, confidence: float) -> tuple[float, float]:
+    """The ends of mean ± z √(Σ v) / n, by the central limit theorem for martingales."""
+    reach = special.ndtri((1 + confidence) / 2) * math.sqrt(variances.sum()) / len(variances)
+    return mean - reach, mean + reach
+
+
+def effective(counted: np.ndarray, shown: Shown) -> float:
+    """Effective sample size of the weights u = q(a)/p(a): (Σ u)² / Σ u², Kish (1965).
+
+    Example:
+        >>> chances = np.array([0.5, 0.5, 0.5, 0.1])
+        >>> log = Shown(np.zeros(4, int), np.zeros(4), chances, np.zeros((4, 1)))
+        >>> effective(np.array([1, 0, 1, 0]), log), effective(np.array([1, 0, 1, 1]), log)
+        (2.0, 1.8148148148148149)
+    """
+    weights = counted / shown.chances
+    whole = float(weights.sum())
+    return whole**2 / float(weights @ weights) if whole > 0 else 0.0
+
+
+def largest_share(counted: np.ndarray, shown: Shown) -> float:
+    """The weight of the heaviest round as a share of all weights."""
+    weights = counted / shown.chances
+    whole = float(weights.sum())
+    return float(weights.max()) / whole if whole > 0 else 0.0

@@ -1,0 +1,174 @@
+"""What every replay does first: learn the model from the training part, and predict with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors, kalman
+from driftbandit.identify.fitting import Fit, fit
+from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.io.logs import Log
+from driftbandit.model import LGDS
+from driftbandit.replays.result import Predictability
+
+REPORTED = 256  # rounds between two reports of progress
+
+Progress = Callable[[str, float, int], None]
+
+
+class Settings(NamedTuple):
+    """The options of `replay` that are the same for every kind of data."""
+
+    train: float
+    n_states: int | None
+    warm: bool
+    runs: int
+    seed: int
+    structure: Any
+    starts: int
+    iterations: int
+    progress: Progress | None
+
+
+class Learned(NamedTuple):
+    """The model of rewards minus their mean in the training part."""
+
+    fit: Fit | StructuredFit
+    model: LGDS  # what policies play: the fit, scaled by `scale_offsets` if features were learned
+    rows: np.ndarray  # its arms
+    center: float  # mean of the training rewards
+
+
+class Meter:
+    """Reports progress: the share of the fit, then of the rounds that are played."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def say(self, stage: str, share: float) -> None:
+        """Report the share of a stage that is done."""
+        if self.progress is not None:
+            self.progress(stage, share, self.total)
+
+    def tick(self) -> None:
+        """Count one round that was played."""
+        self.done += 1
+        if self.done % REPORTED == 0:
+            self.say("play", self.done / self.total)
+
+
+def learned(
+    log: Log, features: np.ndarray | None, center: float, settings: Settings, meter: Meter
+) -> Learned:
+    """Fit the training part, whose rewards are given minus ``center``."""
+    meter.say("fit", 0.0)
+    found = fit(
+        log,
+        features,
+        settings.n_states,
+        structure=settings.structure,
+        starts=settings.starts,
+        iterations=settings.iterations,
+        seed=settings.seed,
+        progress=lambda share: meter.say("fit", share),
+    )
+    start = found.start_system
+    if start.contexts:
+        problem = f"needs the features {', '.join(start.contexts)}, which a replay does not have"
+        raise errors.InvalidInput("structure", problem, "leave the regression out")
+    model, rows = start.model, start.arms
+    if features is None and isinstance(found, Fit):
+        model, rows = scale_offsets(model, rows)
+    meter.say("fit", 1.0)
+    return Learned(found, model, rows, center)
+
+
+def scale_offsets(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
+    """The same system with its constant state, the last one, scaled by the offsets it pays.
+
+        1 ↦ ‖o‖,   o ↦ o / ‖o‖
+
+    The constant and the offsets are learned up to a factor. Kalman policies do not depend on it,
+    but OFUL and D-LinUCB do, because their ridge is a length: without this scaling the arm with
+    the largest offset has the longest row and the widest interval, even if the offset is a loss.
+    `identify.fit` scales the moving states the same way. Offsets are the last column of ``arms``.
+    """
+    size = float(np.linalg.norm(arms[:, -1])) or 1.0
+    units = np.append(np.ones(model.n_states - 1), size)
+    transition = units[:, None] * model.transition / units
+    start = units * model.start_mean()
+    scaled = LGDS(transition, model.process_cov, model.reward_std, model.initial_cov, start)
+    return scaled, arms / units
+
+
+def predictions(
+    model: LGDS, arms: np.ndarray, rewards: np.ndarray, waits: np.ndarray
+) -> np.ndarray:
+    """One-step predictions of all arms, T × k, by a filter that sees every known reward."""
+    belief = kalman.prior(model)
+    predicted = np.empty_like(rewards)
+    for t, row in enumerate(rewards):
+        if t:
+            belief = kalman.advance(belief, model, int(waits[t]))
+        predicted[t] = arms @ belief.mean
+        for arm in np.flatnonzero(np.isfinite(row)):
+            belief = kalman.observe(belief, model, arms[arm], row[arm])
+    return predicted
+
+
+def best_arm(rewards: np.ndarray) -> int:
+    """The arm that pays most; where it is not offered, the mean of the offered arms counts."""
+    counts = np.isfinite(rewards).sum(axis=0)
+    if (np.isfinite(rewards).sum(axis=1) >= 2).any():
+        scores = np.array([fixed_arm(rewards, arm).sum() for arm in range(rewards.shape[1])])
+    else:
+        scores = np.nansum(rewards, axis=0) / np.maximum(counts, 1)
+    return int(np.argmax(np.where(counts > 0, scores, -math.inf)))
+
+
+def fixed_arm(rewards: np.ndarray, arm: int) -> np.ndarray:
+    """What one arm pays; where it is not offered, the mean of those that are."""
+    own = rewards[:, arm]
+    return np.where(np.isfinite(own), own, np.nanmean(rewards, axis=1))
+
+
+def training_means(rewards: np.ndarray, center: float) -> np.ndarray:
+    """The mean reward of each arm (T × k rewards); the overall mean if it has none."""
+    counts = np.isfinite(rewards).sum(axis=0)
+    return np.where(counts > 0, np.nansum(rewards, axis=0) / np.maximum(counts, 1), center)
+
+
+def predictability(predicted: np.ndarray, rewards: np.ndarray, means: np.ndarray) -> Predictability:
+    """R² of the predictions (T × k), relative to the arms' training means (k)."""
+    seen = np.isfinite(rewards)
+    error, spread = (np.where(seen, rewards - guess, 0.0) for guess in (predicted, means))
+    several = seen.sum(axis=1) >= 2
+    if not several.any():
+        return Predictability(_r_squared(error, spread), None)
+    count = np.maximum(seen.sum(axis=1, keepdims=True), 1)
+    centered = [part - part.sum(axis=1, keepdims=True) / count for part in (error, spread)]
+    apart = [np.where(seen, part, 0.0)[several] for part in centered]
+    return Predictability(_r_squared(error, spread), _r_squared(*apart))
+
+
+def _r_squared(error: np.ndarray, spread: np.ndarray) -> float:
+    whole = float((spread**2).sum())
+    return 1 - float((error**2).sum()) / whole if whole > 0 else math.nan
+
+
+def doubts(explained: Predictability) -> Iterator[str]:
+    """A warning if the model predicts nothing in the test part."""
+    if explained.rewards <= 0:
+        yield (
+            f"The model predicts the test part no better than each arm's training mean: it "
+            f"explains {100 * explained.rewards:.1f} % of the rewards' variance. Do not expect "
+            "its policies to earn more than a fixed arm."
+        )
+    elif explained.differences is not None and explained.differences <= 0:
+        share = f"{100 * explained.differences:.1f} % of the variance of differences between arms"
+        said = "The model does not predict which arm pays more in the test part"
+        yield f"{said}: it explains {share}."

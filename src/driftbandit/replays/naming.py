@@ -1,0 +1,99 @@
+"""Which arms a policy names in the rounds of a log, and what it learns from.
+
+`follow`: the policy learns from every reward of the log, whoever chose the arm. `reject`: it learns
+only where its own choice is the logged arm (Li et al. 2011). If the log drew that arm with chance
+p, the round is accepted with probability p_min/p, so that every choice gets its reward with the
+same chance p_min. Without this thinning the policy would mostly see what the log preferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.agent.ledger import advanced
+from driftbandit.model import LGDS
+from driftbandit.policies import Policy, Problem
+from driftbandit.replays.decisions import Decisions
+
+Tick = Callable[[], None]  # called after every decision
+
+
+class Player(NamedTuple):
+    """A policy with its model, before its first round."""
+
+    policy: Policy
+    problem: Problem
+    state: Any
+
+    def choose(self, state: Any, rng: np.random.Generator) -> int:
+        """The arm that the policy names."""
+        noise = self.policy.noise
+        drawn = None
+        if noise is not None:
+            shape = noise.shape(*reversed(self.problem.arms.shape))
+            drawn = rng.random(shape) if noise.distribution == "uniform" else rng.normal(size=shape)
+        last = len(self.problem.arms) - 1
+        place = int(self.policy.choose(state, self.problem, drawn))
+        return errors.whole_number(place, f"arm of policy {self.policy.name!r}", low=0, high=last)
+
+    def learn(self, state: Any, arm: int, reward: float) -> Any:
+        """The state after a reward, in the same round."""
+        observe = self.policy.agent.observe or self.policy.update
+        return observe(state, self.problem, arm, reward)
+
+
+def player(policy: Policy, model: LGDS, arms: np.ndarray, decisions: Decisions) -> Player:
+    """The policy, prepared for as many rounds as the decisions span."""
+    span = int(decisions.times[-1] - decisions.times[0]) + 1
+    constants, state = policy.prepare(model, arms, max(span, len(decisions)))
+    return Player(policy, Problem(model, arms, constants), state)
+
+
+def follow(
+    who: Player, decisions: Decisions, first: int, runs: int, seed: int, tick: Tick
+) -> np.ndarray:
+    """The arms named from decision ``first`` on, runs × n; runs differ in random numbers alone."""
+    rng = np.random.default_rng(seed)
+    found = np.empty((runs, len(decisions) - first), np.int64)
+    state = who.state
+    for t, (wait, arm, reward) in enumerate(_plays(decisions)):
+        state = advanced(who.policy, who.problem, state, wait)
+        if t >= first:
+            found[:, t - first] = [who.choose(state, rng) for _ in range(runs)]
+        state = who.learn(state, arm, reward)
+        tick()
+    return found
+
+
+def reject(
+    who: Player, decisions: Decisions, first: int, least: float, seed: int, tick: Tick
+) -> np.ndarray:
+    """The arms named by one run from decision ``first`` on, n numbers; ``least`` is p_min."""
+    rng = np.random.default_rng(seed)
+    found = np.empty(len(decisions) - first, np.int64)
+    # A decision whose chance is not known is never accepted: a comparison with NaN is false.
+    accepted = rng.random(len(decisions)) * decisions.chances < least
+    state = who.state
+    for t, (wait, arm, reward) in enumerate(_plays(decisions)):
+        state = advanced(who.policy, who.problem, state, wait)
+        named = who.choose(state, rng)
+        if t >= first:
+            found[t - first] = named
+        if named == arm and accepted[t]:
+            state = who.learn(state, arm, reward)
+        tick()
+    return found
+
+
+def least_chance(decisions: Decisions) -> float:
+    """p_min: the smallest chance in the log."""
+    return float(np.nanmin(decisions.chances))
+
+
+def _plays(decisions: Decisions) -> Iterator[tuple[int, int, float]]:
+    rows = decisions.waits.tolist(), decisions.arms.tolist(), decisions.rewards.tolist()
+    return zip(*rows, strict=True)

@@ -1,0 +1,197 @@
+"""Replay of logs that show one reward per decision: `replay_log`, and `evaluate` for one model."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from driftbandit.model import LGDS
+from driftbandit.policies import Policy
+from driftbandit.replays import learning, naming, support
+from driftbandit.replays.decisions import Decisions
+from driftbandit.replays.estimates import Shown, earned, shares
+from driftbandit.replays.result import ALWAYS, LOGGING, Played, Reference, Replay
+from driftbandit.system import Name, label
+
+METHODS = ("ips", "dr", "rejection")
+REFERENCES = ("training_leader", "random", LOGGING)  # besides every single arm
+
+
+class Task(NamedTuple):
+    """A log, the decision from which on rewards count, and how policies play it."""
+
+    decisions: Decisions
+    first: int
+    model: LGDS  # of rewards minus ``center``
+    arms: np.ndarray
+    center: float  # mean of the training rewards
+    method: str = "dr"  # as in `replay`, like all that follow
+    warm: bool = True
+    runs: int = 10
+    seed: int = 0
+    tick: Callable[[], None] = lambda: None  # called after every decision of every run
+
+    @property
+    def filtered(self) -> Shown:
+        """The decisions that count, with the predictions of a filter that sees the whole log."""
+        log = self.decisions
+        wide = log.wide(self.center)
+        predicted = self.center + learning.predictions(self.model, self.arms, wide, log.waits)
+        rows = np.flatnonzero(self.counts)
+        return Shown(*(part[rows] for part in (log.arms, log.rewards, log.chances, predicted)))
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Which decisions count: those of the test part whose chance is known."""
+        test = np.arange(len(self.decisions)) >= self.first
+        return np.asarray(test & np.isfinite(self.decisions.chances))
+
+
+def begins(method: str, first: int, warm: bool, runs: int) -> list[int]:
+    """The decision with which each run of a policy begins, if rewards count from ``first`` on.
+
+    A policy that follows the log sees the same rewards in every run, so all its runs are one pass.
+    By rejection, each run begins in a later round of the first half of the training part: the luck
+    of the first rounds lasts long.
+
+    Example:
+        >>> begins("dr", 100, True, 2), begins("rejection", 100, True, 2)
+        ([0], [0, 25])
+    """
+    if method != "rejection":
+        return [0 if warm else first]
+    return [run * first // (2 * runs) if warm else first for run in range(runs)]
+
+
+def choices(policy: Policy, task: Task) -> np.ndarray:
+    """The arms that a policy names in the decisions that count, runs × n."""
+    log, found = task.decisions, []
+    centered = dataclasses.replace(log, rewards=log.rewards - task.center)
+    for run, begin in enumerate(begins(task.method, task.first, task.warm, task.runs)):
+        part, first = centered.since(begin), task.first - begin
+        who = naming.player(policy, task.model, task.arms, part)
+        if task.method == "rejection":
+            least, seed = naming.least_chance(log), task.seed + run
+            found.append(naming.reject(who, part, first, least, seed, task.tick)[None])
+        else:
+            repeats = 1 if policy.noise is None else task.runs
+            found.append(naming.follow(who, part, first, repeats, task.seed, task.tick))
+    return np.concatenate(found)[:, task.counts[task.first :]]
+
+
+class Evaluated(NamedTuple):
+    """Policies and reference strategies on the decisions that count."""
+
+    played: Mapping[str, Played]
+    references: Mapping[str, Reference]
+    shown: Shown  # with the predictions m of the method
+    filtered: Shown  # with the predictions of the filter
+    notes: tuple[str, ...]
+
+
+def evaluate(policies: Mapping[str, Policy], task: Task) -> Evaluated:
+    """Estimate what policies, by label, would have earned."""
+    log = task.decisions
+    shown = filtered = task.filtered
+    if task.method == "ips":
+        shown = shown._replace(predicted=np.full_like(shown.predicted, task.center))
+    k, played, named = len(log.names), {}, {}
+    for who, policy in policies.items():
+        chosen = choices(policy, task)
+        q = named[who] = shares(chosen, k)
+        means = np.array([earned(shares(run[None], k), shown).mean() for run in chosen])
+        played[who] = Played(earned(q, shown), shown.of_played(q), means, q.mean(axis=0))
+    references = dict(_references(shown, task))
+    notes = tuple(support.doubts(named, shown, log))
+    return Evaluated(played, references, shown, filtered, notes)
+
+
+def always(arm: Name) -> str:
+    """The name of the reference strategy that always plays an arm.
+
+    Example:
+        >>> always("left"), always(7)
+        ('always left', 'always 7')
+    """
+    return ALWAYS + label(arm)
+
+
+def _references(shown: Shown, task: Task) -> Iterator[tuple[str, Reference]]:
+    n, k = shown.predicted.shape
+    names = task.decisions.names
+    leader = learning.best_arm(task.decisions.wide()[: task.first])
+    fixed = {"training_leader": leader} | {always(name): arm for arm, name in enumerate(names)}
+    for who, arm in fixed.items():
+        q = np.zeros((n, k))
+        q[:, arm] = 1
+        yield who, Reference(earned(q, shown), shown.of_played(q), names[arm])
+    q = np.full((n, k), 1 / k)
+    yield "random", Reference(earned(q, shown), shown.of_played(q))
+    yield LOGGING, Reference(shown.rewards, np.ones(n))
+
+
+def replay_log(
+    decisions: Decisions,
+    policies: Mapping[str, Policy],
+    settings: learning.Settings,
+    *,
+    method: str,
+    chances: str,
+    baseline: str | None,
+) -> Replay:
+    """Learn the model from the first part of a log, then evaluate policies on the rest.
+
+    Args:
+        decisions: the log.
+        policies: by label, checked.
+        settings: the options of `replay`.
+        method, baseline: as in `replay`, checked.
+        chances: where they come from: "logged", "uniform" or "estimated".
+    """
+    first = decisions.split(settings.train)
+    center = float(decisions.rewards[:first].mean())
+    starts = begins(method, first, settings.warm, settings.runs)
+    length = sum(len(decisions) - begin for begin in starts)
+    meter = learning.Meter(settings.progress, len(policies) * length)
+    found = learning.learned(
+        decisions.log(first, center), decisions.features, center, settings, meter
+    )
+    how = method, settings.warm, settings.runs, settings.seed, meter.tick
+    task = Task(decisions, first, found.model, found.rows, center, *how)
+    meter.say("play", 0.0)
+    done = evaluate(policies, task)
+    meter.say("play", 1.0)
+    before, rewards = decisions.wide()[:first], decisions.wide()[task.counts]
+    means = learning.training_means(before, center)
+    explained = learning.predictability(done.filtered.predicted, rewards, means)
+    said = support.about_estimated(done.filtered) if chances == "estimated" else ()
+    return Replay(
+        title=decisions.title,
+        unit=decisions.unit,
+        names=decisions.names,
+        method=method,
+        train_rounds=first,
+        test_rounds=len(decisions) - first,
+        first_round=int(decisions.times[first]),
+        rounds=decisions.times[task.counts],
+        played=done.played,
+        references=done.references,
+        predictability=explained,
+        fit=found.fit,
+        compared=baseline,
+        notes=(
+            *decisions.notes,
+            *said,
+            *done.notes,
+            *found.fit.warnings,
+            *learning.doubts(explained),
+        ),
+        shown=done.shown,
+        chances=chances,
+        feedback=naming.least_chance(decisions) if method == "rejection" else None,
+        warm=settings.warm,
+        seed=settings.seed,
+    )

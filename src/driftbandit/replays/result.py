@@ -1,0 +1,252 @@
+"""The result of a replay: rewards per round, and a table with paired intervals."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors, policies, statistics
+from driftbandit.identify.fitting import Fit
+from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.replays import estimates
+from driftbandit.report import storable
+from driftbandit.system import Name
+
+LOGGING = "logging"  # the reference strategy that is what the log did
+ALWAYS = "always "  # with the name of an arm: the reference strategy that always plays it
+
+
+class Played(NamedTuple):
+    """One policy on the test part, averaged over its runs."""
+
+    earned: np.ndarray  # per round; with a log, an unbiased estimate of it
+    counted: np.ndarray  # per round: 1; with a log, the share of runs that chose the logged arm
+    means: np.ndarray  # mean reward of each run
+    shares: np.ndarray  # how often each arm was chosen: k numbers that add up to 1
+
+
+class Reference(NamedTuple):
+    """A strategy that needs no learning."""
+
+    earned: np.ndarray  # as in `Played`
+    counted: np.ndarray
+    arm: Name | None = None  # the arm it plays, if that is always the same one
+
+
+class Predictability(NamedTuple):
+    """How well a filter that sees every known reward predicts the test part, as R².
+
+    1 − Σ (X − X̂)² / Σ (X − X̄)², X̂ the prediction one round ahead, X̄ the arm's training mean:
+    1 is perfect, 0 no better than the means, and below 0 worse than them.
+    """
+
+    rewards: float  # R² of the rewards
+    # R² of their differences from the mean over the round's arms, on which a choice depends; None
+    # for logs, which do not show them.
+    differences: float | None
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    label: str
+    kind: str  # "policy" or "reference"
+    arm: Name | None  # the arm that a reference strategy always plays; None for all others
+    mean: float  # reward per round; NaN if the log never plays what the policy names
+    low: float  # low and high: interval of that mean
+    high: float
+    total: float  # reward of all rounds
+    spread: float  # standard deviation of the mean over the policy's runs; NaN if there is only one
+    counted: float  # all rounds; with a log, those in which it chose the logged arm
+    effective: float  # all rounds; with a log, the effective sample size of their weights
+    difference: float  # mean minus the baseline's; NaN for the baseline itself
+    difference_low: float  # interval of that difference, paired by rounds
+    difference_high: float
+    verdict: str  # from that interval: "better", "worse", "no difference seen" or "too few to tell"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Replay:
+    """Every policy on the test part of real data."""
+
+    title: str
+    unit: str
+    names: tuple[Name, ...]  # of the arms
+    method: str  # "full", "ips", "dr" or "rejection"
+    train_rounds: int  # rounds of the training part; with a log, decisions that have a reward
+    test_rounds: int  # likewise of the test part
+    first_round: int  # first round of the test part, counted from the start of the data
+    rounds: np.ndarray  # rounds of the test part that count, from the start of the data
+    played: Mapping[str, Played]  # by label of policy
+    references: Mapping[str, Reference]  # reference strategies, by name
+    predictability: Predictability
+    fit: (
+        Fit | StructuredFit
+    )  # the model of rewards minus their mean, learned from the training part
+    warm: bool
+    seed: int
+    compared: str | None  # the baseline that was asked for
+    notes: tuple[str, ...]
+    shown: estimates.Shown | None = None  # what a log shows of the test part; None: all arms
+    chances: str | None = None  # of a log: "logged", "uniform" or "estimated"
+    feedback: float | None = None  # chance that a policy sees a reward, if learning by rejection
+
+    @property
+    def logged(self) -> bool:
+        """Whether the data is a log of one reward per decision."""
+        return self.shown is not None
+
+    def mean(self, label: str) -> float:
+        """Reward per round of a policy or reference strategy."""
+        one = self._one(label)
+        return float(one.earned.mean()) if one.counted.any() else math.nan
+
+    def cumulative(self, label: str, less: str | None = None) -> np.ndarray:
+        """Cumulative reward over the test part, minus that of another label if one is given."""
+        other = 0.0 if less is None else self._one(less).earned
+        return np.cumsum(self._one(label).earned - other)
+
+    @property
+    def baseline(self) -> str:
+        """The label that all are compared with: the one asked for, or the best without a filter.
+
+        With a log it is by default the logging policy, whose rewards are known.
+        """
+        if self.compared is not None:
+            return self.compared
+        if self.logged:
+            return LOGGING
+        rivals = [label for label in self.played if not policies.filters(label)]
+        return max(rivals, key=self.mean) if rivals else "random"
+
+    def rows(self, *, confidence: float = 0.95) -> list[Row]:
+        """The table, highest mean first.
+
+        If the data shows all arms, intervals come from a circular block bootstrap over rounds. They
+        say how certain a mean, or a paired difference, is for rounds like these, not how another
+        history would have gone. For a log, intervals say how certain an estimate is for these very
+        rounds, given that the rewards of other arms are not known; see `replays.estimates`.
+        """
+        confidence = errors.number(confidence, "confidence", low=0, high=1, strict=True)
+        baseline, found = self.baseline, []
+        for label in (*self.played, *self.references):
+            one = self._one(label)
+            low, high, effective = self._interval(label, None, confidence)
+            difference, verdict = (math.nan, math.nan, math.nan), ""
+            if label != baseline:
+                least, most, independent = self._interval(label, baseline, confidence)
+                difference = self.mean(label) - self.mean(baseline), least, most
+                verdict = _verdict(least, most, independent, confidence)
+            kind, arm, spread = "policy", None, math.nan
+            if isinstance(one, Reference):
+                kind, arm = "reference", one.arm
+            elif len(one.means) > 1:
+                spread = float(one.means.std(ddof=1))
+            sums = float(one.earned.sum()), spread, float(one.counted.sum())
+            effective = effective if self.logged else float(len(one.earned))
+            row = Row(
+                label,
+                kind,
+                arm,
+                self.mean(label),
+                low,
+                high,
+                *sums,
+                effective,
+                *difference,
+                verdict,
+            )
+            found.append(row)
+        return sorted(found, key=lambda row: math.inf if math.isnan(row.mean) else -row.mean)
+
+    def _one(self, label: str) -> Played | Reference:
+        errors.closest(label, "label", [*self.played, *self.references])
+        return self.played[label] if label in self.played else self.references[label]
+
+    def _interval(
+        self, label: str, base: str | None, confidence: float
+    ) -> tuple[float, float, float]:
+        """Both ends, and the number of independent rounds it rests on."""
+        series = self._one(label).earned - (0.0 if base is None else self._one(base).earned)
+        if self.shown is not None:
+            return self._log_interval(label, base, float(series.mean()), confidence)
+        found = statistics.block_interval(series, confidence=confidence, seed=self.seed)
+        return found.low, found.high, len(series) / found.block
+
+    def _log_interval(
+        self, label: str, base: str | None, mean: float, confidence: float
+    ) -> tuple[float, float, float]:
+        assert self.shown is not None
+        # What the log earned is known: it adds no uncertainty.
+        uncertain = [
+            self._one(name).counted for name in (label, base) if name not in (None, LOGGING)
+        ]
+        sizes = [estimates.effective(counted, self.shown) for counted in uncertain]
+        if not all(sizes):
+            return math.nan, math.nan, 0.0
+        if not uncertain:
+            return mean, mean, float(len(self.rounds))
+        spread = estimates.variances(uncertain[0], self.shown, *uncertain[1:])
+        return *estimates.interval(mean, spread, confidence), min(sizes)
+
+    def __str__(self) -> str:
+        less = f"minus {self.baseline}"
+        lines = [f"{'':<20} {'mean reward':>12} {'95 % interval':>22} {less:>26}"]
+        for row in self.rows():
+            ends = f"{row.low:.4g} to {row.high:.4g}"
+            apart = f"{row.difference_low:.3g} to {row.difference_high:.3g}"
+            apart = f"{row.difference:+.3g} ({apart})" if row.label != self.baseline else ""
+            lines.append(f"{row.label:<20} {row.mean:>12.4g} {ends:>22} {apart:>26}")
+        return "\n".join(lines)
+
+    def to_document(self) -> dict[str, Any]:
+        """Everything but the rewards per round, ready for JSON."""
+        fit, selection = self.fit, None
+        if (choice := fit.selection) is not None:
+            labels = (one.label for one in choice.candidates)
+            selection = dict(zip(labels, choice.scores, strict=True))
+        model = {
+            "summary": fit.summary(),
+            "states": fit.n_states,
+            "spectral_radius": fit.spectral_radius,
+            "reward_std": float(fit.model.reward_std),
+            "selection": selection,
+            "converged": fit.converged,
+        }
+        same = [
+            "unit",
+            "method",
+            "logged",
+            "chances",
+            "feedback",
+            "train_rounds",
+            "test_rounds",
+            "warm",
+            "seed",
+        ]
+        document: dict[str, Any] = {"data": self.title, "arms": list(self.names)}
+        document |= {name: getattr(self, name) for name in same}
+        document |= {
+            "counted_rounds": len(self.rounds),
+            "model": model,
+            "predictability": self.predictability._asdict(),
+            "baseline": self.baseline,
+            "rows": [row._asdict() for row in self.rows()],
+            "shares": {
+                label: dict(zip(map(str, self.names), played.shares.tolist(), strict=True))
+                for label, played in self.played.items()
+            },
+            "notes": list(self.notes),
+        }
+        return dict(storable(document))
+
+
+def _verdict(low: float, high: float, blocks: float, confidence: float) -> str:
+    """Of an interval of a gain, where more is better."""
+    if math.isnan(low):
+        return statistics.TOO_FEW
+    return statistics.verdict(-high, -low, blocks, confidence)

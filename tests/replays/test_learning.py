@@ -1,0 +1,32 @@
+"""Predictions of the learned model, and its coordinates."""
+
+import numpy as np
+import pytest
+
+import driftbandit as db
+from driftbandit.replays import learning
+from driftbandit.replays.learning import scale_offsets
+
+
+def test_predictability_is_what_it_says():
+    rng = np.random.default_rng(0)
+    rewards, predicted = rng.normal(size=(2, 50, 3))
+    means = np.array([0.1, 0.2, 0.3])
+    found = learning.predictability(predicted, rewards, means)
+    whole = ((rewards - means) ** 2).sum()
+    assert found.rewards == pytest.approx(1 - ((rewards - predicted) ** 2).sum() / whole)
+
+    def apart(table):
+        return table - table.mean(axis=1, keepdims=True)
+
+    ratio = (apart(rewards - predicted) ** 2).sum() / (apart(rewards - means) ** 2).sum()
+    assert found.differences == pytest.approx(1 - ratio)
+    rewards[np.arange(3) != rng.integers(3, size=50)[:, None]] = np.nan
+    assert learning.predictability(rewards, rewards, means) == (1.0, None)
+
+
+def test_the_constant_is_scaled_by_the_offsets():
+    constant = db.LGDS(np.eye(1), np.zeros((1, 1)), 1.0, np.zeros((1, 1)), [1.0])
+    found, rows = scale_offsets(constant, np.array([[3.0], [-4.0]]))
+    assert found.start_mean().tolist() == [5.0]
+    np.testing.assert_allclose(rows.ravel(), [0.6, -0.8])
