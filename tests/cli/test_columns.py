@@ -51,11 +51,11 @@ def test_fit_takes_them(clicks):
 
 def test_replay_takes_them(clicks):
     options = {"n_states": 1, "starts": 1, "iterations": 4, "runs": 1}
-    result = db.replay("clicks.csv", ["ucb"], columns=CALLED, **options)
-    plain = db.replay(clicks, ["ucb"], **options)
+    result = db.replay("clicks.csv", ["ucb"], columns=CALLED, chances="uniform", **options)
+    plain = db.replay(clicks, ["ucb"], chances="uniform", **options)
     assert list(result.notes[:2]) == NOTES
     assert result.mean("ucb") == plain.mean("ucb")
-    arguments = ["--states", 1, "--runs", 1, "--policies", "ucb", "--json"]
+    arguments = ["--states", 1, "--runs", 1, "--policies", "ucb", "--chances", "uniform", "--json"]
     document = json.loads(run("replay", "clicks.csv", *OPTIONS, *arguments).stdout)
     assert document["notes"][:2] == NOTES
     weeks = db.replay("clicks.csv", ["ucb"], columns=CALLED, every="week", **options)

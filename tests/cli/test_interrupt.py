@@ -19,7 +19,7 @@ COMMANDS = {
     "simulate": ["simulate", "--model", EXAMPLES / "plant.json", "--plot", "x.png", *FEW],
     "advise": ["advise", EXAMPLES / "plant.json", "--html", "x.html"],
     "fit": ["fit", EXAMPLES / "plant_log.csv", "--out", "x.json", "--plot", "x.png"],
-    "replay": ["replay", "log.csv", "--runs", "40", "--plot", "x.png"],
+    "replay": ["replay", "log.csv", "--chances", "uniform", "--runs", "40", "--plot", "x.png"],
     "reproduce": ["reproduce", "table2", *SMALL, "--out", "made"],
     "leaderboard": ["reproduce", "leaderboard", *SMALL, "--settings", "base", "--out", "made"],
 }

@@ -94,12 +94,13 @@ class Replayed:
     difference_low: float = 0.0111
     difference_high: float = 0.0135
     verdict: str = "better"
-    counted: float = 12345.0
+    effective: float = 12345.0
 
 
 class Replays:
     unit, rounds, baseline, logged = "clicks", range(1000), "discounted_linucb", True
     train_rounds, warm, notes, references = 500, True, [], {}
+    method, chances, feedback = "rejection", "logged", 0.05
     predictability = types.SimpleNamespace(rewards=0.1, differences=None)
     fit = types.SimpleNamespace(n_states=2)
 
@@ -113,7 +114,7 @@ class Replays:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_replay(width):
     text = shown(replayed(Replays(), "clicks.csv"), width)
-    whole(text, width, [*LABELS, "▲", "discounted_linucb", "matched", "12,345"])
+    whole(text, width, [*LABELS, "▲", "discounted_linucb", "n eff.", "12,345"])
 
 
 def test_names_wider_than_the_terminal_are_wrapped():
