@@ -32,6 +32,8 @@ class Decisions:
             NaN where they are not known.
         names, features: as in `Table`.
         title, unit, notes: likewise.
+        contexts: values of context features in each decision, the same for all arms, n × J.
+        context_names: of these features.
 
     Example:
         >>> log = Log((Sequence([4, 5], [0, 1], [1.0, 2.0], chances=[0.5, 0.25]),), ("a", "b"))
@@ -48,6 +50,8 @@ class Decisions:
     title: str = ""
     unit: str = ""
     notes: tuple[str, ...] = ()
+    contexts: np.ndarray | None = None
+    context_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """n, the number of decisions."""
@@ -75,7 +79,8 @@ class Decisions:
 
     def since(self, first: int) -> Decisions:
         """The decisions from number ``first`` on."""
-        columns = ("times", "arms", "rewards", "chances")
+        columns = ["times", "arms", "rewards", "chances"]
+        columns += ["contexts"] * (self.contexts is not None)
         return dataclasses.replace(self, **{name: getattr(self, name)[first:] for name in columns})
 
     def wide(self, less: float = 0.0) -> np.ndarray:
@@ -86,8 +91,10 @@ class Decisions:
 
     def log(self, last: int, less: float = 0.0) -> Log:
         """The first ``last`` decisions as a log, with ``less`` subtracted from every reward."""
-        rounds = self.times[:last] - self.times[0]
-        return Log((Sequence(rounds, self.arms[:last], self.rewards[:last] - less),), self.names)
+        plays = self.times[:last] - self.times[0], self.arms[:last], self.rewards[:last] - less
+        features = None if self.contexts is None else self.contexts[:last]
+        one = Sequence(*plays, features=features)
+        return Log((one,), self.names, feature_names=self.context_names)
 
 
 def has_chances(data: Log | Table) -> bool:
@@ -151,7 +158,7 @@ def _of_log(log: Log) -> Decisions:
             "rewards are missing for reasons that have nothing to do with the arm.",
         )
     chances = np.full(len(one), np.nan) if one.chances is None else one.chances
-    times = one.rounds[seen] - one.rounds[0]
-    return Decisions(
-        times, one.arms[seen], one.rewards[seen], chances[seen], log.names, notes=notes
-    )
+    plays = one.rounds[seen] - one.rounds[0], one.arms[seen], one.rewards[seen], chances[seen]
+    contexts = None if one.features is None else one.features[seen]
+    names = log.feature_names
+    return Decisions(*plays, log.names, notes=notes, contexts=contexts, context_names=names)

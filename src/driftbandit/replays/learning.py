@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors, kalman
+from driftbandit.contexts import read_rows
 from driftbandit.identify.fitting import Fit, fit
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.io.logs import Log
@@ -39,7 +40,7 @@ class Learned(NamedTuple):
 
     fit: Fit | StructuredFit
     model: LGDS  # what policies play: the fit, scaled by `scale_offsets` if features were learned
-    rows: np.ndarray  # its arms
+    rows: np.ndarray  # its arms, k × d; if contexts change them, those of each decision, n × k × d
     center: float  # mean of the training rewards
 
 
@@ -62,9 +63,17 @@ class Meter:
 
 
 def learned(
-    log: Log, features: np.ndarray | None, center: float, settings: Settings, meter: Meter
+    log: Log,
+    features: np.ndarray | None,
+    center: float,
+    settings: Settings,
+    meter: Meter,
+    contexts: np.ndarray | None = None,
 ) -> Learned:
-    """Fit the training part, whose rewards are given minus ``center``."""
+    """Fit the training part, whose rewards are given minus ``center``.
+
+    ``contexts`` are the features of all decisions, n × J, named as those of the log.
+    """
     meter.say("fit", 0.0)
     found = fit(
         log,
@@ -77,10 +86,14 @@ def learned(
         progress=lambda share: meter.say("fit", share),
     )
     start = found.start_system
-    if start.contexts:
-        problem = f"needs the features {', '.join(start.contexts)}, which a replay does not have"
-        raise errors.InvalidInput("structure", problem, "leave the regression out")
     model, rows = start.model, start.arms
+    if start.contexts:
+        if contexts is None:
+            problem = f"needs {', '.join(start.contexts)}, which this replay does not have"
+            raise errors.InvalidInput("structure", problem, "leave the regression out")
+        used = contexts[:, [log.feature_names.index(name) for name in start.contexts]]
+        values = np.repeat(used[:, None], len(rows), axis=1)
+        rows = read_rows(rows, list(start.contexts.values()), values)
     if features is None and isinstance(found, Fit):
         model, rows = scale_offsets(model, rows)
     meter.say("fit", 1.0)
@@ -108,15 +121,19 @@ def scale_offsets(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
 def predictions(
     model: LGDS, arms: np.ndarray, rewards: np.ndarray, waits: np.ndarray
 ) -> np.ndarray:
-    """One-step predictions of all arms, T × k, by a filter that sees every known reward."""
+    """One-step predictions of all arms, T × k, by a filter that sees every known reward.
+
+    ``arms`` are k × d, or T × k × d if contexts change them.
+    """
     belief = kalman.prior(model)
     predicted = np.empty_like(rewards)
     for t, row in enumerate(rewards):
         if t:
             belief = kalman.advance(belief, model, int(waits[t]))
-        predicted[t] = arms @ belief.mean
+        rows = arms if arms.ndim == 2 else arms[t]
+        predicted[t] = rows @ belief.mean
         for arm in np.flatnonzero(np.isfinite(row)):
-            belief = kalman.observe(belief, model, arms[arm], row[arm])
+            belief = kalman.observe(belief, model, rows[arm], row[arm])
     return predicted
 
 

@@ -28,6 +28,13 @@ class Player(NamedTuple):
     policy: Policy
     problem: Problem
     state: Any
+    arms: np.ndarray  # k × d, or of each decision, n × k × d
+
+    def at(self, number: int) -> Player:
+        """The policy with the arms of a decision."""
+        if self.arms.ndim == 2:
+            return self
+        return self._replace(problem=self.problem._replace(arms=self.arms[number]))
 
     def choose(self, state: Any, rng: np.random.Generator) -> int:
         """The arm that the policy names."""
@@ -47,10 +54,17 @@ class Player(NamedTuple):
 
 
 def player(policy: Policy, model: LGDS, arms: np.ndarray, decisions: Decisions) -> Player:
-    """The policy, prepared for as many rounds as the decisions span."""
+    """The policy, prepared for as many rounds as the decisions span.
+
+    ``arms`` are k × d, or those of each decision, n × k × d, if contexts change them.
+    """
+    if arms.ndim == 3 and policy.actions.contexts != "online":
+        problem = f"{policy.name} cannot play arms that contexts change"
+        raise errors.InvalidInput("policies", problem, "leave it out, or leave the regression out")
     span = int(decisions.times[-1] - decisions.times[0]) + 1
-    constants, state = policy.prepare(model, arms, max(span, len(decisions)))
-    return Player(policy, Problem(model, arms, constants), state)
+    first = arms if arms.ndim == 2 else arms[0]
+    constants, state = policy.prepare(model, first, max(span, len(decisions)))
+    return Player(policy, Problem(model, first, constants), state, arms)
 
 
 def follow(
@@ -63,8 +77,8 @@ def follow(
     for t, (wait, arm, reward) in enumerate(_plays(decisions)):
         state = advanced(who.policy, who.problem, state, wait)
         if t >= first:
-            found[:, t - first] = [who.choose(state, rng) for _ in range(runs)]
-        state = who.learn(state, arm, reward)
+            found[:, t - first] = [who.at(t).choose(state, rng) for _ in range(runs)]
+        state = who.at(t).learn(state, arm, reward)
         tick()
     return found
 
@@ -80,11 +94,12 @@ def reject(
     state = who.state
     for t, (wait, arm, reward) in enumerate(_plays(decisions)):
         state = advanced(who.policy, who.problem, state, wait)
-        named = who.choose(state, rng)
+        now = who.at(t)
+        named = now.choose(state, rng)
         if t >= first:
             found[t - first] = named
         if named == arm and accepted[t]:
-            state = who.learn(state, arm, reward)
+            state = now.learn(state, arm, reward)
         tick()
     return found
 

@@ -26,7 +26,7 @@ class Task(NamedTuple):
     decisions: Decisions
     first: int
     model: LGDS  # of rewards minus ``center``
-    arms: np.ndarray
+    arms: np.ndarray  # k × d; if contexts change them, those of each decision, n × k × d
     center: float  # mean of the training rewards
     method: str = "dr"  # as in `replay`, like all that follow
     warm: bool = True
@@ -72,7 +72,8 @@ def choices(policy: Policy, task: Task) -> np.ndarray:
     centered = dataclasses.replace(log, rewards=log.rewards - task.center)
     for run, begin in enumerate(begins(task.method, task.first, task.warm, task.runs)):
         part, first = centered.since(begin), task.first - begin
-        who = naming.player(policy, task.model, task.arms, part)
+        arms = task.arms if task.arms.ndim == 2 else task.arms[begin:]
+        who = naming.player(policy, task.model, arms, part)
         if task.method == "rejection":
             least, seed = naming.least_chance(log), task.seed + run
             found.append(naming.reject(who, part, first, least, seed, task.tick)[None])
@@ -156,9 +157,8 @@ def replay_log(
     starts = begins(method, first, settings.warm, settings.runs)
     length = sum(len(decisions) - begin for begin in starts)
     meter = learning.Meter(settings.progress, len(policies) * length)
-    found = learning.learned(
-        decisions.log(first, center), decisions.features, center, settings, meter
-    )
+    given = decisions.log(first, center), decisions.features, center, settings, meter
+    found = learning.learned(*given, decisions.contexts)
     how = method, settings.warm, settings.runs, settings.seed, meter.tick
     task = Task(decisions, first, found.model, found.rows, center, *how)
     meter.say("play", 0.0)
