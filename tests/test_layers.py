@@ -19,7 +19,7 @@ theory
 statistics io
 report lanes
 result simulation
-identify
+identify monitor
 agent
 studies replays
 paper leaderboard
