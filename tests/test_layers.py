@@ -19,7 +19,7 @@ theory
 statistics io
 report lanes
 result simulation
-identify monitor
+identify monitoring
 agent
 studies replays
 paper leaderboard

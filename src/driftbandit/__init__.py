@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from driftbandit.identify import fit
     from driftbandit.io.model_file import load_model, save_model
     from driftbandit.model import LGDS
-    from driftbandit.monitor import Health, monitor
+    from driftbandit.monitoring import Health, monitor
     from driftbandit.replays import replay
     from driftbandit.result import Result
     from driftbandit.simulation import simulate
@@ -58,7 +58,7 @@ _HOMES = {
     "identify": "fit",
     "io.model_file": "load_model save_model",
     "model": "LGDS",
-    "monitor": "Health monitor",
+    "monitoring": "Health monitor",
     "replays": "replay",
     "result": "Result",
     "simulation": "simulate",

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from driftbandit.monitoring.findings import Change, Findings
 from driftbandit.report.numbers import short
 from driftbandit.system import label
-
-if TYPE_CHECKING:
-    from driftbandit.monitor.health import Change, Health
 
 MOST_ARMS = 4  # that a summary names
 KINDS = {
@@ -23,7 +19,7 @@ KINDS = {
 }
 
 
-def summary(health: Health) -> str:
+def summary(health: Findings) -> str:
     """One sentence for each test that fails, and for each part that is off."""
     said = [
         sentence
@@ -35,7 +31,7 @@ def summary(health: Health) -> str:
     return " ".join([*said, *_parts(health)])
 
 
-def _mean_square(health: Health) -> list[str]:
+def _mean_square(health: Findings) -> list[str]:
     test = health.tests["mean square"]
     how = "larger" if test.value > test.high else "smaller"
     normal = f"normal: {short(test.low)} to {short(test.high)}"
@@ -45,14 +41,14 @@ def _mean_square(health: Health) -> list[str]:
     ]
 
 
-def _rounds(health: Health) -> list[str]:
+def _rounds(health: Findings) -> list[str]:
     return [
         f"Surprises of successive rounds are correlated ({_strongest(health, 'rounds')}): the "
         "rewards follow a pattern in time that the model lacks."
     ]
 
 
-def _arms(health: Health) -> list[str]:
+def _arms(health: Findings) -> list[str]:
     first = health.correlations["arms"][0][0]
     drift = "faster" if first > 0 else "slower"
     return [
@@ -61,7 +57,7 @@ def _arms(health: Health) -> list[str]:
     ]
 
 
-def _strongest(health: Health, name: str) -> str:
+def _strongest(health: Findings, name: str) -> str:
     found, spread = health.correlations[name]
     ratios = np.divide(np.abs(found), spread, out=np.zeros_like(found), where=spread > 0)
     place = int(ratios.argmax())
@@ -70,7 +66,7 @@ def _strongest(health: Health, name: str) -> str:
     return f"{found[place]:+.2f} {lag}, normal: ±{2 * spread[place]:.2f}".replace("-", "−")
 
 
-def _outliers(health: Health) -> list[str]:
+def _outliers(health: Findings) -> list[str]:
     test = health.tests["outliers"]
     return [
         f"There are outliers: {test.value:.0f} of {len(health.surprises.values):,} surprises are "
@@ -78,7 +74,7 @@ def _outliers(health: Health) -> list[str]:
     ]
 
 
-def _changes(health: Health) -> list[str]:
+def _changes(health: Findings) -> list[str]:
     charted = [one for one in health.changes if one.kind != "jump"]
     arms = list({one.arm: one for one in reversed(charted) if one.arm is not None}.values())[::-1]
     said = [change_sentence(one) for one in arms[:MOST_ARMS]]
@@ -90,7 +86,7 @@ def _changes(health: Health) -> list[str]:
     return said
 
 
-def _jumps(health: Health) -> list[str]:
+def _jumps(health: Findings) -> list[str]:
     jumps = [one for one in health.changes if one.kind == "jump"]
     return [change_sentence(one) for one in jumps[:MOST_ARMS]]
 
@@ -102,7 +98,7 @@ def change_sentence(change: Change) -> str:
     return f"{who} {KINDS[change.kind].format(change.since)}{of}."
 
 
-def _parts(health: Health) -> list[str]:
+def _parts(health: Findings) -> list[str]:
     said, least = [], health.level / max(2 * len(health.parts), 1)
     for part in health.off_parts():
         if part.speed_p_value <= least:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy
@@ -12,10 +11,11 @@ import scipy
 from driftbandit import errors
 from driftbandit.io.logs import as_log
 from driftbandit.model import LGDS
-from driftbandit.monitor import charts, checks, words
-from driftbandit.monitor.disturbances import Jumps
-from driftbandit.monitor.parts import PartHealth, checked_parts, smoothed
-from driftbandit.monitor.surprises import Surprises, surprises_of
+from driftbandit.monitoring import charts, checks, report, words
+from driftbandit.monitoring.disturbances import Jumps
+from driftbandit.monitoring.findings import ArmHealth, Change, Findings, Test
+from driftbandit.monitoring.parts import PartHealth, checked_parts, smoothed
+from driftbandit.monitoring.surprises import Surprises, surprises_of
 from driftbandit.report import Report
 from driftbandit.system import Name
 
@@ -24,73 +24,11 @@ LAGS = 10  # of autocorrelations, at most
 LEVEL = 0.01
 
 
-class Test(NamedTuple):
-    """One test: a figure, where it lies under the true model, and whether it does."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-    p_value: float | None  # None: the charts have a limit and no p-value
-    holds: bool
-
-
-class Change(NamedTuple):
-    """A chart that passed its limit (see `charts`), or a jump seen in hindsight."""
-
-    arm: Name | None  # None: all arms together
-    kind: str  # higher, lower (than predicted); larger, smaller (surprises); peak (one); jump
-    since: int  # the round in which it began, estimated
-    alarm: int  # the round in which the chart passed its limit
-    sequence: str = ""  # the label, if the log has several
-
-
-class ArmHealth(NamedTuple):
-    """The surprises of one arm."""
-
-    name: Name
-    rewards: int
-    mean: float  # of u; 0 under the model
-    mean_square: float  # of u²; 1 under the model
-    low: float  # where the mean square lies in 95 % of all cases
-    high: float
-    change: Change | None  # its first
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Health:
+class Health(Findings):
     """Whether a model holds, which test says so, and which arm is off since when.
 
     `print` shows the `summary`; `report` has tables and a figure.
     """
-
-    surprises: Surprises
-    level: float  # the chance that a true model does not hold here
-    tests: Mapping[str, Test]  # mean square, rounds, arms, outliers, changes, jumps
-    changes: tuple[Change, ...]  # the earliest first; then jumps, the largest first
-    arms: tuple[ArmHealth, ...]  # those that have surprises
-    parts: tuple[PartHealth, ...] = ()
-    correlations: Mapping[str, tuple[np.ndarray, np.ndarray]] = dataclasses.field(
-        default_factory=dict
-    )
-    """Autocorrelations by lag and their standard deviations: of rounds, and within arms."""
-    limits: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Of the charts, by kind."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether every test does."""
-        return all(test.holds for test in self.tests.values())
-
-    @property
-    def off(self) -> tuple[Name, ...]:
-        """The arms that changed, in the order of ``changes``."""
-        return tuple(dict.fromkeys(one.arm for one in self.changes if one.arm is not None))
-
-    def off_parts(self) -> tuple[PartHealth, ...]:
-        """The parts that move more or less than the model says, or jumped."""
-        least = self.level / max(2 * len(self.parts), 1)
-        return tuple(p for p in self.parts if min(p.speed_p_value, p.jump_p_value) <= least)
 
     def summary(self) -> str:
         """The verdict in plain words."""
@@ -98,8 +36,6 @@ class Health:
 
     def report(self, name: str = "log") -> Report:
         """Verdict, tests, arms, parts and a figure."""
-        from driftbandit.monitor import report
-
         return report.report(self, name)
 
     def __str__(self) -> str:

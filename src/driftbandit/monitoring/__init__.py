@@ -3,7 +3,8 @@
 `monitor` judges a log, `Agent.health` an agent's own rewards; both return a `Health`.
 """
 
-from driftbandit.monitor.health import ArmHealth, Change, Health, Test, monitor
-from driftbandit.monitor.parts import PartHealth
+from driftbandit.monitoring.findings import ArmHealth, Change, Test
+from driftbandit.monitoring.health import Health, monitor
+from driftbandit.monitoring.parts import PartHealth
 
 __all__ = ["ArmHealth", "Change", "Health", "PartHealth", "Test", "monitor"]

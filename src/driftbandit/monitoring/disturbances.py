@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit.monitor.surprises import Step
+from driftbandit.monitoring.surprises import Step
 
 NUMBERS = 2_000_000  # that a block holds, at most
 TINY = 1e-10  # variances below this share of the largest one are rounding errors

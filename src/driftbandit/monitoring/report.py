@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from driftbandit.monitor import charts, checks, words
+from driftbandit.monitoring import charts, checks, words
 from driftbandit.report import (
     Block,
     Cell,
@@ -23,9 +23,6 @@ from driftbandit.report import (
 from driftbandit.report.figures import COLORS, GRAY, grid
 from driftbandit.report.numbers import percent, short
 from driftbandit.system import label
-
-if TYPE_CHECKING:
-    from driftbandit.monitor.health import Health, Test
 
 WINDOW = 50  # rewards of the running mean square
 MOST_ROWS = 50  # arms in the table: those that are off come first
@@ -43,7 +40,7 @@ EXPLAINED = (
 )
 
 
-def report(health: Health, name: str = "log") -> Report:
+def report(health: Findings, name: str = "log") -> Report:
     """The report of a model's health on a log of that name."""
     summary = health.summary()
     shown: list[Block] = [_facts(health), _tests(health), Text(EXPLAINED, "dim")]
@@ -58,7 +55,7 @@ def report(health: Health, name: str = "log") -> Report:
     return Report(f"Does the model hold on {name}?", summary, shown, _data(health, summary))
 
 
-def _data(health: Health, summary: str) -> dict[str, Any]:
+def _data(health: Findings, summary: str) -> dict[str, Any]:
     return dict(
         storable(
             {
@@ -78,7 +75,7 @@ def _data(health: Health, summary: str) -> dict[str, Any]:
     )
 
 
-def _facts(health: Health) -> Facts:
+def _facts(health: Findings) -> Facts:
     rewards = len(health.surprises.values)
     chance = f"{percent(health.level)}, for all tests together"
     off = ", ".join(label(name) for name in health.off[:10]) or "none"
@@ -98,7 +95,7 @@ def _band(test: Test) -> str:
     return f"{short(test.low)} to {short(test.high)}"
 
 
-def _tests(health: Health) -> Table:
+def _tests(health: Findings) -> Table:
     rows: list[Row] = []
     for name, test in health.tests.items():
         verdict = Cell("holds", tone="good") if test.holds else Cell("fails", tone="bad")
@@ -107,7 +104,7 @@ def _tests(health: Health) -> Table:
     return Table("Tests", ["test", "value", "normal", "p-value", "verdict"], rows)
 
 
-def _arms(health: Health) -> Table:
+def _arms(health: Findings) -> Table:
     rows: list[Row] = []
     for arm in sorted(health.arms, key=lambda arm: arm.change is None)[:MOST_ROWS]:
         square = Cell(short(arm.mean_square), note=f"{short(arm.low)} to {short(arm.high)}")
@@ -121,7 +118,7 @@ def _arms(health: Health) -> Table:
     return Table(caption, ["arm", "rewards", "mean", "mean square (95 % band)", "change"], rows)
 
 
-def _parts(health: Health) -> Table:
+def _parts(health: Findings) -> Table:
     off = health.off_parts()
     rows: list[Row] = [
         [
@@ -137,7 +134,7 @@ def _parts(health: Health) -> Table:
     return Table("Parts of the state, in standard deviations", columns, rows)
 
 
-def draw(health: Health, title: str) -> Any:
+def draw(health: Findings, title: str) -> Any:
     """Surprises, their running mean square, their autocorrelation, and the charts."""
     figure, axes = grid(4, 2, 9.5, 2.9)
     _draw_surprises(axes[0], health)
@@ -150,14 +147,14 @@ def draw(health: Health, title: str) -> Any:
     return figure
 
 
-def _times(health: Health) -> tuple[np.ndarray, str]:
+def _times(health: Findings) -> tuple[np.ndarray, str]:
     found = health.surprises
     if found.sequences[-1] == found.sequences[0]:
         return found.rounds, "round"
     return np.arange(len(found.rounds)), "rewards in the order of the log"
 
 
-def _draw_surprises(axis: Any, health: Health) -> None:
+def _draw_surprises(axis: Any, health: Findings) -> None:
     u = health.surprises.values
     times, unit = _times(health)
     by_number = dict(zip(np.unique(health.surprises.arms).tolist(), health.arms, strict=True))
@@ -176,7 +173,7 @@ def _draw_surprises(axis: Any, health: Health) -> None:
     axis.set(xlabel=unit, ylabel="surprise")
 
 
-def _draw_mean_square(axis: Any, health: Health) -> None:
+def _draw_mean_square(axis: Any, health: Findings) -> None:
     u = health.surprises.values
     times, unit = _times(health)
     size = min(WINDOW, len(u))
@@ -190,7 +187,7 @@ def _draw_mean_square(axis: Any, health: Health) -> None:
     axis.set(xlabel=unit, ylabel="mean square")
 
 
-def _draw_correlations(axis: Any, health: Health) -> None:
+def _draw_correlations(axis: Any, health: Findings) -> None:
     looks = {"rounds": (COLORS[0], -0.18, "over rounds"), "arms": (COLORS[1], 0.18, "within arms")}
     for name, (found, spread) in health.correlations.items():
         color, shift, text = looks[name]
@@ -205,7 +202,7 @@ def _draw_correlations(axis: Any, health: Health) -> None:
     axis.set(xlabel="lag", ylabel="autocorrelation")
 
 
-def _draw_charts(axis: Any, health: Health) -> None:
+def _draw_charts(axis: Any, health: Findings) -> None:
     """The charts of all arms, and those of the arms that are off or else the highest ones."""
     found = health.surprises
     times, unit = _times(health)

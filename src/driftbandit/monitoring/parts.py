@@ -6,9 +6,9 @@ Q is zero. Two figures tell whether the part is off:
 - **speed**. With W = Q_SS, or the identity if that is zero, D = Σ_t r_Sᵀ W r_S − tr(W N_SS) is
   twice the slope of the log-likelihood in the scale of W (Koopman and Shephard 1992): positive if
   the part moves more than the model says. Its mean is zero under the model. Its standard deviation
-  is that over simulated rewards with the same plays: r is linear in the surprises, so that independent
-  normal ones go through the same pass. Its distribution is close to that of a scaled χ² with this
-  mean and variance.
+  is that over simulated rewards with the same plays: r is linear in the surprises, so that
+  independent normal ones go through the same pass. Its distribution is close to that of a scaled
+  χ² with this mean and variance.
 - **jump**. The largest r_Sᵀ N_SS⁺ r_S over rounds, each χ² with as many degrees of freedom as N_SS
   has rank.
 """
@@ -24,8 +24,8 @@ import scipy
 
 from driftbandit import errors
 from driftbandit.io.logs import Log
-from driftbandit.monitor.disturbances import TINY, Disturbances, Jumps, disturbances
-from driftbandit.monitor.surprises import steps
+from driftbandit.monitoring.disturbances import TINY, Disturbances, Jumps, disturbances
+from driftbandit.monitoring.surprises import steps
 
 DRAWS = 256  # simulated logs behind a standard deviation: it is known to 4 %
 
