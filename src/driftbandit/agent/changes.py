@@ -14,7 +14,7 @@ from driftbandit import errors
 from driftbandit.agent.arms import ArmNames
 from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.history import History
-from driftbandit.agent.ledger import Entry, replayed
+from driftbandit.agent.ledger import Entry
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.system import Name, System
@@ -252,6 +252,7 @@ def _rebuild(
     arms = by_columns(checked_arms(arms, model))
     problem, fresh = history.prepared(model, arms)
     new = history.copy()
+    new.note_surprises()  # while their arms have these numbers
     new.refit_task = None  # it is for other arms, or no longer wanted
     new.log = deque((copy.copy(entry) for entry in new.log), new.log.maxlen)
     for entry in [*new.log, *new.ledger]:
@@ -260,7 +261,8 @@ def _rebuild(
     if isinstance(state, Belief) and keep_belief is not None:
         state = keep_belief(state)
     else:
-        state, round_ = replayed(new.policy, problem, fresh, new.first_round(), new.log)
+        new.names, new.problem = names, problem
+        state, round_ = new.replay(fresh, new.first_round(), new.log)
     new.names, new.features = names, arms if features is None else features
     if removed is not None:
         new.removed = removed

@@ -20,7 +20,8 @@ from driftbandit import errors
 from driftbandit.actions import SPHERE, ActionSet
 from driftbandit.agent.arms import ArmNames, new_arms
 from driftbandit.agent.choosing import Chosen, Decision
-from driftbandit.agent.ledger import Entry, Ledger, replayed
+from driftbandit.agent.ledger import Entry, Ledger, fold, replayed
+from driftbandit.agent.watch import OnAlarm, Watch, widened
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem
@@ -29,6 +30,7 @@ from driftbandit.system import Name, checked_names
 Told = Literal["learned", "missing", "duplicate", "too late"]
 
 LAST_ROUND = 2**53  # the largest round: JSON readers may round larger numbers
+BATCH = 64  # settled rewards whose surprises are computed at once
 BLOCK = 1000  # plays of a log that are open at a time; each keeps the state before and after it
 COLUMNS = ("round", "arm", "reward")
 REMEDY = "give columns round, arm and reward, or rows of these three"
@@ -49,6 +51,8 @@ class History:
     offsets: bool  # whether refits learn an offset for each arm, so that new arms cannot be played
     has_model: bool  # whether the model was given or learned; if not, it is a random walk
     actions: ActionSet
+    on_alarm: OnAlarm | None = None
+    watch: Watch | None = dataclasses.field(init=False)  # None: the policy has no Kalman filter
     problem: Problem = dataclasses.field(init=False)
     ledger: Ledger = dataclasses.field(init=False)
     removed: tuple[Name, ...] = ()  # names of removed arms, which no new model brings back
@@ -67,12 +71,15 @@ class History:
     def __post_init__(self, model: LGDS) -> None:
         self.problem, state = self.prepared(model, self.features)
         self.ledger = Ledger(self.policy, self.problem, state, round=0)
+        watched = isinstance(state, Belief) and not self.policy.full_information
+        self.watch = Watch(model, self.on_alarm) if watched else None
 
     def copy(self) -> History:
         """An independent copy."""
         other = copy.copy(self)
         other.ledger, other.log = self.ledger.copy(), self.log.copy()
         other.since_refit = self.since_refit.copy()
+        other.watch = None if self.watch is None else self.watch.copy()
         return other
 
     def adopt(self, other: History) -> None:
@@ -161,6 +168,14 @@ class History:
         settled = self.ledger.settle(now - self.window)
         if settled:
             told = [entry for entry in settled if entry.reward is not None]
+            if self.watch is not None and self.on_alarm is not None:
+                self._watch(settled)
+            elif self.watch is not None:
+                self.watch.pending += [(entry, entry.before) for entry in told]
+                if len(self.watch.pending) >= BATCH:
+                    self.note_surprises()
+            for entry in settled:
+                entry.before = entry.after = None
             self._remember(told)
             if self.until_refit is not None:
                 self.until_refit -= len(told)
@@ -168,10 +183,66 @@ class History:
                 self.since_refit.extend(told)
                 self.settled_since_refit += len(told)
 
+    def _watch(self, settled: list[Entry]) -> None:
+        """Note the surprises of settled plays, which still have their states; act on alarms."""
+        assert self.watch is not None
+        for place, entry in enumerate(settled):
+            if entry.reward is not None:
+                self.watch.pending.append((entry, entry.before))
+                noted = self.note_surprises()
+                if noted and (factor := self.watch.alarm()) is not None:
+                    self._widen(factor, entry, settled[place + 1 :])
+
+    def note_surprises(self) -> int:
+        """Note the surprises of pending plays, many at once, which is faster; return how many."""
+        if self.watch is None or not self.watch.pending:
+            return 0
+        names, rows = self.names, self.problem.arms
+        played: list[tuple[Name, np.ndarray]] = []
+        for entry, _ in self.watch.pending:
+            if entry.row is None:
+                played.append((names[entry.arm], rows[entry.arm]))
+            else:
+                played.append((entry.arm if self.actions.listed else SPHERE.word, entry.row))
+        return self.watch.record(played)
+
+    def replay(self, state: Any, round: int, entries: Iterable[Entry]) -> tuple[Any, int]:
+        """`replayed` under the present problem; surprises are noted anew."""
+        watch = self.watch
+        if watch is None:
+            return replayed(self.policy, self.problem, state, round, entries)
+        watch.restart(self.problem.model)
+
+        def see(entry: Entry, before: Any) -> None:
+            watch.pending.append((entry, before))
+            if len(watch.pending) >= BATCH:
+                self.note_surprises()
+
+        found = replayed(self.policy, self.problem, state, round, entries, see)
+        self.note_surprises()
+        return found
+
+    def _widen(self, factor: float, entry: Entry, later: list[Entry]) -> None:
+        """Go on with Q times ``factor`` after an entry; ``later`` ones are settled, too."""
+        assert self.watch is not None
+        model = widened(self.problem.model, factor)
+        self.problem, _ = self.prepared(model, self.problem.arms)
+        self.watch.restart(model)
+
+        state, round_ = fold(self.policy, self.problem, entry.after, entry.round, later)
+        self.ledger.restart(self.problem, state, round_)
+
     def _remember(self, told: list[Entry]) -> None:
         assert self.log.maxlen is not None
         self.complete &= len(self.log) + len(told) <= self.log.maxlen
         self.log.extend(told)
+
+    def forget(self, base: int) -> None:
+        """Let time begin in round ``base``; drop older plays from the log."""
+        self.base = base
+        while self.log and self.log[0].round < base:
+            self.log.popleft()
+            self.complete = False
 
     def change_model(self, problem: Problem, state: Any, round: int) -> None:
         """Go on with another model or other arms, from a settled state in a round."""
@@ -251,11 +322,10 @@ class History:
         """Fold in plays among settled ones, all of which are still in the log."""
         entries = sorted([*self.log, *late], key=lambda entry: entry.round)
         self.base, self.refit_task = min(self.base, entries[0].round), None
-        _, prior = self.prepared(self.problem.model, self.problem.arms)
-        state, round_ = replayed(self.policy, self.problem, prior, self.base, entries)
-        self.ledger.restart(self.problem, state, round_)
         self.log.clear()
         self._remember(entries)
+        _, prior = self.prepared(self.problem.model, self.problem.arms)
+        self.ledger.restart(self.problem, *self.replay(prior, self.base, entries))
         if self.until_refit is not None:
             self.until_refit -= len(late)
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ from driftbandit.arrays import Array
 KINDS = ("higher", "lower", "larger", "smaller")
 CHARTS = 2 * len(KINDS)  # that each reward enters: its arm's, and those of all arms
 REFERENCE, RISE, FALL = 0.5, 2 * math.log(2), math.log(2)
+MOST = 4000  # charts that `Charts` keeps
 CELLS = 150  # of the grid on which `run_length` solves its integral equation
 
 
@@ -160,3 +161,69 @@ def crossings(u: np.ndarray, heights: Mapping[str, float]) -> list[Crossing]:
     for place in np.flatnonzero(np.abs(u) > heights["peak"])[:1].tolist():
         found.append(Crossing("peak", place, place))
     return sorted(found, key=lambda one: one.alarm)
+
+
+class Chart(NamedTuple):
+    """One chart as it stands, above zero."""
+
+    height: float
+    since: int  # the round of the first reward after its last zero
+    rewards: int  # since then
+    squares: float  # Σ u² since then
+
+
+class Alarm(NamedTuple):
+    """A chart that has just passed its limit."""
+
+    kind: str
+    arm: Hashable | None  # None: all arms
+    chart: Chart
+
+    @property
+    def mean_square(self) -> float:
+        """Of the surprises since the change."""
+        return self.chart.squares / self.chart.rewards
+
+
+class Charts:
+    """The charts of every arm and of all arms, reward by reward.
+
+    Charts at zero are not kept. If more than `MOST` are above it, those of the arm that was played
+    least recently are dropped.
+
+    Args:
+        heights: limits by kind, as `limits` gives them; "peak" is not used.
+
+    Example:
+        >>> charts = Charts(limits(1000, 0.01))
+        >>> [charts.add("a", 2.0, round) is not None for round in range(9)]
+        [False, False, False, False, False, False, False, False, True]
+    """
+
+    def __init__(self, heights: Mapping[str, float]) -> None:
+        self.heights = heights
+        self.state: dict[tuple[Hashable | None, str], Chart] = {}
+
+    def copy(self) -> Charts:
+        """An independent copy."""
+        other = Charts(self.heights)
+        other.state = self.state.copy()
+        return other
+
+    def add(self, arm: Hashable, u: float, round: int) -> Alarm | None:
+        """Take in a surprise. After an alarm, all charts begin again at zero."""
+        found = None
+        for owner in (arm, None):
+            for kind, step in increments(u).items():
+                old = self.state.pop((owner, kind), None) or Chart(0.0, round, 0, 0.0)
+                height = old.height + step
+                if height > 0:
+                    new = Chart(height, old.since, old.rewards + 1, old.squares + u * u)
+                    self.state[owner, kind] = new
+                    if height > self.heights[kind] and found is None:
+                        found = Alarm(kind, owner, new)
+        if found is not None:
+            self.state.clear()
+        while len(self.state) > MOST:
+            del self.state[next(iter(self.state))]
+        return found

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.monitoring import charts, checks, words
+from driftbandit.monitoring.findings import Findings, Test
 from driftbandit.report import (
     Block,
     Cell,
@@ -42,7 +43,7 @@ EXPLAINED = (
 
 def report(health: Findings, name: str = "log") -> Report:
     """The report of a model's health on a log of that name."""
-    summary = health.summary()
+    summary = words.summary(health)
     shown: list[Block] = [_facts(health), _tests(health), Text(EXPLAINED, "dim")]
     if health.changes:
         shown.append(Points([words.change_sentence(one) for one in health.changes[:20]], "bad"))
