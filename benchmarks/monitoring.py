@@ -46,6 +46,8 @@ KINDS = ["none", "jump", "jumps", "heavy tails", "faster drift", "new season", "
 
 
 class World(NamedTuple):
+    """What the arms pay."""
+
     means: np.ndarray  # of all arms, rounds × arms
     noise: np.ndarray  # rounds × arms
     changed: int | None  # the arm, if a single one changes
@@ -191,7 +193,7 @@ def _lost(form: str, means: np.ndarray, noise: np.ndarray) -> np.ndarray:
 
 
 def cost(blocks: int = 40, block: int = 1000) -> dict[str, float]:
-    """Microseconds of one ask and tell: the mean over a block, and of blocks the median."""
+    """CPU microseconds of one ask and tell: the mean over a block, and of blocks the median."""
     model, rows = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0]
     rewards = np.random.default_rng(2).standard_normal(block).tolist()
     agents = {"watched": db.Agent(model, rows), "not watched": db.Agent(model, rows)}
@@ -199,10 +201,10 @@ def cost(blocks: int = 40, block: int = 1000) -> dict[str, float]:
     took: dict[str, list[float]] = {name: [] for name in agents}
     for _ in range(blocks):
         for name, agent in agents.items():
-            begin = time.perf_counter()
+            begin = time.process_time()
             for reward in rewards:
                 agent.tell(agent.ask(), reward)
-            took[name].append(1e6 * (time.perf_counter() - begin) / block)
+            took[name].append(1e6 * (time.process_time() - begin) / block)
     figures = {f"{name} us": float(np.median(times)) for name, times in took.items()}
     slower = np.median(np.divide(took["watched"], took["not watched"])) - 1
     return figures | {"percent slower": 100 * float(slower)}

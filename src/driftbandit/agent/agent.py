@@ -198,7 +198,6 @@ class Agent:
             False
         """
         with self._lock:
-            self._history.note_surprises()
             return self._watch("health").health(level)
 
     def _watch(self, what: str) -> Watch:
@@ -364,7 +363,7 @@ class Agent:
             if entry.reward is None:
                 if reward is None:
                     return "missing"
-                self._history.ledger.learn(entry, reward)
+                self._history.learn(entry, reward)
                 return "learned"
             if reward is None or not np.array_equal(reward, entry.reward):
                 new, old = (" ".join(repr(one).split()) for one in (reward, entry.reward))

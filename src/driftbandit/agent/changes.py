@@ -252,7 +252,6 @@ def _rebuild(
     arms = by_columns(checked_arms(arms, model))
     problem, fresh = history.prepared(model, arms)
     new = history.copy()
-    new.note_surprises()  # while their arms have these numbers
     new.refit_task = None  # it is for other arms, or no longer wanted
     new.log = deque((copy.copy(entry) for entry in new.log), new.log.maxlen)
     for entry in [*new.log, *new.ledger]:

@@ -30,7 +30,6 @@ from driftbandit.system import Name, checked_names
 Told = Literal["learned", "missing", "duplicate", "too late"]
 
 LAST_ROUND = 2**53  # the largest round: JSON readers may round larger numbers
-BATCH = 64  # settled rewards whose surprises are computed at once
 BLOCK = 1000  # plays of a log that are open at a time; each keeps the state before and after it
 COLUMNS = ("round", "arm", "reward")
 REMEDY = "give columns round, arm and reward, or rows of these three"
@@ -168,14 +167,12 @@ class History:
         settled = self.ledger.settle(now - self.window)
         if settled:
             told = [entry for entry in settled if entry.reward is not None]
-            if self.watch is not None and self.on_alarm is not None:
-                self._watch(settled)
-            elif self.watch is not None:
-                self.watch.pending += [(entry, entry.before) for entry in told]
-                if len(self.watch.pending) >= BATCH:
-                    self.note_surprises()
+            if self.on_alarm is not None:
+                self._act_on_alarms(settled)
             for entry in settled:
-                entry.before = entry.after = None
+                if self.on_alarm is None:
+                    self._note(entry, entry.before)
+                entry.before = entry.after = entry.surprise = None
             self._remember(told)
             if self.until_refit is not None:
                 self.until_refit -= len(told)
@@ -183,44 +180,39 @@ class History:
                 self.since_refit.extend(told)
                 self.settled_since_refit += len(told)
 
-    def _watch(self, settled: list[Entry]) -> None:
+    def learn(self, entry: Entry, reward: Any) -> None:
+        """Give an open decision its reward."""
+        self.ledger.learn(entry, reward)
+        if self.watch is not None and not entry.pending:  # now: the belief is in the cache
+            row = self.problem.arms[entry.arm] if entry.row is None else entry.row
+            entry.surprise = self.watch.surprise(row, entry.before, reward)
+
+    def _note(self, entry: Entry, state: Any) -> bool:
+        """Note the surprise of a settled play, if it has one, from the state before it."""
+        if self.watch is None or entry.reward is None:
+            return False
+        value = entry.surprise
+        if value is None:
+            row = self.problem.arms[entry.arm] if entry.row is None else entry.row
+            value = self.watch.surprise(row, state, entry.reward)
+        if value is None:
+            return False
+        arm = self.names[entry.arm] if entry.row is None else entry.arm
+        self.watch.surprises.append((entry.round, arm, value))
+        return True
+
+    def _act_on_alarms(self, settled: list[Entry]) -> None:
         """Note the surprises of settled plays, which still have their states; act on alarms."""
         assert self.watch is not None
         for place, entry in enumerate(settled):
-            if entry.reward is not None:
-                self.watch.pending.append((entry, entry.before))
-                noted = self.note_surprises()
-                if noted and (factor := self.watch.alarm()) is not None:
-                    self._widen(factor, entry, settled[place + 1 :])
-
-    def note_surprises(self) -> int:
-        """Note the surprises of pending plays, many at once, which is faster; return how many."""
-        if self.watch is None or not self.watch.pending:
-            return 0
-        names, rows = self.names, self.problem.arms
-        played: list[tuple[Name, np.ndarray]] = []
-        for entry, _ in self.watch.pending:
-            if entry.row is None:
-                played.append((names[entry.arm], rows[entry.arm]))
-            else:
-                played.append((entry.arm if self.actions.listed else SPHERE.word, entry.row))
-        return self.watch.record(played)
+            if self._note(entry, entry.before) and (factor := self.watch.alarm()) is not None:
+                self._widen(factor, entry, settled[place + 1 :])
 
     def replay(self, state: Any, round: int, entries: Iterable[Entry]) -> tuple[Any, int]:
         """`replayed` under the present problem; surprises are noted anew."""
-        watch = self.watch
-        if watch is None:
-            return replayed(self.policy, self.problem, state, round, entries)
-        watch.restart(self.problem.model)
-
-        def see(entry: Entry, before: Any) -> None:
-            watch.pending.append((entry, before))
-            if len(watch.pending) >= BATCH:
-                self.note_surprises()
-
-        found = replayed(self.policy, self.problem, state, round, entries, see)
-        self.note_surprises()
-        return found
+        if self.watch is not None:
+            self.watch.restart(self.problem.model)
+        return replayed(self.policy, self.problem, state, round, entries, self._note)
 
     def _widen(self, factor: float, entry: Entry, later: list[Entry]) -> None:
         """Go on with Q times ``factor`` after an entry; ``later`` ones are settled, too."""

@@ -36,6 +36,7 @@ class Entry:
     pending: bool = False  # whether the reward came late and is not in any state yet
     before: Any = None  # the state in this round, before the reward
     after: Any = None  # the state in this round, after the reward if it is known
+    surprise: float | None = None  # of the reward in ``before``; None: not computed, or not there
 
 
 def advanced(policy: Policy, problem: Problem, state: Any, rounds: int) -> Any:
@@ -78,9 +79,9 @@ def replayed(
 def fold(
     policy: Policy, problem: Problem, state: Any, round: int, entries: Iterable[Entry]
 ) -> tuple[Any, int]:
-    """`replayed`, and every entry keeps the states before and after it."""
+    """`replayed`; every entry keeps the states before and after it."""
     for entry in entries:
-        entry.before = advanced(policy, problem, state, entry.round - round)
+        entry.before, entry.surprise = advanced(policy, problem, state, entry.round - round), None
         state = entry.after = observed(policy, problem, entry.before, entry)
         round = entry.round
     return state, round

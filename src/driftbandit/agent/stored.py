@@ -41,7 +41,6 @@ def text_of(history: History, settings: Mapping[str, Any], refit: Refit | None) 
     """The whole agent as text; ``settings`` are its arguments that never change."""
     ledger, problem = history.ledger, history.problem
     ledger.refresh()  # drops late rewards that the policy cannot take
-    history.note_surprises()
     if not _size(ledger.state) <= errors.LARGEST:
         wrong = "has outgrown the largest number and could not be read back"
         raise errors.InvalidInput("state", wrong, "replace the model; no file was changed")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,21 +27,13 @@ WIDEST = 2.0  # the largest factor of one alarm
 REMEDY = "give what Agent.to_json or Agent.save wrote"
 
 
-class Surprise(NamedTuple):
-    """One settled reward."""
-
-    round: int
-    arm: Name
-    value: float
-
-
 class Watch:
     """The newest surprises of an agent and, if it acts on alarms, the charts."""
 
     def __init__(self, model: LGDS, on_alarm: OnAlarm | None) -> None:
         self.on_alarm = on_alarm
-        self.surprises: deque[Surprise] = deque(maxlen=MEMORY)
-        self.pending: list[tuple[Any, Any]] = []  # plays not yet among them, and states before them
+        # Round, arm and surprise of settled rewards, the newest last.
+        self.surprises: deque[tuple[int, Name, float]] = deque(maxlen=MEMORY)
         self.charts = charts.Charts(charts.limits(MEMORY, CHANCE)) if on_alarm else None
         self.alarms: deque[Change] = deque(maxlen=100)
         self.refit_since: int | None = None  # the round from which a refit is due to learn
@@ -53,7 +45,6 @@ class Watch:
         if self.noise == 0:  # rewards may be known in advance, but for rounding errors
             self.least = KNOWN * float(np.diag(model.start_cov() + model.process_cov).max())
         self.surprises.clear()
-        self.pending.clear()
         self.refit_since = None
         if self.charts is not None:
             self.charts.state.clear()
@@ -62,28 +53,16 @@ class Watch:
         """An independent copy."""
         other = object.__new__(Watch)
         vars(other).update(vars(self), surprises=self.surprises.copy(), alarms=self.alarms.copy())
-        other.pending = self.pending.copy()
         other.charts = None if self.charts is None else self.charts.copy()
         return other
 
-    def record(self, played: list[tuple[Name, np.ndarray]]) -> int:
-        """Note the surprises of the pending plays, given the names and features of their arms.
-
-        Rewards that were known in advance have none. Returns how many were noted.
-        """
-        rows = np.array([row for _, row in played])
-        means = np.array([state.mean for _, state in self.pending])
-        covs = np.array([state.cov for _, state in self.pending])
-        variances = np.vecdot((rows[:, None, :] @ covs)[:, 0], rows) + self.noise
-        predicted, noted = np.vecdot(rows, means).tolist(), 0
-        for place, variance in enumerate(variances.tolist()):
-            if variance > self.least:
-                entry = self.pending[place][0]
-                value = (entry.reward - predicted[place]) / math.sqrt(variance)
-                self.surprises.append(Surprise(entry.round, played[place][0], value))
-                noted += 1
-        self.pending.clear()
-        return noted
+    def surprise(self, row: np.ndarray, state: Any, reward: float) -> float | None:
+        """(x − ⟨a, ẑ⟩) / √(aᵀPa + σ²) in a belief; None: the reward was known in advance."""
+        mean, cov = state
+        variance = float(row.dot(cov).dot(row)) + self.noise
+        if variance <= self.least:
+            return None
+        return (reward - float(row.dot(mean))) / math.sqrt(variance)
 
     def alarm(self) -> float | None:
         """Take the newest surprise into the charts; the factor by which to widen Q, if any.
@@ -130,7 +109,7 @@ class Watch:
     def restore(self, stored: Any) -> None:
         """Take back what `as_json` gave."""
         self.surprises.extend(
-            Surprise(_whole(round_), _name(arm), errors.number(value, "surprise"))
+            (_whole(round_), _name(arm), errors.number(value, "surprise"))
             for round_, arm, value in stored["surprises"]
         )
         for arm, kind, since, alarm, label in stored["alarms"]:

@@ -75,7 +75,7 @@ def smoothed(
         parts: names and the numbers of their states, as `checked_parts` returns them.
     """
     model, rng = system.model, np.random.default_rng(0)
-    jumps, found = Jumps(system.arms, model.process_cov), {name: _Sums() for name in parts}
+    jumps, found = Jumps(system.arms, model.process_cov), {name: Sums() for name in parts}
     for number, one in enumerate(log.sequences):
         filtered = list(steps(model, system.arms, one))
         draws = rng.standard_normal((len(filtered), DRAWS if parts else 0))
@@ -86,14 +86,15 @@ def smoothed(
     return jumps, tuple(sums.health(name) for name, sums in found.items())
 
 
-class _Sums:
-    """Adds up one part's figures over sequences."""
+class Sums:
+    """Adds up the figures of one part over sequences."""
 
     def __init__(self) -> None:
         self.mean, self.excess, self.simulated, self.moves = 0.0, 0.0, np.zeros(DRAWS), 0
         self.jump, self.chance, self.place = 0.0, 1.0, (0, 0)
 
     def add(self, block: Disturbances, states: np.ndarray, cov: np.ndarray, sequence: int) -> None:
+        """Take in a block of a sequence; ``cov`` is Q."""
         r, N = block.r[:, states], block.N[:, states[:, None], states]
         weight = cov[np.ix_(states, states)]
         if not weight.any():
@@ -115,6 +116,7 @@ class _Sums:
             self.place = int(block.rounds[best]), sequence
 
     def health(self, name: str) -> PartHealth:
+        """What they amount to."""
         variance, speed, p_value = float((self.simulated**2).mean()), 0.0, 1.0
         if variance > 0:
             speed = self.excess / math.sqrt(variance)
