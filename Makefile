@@ -12,7 +12,8 @@ LIGHT := test_errors test_families test_kalman test_light test_model test_result
   test_statistics test_steady_state test_system agent/test_agent agent/test_arms agent/test_changes \
   agent/test_failures agent/test_history agent/test_kill agent/test_limits agent/test_random_lives \
   agent/test_refitting agent/test_screening agent/test_stored agent/test_threads gaussian/test_norms \
-  io/test_atomic io/test_model_file \
+  io/test_atomic io/test_model_file monitoring/test_charts monitoring/test_disturbances \
+  monitoring/test_parts \
   policies/test_registry policies/test_ucb theory/test_bounds theory/test_exploration \
   theory/test_metric theory/test_mistakes
 

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -31,10 +31,11 @@ from driftbandit.agent.screening import Screen
 from driftbandit.agent.watch import OnAlarm, Watch, checked_on_alarm
 from driftbandit.io.atomic import write_whole
 from driftbandit.model import LGDS
-from driftbandit.monitoring import Change, Health
-from driftbandit.monitoring.health import LEVEL
 from driftbandit.policies import Policy, Problem, make
 from driftbandit.system import Name, System
+
+if TYPE_CHECKING:
+    from driftbandit.monitoring import Change, Health
 
 Choose = Callable[[History, Offer, Any], list[Chosen]]
 SETTINGS = ("rounds", "seed", "window", "memory", "screen", "compiled", "on_alarm")
@@ -183,7 +184,7 @@ class Agent:
         with self._lock:
             return tuple(self._watch("alarms").alarms)
 
-    def health(self, level: float = LEVEL) -> Health:
+    def health(self, level: float = 0.01) -> Health:
         """Does the model hold? The verdict on the last 1000 settled rewards (see ``window``).
 
         After a change of the model it begins again. A true model is called wrong with probability

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from driftbandit import errors
 from driftbandit.model import LGDS
 from driftbandit.monitoring import charts
 from driftbandit.monitoring.findings import Change
-from driftbandit.monitoring.health import FEWEST, Health, health_of
-from driftbandit.monitoring.surprises import KNOWN, Surprises
 from driftbandit.system import Name
+
+if TYPE_CHECKING:
+    from driftbandit.monitoring.health import Health
 
 OnAlarm = Literal["widen", "refit"]
 MEMORY = 1000  # surprises that are kept, the newest
@@ -43,6 +44,8 @@ class Watch:
         """Begin again, with another model; only the alarms stay."""
         self.noise, self.least = float(model.reward_std) ** 2, 0.0
         if self.noise == 0:  # rewards may be known in advance, but for rounding errors
+            from driftbandit.monitoring.surprises import KNOWN
+
             self.least = KNOWN * float(np.diag(model.start_cov() + model.process_cov).max())
         self.surprises.clear()
         self.refit_since = None
@@ -83,6 +86,9 @@ class Watch:
 
     def health(self, level: float) -> Health:
         """The verdict on the newest surprises."""
+        from driftbandit.monitoring.health import FEWEST, health_of
+        from driftbandit.monitoring.surprises import Surprises
+
         level = errors.number(level, "level", low=0, high=1, strict=True)
         if len(self.surprises) < FEWEST:
             problem = f"has {len(self.surprises)} settled rewards since it has its model"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from driftbandit.monitoring.parts import PartHealth
-from driftbandit.monitoring.surprises import Surprises
 from driftbandit.system import Name
+
+if TYPE_CHECKING:
+    from driftbandit.monitoring.parts import PartHealth
+    from driftbandit.monitoring.surprises import Surprises
 
 
 class Test(NamedTuple):

@@ -219,8 +219,9 @@ def _draw_charts(axis: Any, health: Findings) -> None:
     for (name, when, heights), color in zip(lines, COLORS, strict=False):
         axis.plot(when, heights, color=color, lw=1.2, label=name)
     axis.axhline(1, color=GRAY, lw=1, ls="--")
-    for one in health.changes[:3] if unit == "round" else ():
-        axis.axvline(one.since, color=GRAY, lw=1, ls=":")
+    for arm in health.arms if unit == "round" else ():
+        if arm.change is not None:
+            axis.axvline(arm.change.since, color=GRAY, lw=1, ls=":")
     top = max(float(line[2].max()) for line in lines)
     if top > 5:
         axis.set_yscale("symlog", linthresh=1)
