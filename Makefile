@@ -13,6 +13,7 @@ LIGHT := test_contexts test_errors test_families test_kalman test_light test_mod
   agent/test_changes agent/test_contexts agent/test_failures agent/test_history agent/test_kill \
   agent/test_limits agent/test_random_lives agent/test_refitting agent/test_screening \
   agent/test_stored agent/test_threads gaussian/test_norms io/test_atomic io/test_model_file \
+  monitoring/test_charts monitoring/test_disturbances monitoring/test_parts \
   policies/test_registry policies/test_ucb theory/test_bounds theory/test_exploration \
   theory/test_metric theory/test_mistakes
 

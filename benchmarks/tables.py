@@ -362,6 +362,57 @@ def _order(item: tuple[tuple[str, str, str], Any]) -> tuple[int, ...]:
     return logs.index(log), models.index(model), ["ips", "dr", "rejection"].index(method)
 
 
+def monitoring_seen() -> str:
+    """How often `monitor` calls a model wrong, by what changed."""
+    rows = []
+    figures = stored("monitoring")
+    tests = list(figures["seen"][0]["tests"])
+    for row in figures["seen"]:
+        shares = [f"{100 * row['tests'][name]:.0f} %" for name in tests]
+        right = f"{100 * row['right arm']:.0f} %" if "right arm" in row else ""
+        rows.append([row["change"], f"{100 * row['wrong']:.1f} %", *shares, right])
+    head = ["change", "called wrong", *tests, "the right arm alone is named"]
+    jump = next(row for row in figures["seen"] if row["change"] == "jump")
+    note = (
+        f"{jump['logs']} logs each, level {100 * figures['level']:.0f} %. For a jump, the estimated"
+        f" round is off by {jump['median error of since']:.0f} rounds (median)."
+    )
+    return f"{table(head, rows)}\n{textwrap.fill(note, 100)}\n"
+
+
+def monitoring_remedies() -> str:
+    """What the remedies win or cost."""
+
+    def shown(cell: dict[str, float]) -> str:
+        low, high = f"{cell['low']:+.1f}", f"{cell['high']:+.1f}"
+        return f"{cell['percent']:+.1f} ({low} to {high})".replace("-", "−").replace("+0.0", "0.0")
+
+    figures = stored("monitoring")
+    forms = {row["change"]: row for row in figures["forms"]}
+    by_change: dict[str, dict[str, Any]] = {}
+    for row in figures["remedies"]:
+        by_change.setdefault(row["change"], {})[row["remedy"]] = row
+    rows = [
+        [
+            change,
+            f"{100 * found['widen']['alarms']:.0f} %",
+            shown(found["widen"]),
+            shown(forms[change]["P"]) if change in forms else "",
+            shown(found["refit"]),
+        ]
+        for change, found in by_change.items()
+    ]
+    widen, refit = (by_change["none"][name]["runs"] for name in ("widen", "refit"))
+    cost = figures["cost"]
+    note = (
+        f"{widen} runs each, {refit} for refits (diagonal Γ, 20 iterations of EM). The watch takes "
+        f"{cost['watched us'] - cost['not watched us']:.1f} µs of CPU time per reward, "
+        f"{cost['percent slower']:.0f} % of ask and tell at d = k = 10."
+    )
+    head = ["change", "runs with an alarm", "widen: Q ← λQ", "P ← λP instead", "refit"]
+    return f"{table(head, rows)}\n{textwrap.fill(note, 100)}\n"
+
+
 def advise() -> str:
     """The recommendation that the command prints for the example, verbatim."""
     code = "from driftbandit.cli import main; main()"
@@ -389,6 +440,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "replay french": lambda: replay("french"),
     "off policy": off_policy,
     "sphere": sphere,
+    "monitoring seen": monitoring_seen,
+    "monitoring remedies": monitoring_remedies,
     "beyond": lambda: beyond("ratio"),
     "beyond geometric": lambda: beyond("geometric"),
 }

@@ -20,7 +20,7 @@ theory
 statistics io
 report lanes
 result simulation
-identify
+identify monitoring
 agent
 studies replays
 paper leaderboard

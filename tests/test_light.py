@@ -40,6 +40,11 @@ assert db.steady_state.oracle_cov(model, arms).shape == (3, 3)
 open("log.csv", "w").write("round,arm,reward\\n0,a,1.5\\n1,b,2\\n")
 assert len(read_log("log.csv").sequences) == 1
 assert db.System(model, arms).index(2) == 2
+log = {"round": range(30), "arm": [0, 1] * 15, "reward": [0.1] * 30}
+assert db.monitor(db.System(model, arms), log).report().title
+agent = db.Agent(model, arms, window=0)
+agent.tell_log(log)
+assert len(agent.health().surprises.values) == 29
 assert "simulate" not in dir(db)  # help(db) would load it
 help(db)
 """

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from driftbandit.identify import fit
     from driftbandit.io.model_file import load_model, save_model
     from driftbandit.model import LGDS
+    from driftbandit.monitoring import Health, monitor
     from driftbandit.replays import replay
     from driftbandit.result import Result
     from driftbandit.simulation import simulate
@@ -46,8 +47,9 @@ if TYPE_CHECKING:
 __all__ = ["__version__"]
 __all__ += ["actions", "families", "identify", "kalman", "paper", "policies"]
 __all__ += ["statistics", "steady_state", "studies", "theory"]
-__all__ += ["LGDS", "Agent", "Decision", "InvalidInput", "MissingExtra", "NotDetectable", "Refit"]
-__all__ += ["Result", "System", "advise", "fit", "load_model", "replay", "save_model", "simulate"]
+__all__ += ["LGDS", "Agent", "Decision", "Health", "InvalidInput", "MissingExtra"]
+__all__ += ["NotDetectable", "Refit", "Result", "System", "advise", "fit", "load_model"]
+__all__ += ["monitor", "replay", "save_model", "simulate"]
 
 _HOMES = {
     "advice": "advise",
@@ -56,6 +58,7 @@ _HOMES = {
     "identify": "fit",
     "io.model_file": "load_model save_model",
     "model": "LGDS",
+    "monitoring": "Health monitor",
     "replays": "replay",
     "result": "Result",
     "simulation": "simulate",

@@ -187,6 +187,8 @@ def number(
     strict: bool = False,
 ) -> float:
     """Return ``value`` as a finite float in [low, high], or (low, high) if ``strict``."""
+    if type(value) is float and low < value < high and -LARGEST <= value <= LARGEST:
+        return value  # most calls; without making the texts below
     ends = "()" if strict else "[]"
     wanted = f"give a number in {ends[0]}{low:g}, {high:g}{ends[1]}"
     if math.isinf(high):

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -28,14 +28,18 @@ from driftbandit.agent.compiled import compiled as compile_policy
 from driftbandit.agent.history import LAST_ROUND, History, Told
 from driftbandit.agent.refitting import Refit, RefitTask
 from driftbandit.agent.screening import Screen
+from driftbandit.agent.watch import OnAlarm, Watch, checked_on_alarm
 from driftbandit.contexts import NO_CONTEXTS
 from driftbandit.io.atomic import write_whole
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem, check_contexts, make
 from driftbandit.system import Name, System
 
+if TYPE_CHECKING:
+    from driftbandit.monitoring import Change, Health
+
 Choose = Callable[[History, Offer, Any], list[Chosen]]
-SETTINGS = ("rounds", "seed", "window", "memory", "screen", "compiled")
+SETTINGS = ("rounds", "seed", "window", "memory", "screen", "compiled", "on_alarm")
 """Arguments that never change and are stored as they are."""
 
 
@@ -60,6 +64,10 @@ class Agent:
         compiled: whether to compile the policy's functions: the same numbers up to rounding, in
             half the time for small models, after up to a second for compiling. Needs the extra
             ``fast``. What cannot be compiled stays with NumPy.
+        on_alarm: what to do when settled rewards show that the model no longer holds. "widen":
+            multiply Q by up to 2. "refit": learn the model from the rewards since the change, at
+            least `Refit.after` of them; once there is a model, only alarms lead to refits. None:
+            nothing; see `health`.
 
     Example:
         >>> from driftbandit import LGDS, Agent
@@ -88,6 +96,7 @@ class Agent:
         screen: bool = True,
         memory: int = 1000,
         compiled: bool = False,
+        on_alarm: OnAlarm | None = None,
     ) -> None:
         contexts = model.contexts if isinstance(model, System) else NO_CONTEXTS
         model, arms, names = _unpacked(model, arms, names)
@@ -105,6 +114,7 @@ class Agent:
             raise errors.InvalidInput("refit", f"is {refit!r}", "give a Refit, or None")
         self.screen = errors.boolean(screen, "screen")
         self.compiled = errors.boolean(compiled, "compiled")
+        self.on_alarm = checked_on_alarm(on_alarm, model is not None and refit is None)
         self.actions = action_set(arms)
         """What can be played: a list of arms, or the sphere."""
         if names is not None:
@@ -137,7 +147,10 @@ class Agent:
             has_model=has_model,
             actions=self.actions,
             contexts=contexts,
+            on_alarm=self.on_alarm,
         )
+        if self.on_alarm is not None:
+            self._watch("on_alarm")
         self._lock = self._history.lock
         self._saving = threading.Lock()  # so that files are replaced in the order of their states
         self._screen: Screen | None = None
@@ -172,6 +185,37 @@ class Agent:
     def refit_failure(self) -> str | None:
         """Why the last scheduled refit failed and left the model as it was; None: it did not."""
         return self._history.refit_failure
+
+    @property
+    def alarms(self) -> tuple[Change, ...]:
+        """The last alarms that ``on_alarm`` acted on, the oldest first."""
+        with self._lock:
+            return tuple(self._watch("alarms").alarms)
+
+    def health(self, level: float = 0.01) -> Health:
+        """Does the model hold? The verdict on the last 1000 settled rewards (see ``window``).
+
+        After a change of the model it begins again. A true model is called wrong with probability
+        ``level``; see `monitoring.monitor`.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0]], window=0)
+            >>> rewards = 30 * [5.0, -5.0]
+            >>> agent.tell_log({"arm": [0] * 60, "reward": rewards})
+            {'learned': 60}
+            >>> print(agent.health().tests["mean square"].holds)
+            False
+        """
+        with self._lock:
+            return self._watch("health").health(level)
+
+    def _watch(self, what: str) -> Watch:
+        if self._history.watch is None:
+            problem = f"needs a policy with a Kalman filter, and {self.policy.name} "
+            sees = self.policy.full_information
+            problem += "sees the rewards of all arms" if sees else "predicts no rewards"
+            raise errors.InvalidInput(what, problem, "choose idea, kode or kalman_ucb")
+        return self._history.watch
 
     def __repr__(self) -> str:
         with self._lock:
@@ -237,7 +281,7 @@ class Agent:
         history = self._history
         now, offer = history.checked_round(round), self._offer(history, arms, context)
         state = history.state_at(now)
-        refit, until = self.refit_options, history.until_refit
+        refit, until = self.refit_options, self._until_refit(history)
         if refit and until is not None and not refit.background and until <= len(history.ledger):
             # A refit may be due first. It is made on a copy: if the choice fails, nothing changes.
             changed = history.copy()
@@ -248,7 +292,8 @@ class Agent:
         else:
             found = choose(history, offer, state)
             history.begin(now)
-            self._settle(history, now)
+            if self._settle(history, now):  # an alarm changed the model, from the next choice on
+                state = history.state_at(now)
         return [history.decide(now, state, chosen) for chosen in found]
 
     def _offer(self, history: History, arms: Any, context: Any) -> Offer:
@@ -283,13 +328,27 @@ class Agent:
         return np.asarray(draw(noise.shape(self.model.n_states, n_arms)))
 
     def _settle(self, history: History, now: int) -> bool:
-        """Settle what has left the window, and refit if that is due; return whether it refitted."""
+        """Settle what has left the window, act on alarms, and refit if that is due.
+
+        Return whether the model is another one.
+        """
+        before = history.problem
         history.settle(now)
-        refit, until = self.refit_options, history.until_refit
+        refit, until, watch = self.refit_options, self._until_refit(history), history.watch
+        since = None if watch is None else watch.refit_since
         is_due = until is not None and until <= 0 and len(history.log) >= 2
-        if refit is None or not is_due or history.refit_task is not None:
-            return False
-        return RefitTask(history, refit, self.seed).run_scheduled()
+        if refit is not None and history.refit_task is None:
+            if watch is not None and since is not None and len(history.log) >= refit.after:
+                watch.refit_since = None
+                RefitTask(history, refit, self.seed, since).run_scheduled()
+            elif is_due:
+                RefitTask(history, refit, self.seed).run_scheduled()
+        return history.problem is not before
+
+    def _until_refit(self, history: History) -> int | None:
+        """Settled rewards until the next scheduled refit; None: none is scheduled."""
+        waits = self.on_alarm == "refit" and history.has_model
+        return None if waits else history.until_refit
 
     def scores(self, arms: Any = None, *, context: Any = None) -> list[Score]:
         """The policy's score of every arm in the next round, in the order of ``arms`` (see `ask`).
@@ -324,7 +383,7 @@ class Agent:
             if entry.reward is None:
                 if reward is None:
                     return "missing"
-                self._history.ledger.learn(entry, reward)
+                self._history.learn(entry, reward)
                 return "learned"
             if reward is None or not np.array_equal(reward, entry.reward):
                 new, old = (" ".join(repr(one).split()) for one in (reward, entry.reward))

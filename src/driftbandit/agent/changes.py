@@ -14,7 +14,7 @@ from driftbandit import errors
 from driftbandit.agent.arms import ArmNames
 from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.history import History
-from driftbandit.agent.ledger import Entry, replayed
+from driftbandit.agent.ledger import Entry
 from driftbandit.contexts import Contexts, checked
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
@@ -277,7 +277,8 @@ def _rebuild(
     if isinstance(state, Belief) and keep_belief is not None:
         state = keep_belief(state)
     else:
-        state, round_ = replayed(new.policy, problem, fresh, new.first_round(), new.log)
+        new.names, new.problem = names, problem
+        state, round_ = new.replay(fresh, new.first_round(), new.log)
     new.names, new.features = names, arms if features is None else features
     new.contexts = contexts
     if removed is not None:

@@ -21,7 +21,8 @@ from driftbandit.actions import SPHERE, ActionSet
 from driftbandit.agent import logged
 from driftbandit.agent.arms import ArmNames, new_arms
 from driftbandit.agent.choosing import Chosen, Decision
-from driftbandit.agent.ledger import Entry, Ledger, replayed
+from driftbandit.agent.ledger import Entry, Ledger, fold, replayed
+from driftbandit.agent.watch import OnAlarm, Watch, widened
 from driftbandit.contexts import Contexts, arms_in
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
@@ -50,6 +51,8 @@ class History:
     has_model: bool  # whether the model was given or learned; if not, it is a random walk
     actions: ActionSet
     contexts: Contexts  # the B_j; without any, features are the same in every round
+    on_alarm: OnAlarm | None = None
+    watch: Watch | None = dataclasses.field(init=False)  # None: the policy has no Kalman filter
     problem: Problem = dataclasses.field(init=False)
     ledger: Ledger = dataclasses.field(init=False)
     removed: tuple[Name, ...] = ()  # names of removed arms, which no new model brings back
@@ -68,12 +71,15 @@ class History:
     def __post_init__(self, model: LGDS) -> None:
         self.problem, state = self.prepared(model, self.features)
         self.ledger = Ledger(self.policy, self.problem, state, round=0)
+        watched = isinstance(state, Belief) and not self.policy.full_information
+        self.watch = Watch(model, self.on_alarm) if watched else None
 
     def copy(self) -> History:
         """An independent copy."""
         other = copy.copy(self)
         other.ledger, other.log = self.ledger.copy(), self.log.copy()
         other.since_refit = self.since_refit.copy()
+        other.watch = None if self.watch is None else self.watch.copy()
         return other
 
     def adopt(self, other: History) -> None:
@@ -178,6 +184,12 @@ class History:
         settled = self.ledger.settle(now - self.window)
         if settled:
             told = [entry for entry in settled if entry.reward is not None]
+            if self.on_alarm is not None:
+                self._act_on_alarms(settled)
+            for entry in settled:
+                if self.on_alarm is None:
+                    self._note(entry, entry.before)
+                entry.before = entry.after = entry.surprise = None
             self._remember(told)
             if self.until_refit is not None:
                 self.until_refit -= len(told)
@@ -185,10 +197,61 @@ class History:
                 self.since_refit.extend(told)
                 self.settled_since_refit += len(told)
 
+    def learn(self, entry: Entry, reward: Any) -> None:
+        """Give an open decision its reward."""
+        self.ledger.learn(entry, reward)
+        if self.watch is not None and not entry.pending:  # now: the belief is in the cache
+            row = self.problem.arms[entry.arm] if entry.row is None else entry.row
+            entry.surprise = self.watch.surprise(row, entry.before, reward)
+
+    def _note(self, entry: Entry, state: Any) -> bool:
+        """Note the surprise of a settled play, if it has one, from the state before it."""
+        if self.watch is None or entry.reward is None:
+            return False
+        value = entry.surprise
+        if value is None:
+            row = self.problem.arms[entry.arm] if entry.row is None else entry.row
+            value = self.watch.surprise(row, state, entry.reward)
+        if value is None:
+            return False
+        arm = self.names[entry.arm] if entry.row is None else entry.arm
+        self.watch.surprises.append((entry.round, arm, value))
+        return True
+
+    def _act_on_alarms(self, settled: list[Entry]) -> None:
+        """Note the surprises of settled plays, which still have their states; act on alarms."""
+        assert self.watch is not None
+        for place, entry in enumerate(settled):
+            if self._note(entry, entry.before) and (factor := self.watch.alarm()) is not None:
+                self._widen(factor, entry, settled[place + 1 :])
+
+    def replay(self, state: Any, round: int, entries: Iterable[Entry]) -> tuple[Any, int]:
+        """`replayed` under the present problem; surprises are noted anew."""
+        if self.watch is not None:
+            self.watch.restart(self.problem.model)
+        return replayed(self.policy, self.problem, state, round, entries, self._note)
+
+    def _widen(self, factor: float, entry: Entry, later: list[Entry]) -> None:
+        """Go on with Q times ``factor`` after an entry; ``later`` ones are settled, too."""
+        assert self.watch is not None
+        model = widened(self.problem.model, factor)
+        self.problem, _ = self.prepared(model, self.problem.arms)
+        self.watch.restart(model)
+
+        state, round_ = fold(self.policy, self.problem, entry.after, entry.round, later)
+        self.ledger.restart(self.problem, state, round_)
+
     def _remember(self, told: list[Entry]) -> None:
         assert self.log.maxlen is not None
         self.complete &= len(self.log) + len(told) <= self.log.maxlen
         self.log.extend(told)
+
+    def forget(self, base: int) -> None:
+        """Let time begin in round ``base``; drop older plays from the log."""
+        self.base = base
+        while self.log and self.log[0].round < base:
+            self.log.popleft()
+            self.complete = False
 
     def change_model(self, problem: Problem, state: Any, round: int) -> None:
         """Go on with another model or other arms, from a settled state in a round."""
@@ -277,11 +340,10 @@ class History:
         """Fold in plays among settled ones, all of which are still in the log."""
         entries = sorted([*self.log, *late], key=lambda entry: entry.round)
         self.base, self.refit_task = min(self.base, entries[0].round), None
-        _, prior = self.prepared(self.problem.model, self.problem.arms)
-        state, round_ = replayed(self.policy, self.problem, prior, self.base, entries)
-        self.ledger.restart(self.problem, state, round_)
         self.log.clear()
         self._remember(entries)
+        _, prior = self.prepared(self.problem.model, self.problem.arms)
+        self.ledger.restart(self.problem, *self.replay(prior, self.base, entries))
         if self.until_refit is not None:
             self.until_refit -= len(late)
 

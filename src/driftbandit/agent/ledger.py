@@ -14,7 +14,7 @@ import dataclasses
 import itertools
 import operator
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from driftbandit import errors
@@ -36,6 +36,7 @@ class Entry:
     pending: bool = False  # whether the reward came late and is not in any state yet
     before: Any = None  # the state in this round, before the reward
     after: Any = None  # the state in this round, after the reward if it is known
+    surprise: float | None = None  # of the reward in ``before``; None: not computed, or not there
 
 
 def advanced(policy: Policy, problem: Problem, state: Any, rounds: int) -> Any:
@@ -56,12 +57,33 @@ def observed(policy: Policy, problem: Problem, state: Any, entry: Entry) -> Any:
 
 
 def replayed(
-    policy: Policy, problem: Problem, state: Any, round: int, entries: Iterable[Entry]
+    policy: Policy,
+    problem: Problem,
+    state: Any,
+    round: int,
+    entries: Iterable[Entry],
+    see: Callable[[Entry, Any], Any] | None = None,
 ) -> tuple[Any, int]:
-    """The state after all entries, and its round, starting from a state in an earlier round."""
+    """The state after all entries, and its round, starting from a state in an earlier round.
+
+    ``see`` is called with every entry and the state before it.
+    """
     for entry in entries:
         state = advanced(policy, problem, state, entry.round - round)
+        if see is not None:
+            see(entry, state)
         state, round = observed(policy, problem, state, entry), entry.round
+    return state, round
+
+
+def fold(
+    policy: Policy, problem: Problem, state: Any, round: int, entries: Iterable[Entry]
+) -> tuple[Any, int]:
+    """`replayed`; every entry keeps the states before and after it."""
+    for entry in entries:
+        entry.before, entry.surprise = advanced(policy, problem, state, entry.round - round), None
+        state = entry.after = observed(policy, problem, entry.before, entry)
+        round = entry.round
     return state, round
 
 
@@ -148,7 +170,10 @@ class Ledger:
         self._stale = place if self._stale is None else min(self._stale, place)
 
     def settle(self, oldest: int) -> list[Entry]:
-        """Remove all decisions before round ``oldest``; return them, oldest first."""
+        """Remove all decisions before round ``oldest``; return them, oldest first.
+
+        They still have their states; the caller drops them.
+        """
         settled = []
         if self._open and self._open[0].round < oldest:
             self.refresh()
@@ -157,7 +182,6 @@ class Ledger:
                 self.state, self.round = entry.after, entry.round
                 if entry.id is not None:
                     del self._by_id[entry.id]
-                entry.before = entry.after = None
                 settled.append(entry)
         return settled
 
@@ -198,10 +222,7 @@ class Ledger:
         if self._stale:
             previous = self._open[self._stale - 1]
             state, round_ = previous.after, previous.round
-        for entry in entries:
-            entry.before = advanced(self.policy, self.problem, state, entry.round - round_)
-            state = entry.after = observed(self.policy, self.problem, entry.before, entry)
-            round_ = entry.round
+        fold(self.policy, self.problem, state, round_, entries)
 
 
 _round = operator.attrgetter("round")

@@ -121,12 +121,18 @@ def learned(
 class RefitTask:
     """One refit of an agent, from a snapshot of its log, made under the agent's lock.
 
-    It replaces a refit in progress.
+    It replaces a refit in progress. ``since``: the round of a change. What was settled before is
+    forgotten when the new model is swapped in, except for the newest `Refit.after` rewards.
     """
 
-    def __init__(self, history: History, options: Refit, seed: int) -> None:
+    def __init__(
+        self, history: History, options: Refit, seed: int, since: int | None = None
+    ) -> None:
         self.history, self.options, self.seed = history, options, seed
         self.entries = list(history.log)
+        if since is not None:  # but never from too few
+            since = min(since, self.entries[-min(options.after, len(self.entries))].round)
+            self.entries = [entry for entry in self.entries if entry.round >= since]
         self.features = history.features
         self.start = history.problem.model if history.has_model else None
         self.done = threading.Event()
@@ -182,7 +188,9 @@ class RefitTask:
                 if len(more) <= FEW:
                     state, round_ = replayed(policy, problem, state, round_, more)
                     new = history.copy()
-                    new.base = base
+                    new.forget(base)
+                    if new.watch is not None:
+                        new.watch.restart(model)
                     new.change_model(problem, state, round_)
                     history.adopt(new)
                     return

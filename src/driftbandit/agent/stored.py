@@ -65,6 +65,7 @@ def text_of(history: History, settings: Mapping[str, Any], refit: Refit | None) 
         "until_refit": history.until_refit or 0,  # a refit in progress is due, and begins again
         "learned": history.has_model,
         "refit_failure": history.refit_failure,
+        "watch": None if history.watch is None else history.watch.as_json(),
     }
     try:  # parameters may hold arrays and NumPy numbers
         text = json.dumps(inside, default=_as_json, allow_nan=False)
@@ -185,6 +186,7 @@ def arguments(stored: Mapping[str, Any], policy: str | Policy | None) -> dict[st
         "refit": options,
         "screen": stored["screen"],
         "compiled": stored.get("compiled", False),  # absent in older files
+        "on_alarm": stored.get("on_alarm"),  # absent in older files
     }
 
 
@@ -208,6 +210,10 @@ def restore(history: History, stored: Mapping[str, Any]) -> None:
     state = _state(stored["settled"]["state"], fresh, "state")
     if isinstance(state, Belief) and (np.diag(state.cov) < 0).any():
         raise errors.InvalidInput("state.cov", "has a negative diagonal", REMEDY)
+    if history.watch is not None:
+        history.watch.restart(system.model)
+        if stored.get("watch") is not None:  # absent in older files
+            history.watch.restore(stored["watch"])
     settled_round = _whole(stored["settled"], "round")
     history.ledger = Ledger(history.policy, history.problem, state, settled_round)
     history.has_model = _boolean(stored, "learned")

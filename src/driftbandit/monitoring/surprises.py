@@ -1,0 +1,89 @@
+"""Surprises: how far each reward is from its prediction, in standard deviations.
+
+    u = (x − ⟨a, ẑ⟩) / √(aᵀPa + σ²)
+
+ẑ and P are the filter's after all rewards before this one: those of earlier rounds and, within a
+round, those of earlier rows. So under the true model the u are independent and standard normal even
+where a round has several rewards, and whatever rule chose the arms from the past. Predictions that
+ignore the round's other rewards (`identify.one_step`) lack this: their errors share the error of ẑ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import kalman
+from driftbandit.io.logs import Log, Sequence
+from driftbandit.model import LGDS
+
+KNOWN = 1e-12  # below this share of its variance in the first round, a reward is known in advance
+
+
+class Surprises(NamedTuple):
+    """The surprises of a log, sequence after sequence in order of time, n each."""
+
+    values: np.ndarray
+    arms: np.ndarray  # arm numbers
+    rounds: np.ndarray
+    sequences: np.ndarray  # numbers of sequences
+
+
+class Step(NamedTuple):
+    """The filter at one reward."""
+
+    row: int  # of the sequence
+    read: np.ndarray  # a
+    cross: np.ndarray  # P a
+    error: float  # x − ⟨a, ẑ⟩
+    variance: float  # aᵀPa + σ²; zero if the reward is known in advance
+
+
+def steps(model: LGDS, arms: np.ndarray, sequence: Sequence) -> Iterator[Step]:
+    """The filter along a sequence, at each reward that was observed.
+
+    Like `identify.fit`, it takes the model's first round to be the sequence's.
+    """
+    belief, now = kalman.prior(model), int(sequence.rounds[0])
+    first = np.vecdot(arms @ (belief.cov + model.process_cov), arms) + model.reward_std**2
+    least = KNOWN * first
+    rows = zip(
+        sequence.rounds.tolist(), sequence.arms.tolist(), sequence.rewards.tolist(), strict=True
+    )
+    for row, (round_, arm, reward) in enumerate(rows):
+        if round_ > now:
+            belief, now = kalman.advance(belief, model, round_ - now), round_
+        if np.isnan(reward):
+            continue
+        read = arms[arm]
+        cross = belief.cov @ read
+        variance = float(read @ cross) + float(model.reward_std) ** 2
+        error = reward - float(read @ belief.mean)
+        yield Step(row, read, cross, error, variance if variance > least[arm] else 0.0)
+        belief = kalman.observe(belief, model, read, reward)
+
+
+def surprises_of(system: Any, log: Log) -> Surprises:
+    """The surprises of all rewards that were observed and not known in advance.
+
+    Args:
+        system: what has a model, arms and names: a `System`, or a `Fit`.
+        log: of the same arms.
+
+    Example:
+        >>> from driftbandit.system import System
+        >>> system = System(LGDS([[0.5]], [[3.0]], 0.0), [[1.0]])
+        >>> surprises_of(system, Log((Sequence([0, 0, 1], [0, 0, 0], [2.0, 2.0, 4.0]),), (0,)))[0]
+        array([1.        , 1.73205081])
+    """
+    columns: list[tuple[float, int, int, int]] = []
+    for number, one in enumerate(log.sequences):
+        for step in steps(system.model, system.arms, one):
+            if step.variance > 0:
+                arm, round_ = int(one.arms[step.row]), int(one.rounds[step.row])
+                columns.append((step.error / step.variance**0.5, arm, round_, number))
+    values, arms, rounds, sequences = zip(*columns, strict=True) if columns else ([], [], [], [])
+    whole = (np.array(column, np.int64) for column in (arms, rounds, sequences))
+    return Surprises(np.array(values, np.float64), *whole)
