@@ -150,6 +150,15 @@ def test_known_rewards_have_no_surprise():
         agent.health()
 
 
+@pytest.mark.parametrize("on_alarm", [None, "widen"])
+def test_the_largest_rewards_can_be_stored(on_alarm):
+    agent = Agent(LGDS([[0.5]], [[1e-6]], 1e-3), [[1.0]], window=0, on_alarm=on_alarm)
+    agent.tell_log({"arm": [0] * 40, "reward": [1e149, -1e149] * 20})
+    again = Agent.from_json(agent.to_json())
+    assert again.to_json() == agent.to_json()
+    assert on_alarm or not again.health().holds
+
+
 def test_plays_before_the_first_round_are_noted_in_order():
     log = played(1, 60)
     one, other = (Agent(SYSTEM, window=5) for _ in range(2))

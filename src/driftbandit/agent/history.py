@@ -237,7 +237,6 @@ class History:
         model = widened(self.problem.model, factor)
         self.problem, _ = self.prepared(model, self.problem.arms)
         self.watch.restart(model)
-
         state, round_ = fold(self.policy, self.problem, entry.after, entry.round, later)
         self.ledger.restart(self.problem, state, round_)
 

@@ -25,6 +25,7 @@ OnAlarm = Literal["widen", "refit"]
 MEMORY = 1000  # surprises that are kept, the newest
 CHANCE = 0.01  # of a false alarm in as many rewards
 WIDEST = 2.0  # the largest factor of one alarm
+LARGEST = 1e50  # surprise: sums of squares of larger ones could not be stored
 REMEDY = "give what Agent.to_json or Agent.save wrote"
 
 
@@ -65,7 +66,8 @@ class Watch:
         variance = float(row.dot(cov).dot(row)) + self.noise
         if variance <= self.least:
             return None
-        return (reward - float(row.dot(mean))) / math.sqrt(variance)
+        value = (reward - float(row.dot(mean))) / math.sqrt(variance)
+        return value if -LARGEST < value < LARGEST else math.copysign(LARGEST, value)
 
     def alarm(self) -> float | None:
         """Take the newest surprise into the charts; the factor by which to widen Q, if any.
