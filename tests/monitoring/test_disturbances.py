@@ -46,7 +46,7 @@ def naive_disturbances():
 def test_the_pass_backwards_is_the_joint_distribution(numbers, monkeypatch):
     """In one block and in many."""
     monkeypatch.setattr(disturbances, "NUMBERS", numbers)
-    filtered = list(steps(SYSTEM.model, ARMS, ONE))
+    filtered = list(steps(SYSTEM.model, ARMS[ONE.arms], ONE))
     draws = np.array([[step.error / np.sqrt(step.variance)] for step in filtered])
     blocks = list(disturbances.disturbances(TRANSITION, filtered, ONE.rounds, draws))
     assert len(blocks) == (6 if numbers == 10 else 1)
@@ -59,7 +59,7 @@ def test_the_pass_backwards_is_the_joint_distribution(numbers, monkeypatch):
 
 
 def test_jumps_are_the_largest_standardized_disturbances():
-    filtered = list(steps(SYSTEM.model, ARMS, ONE))
+    filtered = list(steps(SYSTEM.model, ARMS[ONE.arms], ONE))
     jumps = disturbances.Jumps(ARMS, PROCESS)
     for block in disturbances.disturbances(TRANSITION, filtered, ONE.rounds, np.zeros((6, 0))):
         jumps.add(block, 3)
@@ -77,6 +77,6 @@ def test_jumps_are_the_largest_standardized_disturbances():
 
 def test_a_sequence_of_one_round_has_no_moves():
     one = Sequence([5, 5], [0, 1], [1.0, 2.0])
-    filtered = list(steps(SYSTEM.model, ARMS, one))
+    filtered = list(steps(SYSTEM.model, ARMS[one.arms], one))
     found = disturbances.disturbances(TRANSITION, filtered, one.rounds, np.zeros((2, 0)))
     assert list(found) == []

@@ -32,7 +32,7 @@ def test_speed_is_the_slope_of_the_likelihood(states):
 
     system = System(LGDS(wide, cov, NOISE, np.eye(ARMS + 1)), arms, NAMES)
     sums = parts.Sums()
-    rows = list(parts.steps(system.model, arms, one))
+    rows = list(parts.steps(system.model, arms[one.arms], one))
     draws = np.zeros((len(rows), parts.DRAWS))
     for block in parts.disturbances(wide, rows, one.rounds, draws):
         sums.add(block, np.array(states), cov, 0)

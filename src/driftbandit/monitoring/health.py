@@ -60,10 +60,11 @@ def monitor(
     A true model passes all tests together with probability 1 − ``level``, or more.
 
     Args:
-        system: a `System`, or what `fit` returned.
+        system: a `System`, or what `fit` returned: then the model before any reward.
         log: of the same arms, best one that the model was not learned from: a path, a table or a
             `Log`.
-        parts: names of groups of states, as {"season": [2, 3]}: says which of them is off.
+        parts: names of groups of states, as {"season": [2, 3]}: says which of them is off. None:
+            the components of a fit that has some.
         level: the chance that a true model is called wrong.
         columns, every, zone: as in `fit`.
 
@@ -86,6 +87,10 @@ def monitor(
         if isinstance(system, LGDS):
             problem += ", which has no arms"
         raise errors.InvalidInput("system", problem, "give a System, or what fit returned")
+    if hasattr(system, "start_system"):  # what fit returned; its module would load JAX
+        layout = getattr(system, "layout", None)
+        parts = layout.parts if parts is None and layout is not None else parts
+        system = system.start_system
     level = errors.number(level, "level", low=0, high=1, strict=True)
     groups = checked_parts(parts, system.model.n_states)
     read = as_log(log, system.names, columns=columns, every=every, zone=zone)

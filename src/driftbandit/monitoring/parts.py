@@ -25,7 +25,7 @@ import scipy
 from driftbandit import errors
 from driftbandit.io.logs import Log
 from driftbandit.monitoring.disturbances import TINY, Disturbances, Jumps, disturbances
-from driftbandit.monitoring.surprises import steps
+from driftbandit.monitoring.surprises import reads_of, steps
 
 DRAWS = 256  # simulated logs behind a standard deviation: it is known to 4 %
 
@@ -77,7 +77,7 @@ def smoothed(
     model, rng = system.model, np.random.default_rng(0)
     jumps, found = Jumps(system.arms, model.process_cov), {name: Sums() for name in parts}
     for number, one in enumerate(log.sequences):
-        filtered = list(steps(model, system.arms, one))
+        filtered = list(steps(model, reads_of(system, log, one), one))
         draws = rng.standard_normal((len(filtered), DRAWS if parts else 0))
         for block in disturbances(model.transition, filtered, one.rounds, draws):
             jumps.add(block, number)

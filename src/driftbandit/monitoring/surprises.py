@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit import kalman
+from driftbandit import errors, kalman
 from driftbandit.io.logs import Log, Sequence
 from driftbandit.model import LGDS
 
@@ -41,27 +41,37 @@ class Step(NamedTuple):
     variance: float  # aᵀPa + σ²; zero if the reward is known in advance
 
 
-def steps(model: LGDS, arms: np.ndarray, sequence: Sequence) -> Iterator[Step]:
-    """The filter along a sequence, at each reward that was observed.
+def reads_of(system: Any, log: Log, sequence: Sequence) -> np.ndarray:
+    """How each row's reward reads the state, n × d; context features may change it."""
+    reads = np.asarray(system.arms)[sequence.arms]
+    for name, read_out in getattr(system, "contexts", {}).items():
+        if name not in log.feature_names:
+            problem = f"has no column {name}, which the model reads"
+            raise errors.InvalidInput("log", problem, "give the features of every row")
+        values = np.asarray(sequence.features)[:, log.feature_names.index(name)]
+        reads = reads + values[:, None] * read_out[sequence.arms]
+    return reads
+
+
+def steps(model: LGDS, reads: np.ndarray, sequence: Sequence) -> Iterator[Step]:
+    """The filter along a sequence, at each reward that was observed; ``reads`` as in `reads_of`.
 
     Like `identify.fit`, it takes the model's first round to be the sequence's.
     """
     belief, now = kalman.prior(model), int(sequence.rounds[0])
-    first = np.vecdot(arms @ (belief.cov + model.process_cov), arms) + model.reward_std**2
+    first = np.vecdot(reads @ (belief.cov + model.process_cov), reads) + model.reward_std**2
     least = KNOWN * first
-    rows = zip(
-        sequence.rounds.tolist(), sequence.arms.tolist(), sequence.rewards.tolist(), strict=True
-    )
-    for row, (round_, arm, reward) in enumerate(rows):
+    rows = zip(sequence.rounds.tolist(), sequence.rewards.tolist(), strict=True)
+    for row, (round_, reward) in enumerate(rows):
         if round_ > now:
             belief, now = kalman.advance(belief, model, round_ - now), round_
         if np.isnan(reward):
             continue
-        read = arms[arm]
+        read = reads[row]
         cross = belief.cov @ read
         variance = float(read @ cross) + float(model.reward_std) ** 2
         error = reward - float(read @ belief.mean)
-        yield Step(row, read, cross, error, variance if variance > least[arm] else 0.0)
+        yield Step(row, read, cross, error, variance if variance > least[row] else 0.0)
         belief = kalman.observe(belief, model, read, reward)
 
 
@@ -80,7 +90,7 @@ def surprises_of(system: Any, log: Log) -> Surprises:
     """
     columns: list[tuple[float, int, int, int]] = []
     for number, one in enumerate(log.sequences):
-        for step in steps(system.model, system.arms, one):
+        for step in steps(system.model, reads_of(system, log, one), one):
             if step.variance > 0:
                 arm, round_ = int(one.arms[step.row]), int(one.rounds[step.row])
                 columns.append((step.error / step.variance**0.5, arm, round_, number))
