@@ -39,7 +39,7 @@ def test_a_true_model_holds():
     assert list(found[0].tests) == TESTS
     assert sum(not health.holds for health in found) <= 2
     assert found[0].summary() == str(found[0]) == "The model holds."
-    assert found[0].off == ()
+    assert repr(found[0]) == "Health(holds=True, rewards=150, off=())"
 
 
 def test_faster_drift():

@@ -41,6 +41,9 @@ class Health(Findings):
     def __str__(self) -> str:
         return self.summary()
 
+    def __repr__(self) -> str:
+        return f"Health(holds={self.holds}, rewards={len(self.surprises.values)}, off={self.off})"
+
 
 def monitor(
     system: Any,
