@@ -51,9 +51,8 @@ def naive_filter(found, log):
     for number, sequence in enumerate(log.sequences):
         if number:  # what never moves is turned to the new round; the rest is drawn anew
             steps = int(sequence.rounds[0]) - now
-            turn = np.linalg.matrix_power(np.linalg.inv(model.transition), max(-steps, 0))
-            turn = turn @ np.linalg.matrix_power(model.transition, max(steps, 0))
-            turn[~persistent] = turn[:, ~persistent] = 0.0
+            keeps, turn = np.ix_(persistent, persistent), np.zeros_like(start)
+            turn[keeps] = np.linalg.matrix_power(model.transition[keeps], steps)
             mean, cov = turn @ mean, turn @ cov @ turn.T
             cov = cov + np.where(np.outer(~persistent, ~persistent), start, 0.0)
         now = int(sequence.rounds[0])

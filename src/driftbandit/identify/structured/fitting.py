@@ -13,6 +13,7 @@ import numpy as np
 import scipy.optimize
 
 from driftbandit import errors
+from driftbandit.identify.data import ROUNDING
 from driftbandit.identify.structured import likelihood
 from driftbandit.identify.structured.rows import LARGEST_GRADIENT, Described, Rows, rows_of
 from driftbandit.io.logs import Log
@@ -281,6 +282,10 @@ def _check_size(problem: Problem) -> None:
         said = f"has {rows:,} rows, for {layout.n_states} states"
         remedy = "fit a part of it, or a structure without memory, damping, ar and free loadings"
         raise errors.InvalidInput("log", said, remedy)
+    gaps = len(problem.described.rows.gaps)
+    if gaps * layout.n_states**2 > LARGEST_GRADIENT:
+        said = f"has pauses of {gaps:,} lengths, for {layout.n_states} states"
+        raise errors.InvalidInput("log", said, "give longer rounds, or a structure of fewer states")
 
 
 def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
@@ -292,8 +297,16 @@ def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
     if not played.all():
         silent = [str(log.names[i]) for i in np.flatnonzero(~played)[:5]]
         found.append(f"No reward was seen of {(~played).sum()} arms: {', '.join(silent)}.")
-    mean = float(data.rows.rewards[seen].mean())
-    if not problem.layout.mean_states.any() and abs(mean) > 0.5 * data.units.scale:
+    rewards = data.rows.rewards[seen]
+    if np.ptp(rewards) <= ROUNDING * data.units.scale:
+        found.append("All rewards are equal: drifts and noise are as small as the model allows.")
+    span = max(int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences)
+    components = problem.layout.structure.components
+    long = [str(one) for one in components if getattr(one, "period", 0) > span]
+    if long:
+        found.append(f"The log spans {span} rounds, less than the period of {', '.join(long)}.")
+    mean = float(rewards.mean())
+    if not any(one.holds_mean for one in components) and abs(mean) > 0.5 * data.units.scale:
         found.append(
             f"Rewards have a mean of {mean:.3g}, and every component returns to zero: "
             "add constant(arm) or a level without memory."
