@@ -110,13 +110,27 @@ def minimized(
     """Minimize the loss from a start, by L-BFGS-B."""
     bounds = problem.bounds if bounds is None else bounds
     low, high = np.array(bounds).T
-    options = {"ftol": 1e-13, "gtol": 1e-5, "maxiter": iterations}
     start = np.clip(start, low, high)
-    end = scipy.optimize.minimize(problem.loss, start, jac=True, bounds=bounds, options=options)
+    first, slope = problem.loss(start)
+    if not math.isfinite(first):
+        return Maximum(start, first, False)
+    # The first step is the gradient: divided by its length, it does not jump to the bounds. Where
+    # the loss is infinite, a finite wall lets the line search turn back.
+    unit = max(1.0, float(np.linalg.norm(slope)))
+    wall = first + 10 * unit
+
+    def scaled(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = problem.loss(theta)
+        return min(value, wall) / unit, slope / unit
+
+    options = {"ftol": 1e-13, "gtol": 1e-5 / unit, "maxiter": iterations}
+    end = scipy.optimize.minimize(scaled, start, jac=True, bounds=bounds, options=options)
     # Close to the minimum, rounding may leave the line search without a step that gains anything.
-    slope = problem.loss(end.x)[1] if end.status == ABNORMAL else np.zeros(1)
-    converged = bool(end.success or np.abs(slope).max() < 1e-2)
-    return Maximum(np.asarray(end.x), float(end.fun), converged)
+    loss, slope = problem.loss(end.x)
+    inside = (end.x > low) & (end.x < high)
+    near = np.abs(slope * inside).max() < 1e-2
+    converged = bool(near if end.status == ABNORMAL else end.success)
+    return Maximum(np.asarray(end.x), loss, converged)
 
 
 def best_of_starts(problem: Problem, starts: int, report: Report = lambda share: None) -> Maximum:
