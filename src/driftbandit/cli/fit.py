@@ -136,6 +136,8 @@ def command(
     from driftbandit.identify.report import report
     from driftbandit.io.atomic import write_whole
 
+    if season and not select:
+        raise errors.InvalidInput("--season", "was given without --select", "add --select")
     columns = options.columns(
         round=round_column,
         arm=arm_column,

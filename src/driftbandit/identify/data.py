@@ -16,6 +16,7 @@ SPARSE = 2  # with more rounds than this per played round, unplayed rounds get n
 SHORT = 64  # up to this many unplayed rounds always get rows
 FAR = 100.0  # arms' means farther apart, in standard deviations: offsets' spread is not learned
 ROUNDING = 1e-13  # differences below this share of the rewards' size are rounding errors
+LARGEST_REWARD = 1e30  # and one over the smallest: their fourth powers must not overflow
 LEAST = 1e-6  # scale, as a share of their size, of rewards that are all equal
 
 
@@ -89,6 +90,15 @@ def _with_gaps(data: Data, rounds: list[np.ndarray]) -> Data:
     lengths[1 : len(others) + 1] = others
     gaps = np.where(passed == 1, 0, np.searchsorted(others, passed) + 1)
     return data._replace(gaps=gaps, gap_lengths=lengths)
+
+
+def check_size(values: np.ndarray, what: str) -> None:
+    """Refuse rewards or features whose squares are too large or too small to compute with."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > 0 and not 1 / LARGEST_REWARD <= largest <= LARGEST_REWARD:
+        ends = f"{1 / LARGEST_REWARD:g} to {LARGEST_REWARD:g}"
+        remedy = f"measure them in other units: sizes from {ends} are read"
+        raise errors.InvalidInput("log", f"has {what} up to {largest:g}", remedy)
 
 
 def padded(size: int) -> int:

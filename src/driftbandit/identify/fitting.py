@@ -11,7 +11,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.identify import assembly, em, independent_arms
-from driftbandit.identify.data import Data, Parameters, Units, data_of, times
+from driftbandit.identify.data import Data, Parameters, Units, check_size, data_of, times
 from driftbandit.identify.restarts import Progress, Share, Task, best_run
 from driftbandit.identify.selection import Candidate, Selection, choose
 from driftbandit.identify.smoothing import log_densities
@@ -22,7 +22,6 @@ from driftbandit.io.logs import Log
 from driftbandit.model import LGDS, factor
 from driftbandit.system import Name, System
 
-LARGEST_REWARD = 1e30  # and one over the smallest: their fourth powers must not overflow
 UNSEEN = 1e-6  # a direction that shows this much less in rewards than the best is not identified
 NOTHING = "The model predicts rewards no better than each arm's mean."
 UNLEARNED = "the model is EM's starting point, not learned from the log."
@@ -164,7 +163,7 @@ def fit(
     raw, k = data_of(read, n_states or 1), len(read.names)
     if start is not None and features is None and (n_states or 1) < k:
         raise errors.InvalidInput("start", "has no read-outs", "give arms, or leave it out")
-    _check_size(raw.rewards)
+    check_size(raw.rewards, "rewards")
     units = Units.of(raw, k, bool(offsets))
     data = units.standard(raw)
     if not data.rewards.any():
@@ -230,14 +229,6 @@ def _read(
         remedy = f"the arms have {d} features: give {d}"
         raise errors.InvalidInput("n_states", f"is {n_states}", remedy)
     return read, features, d
-
-
-def _check_size(rewards: np.ndarray) -> None:
-    largest = float(np.abs(rewards).max())
-    if largest > 0 and not 1 / LARGEST_REWARD <= largest <= LARGEST_REWARD:
-        ends = f"{1 / LARGEST_REWARD:g} to {LARGEST_REWARD:g}"
-        remedy = f"measure them in other units: sizes from {ends} are read"
-        raise errors.InvalidInput("log", f"has rewards up to {largest:g}", remedy)
 
 
 def warnings_of(

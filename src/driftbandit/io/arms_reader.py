@@ -90,8 +90,9 @@ def read_groups(path: Any, *, columns: Columns | None = None) -> dict[Name, str]
             for arm, group, number in zip(arms, groups, numbers, strict=True):
                 label, of = parsing.label_of(arm), parsing.label_of(group)
                 if label is None or of is None:
-                    value = arm if label is None else group
-                    raise errors.InvalidInput(table.place(number), *parsing.problem("arm", value))
+                    value, called = (arm, "arm") if label is None else (group, "group")
+                    said = parsing.problem("arm", value, called=called)
+                    raise errors.InvalidInput(table.place(number), *said)
                 if found.setdefault(label, of) != of:
                     problem = (
                         f"arm {parsing.shown(arm)} is in group {parsing.shown(found[label])} too"

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from driftbandit.structure.base import Component, Scope, Structure
@@ -127,7 +128,8 @@ def regression(
         >>> print(level() + regression("x_price", "arm", drifting=True))
         level(arm) + regression(x_price, arm, drifting)
     """
-    names = (features,) if isinstance(features, str) else tuple(features)
+    several = isinstance(features, Iterable) and not isinstance(features, str)
+    names = tuple(features) if several else (features,)
     given = {"features": names, "scope": scope, "drifting": drifting}
     return made(KINDS["regression"], {**given, **options})
 

@@ -73,7 +73,7 @@ class Component:
     own: bool = False
     loadings: Literal["free"] | tuple[float, ...] | None = None
     start: float | None = None
-    fixed: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    fixed: Mapping[str, float] = dataclasses.field(default_factory=dict, hash=False)
 
     kind: ClassVar[str] = ""
     first: ClassVar[str | None] = None
@@ -89,12 +89,16 @@ class Component:
         if self.start is not None:
             self.number("start", self.start, low=0)
         known = {parameter.name: parameter for parameter in self.all_parameters()}
-        options = [field.name for field in dataclasses.fields(self) if field.name != "fixed"]
         for name, value in self.fixed.items():
             if name not in known:
-                valid = ", ".join([*options, *known])
+                valid = ", ".join([*self.options(), *known])
                 raise self.wrong(name, "is not one of its options", f"valid: {valid}")
             self.check_value(known[name], value)
+
+    @classmethod
+    def options(cls) -> list[str]:
+        """Names of the options that are not parameters."""
+        return [one.name for one in dataclasses.fields(cls) if one.init and one.name != "fixed"]
 
     def _check_loadings(self) -> None:
         if isinstance(self.loadings, tuple) and self.loadings:
@@ -187,7 +191,7 @@ class Component:
 def _written(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_written, value))}]"
-    return value if isinstance(value, str) else f"{value:.12g}"
+    return value if isinstance(value, str) else repr(float(value)).removesuffix(".0")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -13,6 +14,7 @@ from driftbandit.structure.base import FREE, Block, Component, Parameter, Scope,
 MOST_HARMONICS = 6  # of a season by default, if its period is longer than 12
 LARGEST_ORDER = 20  # of an autoregression
 LARGEST_PERIOD = 1e6
+FEATURE = re.compile(r"x_([^()\[\],=]*[^()\[\],=\s])?")  # names that a structure's text can hold
 
 DRIFT = Parameter("drift", "size", 0.1, 1.5, drift=True)
 MEMORY = Parameter("memory", "time", 30.0, 1.5, unit="rounds")
@@ -238,6 +240,9 @@ class Regression(Component):
         for name in self.features:
             if not isinstance(name, str) or not name.startswith("x_"):
                 raise self.wrong("features", f"hold {name!r}", "a feature's name begins with x_")
+            if not FEATURE.fullmatch(name):
+                remedy = "rename it: without ( ) [ ] , = and blanks at the end"
+                raise self.wrong("features", f"hold {name!r}", remedy)
             if self.features.count(name) > 1:
                 raise self.wrong("features", f"hold {name} twice", "name each once")
         errors.boolean(self.drifting, "regression: drifting")
@@ -262,6 +267,11 @@ class Noise(Component):
     """A number drawn anew in every round: the same for all plays that read this copy."""
 
     kind: ClassVar[str] = "noise"
+
+    def __post_init__(self) -> None:
+        if self.start is not None:
+            raise self.wrong("start", "was given, and a round is like any other", "give size")
+        super().__post_init__()
 
     def all_parameters(self) -> tuple[Parameter, ...]:
         return (NOISE._replace(name="size"),)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,11 +102,13 @@ class Layout:
     def __init__(
         self,
         structure: Structure | Component | str,
-        names: Sequence[Name],
+        names: Collection[Name],
         groups: Mapping[Name, Any] | None = None,
     ) -> None:
         self.structure = parse(structure)
-        self.names = checked_names(names, len(list(names)))
+        if not isinstance(names, Collection) or isinstance(names, str) or not len(names):
+            raise errors.InvalidInput("names", f"is {names!r}", "give a list with each arm's name")
+        self.names = checked_names(names, len(names))
         self.groups = groups
         self.copies = [
             copy
@@ -257,7 +259,7 @@ class Layout:
         xp: Any,
     ) -> list[Any]:
         values = self._values(component, index, theta, copy, units, xp)
-        holds = index == self.mean_component
+        holds = self.mean_component in (None, index)
         start = Start(WIDE.level * units.scale * holds, WIDE.slope * units.scale)
         found = component.blocks(values, start, xp)
         if not component.features or not len(units.features):
@@ -403,9 +405,7 @@ class Layout:
         return np.where(same, np.asarray(blocks)[self.block_of[:, None], rows, columns], 0.0)
 
 
-def _copies(
-    component: Component, index: int, names: Sequence[Name], groups: Mapping[Name, Any] | None
-) -> list[Copy]:
+def _copies(component: Component, index: int, names: Sequence[Name], groups: Any) -> list[Copy]:
     k = len(names)
     if isinstance(component.loadings, tuple) and len(component.loadings) != k:
         problem = f"has {len(component.loadings)} numbers for {k} arms"
@@ -416,11 +416,15 @@ def _copies(
         return [Copy(index, "", tuple(range(k)))]
     if groups is None:
         raise component.wrong("scope", "is group, and no groups are known", "give groups")
+    if not isinstance(groups, Mapping):
+        problem = f"has type {type(groups).__name__}"
+        raise errors.InvalidInput("groups", problem, "give a mapping from arms to groups")
+    known = {str(name): str(group) for name, group in groups.items()}  # 1 and "1" are one arm
     for name in names:
-        if name not in groups:
+        if str(name) not in known:
             raise errors.InvalidInput("groups", f"lack the arm {name!r}", "give each arm's group")
-    labels = dict.fromkeys(str(groups[name]) for name in names)
+    of = [known[str(name)] for name in names]
     return [
-        Copy(index, label, tuple(a for a, name in enumerate(names) if str(groups[name]) == label))
-        for label in labels
+        Copy(index, label, tuple(arm for arm in range(k) if of[arm] == label))
+        for label in dict.fromkeys(of)
     ]

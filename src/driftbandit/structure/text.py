@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from driftbandit import errors
@@ -11,9 +12,12 @@ from driftbandit.structure.base import SCOPES, Component, Structure
 from driftbandit.structure.kinds import KINDS, Regression
 
 COMPONENT = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
-OPTION = re.compile(r"\s*(?:([A-Za-z_]\w*)\s*=\s*)?(\[[^\[\]]*\]|[^,\[\]=]+?)\s*(?:,|$)")
+VALUE = r"\[[^\[\]]*\]|[^,\[\]=\s](?:[^,\[\]=]*[^,\[\]=\s])?"  # never begins or ends with a blank
+OPTION = re.compile(rf"\s*(?:([A-Za-z_]\w*)\s*=\s*)?({VALUE})\s*(?:,|$)")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 EXAMPLE = 'write a sum of components, as "level(arm) + season(7)"'
+NEEDED = {"period": "season(7)", "features": "regression(x_price)"}
+"""Options without a default, with an example."""
 MOST = 100_000  # characters
 
 
@@ -45,7 +49,8 @@ def parse(text: Any) -> Structure:
         match = COMPONENT.match(text, place)
         if match is None:
             rest = errors.printable(text[place : place + 30])
-            raise errors.InvalidInput("structure", f"cannot be read at {rest!r}", EXAMPLE)
+            problem = f"cannot be read at {rest!r}" if rest.strip() else "ends after a +"
+            raise errors.InvalidInput("structure", problem, EXAMPLE)
         found.append(_component(match[1], match[2] or ""))
         place = match.end()
         if place == len(text):
@@ -70,13 +75,14 @@ def _component(name: str, inside: str) -> Component:
                 f"{name}: {key}", f"is given twice, as {value}", "give it once"
             )
         else:
-            given[key] = _value(value)
+            given[key] = True if value == key else _value(value)  # a word such as own is a flag
     return made(kind, given)
 
 
 def _options(name: str, inside: str) -> list[tuple[str, str]]:
     found, place = [], 0
-    while place < len(inside) and inside[place:].strip():
+    inside = inside.rstrip()
+    while place < len(inside):
         match = OPTION.match(inside, place)
         if match is None:
             rest = errors.printable(inside[place:].strip()[:30])
@@ -108,22 +114,19 @@ def _value(text: str) -> Any:
     if text.startswith("["):
         return tuple(_value(part.strip()) for part in text[1:-1].split(","))
     if NUMBER.fullmatch(text):
-        number = float(text)
-        return int(number) if re.fullmatch(r"[+-]?\d{1,15}", text) else number
-    return True if text in ("own", "smooth", "unchanging", "drifting") else text
+        return int(text) if re.fullmatch(r"[+-]?\d{1,15}", text) else float(text)
+    return text
 
 
 def made(kind: type[Component], given: dict[str, Any]) -> Component:
     """A component from its options and, among them, values of parameters that are known."""
-    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
-    fixed = {name: value for name, value in given.items() if name not in fields}
-    needed = [n for n, f in fields.items() if f.default is f.default_factory is dataclasses.MISSING]
-    for name in needed:
-        if name not in given:
-            example = {"period": "season(7)", "features": "regression(x_price)"}[name]
+    for name, example in NEEDED.items():
+        if name in kind.options() and name not in given:
             remedy = f"give it, as {example}"
             raise errors.InvalidInput(f"{kind.kind}: {name}", "is missing", remedy)
-    options: dict[str, Any] = {name: given[name] for name in given if name in fields}
-    if isinstance(options.get("loadings"), list):
-        options["loadings"] = tuple(options["loadings"])
+    options: dict[str, Any] = {name: given[name] for name in given if name in kind.options()}
+    fixed = {name: value for name, value in given.items() if name not in options}
+    loadings = options.get("loadings")
+    if isinstance(loadings, Iterable) and not isinstance(loadings, str):
+        options["loadings"] = tuple(loadings)
     return kind(**options, fixed=fixed)

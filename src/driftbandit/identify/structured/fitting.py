@@ -13,6 +13,7 @@ import numpy as np
 import scipy.optimize
 
 from driftbandit import errors
+from driftbandit.identify.data import ROUNDING
 from driftbandit.identify.structured import likelihood
 from driftbandit.identify.structured.rows import LARGEST_GRADIENT, Described, Rows, rows_of
 from driftbandit.io.logs import Log
@@ -109,13 +110,27 @@ def minimized(
     """Minimize the loss from a start, by L-BFGS-B."""
     bounds = problem.bounds if bounds is None else bounds
     low, high = np.array(bounds).T
-    options = {"ftol": 1e-13, "gtol": 1e-5, "maxiter": iterations}
     start = np.clip(start, low, high)
-    end = scipy.optimize.minimize(problem.loss, start, jac=True, bounds=bounds, options=options)
+    first, slope = problem.loss(start)
+    if not math.isfinite(first):
+        return Maximum(start, first, False)
+    # The first step is the gradient: divided by its length, it does not jump to the bounds. Where
+    # the loss is infinite, a finite wall lets the line search turn back.
+    unit = max(1.0, float(np.linalg.norm(slope)))
+    wall = first + 10 * unit
+
+    def scaled(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = problem.loss(theta)
+        return min(value, wall) / unit, slope / unit
+
+    options = {"ftol": 1e-13, "gtol": 1e-5 / unit, "maxiter": iterations}
+    end = scipy.optimize.minimize(scaled, start, jac=True, bounds=bounds, options=options)
     # Close to the minimum, rounding may leave the line search without a step that gains anything.
-    slope = problem.loss(end.x)[1] if end.status == ABNORMAL else np.zeros(1)
-    converged = bool(end.success or np.abs(slope).max() < 1e-2)
-    return Maximum(np.asarray(end.x), float(end.fun), converged)
+    loss, slope = problem.loss(end.x)
+    inside = (end.x > low) & (end.x < high)
+    near = np.abs(slope * inside).max() < 1e-2
+    converged = bool(near if end.status == ABNORMAL else end.success)
+    return Maximum(np.asarray(end.x), loss, converged)
 
 
 def best_of_starts(problem: Problem, starts: int, report: Report = lambda share: None) -> Maximum:
@@ -281,6 +296,10 @@ def _check_size(problem: Problem) -> None:
         said = f"has {rows:,} rows, for {layout.n_states} states"
         remedy = "fit a part of it, or a structure without memory, damping, ar and free loadings"
         raise errors.InvalidInput("log", said, remedy)
+    gaps = len(problem.described.rows.gaps)
+    if gaps * layout.n_states**2 > LARGEST_GRADIENT:
+        said = f"has pauses of {gaps:,} lengths, for {layout.n_states} states"
+        raise errors.InvalidInput("log", said, "give longer rounds, or a structure of fewer states")
 
 
 def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
@@ -292,8 +311,16 @@ def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
     if not played.all():
         silent = [str(log.names[i]) for i in np.flatnonzero(~played)[:5]]
         found.append(f"No reward was seen of {(~played).sum()} arms: {', '.join(silent)}.")
-    mean = float(data.rows.rewards[seen].mean())
-    if not problem.layout.mean_states.any() and abs(mean) > 0.5 * data.units.scale:
+    rewards = data.rows.rewards[seen]
+    if np.ptp(rewards) <= ROUNDING * data.units.scale:
+        found.append("All rewards are equal: drifts and noise are as small as the model allows.")
+    span = max(int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences)
+    components = problem.layout.structure.components
+    long = [str(one) for one in components if getattr(one, "period", 0) > span]
+    if long:
+        found.append(f"The log spans {span} rounds, less than the period of {', '.join(long)}.")
+    mean = float(rewards.mean())
+    if not any(one.holds_mean for one in components) and abs(mean) > 0.5 * data.units.scale:
         found.append(
             f"Rewards have a mean of {mean:.3g}, and every component returns to zero: "
             "add constant(arm) or a level without memory."

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.identify.data import padded
+from driftbandit.identify.data import ROUNDING, check_size, padded
 from driftbandit.io.logs import Log
 from driftbandit.structure import Layout
 from driftbandit.structure.layout import Units
@@ -63,10 +63,13 @@ def rows_of(log: Log, layout: Layout, like: Described | None = None) -> Describe
     rewards = np.concatenate([one.rewards for one in log.sequences])
     owners = np.repeat(np.arange(len(log.sequences)), [len(one) for one in log.sequences])
     seen = ~np.isnan(rewards)
-    if seen.sum() < 2:
-        problem = f"has {seen.sum()} rewards" if seen.any() else "has no rewards"
+    if seen.sum() < (2 if like is None else 1):
+        problem = "has one reward" if seen.any() else "has no reward"
         raise errors.InvalidInput("log", problem, "give at least two")
+    check_size(rewards[seen], "rewards")
     features = _features(log, layout)
+    for name, values in zip(layout.structure.features, features.T, strict=True):
+        check_size(values, f"values of {name}")
     typical = np.sqrt((features[seen] ** 2).mean(axis=0))
     center, scale = _center_and_scale(rewards[seen], layout)
     units = Units(scale, np.where(typical > 0, typical, 1.0))
@@ -119,6 +122,7 @@ def _center_and_scale(rewards: np.ndarray, layout: Layout) -> tuple[float, float
     center = float(rewards.mean()) if layout.mean_states.any() else 0.0
     left = rewards - center
     largest = float(np.abs(left).max())
-    if largest == 0:
-        return center, abs(center) or 1.0
+    size = float(np.abs(rewards).max())
+    if largest <= ROUNDING * size:  # all are equal
+        return center, size or 1.0
     return center, largest * float(np.sqrt(((left / largest) ** 2).mean()))

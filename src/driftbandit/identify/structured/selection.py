@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from driftbandit.identify.structured.fitting import (
 )
 from driftbandit.identify.structured.rows import rows_of
 from driftbandit.io.logs import Log
-from driftbandit.structure import Layout, Structure, parse
+from driftbandit.structure import Layout, Structure, level, parse, regression, season
 from driftbandit.system import Name
 
 CUTS = (0.5, 0.625, 0.75, 0.875, 1.0)
@@ -83,6 +83,8 @@ def compare(
     if structures is not None and periods is not None:
         problem = f"is {periods!r}, and the structures are given"
         raise errors.InvalidInput("periods", problem, "write season(…) into the structures")
+    prior = errors.number(prior, "prior", low=0)
+    extras = _extras(log, _checked_periods(periods)) if structures is None else []
     found: list[tuple[Structure, np.ndarray]] = []
 
     def score(one: Any, share: float) -> float:
@@ -91,12 +93,11 @@ def compare(
         report(share)
         return float(found[-1][1].mean())
 
-    given = BASES if structures is None else list(structures)
+    given = BASES if structures is None else _several(structures)
     part = 1.0 if structures is not None else 0.4
     scores = [score(one, part * (i + 1) / len(given)) for i, one in enumerate(given)]
     if structures is None:
         best, high = found[int(np.argmax(scores))][0], max(scores)
-        extras = _extras(log, periods)
         while True:
             left = [one for one in extras if _is_new(one, best)]
             trials = [best + one for one in left]
@@ -108,19 +109,33 @@ def compare(
     return _comparison(found)
 
 
+def _checked_periods(periods: Any) -> list[float] | None:
+    if periods is None:
+        return None
+    if not isinstance(periods, Iterable) or isinstance(periods, str):
+        raise errors.InvalidInput("periods", f"is {periods!r}", "give a list of numbers, as [7]")
+    return [season(one).period for one in periods]  # type: ignore[attr-defined]
+
+
+def _several(structures: Any) -> list[Any]:
+    found = list(structures) if isinstance(structures, list | tuple) else [structures]
+    if not found:
+        raise errors.InvalidInput("structure", "is an empty list", "give one structure or more")
+    return [parse(one) for one in found]  # all of them, before any is fitted
+
+
 def _extras(log: Log, periods: Sequence[float] | None) -> list[Structure]:
     """Components that may be added."""
     span = max(int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences)
     if periods is None:
         periods = [one for one in PERIODS if one * CYCLES <= span]
-    texts = ["level(shared)"]
+    found = [level("shared")]
     for period in periods:
         few = min(FEW_HARMONICS, max(int(period / 2), 1))
-        texts += [f"season({period:g})", f"season({period:g}, arm, harmonics={few})"]
+        found += [season(period), season(period, few, "arm")]
     if log.feature_names:
-        names = ", ".join(log.feature_names)
-        texts += [f"regression({names})", f"regression({names}, arm)"]
-    return [parse(text) for text in texts]
+        found += [regression(log.feature_names), regression(log.feature_names, "arm")]
+    return [parse(one) for one in found]
 
 
 def _is_new(extra: Structure, base: Structure) -> bool:
@@ -169,7 +184,7 @@ def _densities(
         each = -0.5 * (np.log(2 * math.pi * variances) + (rewards - means) ** 2 / variances)
         now = seen & (place >= cut) & (place < until)
         logs[now] = each[now]
-    return logs[~np.isnan(logs)]
+    return logs[seen & (place >= CUTS[0])]
 
 
 def _places(sequences: np.ndarray) -> np.ndarray:
@@ -189,7 +204,8 @@ def fit_components(
     work: Progress,
 ) -> StructuredFit:
     """Learn a structure's parameters; of several or "auto", those of the one that predicts best."""
-    prior = 1.0 if prior is None else prior
+    prior = errors.number(1.0 if prior is None else prior, "prior", low=0)
+    starts = min(errors.whole_number(starts, "starts", low=1), len(STARTS))
     comparison, several = None, isinstance(structure, list | tuple)
     if periods is not None and structure != "auto":
         raise errors.InvalidInput("periods", "was given", 'give it with structure="auto"')
@@ -198,5 +214,5 @@ def fit_components(
         comparison = compare(log, given, groups, prior, periods, work.part(0.8, 0))
         structure = comparison.chosen
     report = work.part(1 - work.share, 0)
-    found = fit_structure(log, structure, groups, prior, min(starts, len(STARTS)), report)
+    found = fit_structure(log, structure, groups, prior, starts, report)
     return dataclasses.replace(found, comparison=comparison)

@@ -1,0 +1,208 @@
+"""What a fit returns: the belief after the log, predictions, contexts, degenerate logs."""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftbandit as db
+from driftbandit import kalman
+from driftbandit.identify import one_step
+from driftbandit.identify.structured.fitting import fit_structure
+from known_structures import known, log_of, naive_filter
+from random_structures import FEATURES, GROUPS, random_log
+
+TEXT = "level(arm) + season(5, unchanging) + regression(x_a, arm) + noise(shared)"
+VALUES = {"level(arm).drift": 0.4, "season(5, unchanging).size": 2.0, "noise": 0.7}
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["one sequence", "two sequences"])
+def found_and_log(request):
+    log = random_log(3, sequences=request.param)
+    return known(TEXT, log, VALUES, GROUPS, center=1.5), log
+
+
+def one_round_later(found, log):
+    """The naive belief one round after the log: in a new sequence, if it has several."""
+    last = log.sequences[-1].rounds[-1] + 1
+    begins = len(log.sequences) > 1
+    more = (np.array([last]), np.array([0]), np.array([math.nan]), np.zeros((1, 2)))
+    parts = [(one.rounds, one.arms, one.rewards, one.features) for one in log.sequences]
+    if begins:
+        parts.append(more)
+    else:
+        parts[0] = tuple(np.concatenate(pair) for pair in zip(parts[0], more, strict=True))
+    longer = log_of(*map(list, zip(*parts, strict=True)), names=log.names, feature_names=FEATURES)
+    return naive_filter(found, longer)[3]
+
+
+def test_the_system_is_the_belief_one_round_after_the_log(found_and_log):
+    found, log = found_and_log
+    mean, cov = one_round_later(found, log)
+    shift = 1.5 * found.layout.mean_states
+    np.testing.assert_allclose(found.system.model.initial_mean, mean + shift, atol=1e-9)
+    np.testing.assert_allclose(found.system.model.initial_cov, cov, atol=1e-9)
+    start = found.start_system.model
+    assert start.initial_mean.tolist() == shift.tolist()
+    np.testing.assert_allclose(np.diag(start.initial_cov)[:3], 9.0)
+    assert found.system.names == found.start_system.names == log.names
+
+
+def test_an_agent_continues_where_the_log_ends(found_and_log):
+    found, log = found_and_log
+    mean, cov = one_round_later(found, log)
+    mean = mean + 1.5 * found.layout.mean_states
+    model, agent = found.model, db.Agent(found.system, policy="idea")
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        prices = dict(zip(log.names, rng.normal(2, 1, 3), strict=True))
+        rows = found.system.arms_in({"x_a": prices})
+        scores = agent.scores(context={"x_a": prices})
+        decision = agent.ask(context={"x_a": prices})
+        stds = np.sqrt(np.einsum("ad,de,ae->a", rows, cov, rows))
+        np.testing.assert_allclose([one.mean for one in scores], rows @ mean, atol=1e-8)
+        np.testing.assert_allclose([one.uncertainty for one in scores], stds, rtol=1e-6)
+        h, reward = rows[log.names.index(decision.arm)], float(rng.standard_normal())
+        gain = cov @ h / (h @ cov @ h + model.reward_std**2)
+        mean, cov = mean + gain * (reward - h @ mean), cov - np.outer(gain, h @ cov)
+        mean = model.transition @ mean
+        cov = model.transition @ cov @ model.transition.T + model.process_cov
+        agent.tell(decision, reward)
+
+
+def test_one_step_predicts_from_earlier_rounds(found_and_log):
+    found, log = found_and_log
+    ahead = one_step(found, log)
+    _, means, variances, _ = naive_filter(found, log)
+    rewards = np.concatenate([one.rewards for one in log.sequences])
+    seen = ~np.isnan(rewards)
+    np.testing.assert_allclose(ahead.rewards, rewards[seen])
+    np.testing.assert_allclose(ahead.means, means[seen], atol=1e-9)
+    np.testing.assert_allclose(ahead.stds, np.sqrt(variances[seen]), rtol=1e-9)
+
+
+def test_another_log_is_predicted_in_the_units_of_the_first():
+    log, other = random_log(3, sequences=1), random_log(4, sequences=1)
+    found = known(TEXT, log, VALUES, GROUPS, center=1.5)
+    again = known(TEXT, other, VALUES, GROUPS, center=1.5)
+    ahead = one_step(found, other)
+    _, means, _, _ = naive_filter(again, other)
+    seen = ~np.isnan(other.sequences[0].rewards)
+    np.testing.assert_allclose(ahead.means, means[seen], atol=1e-9)
+
+
+# Fits
+
+
+def priced(rounds=150, seed=0):
+    """A log whose two arms react differently to their price."""
+    rng = np.random.default_rng(seed)
+    arms, price = rng.integers(2, size=rounds), rng.uniform(10, 30, rounds)
+    weights, means = np.array([-0.3, 0.2]), np.array([12.0, 2.0])
+    rewards = means[arms] + weights[arms] * price + 0.2 * rng.standard_normal(rounds)
+    names = np.array(["old", "new"])[arms]
+    return {"round": np.arange(rounds), "arm": names, "reward": rewards, "x_price": price}
+
+
+def test_contexts_from_the_log_to_the_decision():
+    found = db.fit(priced(), structure="level(arm) + regression(x_price, arm)", starts=1)
+    assert list(found.system.contexts) == ["x_price"]
+    means = {
+        price: dict(
+            zip(
+                found.names,
+                found.system.arms_in({"x_price": price}) @ found.model.initial_mean,
+                strict=True,
+            )
+        )
+        for price in (10.0, 28.0)
+    }
+    assert means[10.0]["old"] == pytest.approx(9.0, abs=0.5)
+    assert means[28.0]["new"] == pytest.approx(7.6, abs=0.5)
+    agent = db.Agent(found.system, policy="idea")
+    assert agent.ask(context={"x_price": 10.0}).arm == "old"
+    assert agent.ask(context={"x_price": 28.0}).arm == "new"
+    with pytest.raises(db.InvalidInput, match="context: is missing"):
+        agent.ask()
+
+
+@pytest.mark.parametrize("factor", [1e-20, 1e-3, 1e20])
+def test_units_of_rewards_and_features_do_not_matter(factor):
+    log = priced()
+    text = "level(arm) + regression(x_price, arm)"
+    found = db.fit(log, structure=text, starts=1)
+    scaled = {**log, "reward": log["reward"] * factor, "x_price": log["x_price"] / factor}
+    other = db.fit(scaled, structure=text, starts=1)
+    n = len(log["reward"])
+    likelihood = found.log_likelihood - n * math.log(factor)
+    assert other.log_likelihood == pytest.approx(likelihood, abs=1e-3)
+    assert other.model.reward_std == pytest.approx(found.model.reward_std * factor, rel=1e-2)
+
+
+DEGENERATE = {
+    "all equal": [5.0] * 12,
+    "equal up to rounding": [0.1] * 11 + [0.1 + 1e-17],
+    "all zero": [0.0] * 12,
+    "two rewards": [1.0, 3.0] + [math.nan] * 10,
+    "far from zero": (1e9 + np.arange(12) % 3).tolist(),
+    "large": [1e29, -1e29] * 6,
+    "small": [1e-29, 3e-29] * 6,
+    "an outlier": [0.0] * 11 + [1e12],
+    "one arm only": [1.0, math.nan] * 6,
+}
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0])
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_logs_give_finite_models(name, prior):
+    rewards = np.array(DEGENERATE[name])
+    log = log_of(np.arange(12), np.arange(12) % 2, rewards)
+    found = fit_structure(log, "level(arm) + season(4) + level(shared)", prior=prior, starts=2)
+    assert math.isfinite(found.log_likelihood)
+    assert np.isfinite(found.theta).all()
+    model = found.model
+    for array in (model.process_cov, model.initial_cov, model.initial_mean):
+        assert np.isfinite(array).all()
+    ahead = one_step(found, log)
+    assert np.isfinite(ahead.means).all()
+    assert (ahead.stds > 0).all()
+    if name == "all equal":
+        assert any("All rewards are equal" in warning for warning in found.warnings)
+        np.testing.assert_allclose(found.system.arms @ model.initial_mean, 5.0, atol=1e-2)
+    if name == "one arm only":
+        assert any("No reward was seen of 1 arms: a1" in warning for warning in found.warnings)
+
+
+def test_a_search_does_not_end_where_it_began():
+    # From here a whole gradient leads to the corner of the bounds, where rounding makes the
+    # filter's variances negative. A search that takes the wall for the end never moves.
+    found = db.fit(priced(), structure="level(arm) + regression(x_price, arm)", starts=1)
+    assert found.converged
+    assert np.abs(found.problem.loss(found.theta)[1]).max() < 1e-2
+    assert found.theta.tolist() != found.problem.centers.tolist()
+
+
+def test_warnings():
+    log = log_of(np.arange(12), np.arange(12) % 2, 10.0 + np.arange(12) % 3)
+    found = fit_structure(log, "season(50, harmonics=1)", starts=1)
+    assert any("spans 12 rounds" in one and "season(50" in one for one in found.warnings)
+    assert any("mean of 11" in one and "constant(arm)" in one for one in found.warnings)
+
+
+def test_a_factor_alone_starts_wide():
+    # Nothing else can hold the mean: a start at zero would call 100 impossible.
+    rewards = np.where(np.arange(12) % 2 == 0, 100.0, 200.0) + np.arange(12) % 3
+    log = log_of(np.arange(12), np.arange(12) % 2, rewards)
+    found = fit_structure(log, "level(shared, loadings=[1, 2])", starts=1)
+    assert found.start_system.model.initial_cov[0, 0] > 100**2
+    assert found.model.reward_std < 10
+    assert not found.warnings
+
+
+def test_kalman_steps_from_the_start_system_give_the_likelihood():
+    log = log_of(np.arange(12), np.arange(12) % 2, np.sin(np.arange(12)))
+    found = fit_structure(log, "level(arm) + season(4) + level(shared)", starts=1)
+    system = found.start_system
+    played = system.arms[log.sequences[0].arms]
+    density = kalman.log_likelihood(system.model, played, log.sequences[0].rewards)
+    assert found.log_likelihood == pytest.approx(density, abs=1e-6)
