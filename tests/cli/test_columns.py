@@ -97,7 +97,7 @@ def test_commands_count_the_clock_of_a_zone(hours):
     assert read.sequences[0].chances.tolist() == [0.5] * 146
     few = ["--states", 1, "--runs", 1, "--policies", "ucb", "--json"]
     replayed = run("replay", "hours.csv", *CLOCK, "Europe/Berlin", *few)
-    assert json.loads(replayed.stdout)["notes"][:2] == notes
+    assert set(notes) <= set(json.loads(replayed.stdout)["notes"])
 
 
 @pytest.mark.parametrize("command", ["fit", "replay"])

@@ -33,13 +33,14 @@ options above. Columns whose names start with x_ are features of the row. Other 
 
 **Components** (--structure), joined by +:
 
-    level(arm)                  each arm has a level that wanders: a random walk
-    level(arm, memory=free)     … that returns to zero; add constant(arm) for the means
-    level(shared)               one level for all arms; loadings=free: each reads it differently
-    trend(arm, damping=free)    a level with a slope that fades
-    season(7), season(168, harmonics=4, arm)     a pattern that repeats every 7 or 168 rounds
-    regression(x_price, arm)    weights of the log's columns x_…
-    ar(2, shared), noise(shared), constant(arm)
+    level(arm)                each arm wanders by itself
+    level(arm, memory=free)   and returns to zero
+    level(shared)             all arms wander together
+    trend(arm, damping=free)  a slope that fades
+    season(7)                 repeats every 7 rounds
+    season(24, arm)           a pattern for each arm
+    regression(x_price)       weights of columns x_price
+    constant(arm), ar(2, shared), noise(shared)
 
 **Features** of the arms (--arms), if they are known: the weight of the arm on each state.
 
@@ -55,8 +56,8 @@ options above. Columns whose names start with x_ are features of the row. Other 
     driftbandit fit examples/plant_log.csv --json > fit.json
     driftbandit fit clicks.csv --round-column day --arm-column variant --reward-column clicks
     driftbandit fit clicks.parquet --every 1h --zone Europe/Berlin
-    driftbandit fit shop.csv --structure 'level(arm) + season(7) + level(shared)' --plot parts.png
-    driftbandit fit shop.csv --select --season 7 --out model.json
+    driftbandit fit examples/shop_log.csv --structure 'level(arm) + season(7)' --plot parts.png
+    driftbandit fit examples/shop_log.csv --select --season 7 --out model.json
 """
 
 

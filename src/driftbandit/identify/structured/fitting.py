@@ -319,6 +319,9 @@ def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
     long = [str(one) for one in components if getattr(one, "period", 0) > span]
     if long:
         found.append(f"The log spans {span} rounds, less than the period of {', '.join(long)}.")
+    unused = [name for name in log.feature_names if name not in problem.layout.structure.features]
+    if unused:
+        found.append(f"The features {', '.join(unused)} are not used: add regression(…).")
     mean = float(rewards.mean())
     if not any(one.holds_mean for one in components) and abs(mean) > 0.5 * data.units.scale:
         found.append(
