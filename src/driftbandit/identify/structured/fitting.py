@@ -134,15 +134,19 @@ def minimized(
 
 
 def best_of_starts(problem: Problem, starts: int, report: Report = lambda share: None) -> Maximum:
-    """The best end of several searches: things may drift slowly or fast at first."""
-    sizes = [
-        free.parameter.kind == "size" and free.component is not None for free in problem.layout.free
-    ]
-    loads = [free.arm is not None or free.copy is not None for free in problem.layout.free]
-    shifts = np.array(sizes) & ~np.array(loads)
+    """The best end of several searches.
+
+    Things may drift slowly or fast at first; arms may follow a factor, or every other one may move
+    against it.
+    """
+    free = problem.layout.free
+    shared = [one.component is not None and one.arm is None and one.copy is None for one in free]
+    shifts = np.array(shared) & np.array([one.parameter.kind == "size" for one in free])
+    against = np.array([-1.0 if one.arm is not None and one.arm % 2 else 1.0 for one in free])
     ends = []
     for number, shift in enumerate(STARTS[:starts]):
-        ends.append(minimized(problem, problem.centers + shift * shifts))
+        signs = against if number % 2 else 1.0
+        ends.append(minimized(problem, problem.centers * signs + shift * shifts))
         report((number + 1) / starts)
     return min(ends, key=lambda end: end.loss)
 

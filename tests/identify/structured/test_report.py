@@ -1,0 +1,90 @@
+"""The report of a structure, in the library and on the command line."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import driftbandit as db
+from driftbandit.cli.app import app
+from driftbandit.identify import read_log
+from driftbandit.identify.report import report
+from driftbandit.identify.structured.report import draw
+from driftbandit.io import model_file
+from terminals import shown
+
+TEXT = "level(group, own) + season(7, harmonics=1)"
+GROUPS = {"left": "x", "right": "y", "both": "x"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    lines = ["round,arm,reward"]
+    for t in range(90):
+        arm = ("left", "right", "both")[rng.integers(3)]
+        reward = 5 + np.sin(2 * np.pi * t / 7) + 0.3 * rng.standard_normal()
+        lines.append(f"{t},{arm},{reward:.6f}")
+    path = tmp_path_factory.mktemp("structured")
+    (path / "log.csv").write_text("\n".join(lines) + "\n")
+    pairs = [f"{arm},{group}" for arm, group in GROUPS.items()]
+    (path / "groups.csv").write_text("\n".join(["arm,group", *pairs]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    log = folder / "log.csv"
+    return db.fit(log, structure=TEXT, groups=GROUPS, starts=1)
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, ["fit", *map(str, arguments)], env={"COLUMNS": "100"})
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_the_command_line_gives_what_the_library_gives(folder, found):
+    out, groups = folder / "model.json", folder / "groups.csv"
+    given = ["--structure", TEXT, "--groups", groups, "--starts", "1", "--out", out, "--json"]
+    document = json.loads(run(folder / "log.csv", *given).stdout)
+    assert document["structure"] == TEXT
+    assert document["state_names"] == list(found.layout.states)
+    assert document["model"] == model_file.to_document(found.system)
+    assert db.load_model(out) == found.system
+    names = [row["name"] for row in document["parameters"]]
+    assert names == [
+        "level(group, own).drift[x]",
+        "level(group, own).drift[y]",
+        "season(7, harmonics=1).size",
+        "season(7, harmonics=1).change",
+        "noise",
+    ]
+    assert document["comparison"] is None
+    assert document["log_likelihood_per_reward"] * 90 == pytest.approx(found.log_likelihood)
+
+
+def test_the_report_shows_parameters_and_a_panel_for_each_component(folder, found):
+    log = read_log(folder / "log.csv")
+    made = report(found, log, "log.csv")
+    text = shown(made, 100)
+    assert "level(group, own).drift[x]" in text
+    assert "95 % interval" in text
+    assert "90, from 90 plays" in text
+    figure = draw(found, log, db.identify.one_step(found, log), "title")
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles == ["title", "level(group, own)", "season(7, harmonics=1)"]
+
+
+def test_a_comparison_is_shown_with_what_was_chosen(folder):
+    several = [
+        "--structure",
+        "constant(arm)",
+        "--structure",
+        "constant(arm) + season(7, harmonics=1)",
+    ]
+    output = run(folder / "log.csv", "--select", *several, "--starts", "1").output
+    lines = [line for line in output.splitlines() if "season(7, harmonics=1)" in line]
+    assert any("chosen" in line for line in lines)
+    assert "Structures, by prediction of 45 later rewards" in output
