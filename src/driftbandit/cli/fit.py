@@ -71,6 +71,7 @@ def command(
     ),
     structure: list[str] | None = typer.Option(
         None,
+        metavar="TEXT",
         help="What rewards are made of, as 'level(arm) + season(7)'; see below. Or the form of the "
         "transition matrix: free, diagonal (states do not affect each other) or scalar (all states "
         "decay at the same rate). With --select it may be given several times.",
@@ -84,6 +85,7 @@ def command(
     ),
     season: list[float] | None = typer.Option(
         None,
+        metavar="PERIOD",
         help="Period of a season that --select tries, in rounds. May be given several times.",
         show_default="7, 12, 24",
     ),
