@@ -143,7 +143,7 @@ class Agent:
             window=self.window,
             log=deque(maxlen=refit.memory if refit else self.memory),
             until_refit=refit.after if refit else None,
-            offsets=refit is not None and refit.offsets,
+            offsets=refit is not None and refit.by_arm,
             has_model=has_model,
             actions=self.actions,
             contexts=contexts,

@@ -10,7 +10,7 @@ import dataclasses
 import logging
 import threading
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.history import LAST_ROUND, History
 from driftbandit.agent.ledger import Entry, replayed
 from driftbandit.model import LGDS, checked_arms
+from driftbandit.structure import parse
 
+STRUCTURES = ("free", "diagonal", "scalar")  # of Γ; others are sums of components
 FEW = 100  # most rewards that are filtered while the agent is locked
 
 logger = logging.getLogger("driftbandit")
@@ -37,7 +39,9 @@ class Refit:
         after: settled rewards before the first refit.
         growth: relative growth of the log until the next refit.
         memory: how many settled rewards are kept, the newest.
-        structure: of Γ: "free", "diagonal" or "scalar".
+        structure: of Γ: "free", "diagonal" or "scalar"; or components of arms, as
+            "level(arm) + season(7)", whose parameters are learned. The features of the arms are
+            then not used, and `Agent.ask` takes no new ones.
         stable: keep ρ(Γ) below 1.
         offsets: whether arms pay an offset of their own; `Agent.ask` then takes no new features.
         iterations: EM iterations per refit, at most.
@@ -51,7 +55,7 @@ class Refit:
     after: int = 200
     growth: float = 0.5
     memory: int = 5000
-    structure: Literal["free", "diagonal", "scalar"] = "free"
+    structure: str = "free"
     stable: bool = True
     offsets: bool = False
     iterations: int = 100
@@ -62,7 +66,13 @@ class Refit:
         errors.whole_number(self.after, "after", low=2, high=LAST_ROUND)
         errors.number(self.growth, "growth", low=0)
         errors.whole_number(self.memory, "memory", low=self.after, high=LAST_ROUND)
-        errors.closest(self.structure, "structure", ("free", "diagonal", "scalar"))
+        if self.structure not in STRUCTURES:
+            found = parse(self.structure, STRUCTURES)
+            object.__setattr__(self, "structure", str(found))  # as it is stored
+            for one in found.components:
+                if one.scope == "group" or one.features:
+                    problem = f"has {one}, and an agent's log has neither groups nor features"
+                    raise errors.InvalidInput("structure", problem, "leave it out")
         errors.whole_number(self.iterations, "iterations", low=1)
         errors.number(self.scale, "scale", low=0, strict=True)
         for field in ("stable", "offsets", "background"):
@@ -71,6 +81,11 @@ class Refit:
     def pause(self, seen: int) -> int:
         """How many more settled rewards until the next refit, after one that used ``seen``."""
         return max(self.after, int(self.growth * min(seen, self.memory)))
+
+    @property
+    def by_arm(self) -> bool:
+        """Whether the model belongs to the agent's arms, so that others cannot be played."""
+        return self.offsets or self.structure not in STRUCTURES
 
 
 def random_walk(arms: Any, scale: float = 1.0) -> LGDS:
@@ -95,7 +110,7 @@ def learned(
     from driftbandit.identify import fitting
     from driftbandit.io import logs  # JAX, and pyarrow
 
-    if options.offsets:  # they belong to arms by number
+    if options.by_arm:
         rows, numbers = arms, np.array([entry.arm for entry in entries])
     else:
         played = [arms[entry.arm] if entry.row is None else entry.row for entry in entries]
@@ -104,8 +119,12 @@ def learned(
     rewards = np.array([entry.reward for entry in entries])
     sequence = logs.Sequence(rounds - rounds[0], numbers.astype(np.int64), rewards)
     names = tuple(str(i) for i in range(len(rows)))
+    log = logs.Log((sequence,), names)
+    if options.structure not in STRUCTURES:
+        begin = fitting.fit(log, structure=options.structure, starts=2).start_system
+        return begin.model, by_columns(begin.arms)
     found = fitting.fit(
-        logs.Log((sequence,), names),
+        log,
         rows,
         structure=options.structure,
         stable=options.stable,

@@ -170,7 +170,7 @@ def arguments(stored: Mapping[str, Any], policy: str | Policy | None) -> dict[st
     options = None if stored["refit"] is None else Refit(**stored["refit"])
     features = system.arms
     if stored["features"] is not None:
-        if options is None or not options.offsets:
+        if options is None or not options.by_arm:
             raise errors.InvalidInput("features", "are there, without offsets", REMEDY)
         features = errors.matrix(stored["features"], "features", shape=(len(system.arms), None))
     given = {name: stored[name] for name in ("names", "rounds", "seed", "window", "memory")}

@@ -20,6 +20,7 @@ from driftbandit.identify.structured.selection import fit_components
 from driftbandit.io.log_reader import as_log, log_and_features
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS, factor
+from driftbandit.structure import parse
 from driftbandit.system import Name, System
 
 UNSEEN = 1e-6  # a direction that shows this much less in rewards than the best is not identified
@@ -148,6 +149,8 @@ def fit(
             if value is not None:
                 said = "was given together with components"
                 raise errors.InvalidInput(name, said, "give only one of the two")
+        if not isinstance(structure, list | tuple) and structure != "auto":
+            structure = parse(structure, (*em.STRUCTURES, "auto"))
         read = as_log(log, columns=columns, every=every, zone=zone)
         return fit_components(read, structure, groups, periods, prior, starts, Progress(progress))
     for name, value in (("groups", groups), ("periods", periods)):

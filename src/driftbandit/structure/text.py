@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from driftbandit import errors
@@ -21,12 +21,13 @@ NEEDED = {"period": "season(7)", "features": "regression(x_price)"}
 MOST = 100_000  # characters
 
 
-def parse(text: Any) -> Structure:
+def parse(text: Any, others: Sequence[str] = ()) -> Structure:
     """The structure that a text describes.
 
     Each component is a name and options in parentheses: its scope (arm, group or shared), words
     such as own, ``name=value``, a season's period, an autoregression's order, a regression's
-    features. Numbers for parameters fix them.
+    features. Numbers for parameters fix them. ``others`` are words that the caller takes as well,
+    for the message about an unknown one.
 
     Example:
         >>> str(parse("level(arm,drift=0.1)+season(24, harmonics=3) + regression(x_price, arm)"))
@@ -51,7 +52,7 @@ def parse(text: Any) -> Structure:
             rest = errors.printable(text[place : place + 30])
             problem = f"cannot be read at {rest!r}" if rest.strip() else "ends after a +"
             raise errors.InvalidInput("structure", problem, EXAMPLE)
-        found.append(_component(match[1], match[2] or ""))
+        found.append(_component(match[1], match[2] or "", others))
         place = match.end()
         if place == len(text):
             return Structure(tuple(found))
@@ -63,8 +64,10 @@ def parse(text: Any) -> Structure:
         place += 1
 
 
-def _component(name: str, inside: str) -> Component:
-    kind = KINDS[errors.closest(name.lower(), "structure", KINDS)]
+def _component(name: str, inside: str, others: Sequence[str]) -> Component:
+    if name.lower() not in KINDS:
+        raise errors.unknown(name.lower(), "structure", sorted([*others, *KINDS]))
+    kind = KINDS[name.lower()]
     given: dict[str, Any] = {}
     for key, value in _options(name, inside):
         key = key or _key(kind, given, value)

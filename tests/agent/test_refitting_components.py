@@ -1,0 +1,66 @@
+"""Agents that learn the parameters of components from their own log."""
+
+import numpy as np
+import pytest
+
+import driftbandit as db
+
+pytest.importorskip("jax")
+ARMS, NAMES = 3, ("a", "b", "c")
+WEEK = np.random.default_rng(7).standard_normal((ARMS, 7))
+COMPONENTS = "level(arm) + season(7, arm)"
+
+
+def lived(refit, rounds=260, stored_at=None):
+    """Regret after the first refits on arms with seasons, and the agent."""
+    rng, levels, lost = np.random.default_rng(3), np.array([1.0, 0.8, 0.6]), []
+    agent = db.Agent(None, np.eye(ARMS), refit=refit, window=2, names=NAMES)
+    for t in range(rounds):
+        means = levels + WEEK[:, t % 7]
+        decision = agent.ask()
+        arm = NAMES.index(decision.arm)
+        lost.append(means.max() - means[arm])
+        agent.tell(decision, means[arm] + 0.3 * rng.standard_normal())
+        levels = levels + 0.03 * rng.standard_normal(ARMS)
+        if t == stored_at:
+            agent = db.Agent.from_json(agent.to_json())
+    return float(np.mean(lost[160:])), agent
+
+
+@pytest.fixture(scope="module")
+def seasonal():
+    return lived(db.Refit(after=80, structure=COMPONENTS, background=False))
+
+
+def test_an_agent_learns_the_seasons_of_its_arms(seasonal):
+    lost, agent = seasonal
+    assert agent.refit_failure is None
+    assert agent.model.n_states == ARMS * (1 + 6)
+    without, _ = lived(db.Refit(after=80, structure="level(arm)", background=False))
+    assert lost < 0.25 * without
+
+
+def test_the_phase_of_a_season_survives_being_stored(seasonal):
+    lost, agent = lived(db.Refit(after=80, structure=COMPONENTS, background=False), stored_at=200)
+    assert lost == seasonal[0]
+    assert agent.to_json() == seasonal[1].to_json()
+
+
+def test_new_arms_are_refused(seasonal):
+    with pytest.raises(db.InvalidInput, match="arms"):
+        db.Agent.from_json(seasonal[1].to_json()).ask([[1.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("structure", "said"),
+    [
+        ("level(group)", "neither groups nor features"),
+        ("level(arm) + regression(x_price)", "neither groups nor features"),
+        ("diagnal", "did you mean 'diagonal'"),
+        ("free + level(arm)", "unknown name 'free'"),
+        ("", "is empty"),
+    ],
+)
+def test_bad_structures_are_refused(structure, said):
+    with pytest.raises(db.InvalidInput, match=said):
+        db.Refit(structure=structure)
