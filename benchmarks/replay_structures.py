@@ -52,7 +52,7 @@ def measure(name: str) -> dict:
         label: [float(series.mean()), *statistics.block_interval(series, seed=0)[1:3]]
         for label, series in gains.items()
     }
-    return {"unit": table.unit, "structure": STRUCTURES[name], **found}
+    return {"unit": table.unit, "components": STRUCTURES[name], **found}
 
 
 def main() -> None:
