@@ -44,11 +44,12 @@ def test_many_arms_and_sequences_equal_a_dense_loop(structure):
     ends = [one.rounds[-1] for one in log.sequences[:-1]]
     assert (np.array(begins) < ends).any()  # turned backwards
     found = at_random(structure, log)
-    _, means, variances, _ = naive_filter(found, log)
-    predicted = found.problem.predicted(found.theta)
-    np.testing.assert_allclose(predicted[0], means, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(predicted[1], variances, rtol=1e-8)
     assert_right(found, log, 1e-9)
+    if structure == MANY[0]:
+        _, means, variances, _ = naive_filter(found, log)
+        predicted = found.problem.predicted(found.theta)
+        np.testing.assert_allclose(predicted[0], means, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(predicted[1], variances, rtol=1e-8)
 
 
 @settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])
