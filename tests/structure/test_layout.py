@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from driftbandit.structure import Layout
-from driftbandit.structure.layout import original, transformed
+from driftbandit.structure.parameters import original, transformed
 from random_structures import GROUPS, structures
 
 NAMES = tuple(GROUPS)

@@ -1,50 +1,28 @@
 """From a structure and named arms to the matrices of a linear Gaussian system.
 
-Γ, Q and the covariance at the start consist of small blocks along the diagonal. θ holds all
-parameters that are learned, one real number each:
-
-    a size or a time: log;   a share: logit;   a correlation: arc tangent;   a loading: as it is
+Γ, Q and the covariance at the start consist of small blocks along the diagonal. They are functions
+of θ, the parameters that are learned (`parameters`).
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.model import LGDS
-from driftbandit.structure.base import FREE, SCOPES, Component, Parameter, Start, Structure
-from driftbandit.structure.kinds import NOISE
+from driftbandit.structure.base import FREE, SCOPES, Block, Component, Start, Structure
+from driftbandit.structure.copies import copies_of
+from driftbandit.structure.parameters import free_parameters, original
 from driftbandit.structure.text import parse
 from driftbandit.system import Name, System, checked_names
 
 WIDE = Start(level=3.0, slope=0.3)  # at the start, in units of the rewards' spread
-APART = 0.7  # prior spread of copies' own parameters around the common one
 MOST_STATES = 1000
-
-
-class Copy(NamedTuple):
-    """One copy of a component."""
-
-    component: int
-    label: str  # of the arm or group it belongs to; "" if it is shared
-    arms: tuple[int, ...]  # which arms read it
-
-
-class Free(NamedTuple):
-    """One number of θ."""
-
-    name: str  # as "level(arm).drift", "level(arm).drift[left]", "season(7).loading[left]"
-    parameter: Parameter
-    center: float  # of its prior
-    spread: float
-    component: int | None  # None: σ
-    copy: int | None = None  # index into the component's copies: how far it is from the common one
-    arm: int | None = None  # a loading of this arm
 
 
 class Units(NamedTuple):
@@ -65,22 +43,6 @@ class Matrices(NamedTuple):
     start_cov: Any  # n × m × m
     reads: Any  # k × d; those of a context feature are multiplied by its value
     reward_var: Any  # σ²
-
-
-def transformed(value: float, kind: str) -> float:
-    """A parameter's value as a real number."""
-    if kind == "share":
-        return math.log(value / (1 - value))
-    if kind == "correlation":
-        return math.atanh(value)
-    return math.log(value)
-
-
-def original(number: Any, kind: str, xp: Any) -> Any:
-    """The inverse of `transformed`."""
-    if kind == "share":
-        return 1 / (1 + xp.exp(-number))
-    return xp.tanh(number) if kind == "correlation" else xp.exp(number)
 
 
 class Layout:
@@ -113,10 +75,15 @@ class Layout:
         self.copies = [
             copy
             for index, one in enumerate(self.structure.components)
-            for copy in _copies(one, index, self.names, groups)
+            for copy in copies_of(one, index, self.names, groups)
         ]
         self._lay_out()
-        self.free = self._free()
+        self.free = free_parameters(self.structure, self.copies, self.names)
+        self._places = {
+            (one.component, one.parameter.name, one.copy): place
+            for place, one in enumerate(self.free)
+            if one.arm is None
+        }
         self._key = str(self.structure), tuple(copy.arms for copy in self.copies)
 
     def __eq__(self, other: object) -> bool:
@@ -127,40 +94,57 @@ class Layout:
         return hash(self._key)
 
     def _lay_out(self) -> None:
-        """Places of blocks and states, which do not depend on values."""
-        states, features, parts = [], [], []
-        sizes, blocks = [], []  # of every block: its size; its copy and place in it
-        for number, copy in enumerate(self.copies):
-            component = self.structure.components[copy.component]
-            example = {one.name: one.median for one in component.all_parameters()}
-            for place, block in enumerate(component.blocks(example, WIDE, np)):
-                sizes.append(len(block.reads))
-                blocks.append((number, place))
-                for label in block.labels:
-                    words = [str(component), copy.label, label]
-                    states.append(" ".join(word for word in words if word))
-                    features.append(block.feature)
-                    parts.append(copy.component)
-        if len(states) > MOST_STATES:
-            problem = f"has {len(states)} states for {len(self.names)} arms"
+        """Places of blocks and states, and how arms read them, which do not depend on values."""
+        structure = self.structure
+        shapes = [_shape(one) for one in structure.components]
+        sums = [sum(len(block.reads) for block in shape) for shape in shapes]
+        count = sum(sums[copy.component] for copy in self.copies)
+        if count > MOST_STATES:
+            problem = f"has {count} states for {len(self.names)} arms"
             remedy = f"{MOST_STATES} are the most: use fewer harmonics, or share components"
             raise errors.InvalidInput("structure", problem, remedy)
-        self.states: tuple[str, ...] = tuple(states)
+        # Copies without parameters of their own share one set of blocks.
+        self._sets: list[tuple[int, int | None]] = []
+        firsts: list[int] = []  # of every set, the place of its first block among all sets'
+        states, sizes, owners, which, reads = [], [], [], [], []
+        total = 0
+        for number, copy in enumerate(self.copies):
+            index = copy.component
+            component, shape = structure.components[index], shapes[index]
+            before = sum(other.component == index for other in self.copies[:number])
+            if component.own or not before:
+                self._sets.append((index, before if component.own else None))
+                firsts.append(total)
+                total += len(shape)
+            for place, block in enumerate(shape):
+                sizes.append(len(block.reads))
+                owners.append(number)
+                which.append(firsts[-1] + place)
+                for label, read in zip(block.labels, block.reads, strict=True):
+                    words = [str(component), copy.label, label]
+                    name = " ".join(word for word in words if word)
+                    states.append((name, block.feature, index))
+                    reads.append([read * (arm in copy.arms) for arm in range(len(self.names))])
+        names, features, parts = zip(*states, strict=True)
+        self.states: tuple[str, ...] = names
         """The name of every state."""
-        self.state_features: tuple[str | None, ...] = tuple(features)
+        self.state_features: tuple[str | None, ...] = features
         """The context feature with which a state is read."""
+        self._components = np.array(parts)  # the component of every state
+        self._which = np.array(which)  # the block of every place along the diagonal
+        self._reads = np.array(reads, float).T  # with loadings of 1, k × d
         self.parts = {
-            str(one): np.flatnonzero(np.array(parts) == index)
-            for index, one in enumerate(self.structure.components)
+            str(one): np.flatnonzero(self._components == index)
+            for index, one in enumerate(structure.components)
         }
         """The states of each component."""
-        self.sizes, self._blocks = np.array(sizes), blocks
-        owners = np.repeat([number for number, _ in blocks], sizes)
-        self.copy_states = [np.flatnonzero(owners == n) for n in range(len(self.copies))]
-        """The states of each copy."""
-        starts = np.cumsum(self.sizes) - self.sizes
+        self.sizes = np.array(sizes)
+        self._owners = np.array(owners)  # the copy of every block
         self.block_of = np.repeat(np.arange(len(sizes)), self.sizes)
-        self.place_in_block = np.arange(len(states)) - starts[self.block_of]
+        self.place_in_block = np.arange(len(states)) - (np.cumsum(sizes) - sizes)[self.block_of]
+        of_states = self._owners[self.block_of]
+        self.copy_states = [np.flatnonzero(of_states == n) for n in range(len(self.copies))]
+        """The states of each copy."""
 
     @property
     def n_states(self) -> int:
@@ -171,7 +155,7 @@ class Layout:
     def persistent(self) -> np.ndarray:
         """Which blocks never move, so that sequences share them."""
         components = self.structure.components
-        return np.array([components[self.copies[c].component].persists for c, _ in self._blocks])
+        return np.array([components[self.copies[c].component].persists for c in self._owners])
 
     @functools.cached_property
     def mean_component(self) -> int | None:
@@ -202,63 +186,31 @@ class Layout:
         """Whether loadings are learned."""
         return any(free.arm is not None for free in self.free)
 
-    def _free(self) -> list[Free]:
-        found = []
-        for index, component in enumerate(self.structure.components):
-            copies = [copy for copy in self.copies if copy.component == index]
-            for one in component.parameters():
-                name, center = f"{component}.{one.name}", transformed(one.median, one.kind)
-                found.append(Free(name, one, center, one.spread, index))
-                if component.own and len(copies) > 1:
-                    for number, copy in enumerate(copies):
-                        label = f"{name}[{copy.label}]"
-                        found.append(Free(label, one, 0.0, APART, index, number))
-            if component.loadings == FREE:
-                loading = Parameter("loading", "size", 1.0, 1.0, unit="")
-                for arm, label in enumerate(self.names):
-                    name = f"{component}.loading[{label}]"
-                    found.append(Free(name, loading, 1.0, 1.0, index, None, arm))
-        center = transformed(NOISE.median, NOISE.kind)
-        return [*found, Free("noise", NOISE, center, NOISE.spread, None)]
-
     # θ → matrices
 
     def matrices(self, theta: Any, units: Units = UNIT, xp: Any = np) -> Matrices:
         """The blocks, read-outs and σ² of a θ."""
-        made: list[Any] = []
-        for index, component in enumerate(self.structure.components):
-            number = sum(copy.component == index for copy in self.copies)
-            if component.own and number > 1:
-                made += [
-                    self._copy_blocks(component, index, theta, n, units, xp) for n in range(number)
-                ]
-            else:
-                made += [self._copy_blocks(component, index, theta, None, units, xp)] * number
-        blocks = [made[number][place] for number, place in self._blocks]
         size = int(self.sizes.max())
+        blocks = [block for one in self._sets for block in self._blocks(*one, theta, units, xp)]
 
         def stacked(field: str) -> Any:
             parts = [getattr(block, field) for block in blocks]
-            return xp.stack([xp.pad(part, (0, size - len(part))) for part in parts])
+            return xp.stack([xp.pad(part, (0, size - len(part))) for part in parts])[self._which]
 
         return Matrices(
             stacked("transition"),
             stacked("process_cov"),
             stacked("start_cov"),
-            self._reads(blocks, theta, xp),
+            self._loaded_reads(theta, xp),
             (units.scale * xp.exp(theta[len(self.free) - 1])) ** 2,
         )
 
-    def _copy_blocks(
-        self,
-        component: Component,
-        index: int,
-        theta: Any,
-        copy: int | None,
-        units: Units,
-        xp: Any,
-    ) -> list[Any]:
-        values = self._values(component, index, theta, copy, units, xp)
+    def _blocks(
+        self, index: int, copy: int | None, theta: Any, units: Units, xp: Any
+    ) -> list[Block]:
+        """The blocks of one copy of a component, or those that all its copies share."""
+        component = self.structure.components[index]
+        values = self._values(index, copy, theta, units, xp)
         holds = self.mean_component in (None, index)
         start = Start(WIDE.level * units.scale * holds, WIDE.slope * units.scale)
         found = component.blocks(values, start, xp)
@@ -266,9 +218,9 @@ class Layout:
             return found
         # A weight is large if its feature is small. Numbers that users give stay as they are.
         sizes = dict(zip(self.structure.features, units.features, strict=True))
+        known = component.start is not None or "size" in component.fixed
         for place, block in enumerate(found):
             square = sizes[block.feature or ""] ** 2
-            known = component.start is not None or "size" in component.fixed
             found[place] = block._replace(
                 start_cov=block.start_cov / (1.0 if known else square),
                 process_cov=block.process_cov / (1.0 if "change" in component.fixed else square),
@@ -276,52 +228,36 @@ class Layout:
         return found
 
     def _values(
-        self,
-        component: Component,
-        index: int,
-        theta: Any,
-        copy: int | None,
-        units: Units,
-        xp: Any,
+        self, index: int, copy: int | None, theta: Any, units: Units, xp: Any
     ) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for one in component.all_parameters():
-            if one.name in component.fixed:
-                found[one.name] = component.fixed[one.name]
-                continue
-            number = sum(
-                theta[place]
-                for place, free in enumerate(self.free)
-                if free.component == index
-                and free.parameter.name == one.name
-                and free.copy in (None, copy)
-            )
+        """A component's parameters by name."""
+        component = self.structure.components[index]
+        found: dict[str, Any] = dict(component.fixed)
+        for one in component.parameters():
+            number = theta[self._places[index, one.name, None]]
+            apart = self._places.get((index, one.name, copy)) if copy is not None else None
+            if apart is not None:
+                number = number + theta[apart]
             unit = units.scale if one.kind == "size" else 1.0
             found[one.name] = unit * original(number, one.kind, xp)
         return found
 
-    def _reads(self, blocks: list[Any], theta: Any, xp: Any) -> Any:
+    def _loaded_reads(self, theta: Any, xp: Any) -> Any:
         """How arms read the states, k × d."""
-        columns = []
-        for (number, _), block in zip(self._blocks, blocks, strict=True):
-            copy = self.copies[number]
-            component = self.structure.components[copy.component]
-            there = np.array([arm in copy.arms for arm in range(len(self.names))], float)
-            weights = there * self._loadings(component, copy.component, theta, xp)
-            columns += [weights * read for read in block.reads]
-        return xp.stack(columns, axis=1)
+        indices = range(len(self.structure.components))
+        loadings = xp.stack([self._loadings(index, theta, xp) for index in indices], axis=1)
+        return loadings[:, self._components] * self._reads
 
-    def _loadings(self, component: Component, index: int, theta: Any, xp: Any) -> Any:
-        if component.loadings is None:
-            return np.ones(len(self.names))
-        if component.loadings != FREE:
-            return np.array(component.loadings, float)
-        places = [
-            place
-            for place, free in enumerate(self.free)
-            if free.component == index and free.arm is not None
-        ]
-        found = xp.stack([theta[place] for place in places])
+    def _loadings(self, index: int, theta: Any, xp: Any) -> Any:
+        """How strongly each arm reads a component, k."""
+        given = self.structure.components[index].loadings
+        if given is None:
+            return xp.ones(len(self.names))
+        if given != FREE:
+            return xp.asarray(given, dtype=float)
+        free = enumerate(self.free)
+        places = [i for i, one in free if one.component == index and one.arm is not None]
+        found = theta[np.array(places)]
         return found * xp.sqrt(len(places) / xp.sum(found**2))
 
     # Values by name
@@ -338,13 +274,8 @@ class Layout:
         theta = np.array([free.center for free in self.free])
         for name, value in values.items():
             place = names.index(errors.closest(name, "values", names))
-            free = self.free[place]
-            if free.copy is not None or free.arm is not None:
-                theta[place] = value
-                continue
-            unit = scale if free.parameter.kind == "size" else 1.0
             try:
-                theta[place] = transformed(value / unit, free.parameter.kind)
+                theta[place] = self.free[place].number(value, scale)
             except (ValueError, ZeroDivisionError):
                 problem = f"{name} is {value:g}"
                 raise errors.InvalidInput("values", problem, "give a possible value") from None
@@ -352,11 +283,7 @@ class Layout:
 
     def value(self, place: int, number: float, scale: float = 1.0) -> float:
         """The value that a number at that place of θ stands for."""
-        free = self.free[place]
-        if free.copy is not None or free.arm is not None:
-            return number
-        unit = scale if free.parameter.kind == "size" else 1.0
-        return float(unit * original(number, free.parameter.kind, np))
+        return self.free[place].value(number, scale)
 
     # θ → system
 
@@ -405,26 +332,7 @@ class Layout:
         return np.where(same, np.asarray(blocks)[self.block_of[:, None], rows, columns], 0.0)
 
 
-def _copies(component: Component, index: int, names: Sequence[Name], groups: Any) -> list[Copy]:
-    k = len(names)
-    if isinstance(component.loadings, tuple) and len(component.loadings) != k:
-        problem = f"has {len(component.loadings)} numbers for {k} arms"
-        raise component.wrong("loadings", problem, "give one per arm, in the order of the names")
-    if component.scope == "arm":
-        return [Copy(index, str(name), (arm,)) for arm, name in enumerate(names)]
-    if component.scope == "shared":
-        return [Copy(index, "", tuple(range(k)))]
-    if groups is None:
-        raise component.wrong("scope", "is group, and no groups are known", "give groups")
-    if not isinstance(groups, Mapping):
-        problem = f"has type {type(groups).__name__}"
-        raise errors.InvalidInput("groups", problem, "give a mapping from arms to groups")
-    known = {str(name): str(group) for name, group in groups.items()}  # 1 and "1" are one arm
-    for name in names:
-        if str(name) not in known:
-            raise errors.InvalidInput("groups", f"lack the arm {name!r}", "give each arm's group")
-    of = [known[str(name)] for name in names]
-    return [
-        Copy(index, label, tuple(arm for arm in range(k) if of[arm] == label))
-        for label in dict.fromkeys(of)
-    ]
+def _shape(component: Component) -> list[Block]:
+    """The blocks of one copy with parameters at the medians of their priors."""
+    example = {one.name: one.median for one in component.all_parameters()}
+    return component.blocks(example, WIDE, np)

@@ -8,7 +8,7 @@ import pytest
 import driftbandit as db
 from driftbandit import kalman
 from driftbandit.identify import one_step
-from driftbandit.identify.structured.fitting import fit_structure
+from driftbandit.identify.structured.fitting import Maximum, _warnings, fit_structure
 from known_structures import known, log_of, naive_filter
 from random_structures import FEATURES, GROUPS, random_log
 
@@ -182,21 +182,22 @@ def test_a_search_does_not_end_where_it_began():
     assert found.theta.tolist() != found.problem.centers.tolist()
 
 
+def warnings_of(text, rewards, converged=True):
+    rounds = np.arange(len(rewards))
+    log = log_of(rounds, rounds % 2, rewards)
+    problem = known(text, log, {}).problem
+    return " ".join(_warnings(problem, log, Maximum(problem.centers, 0.0, converged)))
+
+
 def test_warnings():
-    log = log_of(np.arange(12), np.arange(12) % 2, 10.0 + np.arange(12) % 3)
-    found = fit_structure(log, "season(50, harmonics=1)", starts=1)
-    assert any("spans 12 rounds" in one and "season(50" in one for one in found.warnings)
-    assert any("mean of 11" in one and "constant(arm)" in one for one in found.warnings)
-
-
-def test_a_factor_alone_starts_wide():
-    # Nothing else can hold the mean: a start at zero would call 100 impossible.
-    rewards = np.where(np.arange(12) % 2 == 0, 100.0, 200.0) + np.arange(12) % 3
-    log = log_of(np.arange(12), np.arange(12) % 2, rewards)
-    found = fit_structure(log, "level(shared, loadings=[1, 2])", starts=1)
-    assert found.start_system.model.initial_cov[0, 0] > 100**2
-    assert found.model.reward_std < 10
-    assert not found.warnings
+    rewards = 1.0 + 0.1 * np.arange(12) % 3
+    assert warnings_of("level(arm) + season(12)", rewards) == ""
+    assert "spans 12 rounds, less than the period of season(50)" in warnings_of(
+        "level(arm) + season(7) + season(50)", rewards
+    )
+    assert "returns to zero: add constant(arm)" in warnings_of("season(7)", rewards)
+    assert warnings_of("level(shared, loadings=[1, 2])", rewards) == ""  # it starts wide
+    assert "did not converge" in warnings_of("level(arm)", rewards, converged=False)
 
 
 def test_kalman_steps_from_the_start_system_give_the_likelihood():

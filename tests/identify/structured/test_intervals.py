@@ -9,6 +9,8 @@ import scipy.optimize
 from driftbandit.identify.structured import intervals
 from driftbandit.identify.structured.fitting import fit_structure, hessian
 from driftbandit.identify.structured.intervals import estimates
+from driftbandit.structure.base import Parameter
+from driftbandit.structure.parameters import original
 from known_structures import log_of
 
 LEVEL = 1.959963984540054
@@ -130,11 +132,15 @@ def test_own_parameters_and_loadings_by_the_delta_method(own_and_loaded):
     assert noise.std_error == pytest.approx(noise.value * math.sqrt(cov[place, place]), rel=1e-2)
 
 
-def test_every_kind_of_parameter_stays_in_its_range():
-    log = walks()
-    text = "constant(arm) + ar(1, shared) + trend(shared, damping=free, smooth)"
-    rows = {row.name: row for row in estimates(fit_structure(log, text, starts=1))}
-    partial, damping = rows["ar(1, shared).partial1"], rows[f"{text.split(' + ')[2]}.damping"]
-    assert -1 < partial.low < partial.value < partial.high < 1
-    assert 0 < damping.low < damping.value < damping.high < 1
-    assert all(row.std_error > 0 for row in rows.values())
+@pytest.mark.parametrize("kind", ["size", "time", "share", "correlation"])
+def test_every_kind_of_parameter_stays_in_its_range(kind):
+    parameter = Parameter("name", kind, 0.5, 1.0, unit="unit")
+    for middle in (-3.0, 0.4, 3.0):
+        ends = middle - LEVEL * 0.7, middle, middle + LEVEL * 0.7, 0.7
+        row = intervals._estimate("name", kind, ends, 1.0, parameter, False)
+        assert row.low < row.value < row.high
+        assert row.high < (1 if kind in ("share", "correlation") else math.inf)
+        assert row.low > (-1 if kind == "correlation" else 0)
+        value, near = (original(np.float64(middle + step), kind, np) for step in (0.0, 1e-6))
+        assert row.std_error == pytest.approx(0.7 * (near - value) / 1e-6, rel=1e-4)
+        assert (row.unit, row.is_drift) == ("unit", False)

@@ -1,5 +1,6 @@
 """The report of a structure, in the library and on the command line."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -8,10 +9,13 @@ from typer.testing import CliRunner
 
 import driftbandit as db
 from driftbandit.cli.app import app
+from driftbandit.cli.fit import _structure
 from driftbandit.identify import read_log
 from driftbandit.identify.report import report
 from driftbandit.identify.structured.report import draw
+from driftbandit.identify.structured.selection import Comparison
 from driftbandit.io import model_file
+from driftbandit.structure import parse
 from terminals import shown
 
 TEXT = "level(group, own) + season(7, harmonics=1)"
@@ -77,14 +81,21 @@ def test_the_report_shows_parameters_and_a_panel_for_each_component(folder, foun
     assert titles == ["title", "level(group, own)", "season(7, harmonics=1)"]
 
 
-def test_a_comparison_is_shown_with_what_was_chosen(folder):
-    several = [
-        "--structure",
-        "constant(arm)",
-        "--structure",
-        "constant(arm) + season(7, harmonics=1)",
-    ]
-    output = run(folder / "log.csv", "--select", *several, "--starts", "1").output
-    lines = [line for line in output.splitlines() if "season(7, harmonics=1)" in line]
-    assert any("chosen" in line for line in lines)
-    assert "Structures, by prediction of 45 later rewards" in output
+def test_a_comparison_is_shown_with_what_was_chosen(folder, found):
+    structures = parse("constant(arm)"), found.structure
+    comparison = Comparison(structures, (-1.5, -1.25), (0.1, 0.0), 45)
+    compared = dataclasses.replace(found, comparison=comparison)
+    text = shown(report(compared, read_log(folder / "log.csv"), "log.csv"), 100)
+    assert "Structures, by prediction of 45 later rewards" in text
+    (line,) = [line for line in text.splitlines() if "chosen" in line]
+    assert TEXT in line
+    assert "-1.2500" in line
+    (other,) = [line for line in text.splitlines() if "constant(arm)" in line]
+    assert "-0.2500" in other
+
+
+def test_what_the_command_line_compares():
+    assert _structure(None, select=True) == "auto"
+    assert _structure(["level"], select=True) == ["level"]
+    assert _structure(["level"], select=False) == "level"
+    assert _structure(None, select=False) is None

@@ -18,7 +18,7 @@ from driftbandit.identify.structured.fitting import (
     hessian,
     minimized,
 )
-from driftbandit.structure.layout import original
+from driftbandit.structure.parameters import original
 
 LEVEL = 1.959963984540054  # normal quantile of a 95 % interval
 NEAR = 0.02  # of the quantile: the end of an interval is found

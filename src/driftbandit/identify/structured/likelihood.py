@@ -88,11 +88,15 @@ def moves_of(layout: Layout, found: Matrices, rows: Rows, longest: int) -> Moves
     inside = (jnp.arange(m) < layout.sizes[:, None]).astype(float)
     A = jnp.broadcast_to(inside[:, :, None] * jnp.eye(m), (len(gaps), n, m, m))
     B = jnp.zeros_like(A)
-    for bit in range(longest):
+
+    def double(carry: Any, bit: Any) -> Any:
+        A, B, power, noise = carry
         there = ((gaps >> bit) & 1 == 1)[:, None, None, None]
         B = jnp.where(there, power @ B @ power.mT + noise, B)
         A = jnp.where(there, power @ A, A)
-        power, noise = power @ power, power @ noise @ power.mT + noise
+        return (A, B, power @ power, power @ noise @ power.mT + noise), None
+
+    (A, B, _, _), _ = jax.lax.scan(double, (A, B, power, noise), jnp.arange(longest))
     # Between sequences, blocks that never move are turned to the new round, perhaps backwards: they
     # are rotations. The others are drawn anew.
     A = jnp.where((rows.gaps < 0)[:, None, None, None], A.mT, A)
