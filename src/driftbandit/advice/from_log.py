@@ -12,9 +12,10 @@ import numpy as np
 from driftbandit import errors
 from driftbandit import policies as registry
 from driftbandit.advice import log_facts, log_play, log_rules, log_seasons
-from driftbandit.advice.log_facts import Answer, Contents, Predictability, Season, Speed
+from driftbandit.advice.log_facts import Answer, Contents, Predictability, Speed
 from driftbandit.advice.log_play import Forecast, Replayed
 from driftbandit.advice.log_rules import Findings, Recommendation
+from driftbandit.advice.log_seasons import Season
 from driftbandit.identify.report import one_step
 from driftbandit.identify.structured.fitting import StructuredFit, fit_structure
 from driftbandit.identify.structured.selection import FEW_HARMONICS, LEAST, Comparison, compare
@@ -133,18 +134,23 @@ def advise_log(
     held = log_facts.contents(log, chances)
     compared = _compared(log, seasons, lambda share: tell("structures", 0.9 * share))
     found = fit_structure(log, compared.chosen)
-    walk = found if log_facts.drifts(compared.chosen) else fit_structure(log, OWN)
+    drift = log_facts.answer(compared, log_facts.drifts)
+    season = log_facts.answer(compared, log_facts.repeats)
+    moving = log_facts.drifts(compared.chosen) or drift.best_with is None
+    walk = found if moving else fit_structure(log, drift.best_with)
     speed = log_facts.speed(walk, log_facts.horizon(log), seed)
     tell("structures", 1)
 
     test = log_facts.split(log)
-    train = log_facts.training(log, test)
+    uses = compared.chosen.features
+    train = log_facts.training(log, test, features=bool(uses))
     part = 1 - float(test.mean())
-    best = _of_training(train, seasons, part, lambda share: tell("training part", 0.9 * share))
+    best = compared.chosen  # a replay, which must not know the test part, has no features
+    if not uses:
+        best = _of_training(train, seasons, part, lambda share: tell("training part", 0.9 * share))
     known = log_facts.predictability(fit_structure(train, best), log, test, found, seed)
     tell("training part", 1)
 
-    uses = compared.chosen.features
     done, replay, untested = None, None, _untested(held, uses)
     if not untested and held.evidence != "none":
         given: dict[str, Any] = {"chances": chances, "runs": 10, "seed": seed, "progress": tell}
@@ -157,19 +163,20 @@ def advise_log(
         ahead = log_play.forecast(
             found, chosen, who, length, **settings, progress=lambda share: tell("forecast", share)
         )
-    drift = log_facts.answer(compared, log_facts.drifts)
-    season = log_facts.answer(compared, log_facts.repeats)
     findings = _findings(held, drift, season, done, ahead, untested, who)
+    if any(one.features and one.scope == "arm" for one in compared.chosen.components):
+        findings = findings._replace(moves="yes")  # the best arm depends on the context
     said = log_rules.recommend(findings)
     flags = _flags(columns, every, zone) + ([] if chances is None else ["--chances", chances])
     source = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    several = held.sequences > 1
     warnings = [*notes, *found.warnings, *(done.notes if done else ())]
     return LogAdvice(
         contents=held,
         drift=drift,
         season=season,
         speed=speed,
-        seasons=log_facts.seasons(found),
+        seasons=log_seasons.seasons(found),
         structure=str(compared.chosen),
         comparison=compared,
         predictability=known,
@@ -179,7 +186,7 @@ def advise_log(
         warnings=tuple(one for one in dict.fromkeys(warnings) if one not in held.notes),
         recommendation=said,
         commands=log_rules.commands(
-            said.kind, source, flags, str(compared.chosen), findings.policy, held.evidence
+            said.kind, source, flags, str(compared.chosen), findings.policy, held.evidence, several
         ),
         fit=found,
         log=log,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -11,12 +12,11 @@ from scipy import special
 
 from driftbandit import kalman, statistics
 from driftbandit.identify.report import one_step
-from driftbandit.identify.structured.components import components
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.identify.structured.selection import BLOCKS, Comparison
-from driftbandit.io.logs import Log, Sequence
+from driftbandit.io.logs import Log
 from driftbandit.replays.decisions import has_chances
-from driftbandit.structure import Component, Structure
+from driftbandit.structure import Structure
 from driftbandit.system import Name
 
 Verdict = Literal["yes", "no", "cannot tell"]
@@ -26,6 +26,7 @@ NEGLIGIBLE = 0.02  # log-likelihood per reward: a model that predicts 4 % of the
 TRAIN = 0.4  # share of the log to learn from; estimates from a log need many rounds to test
 MOVES = ("level", "trend", "ar")  # components that drift
 WEEK, HUNDRED, TEN = 7, 100, 10  # rounds over which a change is shown
+ROUNDING = 1e-24  # share of the rewards' square below which their variance is rounding
 DRAWS = 4000  # of the parameters, for intervals
 FOREVER = 10**6  # rounds: what lasts longer does not fade
 
@@ -80,14 +81,6 @@ class Speed(NamedTuple):
     shared_low: float | None
     shared_high: float | None
     structure: str  # of the model that says so
-
-
-class Season(NamedTuple):
-    """A pattern that repeats."""
-
-    period: float
-    swing: float  # from its lowest to its highest point, mean over arms
-    differs: bool  # whether arms have patterns of their own
 
 
 class Predictability(NamedTuple):
@@ -236,30 +229,6 @@ def _drawn(found: StructuredFit, theta: np.ndarray, index: int, name: str) -> np
     return np.asarray(np.exp(theta[:, places[0]]))
 
 
-def seasons(found: StructuredFit) -> tuple[Season, ...]:
-    """The seasons of a model, as they were in the last four cycles of the log."""
-    parts = [one for one in found.structure.components if one.kind == "season"]
-    paths = components(found)
-    result = []
-    for period in dict.fromkeys(_period(one) for one in parts):
-        texts = {str(one) for one in parts if _period(one) == period}
-        differs = any(one.scope == "arm" for one in parts if _period(one) == period)
-        swings = []
-        for name in found.names:
-            own = [p for p in paths if p.component in texts and p.label in ("", str(name))]
-            rounds, total = own[0].rounds, np.sum([path.mean for path in own], axis=0)
-            last = rounds > rounds[-1] - 4 * period
-            phases = np.floor(rounds[last] % period)
-            points = [float(total[last][phases == one].mean()) for one in np.unique(phases)]
-            swings.append(max(points) - min(points))
-        result.append(Season(period, float(np.mean(swings)), differs))
-    return tuple(result)
-
-
-def _period(component: Component) -> float:
-    return float(component.period)  # type: ignore[attr-defined]
-
-
 def split(log: Log) -> np.ndarray:
     """Which rows are in the test part: the later rounds of every sequence.
 
@@ -274,17 +243,22 @@ def split(log: Log) -> np.ndarray:
     return np.concatenate(test)
 
 
-def training(log: Log, test: np.ndarray) -> Log:
-    """The log without the rewards of the test part, and without features, which no replay uses.
+def training(log: Log, test: np.ndarray, *, features: bool = False) -> Log:
+    """The log without the rewards of the test part, and with or without features.
 
     The rows stay, so that programs which were compiled for the whole log are used again.
     """
     ends = np.cumsum([len(one) for one in log.sequences])
     parts = [
-        Sequence(one.rounds, one.arms, np.where(later, np.nan, one.rewards), one.label)
+        dataclasses.replace(
+            one,
+            rewards=np.where(later, np.nan, one.rewards),
+            chances=None,
+            features=one.features if features else None,
+        )
         for one, later in zip(log.sequences, np.split(test, ends[:-1]), strict=True)
     ]
-    return Log(tuple(parts), log.names)
+    return Log(tuple(parts), log.names, feature_names=log.feature_names if features else ())
 
 
 def predictability(
@@ -292,7 +266,7 @@ def predictability(
 ) -> Predictability:
     """How well a model of the first rounds predicts the others, one step ahead.
 
-        share = 1 − Σ (x − x̂)² / Σ (x − x̄)²,   x̄ the mean of the reward's arm in the test part
+        share = 1 − Σ (x − x̂)² / Σ (x − x̄)²,   x̄ the mean of the arm in the sequence's test part
 
     Args:
         found: learned from the training part.
@@ -307,12 +281,13 @@ def predictability(
     )
     seen = ~np.isnan(rewards)
     test = test[seen]
-    rewards, arms, means = ahead.rewards[test], arms[seen][test], ahead.means[test]
-    counts = np.maximum(np.bincount(arms, minlength=len(log.names)), 1)
-    own = (np.bincount(arms, rewards, len(log.names)) / counts)[arms]
+    owners = np.repeat(np.arange(len(log.sequences)), [len(one) for one in log.sequences])
+    rewards, means = ahead.rewards[test], ahead.means[test]
+    groups = (owners * len(log.names) + arms)[seen][test]
+    own = (np.bincount(groups, rewards) / np.maximum(np.bincount(groups), 1))[groups]
     wrong, spread = (rewards - means) ** 2, (rewards - own) ** 2
     variance = float(spread.mean())
-    if variance == 0 or len(rewards) < 2:
+    if len(rewards) < 2 or variance <= ROUNDING * float((rewards**2).mean()):
         return Predictability(math.nan, math.nan, math.nan, len(rewards), None)
     share = 1 - float(wrong.mean()) / variance
     # The error of a ratio of means is that of the mean of wrong − (1 − share) spread.

@@ -18,6 +18,7 @@ from driftbandit.model import LGDS
 from driftbandit.policies.base import Policy, Prepared, Problem, highest
 from driftbandit.replays import replay
 from driftbandit.replays.result import ALWAYS, LOGGING, Replay
+from driftbandit.report.numbers import estimate
 from driftbandit.structure import Structure
 from driftbandit.system import Name, System
 
@@ -39,6 +40,14 @@ class Gain(NamedTuple):
     def clear(self) -> bool:
         """Whether the interval is above zero."""
         return self.verdict == statistics.BETTER
+
+    @property
+    def text(self) -> str:
+        """The gain and its interval: +0.20 (0.10 to 0.30)."""
+        if self.low == self.high == 0:
+            return "0 (0 to 0)"
+        value, ends = estimate(self.mean, self.low, self.high, signed=True)
+        return f"{value} ({ends})"
 
 
 class Earned(NamedTuple):

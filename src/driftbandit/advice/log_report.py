@@ -34,6 +34,7 @@ EVIDENCE = {
     "chances": "It says with which chance each arm was played, so other choices can be estimated.",
     "none": "It does not say how arms were chosen, so it cannot tell what other choices earn.",
 }
+SEVERAL = "Several sequences cannot be replayed, so it cannot tell what other choices earn."
 DRIFT = {
     "yes": "Yes: what arms pay drifts.",
     "no": "No: what arms pay does not drift, as far as this log shows.",
@@ -81,6 +82,7 @@ def _contents(advice: LogAdvice) -> Iterator[Block]:
     several = f" in {held.sequences} sequences" if held.sequences > 1 else ""
     arms = f"{len(held.arms)} arms" if len(held.arms) > 1 else "one arm"
     who = EVIDENCE[held.evidence] if len(held.arms) > 1 else ""
+    who = SEVERAL if held.sequences > 1 and who else who
     yield Text(
         f"{held.rewards:,} rewards of {arms} from {held.rounds:,} rounds{several}. {who}".strip()
     )
@@ -133,11 +135,13 @@ def _drift(advice: LogAdvice) -> Iterator[Block]:
 
 def _pace(speed: Speed, verdict: str) -> str:
     when = "a week" if speed.rounds == 7 else f"{speed.rounds} rounds"
-    if verdict == "no":
-        return f"If it does, an arm's mean moves by at most {short(speed.high, 2)} in {when}."
-    value, ends = estimate(speed.change, speed.low, speed.high)
     noise = f"the noise of one reward is {short(speed.noise, 2)}"
-    return f"An arm's mean typically moves by {value} in {when} ({ends}); {noise}."
+    if verdict == "no":
+        most = f"an arm's mean moves by at most {short(speed.high, 2)} in {when}"
+        return f"If it does, {most}; {noise}."
+    value, ends = estimate(speed.change, speed.low, speed.high)
+    start = "An arm's mean typically" if verdict == "yes" else "If there is drift, an arm's mean"
+    return f"{start} moves by {value} in {when} ({ends}); {noise}."
 
 
 def _seasons(advice: LogAdvice) -> str:
@@ -175,14 +179,16 @@ def _predictable(advice: LogAdvice) -> Iterator[Block]:
         return
     ends = f"{percent(known.low)} to {percent(known.high)}"
     ahead = "of the variance around the arms' means is predicted one step ahead"
-    if known.low <= 0:
-        start = "Hardly" if known.share > 0 else "No"
-        yield Text(f"{start}: {percent(known.share)} {ahead} ({ends}).", "best")
+    if known.share <= 0:
+        none = "later rewards are predicted no better than by each arm's mean"
+        yield Text(f"No: {none} ({percent(known.share)} of the variance, {ends}).", "best")
     else:
-        yield Text(f"Yes: {percent(known.share)} {ahead} ({ends}).", "best")
+        start = "Yes" if known.low > 0 else "Hardly"
+        yield Text(f"{start}: {percent(known.share)} {ahead} ({ends}).", "best")
     if known.half_life is not None and known.low > 0:
         fades = f"Half of that is gone after {known.half_life:,.0f} rounds without new rewards."
-        yield Text(fades if math.isfinite(known.half_life) else "It does not fade with time.")
+        lasts = "Without new rewards, most of that lasts longer than the log is long."
+        yield Text(fades if known.half_life <= advice.contents.span else lasts)
     yield Points(
         [f"On {known.rewards:,} rewards after those that the model was learned from."], "dim"
     )
@@ -233,9 +239,9 @@ def _policies(advice: LogAdvice) -> Iterator[Block]:
 def _compared(best: Earned, done: Replayed) -> str:
     parts = []
     if best.over_log is not None:
-        parts.append(f"{_gain(best.over_log)} compared with the log")
+        parts.append(f"{best.over_log.text} compared with the log")
     if best.over_fixed is not None:
-        parts.append(f"{_gain(best.over_fixed)} compared with always {label(done.fixed)}")
+        parts.append(f"{best.over_fixed.text} compared with always {label(done.fixed)}")
     return ", " + " and ".join(parts) if parts else ""
 
 
@@ -248,7 +254,7 @@ def _row(row: Earned, done: Replayed) -> list[Cell]:
             cells.append(Cell(NONE))
             continue
         mark = verdict_cell(gain.verdict, symbol=True)
-        text = f"{mark.text} {_gain(gain)}"
+        text = f"{mark.text} {gain.text}"
         cells.append(Cell(text, gain.mean, tone=mark.tone))
     return cells
 
@@ -275,8 +281,8 @@ def _fixed(advice: LogAdvice) -> Iterator[Block]:
         if gain.clear:
             loss = f"In the test rounds, {fixed} lost {_loss(gain)} to {title(done.best)}."
         else:
-            loss = f"No clear loss: {title(done.best)} earned {_gain(gain)} per round more than "
-            loss += f"{fixed}, and that interval includes zero or rests on too few rounds."
+            loss = f"No clear loss: compared with {fixed}, {title(done.best)} earned {gain.text} "
+            loss += "per round. That is not clearly more than zero."
         yield Text(loss, "best")
         yield from _forecast(advice)
     elif advice.forecast is None:
@@ -296,8 +302,8 @@ def _forecast(advice: LogAdvice) -> Iterator[Block]:
     against = f"always playing {label(ahead.fixed)}, the best arm from now on"
     yield Text(
         f"Forecast: in the next {ahead.rounds:,} rounds, {title(ahead.policy)} earns "
-        f"{_gain(ahead.over_fixed)} per round compared with {against}, and "
-        f"{_gain(ahead.over_random)} compared with random choice. {MODEL_SAYS}"
+        f"{ahead.over_fixed.text} per round compared with {against}, and "
+        f"{ahead.over_random.text} compared with random choice. {MODEL_SAYS}"
     )
 
 
@@ -307,11 +313,6 @@ def _loss(gain: Gain) -> str:
     low, high = (short(1000 * end, 2) for end in (gain.low, gain.high))
     thousand = f"{short(1000 * gain.mean, 2)} in 1,000 rounds ({low} to {high})"
     return f"{value} per round ({ends}), {thousand}"
-
-
-def _gain(gain: Gain) -> str:
-    value, ends = estimate(gain.mean, gain.low, gain.high, signed=True)
-    return f"{value} ({ends})"
 
 
 def _name(name: Name) -> Cell:

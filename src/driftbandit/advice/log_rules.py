@@ -70,10 +70,12 @@ def recommend(facts: Findings) -> Recommendation:
     if better:
         return _agent(facts, name)
     arm = label(facts.fixed) if facts.fixed is not None else "the best arm"
-    unproven = f"{name} does not clearly earn more than always playing {arm}: {_said(over_fixed)}."
+    unproven = (
+        f"{name} does not clearly earn more than always playing {arm}: {over_fixed.text} per round."
+    )
     if _clear(facts.fixed_over_log):
         assert facts.fixed_over_log is not None
-        more = f"Always playing {arm} earns {_said(facts.fixed_over_log)} compared with the log."
+        more = f"Always playing {arm} earns {facts.fixed_over_log.text} per round compared with the log."
         return Recommendation("fixed arm", f"Always play {arm}.", (more, unproven))
     if facts.moves != "no" and over_fixed.high > 0 and _clear(facts.forecast):
         return _collect(facts, "a gain is likely, but this log does not prove it", unproven)
@@ -95,24 +97,26 @@ def _untested(facts: Findings) -> Recommendation:
     if facts.forecast is None or _clear(facts.forecast):
         expects = "."
         if facts.forecast is not None:
-            expects = f": the model expects {_said(facts.forecast)} by {title(facts.policy)}."
+            expects = (
+                f": the model expects {facts.forecast.text} per round by {title(facts.policy)}."
+            )
             expects = f"A gain over a fixed arm is likely, but not proven{expects}"
         reasons = (expects,) if facts.forecast is not None else ()
         return _collect(facts, "this log cannot prove a gain", *reasons, reason)
     if facts.moves == "cannot tell":
         return _collect(facts, "whether arms drift cannot be told yet", reason)
-    model = f"Even the model expects no clear gain over a fixed arm: {_said(facts.forecast)}."
+    model = f"Even the model expects no clear gain over a fixed arm: {facts.forecast.text}."
     return Recommendation("keep", "Keep a fixed choice.", (model, reason))
 
 
 def _agent(facts: Findings, name: str) -> Recommendation:
     assert facts.over_fixed is not None
     fixed = f"always playing {label(facts.fixed)}" if facts.fixed is not None else "a fixed arm"
-    reasons = [f"It earns {_said(facts.over_fixed)} compared with {fixed}."]
+    reasons = [f"It earns {facts.over_fixed.text} per round compared with {fixed}."]
     if not facts.over_fixed.clear:
-        reasons[0] = f"Compared with {fixed}, its gain is not clear: {_said(facts.over_fixed)}."
+        reasons[0] = f"Compared with {fixed}, its gain is not clear: {facts.over_fixed.text}."
     if facts.over_log is not None:
-        reasons.insert(0, f"It earns {_said(facts.over_log)} compared with the log.")
+        reasons.insert(0, f"It earns {facts.over_log.text} per round compared with the log.")
         reasons.append(
             "In this test the log explored for it. Let it start on a small share of decisions."
         )
@@ -135,17 +139,12 @@ def _collect(facts: Findings, why: str, *reasons: str) -> Recommendation:
         times = max(2.0, 1.2 * FEWEST / max(facts.effective, 1.0))
         length = short(times * facts.rounds, 1)
         wanted.append(f"Let the log grow to {length} rounds or more, and run `advise` again.")
-    return Recommendation("collect", f"Collect other data first: {why}.", (*reasons, *wanted))
+    what = "more" if facts.randomized else "other"
+    return Recommendation("collect", f"Collect {what} data first: {why}.", (*reasons, *wanted))
 
 
 def _clear(gain: Gain | None) -> bool:
     return gain is not None and gain.clear
-
-
-def _said(gain: Gain) -> str:
-    """A gain with its interval: +0.20 per round (0.10 to 0.30)."""
-    sign = "+" if gain.mean > 0 else ""
-    return f"{sign}{short(gain.mean, 2)} per round ({short(gain.low, 2)} to {short(gain.high, 2)})"
 
 
 def commands(
@@ -155,6 +154,7 @@ def commands(
     structure: str,
     policy: str,
     evidence: Evidence,
+    several: bool = False,
 ) -> tuple[str, ...]:
     """What to run next, ready to paste.
 
@@ -165,6 +165,7 @@ def commands(
         structure: of the model.
         policy: that was recommended.
         evidence: what the log says about arms that were not played.
+        several: whether it holds several sequences, which cannot be replayed.
 
     Example:
         >>> for line in commands("agent", "my log.csv", [], "level(arm)", "idea", "full"):
@@ -190,6 +191,6 @@ def commands(
         )
     again = f"driftbandit advise {source}"
     if kind == "collect":
-        assumed = [f"{again} --chances uniform"] * (evidence == "none")
+        assumed = [f"{again} --chances uniform"] * (evidence == "none" and not several)
         return (*assumed, fitted, again)
     return (again,) if kind in ("keep", "fixed arm") else (fitted,)

@@ -1,17 +1,30 @@
-"""Which seasons a log may have: a quick test of prediction errors, before models are compared."""
+"""Seasons of a log: a quick test for them before models are compared, and their size in a model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
+
+from driftbandit.identify.structured.components import components
+from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.structure import Component
 
 PERIODS = (7, 12, 24, 52, 168)  # that are tested by default, in rounds
 CYCLES = 4  # a season must repeat this often in the log
 WAVES = 2  # of each period: enough to notice it
 LEVEL = 0.05  # of all tests together
 MOST = 2  # seasons at once
+
+
+class Season(NamedTuple):
+    """A pattern that repeats."""
+
+    period: float
+    swing: float  # from its lowest to its highest point, mean over arms
+    differs: bool  # whether arms have patterns of their own
 
 
 def candidates(
@@ -82,3 +95,27 @@ def _left(errors: np.ndarray, design: np.ndarray) -> tuple[float, int]:
     """Sum of squares that a regression leaves, and its rank."""
     weights, _, rank, _ = np.linalg.lstsq(design, errors, rcond=None)
     return float(((errors - design @ weights) ** 2).sum()), int(rank)
+
+
+def seasons(found: StructuredFit) -> tuple[Season, ...]:
+    """The seasons of a model, as they were in the last four cycles of the log."""
+    parts = [one for one in found.structure.components if one.kind == "season"]
+    paths = components(found)
+    result = []
+    for period in dict.fromkeys(_period(one) for one in parts):
+        texts = {str(one) for one in parts if _period(one) == period}
+        differs = any(one.scope == "arm" for one in parts if _period(one) == period)
+        swings = []
+        for name in found.names:
+            own = [p for p in paths if p.component in texts and p.label in ("", str(name))]
+            rounds, total = own[0].rounds, np.sum([path.mean for path in own], axis=0)
+            last = rounds > rounds[-1] - 4 * period
+            phases = np.floor(rounds[last] % period)
+            points = [float(total[last][phases == one].mean()) for one in np.unique(phases)]
+            swings.append(max(points) - min(points))
+        result.append(Season(period, float(np.mean(swings)), differs))
+    return tuple(result)
+
+
+def _period(component: Component) -> float:
+    return float(component.period)  # type: ignore[attr-defined]
