@@ -13,7 +13,7 @@ def log(
     full=False,
     seed=0,
 ):
-    """Columns of a log whose arms are drawn uniformly; ``season`` has opposite signs on two arms."""
+    """Columns of a log whose arms are drawn uniformly; seasons of neighbors have opposite signs."""
     rng = np.random.default_rng(seed)
     k = len(arms)
     levels = np.linspace(0.0, 0.3, k) + drift * rng.standard_normal((rounds, k)).cumsum(axis=0)

@@ -107,12 +107,11 @@ def _drift(advice: LogAdvice) -> Iterator[Block]:
     speed, drift = advice.speed, advice.drift
     yield Text(f"{DRIFT[drift.verdict]} {_pace(speed, drift.verdict)}", "best")
     yield Text(f"{SEASON[advice.season.verdict]} {_seasons(advice)}".strip())
-    if speed.shared is not None and drift.verdict != "no":
+    if speed.shared is not None and drift.verdict == "yes":
         low, high = percent(speed.shared_low or 0.0), percent(speed.shared_high or 0.0)
-        yield Text(
-            f"{percent(speed.shared)} of the movement is common to all arms ({low} to {high}). "
-            "It does not change which arm is best."
-        )
+        part = f"{percent(speed.shared)} of the movement is common to all arms ({low} to {high})"
+        part = "All of the movement is common to all arms" if speed.shared == 1 else part
+        yield Text(f"{part}. What is common does not change which arm is best.")
     scored = f"{advice.comparison.scored:,} later rewards"
     columns = ["model", "score", "difference"]
     yield Table(f"Models by how well they predict {scored}", columns, _scores(advice))

@@ -75,7 +75,8 @@ def recommend(facts: Findings) -> Recommendation:
     )
     if _clear(facts.fixed_over_log):
         assert facts.fixed_over_log is not None
-        more = f"Always playing {arm} earns {facts.fixed_over_log.text} per round compared with the log."
+        gained = facts.fixed_over_log.text
+        more = f"Always playing {arm} earns {gained} per round compared with the log."
         return Recommendation("fixed arm", f"Always play {arm}.", (more, unproven))
     if facts.moves != "no" and over_fixed.high > 0 and _clear(facts.forecast):
         return _collect(facts, "a gain is likely, but this log does not prove it", unproven)
