@@ -1,15 +1,21 @@
-"""`driftbandit advise`: which policy to play on a system, and why."""
+"""`driftbandit advise`: which policy to play on a system, or what a log says, and why."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import interrupt, options, progress
+
+if TYPE_CHECKING:
+    from driftbandit.report import Report
 
 EXAMPLES = (
     options.POLICIES
@@ -21,8 +27,11 @@ EXAMPLES = (
     driftbandit advise --family cauchy --states 4 --arms 6 --seed 7
     driftbandit advise examples/plant.json --policies "lookahead, idea, oful" --runs 4000
     driftbandit advise examples/plant.json --json > advice.json
+    driftbandit advise examples/shop_log.csv --html advice.html
+    driftbandit advise clicks.parquet --every 1h --zone Europe/Berlin --season 24
 """
 )
+LOGS = (".csv", ".csv.gz", ".parquet")
 LARGEST = 4_000_000  # numbers of a random system, states × (states + arms): more take hours
 
 
@@ -31,7 +40,7 @@ def command(
         None,
         help="Model file (JSON or TOML) with transition, process_cov, reward_std and arms. "
         "Optional: names (of the arms), and initial_cov if the state does not start from its "
-        "stationary distribution.",
+        "stationary distribution. Or a log of decisions: .csv, .csv.gz or .parquet.",
     ),
     family: str | None = typer.Option(
         None, help=f"A random system instead of a file: {', '.join(db.families.FAMILIES)}."
@@ -43,45 +52,109 @@ def command(
         "",
         help="Policies to choose from: comma-separated names from the list below, with "
         "parameters in parentheses, as in kalman_ucb(width=2); or all.",
-        show_default="the policies that use the model, except rollout, which is slow",
+        show_default="the policies that use the model, except rollout, which is slow; for a log "
+        "idea, kalman_ucb, ucb, discounted_ucb",
     ),
     runs: int | None = typer.Option(
-        None, help="Simulated runs.", show_default="32 to 1024, fewer for larger systems"
+        None,
+        help="Simulated runs.",
+        show_default="32 to 1024, fewer for larger systems; 200 for a log",
     ),
     rounds: int | None = typer.Option(
-        None, help="Rounds per run.", show_default="up to 500, fewer for larger or unstable systems"
+        None,
+        help="Rounds per run.",
+        show_default="up to 500, fewer for larger or unstable systems; those of a log's test part",
     ),
+    season: list[float] | None = typer.Option(
+        None,
+        help="Of a log: period of a season to look for, in rounds. May be given several times.",
+        show_default="7, 12, 24, 52, 168",
+    ),
+    chances: str | None = typer.Option(
+        None,
+        help="Of a log without chances: uniform (every arm had the same chance) or estimated (as "
+        "often as the arm was played).",
+        show_default="the column chance",
+    ),
+    round_column: options.RoundColumn = None,
+    arm_column: options.ArmColumn = None,
+    reward_column: options.RewardColumn = None,
+    sequence_column: options.SequenceColumn = None,
+    chance_column: options.ChanceColumn = None,
+    every: options.Every = None,
+    zone: options.Zone = None,
     seed: options.Seed = 0,
     html: Path | None = typer.Option(
         None, help="Also write a page with figures to this .html file."
     ),
     as_json: options.Json = False,
 ) -> None:
-    """Recommend a policy for a system, and say why.
+    """Recommend a policy for a system, or say what a log shows; and say why.
 
-    The report shows the reward of each arm, what the arm reveals about the state, the lower bound
-    on regret, and whether the paper's metric φ favors IDEA or Kalman-UCB. A short simulation
-    compares the policies on the same states and the same noise. The report ends with a
+    Of a system: the report shows the reward of each arm, what the arm reveals about the state, the
+    lower bound on regret, and whether the paper's metric φ favors IDEA or Kalman-UCB. A short
+    simulation compares the policies on the same states and the same noise. The report ends with a
     recommendation, or says that the choice does not matter. It warns if the state is unstable, if
     an arm does not reveal all of the state, or if the noise does not reach all of it.
+
+    Of a log: is there drift, is it predictable, what would which policy have earned, and what do
+    you lose by a fixed choice? The page ends with a recommendation and the commands to run next.
     """
     interrupt.keeps("Nothing was kept. Run the same command again, or give fewer --runs.")
     options.check_file("--html", html, ".html", ".htm")
-    given = {"states": states, "arms": arms, "unit_arms": unit_arms or None}
-    given = {key: value for key, value in given.items() if value is not None}
+    system_only = {"family": family, "states": states, "arms": arms, "unit_arms": unit_arms or None}
+    columns = options.columns(
+        round=round_column,
+        arm=arm_column,
+        reward=reward_column,
+        sequence=sequence_column,
+        chance=chance_column,
+    )
+    log_only = {"season": season or None, "chances": chances, "every": every, "zone": zone}
+    log_only |= {f"{key}_column": name for key, name in (columns or {}).items()}
+    size: dict[str, Any] = {"runs": runs, "rounds": rounds, "seed": seed}
+    if model is not None and model.name.lower().endswith(LOGS):
+        options.exclude(errors.printable(str(model)), _given(system_only))
+        reading: dict[str, Any] = {"columns": columns, "every": every, "zone": zone}
+        reading |= {"seasons": season or None, "chances": chances}
+        with progress.bars(transient=True) as bars:
+            moved = progress.stages(bars, "structures")
+            found = db.advise(model, policies=_chosen(policies), progress=moved, **size, **reading)
+        from driftbandit.advice.log_report import report as log_report
+
+        name = errors.printable(model.name)
+        options.show(log_report(found, name, terminal=True), as_json)
+        if not as_json:
+            for line in found.commands:
+                Console(highlight=False).print(Text(f"next: {line}", "dim"), soft_wrap=True)
+        _save(html, lambda: log_report(found, name), as_json)
+        return
+    given = _given(system_only)
+    given.pop("family", None)
+    if log_only := _given(log_only):
+        name = "a system" if model is None else errors.printable(str(model))
+        options.exclude(f"{name}, which is not a log", log_only)
     name, system = _system(model, family, given, seed)
     with progress.bars(transient=True) as bars:  # the report takes their place
         moved = progress.stages(bars, "simulation")
-        size: dict[str, Any] = {"runs": runs, "rounds": rounds, "seed": seed}
         advice = db.advise(system, policies=_chosen(policies), progress=moved, **size)
     from driftbandit.advice.report import report
 
     options.show(report(advice, name, terminal=True), as_json)
+    _save(html, lambda: report(advice, name), as_json)
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _save(html: Path | None, made: Callable[[], Report], as_json: bool) -> None:
+    """Write the page, if one was asked for."""
     if html is not None:
         from driftbandit.io.atomic import write_whole
         from driftbandit.report.html import page
 
-        write_whole(html, page(report(advice, name)).encode())
+        write_whole(html, page(made()).encode())
         options.saved("Page", html, as_json)
 
 

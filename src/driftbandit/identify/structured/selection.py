@@ -54,11 +54,22 @@ class Comparison(NamedTuple):
     scores: tuple[float, ...]  # mean log-likelihood of the scored rewards
     errors: tuple[float, ...]  # standard error of the difference from the highest score
     scored: int  # number of scored rewards
+    densities: tuple[np.ndarray, ...] = ()  # log-likelihood of each scored reward, by structure
 
     @property
     def chosen(self) -> Structure:
         """The one with the highest score."""
         return self.structures[int(np.argmax(self.scores))]
+
+    def difference(self, one: int, other: int) -> tuple[float, float]:
+        """How much higher the score of structure ``one`` is than that of ``other``; ± its error."""
+        apart = self.densities[one] - self.densities[other]
+        return float(apart.mean()), _standard_error(apart)
+
+    def joined(self, more: Comparison) -> Comparison:
+        """Both comparisons as one; they scored the same rewards of the same log."""
+        structures = (*self.structures, *more.structures)
+        return _comparison(list(zip(structures, (*self.densities, *more.densities), strict=True)))
 
 
 def compare(
@@ -68,6 +79,7 @@ def compare(
     prior: float = 1.0,
     periods: Sequence[float] | None = None,
     report: Callable[[float], None] = lambda share: None,
+    until: float = 1.0,
 ) -> Comparison:
     """Compare structures on a log.
 
@@ -79,6 +91,7 @@ def compare(
         periods: of the seasons, if ``structures`` is None; None: 7, 12 and 24, if each repeats four
             times in the log.
         report: called with the share of the work done.
+        until: the share of every sequence, from its start, whose rewards are looked at.
     """
     if structures is not None and periods is not None:
         problem = f"is {periods!r}, and the structures are given"
@@ -89,7 +102,7 @@ def compare(
 
     def score(one: Any, share: float) -> float:
         structure = parse(one)
-        found.append((structure, _densities(log, structure, groups, prior)))
+        found.append((structure, _densities(log, structure, groups, prior, until)))
         report(share)
         return float(found[-1][1].mean())
 
@@ -153,7 +166,7 @@ def _comparison(found: list[tuple[Structure, np.ndarray]]) -> Comparison:
     best = max(each, key=np.mean)
     doubts = tuple(_standard_error(best - one) for one in each)
     means = tuple(float(one.mean()) for one in each)
-    return Comparison(structures, means, doubts, len(best))
+    return Comparison(structures, means, doubts, len(best), each)
 
 
 def _standard_error(differences: np.ndarray) -> float:
@@ -163,26 +176,31 @@ def _standard_error(differences: np.ndarray) -> float:
 
 
 def _densities(
-    log: Log, structure: Structure, groups: Mapping[Name, Any] | None, prior: float
+    log: Log,
+    structure: Structure,
+    groups: Mapping[Name, Any] | None,
+    prior: float,
+    until: float,
 ) -> np.ndarray:
     """Log-densities of the rewards after the first cut, in the order of the log."""
     layout = Layout(structure, log.names, groups)
     problem = Problem(layout, rows_of(log, layout), prior)
     data = problem.described
     seen = data.rows.seen[: data.n_rows] > 0
-    place = _places(data.sequences)
+    place = _places(data.sequences) / until
+    seen &= place < CUTS[-1]
     if min((seen & (place < CUTS[0])).sum(), (seen & (place >= CUTS[0])).sum()) < LEAST:
         remedy = f"give one structure, or at least {4 * LEAST} rewards"
         raise errors.InvalidInput("log", f"has {seen.sum()} rewards to compare structures", remedy)
     logs, theta = np.full(data.n_rows, np.nan), None
-    for cut, until in itertools.pairwise(CUTS):
+    for cut, last in itertools.pairwise(CUTS):
         early = problem.only(place < cut)
         end = best_of_starts(early, 2) if theta is None else minimized(early, theta)
         theta = end.theta
         means, variances = problem.predicted(theta)
         rewards = data.rows.rewards[: data.n_rows] + data.center
         each = -0.5 * (np.log(2 * math.pi * variances) + (rewards - means) ** 2 / variances)
-        now = seen & (place >= cut) & (place < until)
+        now = seen & (place >= cut) & (place < last)
         logs[now] = each[now]
     return logs[seen & (place >= CUTS[0])]
 

@@ -1,0 +1,310 @@
+"""Advice from a log: is there drift, is it predictable, and what would which policy have earned?"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit import policies as registry
+from driftbandit.advice import log_facts, log_play, log_rules, log_seasons
+from driftbandit.advice.log_facts import Answer, Contents, Predictability, Speed
+from driftbandit.advice.log_play import Forecast, Replayed
+from driftbandit.advice.log_rules import Findings, Recommendation
+from driftbandit.advice.log_seasons import Season
+from driftbandit.identify.report import one_step
+from driftbandit.identify.structured.fitting import StructuredFit, fit_structure
+from driftbandit.identify.structured.selection import FEW_HARMONICS, LEAST, Comparison, compare
+from driftbandit.io import model_file
+from driftbandit.io.log_reader import as_log
+from driftbandit.io.logs import Log
+from driftbandit.io.logs import Sequence as Plays
+from driftbandit.replays.decisions import CHANCES, has_chances
+from driftbandit.replays.result import Replay
+from driftbandit.report import storable
+from driftbandit.structure import Structure, parse
+
+STAGES = ("structures", "training part", "fit", "play", "forecast")
+OWN = "level(arm)"
+FEWEST = 4 * LEAST  # rewards: each half must allow to compare structures
+MOST_ROWS = 20_000  # of a longer log, the last ones are used
+Tell = Callable[[float], None]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class LogAdvice:
+    """What a log shows, and what to do; ``print`` shows the recommendation."""
+
+    contents: Contents
+    drift: Answer
+    season: Answer
+    speed: Speed
+    seasons: tuple[Season, ...]
+    structure: str  # that predicts best
+    comparison: Comparison
+    predictability: Predictability
+    replayed: Replayed | None
+    forecast: Forecast | None
+    untested: str  # why nothing was replayed
+    warnings: tuple[str, ...]
+    recommendation: Recommendation
+    commands: tuple[str, ...]
+    fit: StructuredFit = dataclasses.field(repr=False)
+    log: Log = dataclasses.field(repr=False)
+    replay: Replay | None = dataclasses.field(repr=False)
+
+    @property
+    def system(self) -> Any:
+        """The model that predicts best; its round 0 is the round after the log's last."""
+        return self.fit.system
+
+    def __str__(self) -> str:
+        said = self.recommendation
+        return "\n".join([said.headline, *said.reasons])
+
+    def __repr__(self) -> str:
+        return f"LogAdvice(drift={self.drift.verdict!r}, kind={self.recommendation.kind!r})"
+
+    def to_document(self) -> dict[str, Any]:
+        """Everything but figures, ready for JSON."""
+        tried = zip(self.comparison.structures, self.comparison.scores, strict=True)
+        scores = [{"structure": str(one), "score": score} for one, score in tried]
+        return dict(
+            storable(
+                {
+                    "contents": _plain(self.contents),
+                    "drift": _plain(self.drift),
+                    "season": _plain(self.season),
+                    "speed": _plain(self.speed),
+                    "seasons": _plain(self.seasons),
+                    "structure": self.structure,
+                    "structures": scores,
+                    "predictability": _plain(self.predictability),
+                    "replayed": _plain(self.replayed),
+                    "forecast": _plain(self.forecast),
+                    "untested": self.untested,
+                    "warnings": list(self.warnings),
+                    "recommendation": _plain(self.recommendation),
+                    "commands": list(self.commands),
+                    "model": model_file.to_document(self.system),
+                }
+            )
+        )
+
+
+def _plain(value: Any) -> Any:
+    """Named tuples as dictionaries, at any depth."""
+    if hasattr(value, "_asdict"):
+        return {name: _plain(part) for name, part in value._asdict().items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def advise_log(
+    data: Any,
+    *,
+    seasons: Sequence[float] | None = None,
+    chances: str | None = None,
+    policies: Any = None,
+    runs: int | None = None,
+    rounds: int | None = None,
+    seed: int = 0,
+    columns: Mapping[str, str] | None = None,
+    every: str | None = None,
+    zone: str | None = None,
+    progress: Callable[..., None] | None = None,
+) -> LogAdvice:
+    """Advice from a log; see `advise`."""
+    runs = errors.whole_number(log_play.RUNS if runs is None else runs, "runs", low=6)
+    if rounds is not None:
+        rounds = errors.whole_number(rounds, "rounds", low=1)
+    seed = errors.whole_number(seed, "seed", low=0, high=2**62)
+    log, notes = _read(data, columns, every, zone)
+    if chances is not None:
+        errors.closest(chances, "chances", CHANCES)
+        if has_chances(log):
+            problem = f"is {chances!r}, and the log has a column of chances"
+            raise errors.InvalidInput("chances", problem, "leave it out, or remove the column")
+    chosen = log_play.checked(policies, len(log.names))
+    tell = progress or (lambda *_: None)
+
+    held = log_facts.contents(log, chances)
+    compared = _compared(log, seasons, lambda share: tell("structures", 0.9 * share))
+    found = fit_structure(log, compared.chosen)
+    drift = log_facts.answer(compared, log_facts.drifts)
+    season = log_facts.answer(compared, log_facts.repeats)
+    moving = log_facts.drifts(compared.chosen) or drift.best_with is None
+    walk = found if moving else fit_structure(log, drift.best_with)
+    speed = log_facts.speed(walk, log_facts.horizon(log), seed)
+    tell("structures", 1)
+
+    test = log_facts.split(log)
+    uses = compared.chosen.features
+    train = log_facts.training(log, test, features=bool(uses))
+    part = 1 - float(test.mean())
+    best = compared.chosen  # a replay, which must not know the test part, has no features
+    if not uses:
+        best = _of_training(train, seasons, part, lambda share: tell("training part", 0.9 * share))
+    known = log_facts.predictability(fit_structure(train, best), log, test, found, seed)
+    tell("training part", 1)
+
+    done, replay, untested = None, None, _untested(held, uses)
+    if not untested and held.evidence != "none":
+        given: dict[str, Any] = {"chances": chances, "runs": 10, "seed": seed, "progress": tell}
+        done, replay = log_play.replayed(log, best, chosen, **given)
+    who = _player(chosen, done)
+    ahead = None
+    if len(log.names) > 1 and not uses:
+        length = rounds or (done.test_rounds if done else max(held.span // 2, 1))
+        settings: dict[str, Any] = {"runs": runs, "seed": seed}
+        ahead = log_play.forecast(
+            found, chosen, who, length, **settings, progress=lambda share: tell("forecast", share)
+        )
+    findings = _findings(held, drift, season, done, ahead, untested, who)
+    if any(one.features and one.scope == "arm" for one in compared.chosen.components):
+        findings = findings._replace(moves="yes")  # the best arm depends on the context
+    said = log_rules.recommend(findings)
+    flags = _flags(columns, every, zone) + ([] if chances is None else ["--chances", chances])
+    source = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    several = held.sequences > 1
+    warnings = [*notes, *found.warnings, *(done.notes if done else ())]
+    return LogAdvice(
+        contents=held,
+        drift=drift,
+        season=season,
+        speed=speed,
+        seasons=log_seasons.seasons(found),
+        structure=str(compared.chosen),
+        comparison=compared,
+        predictability=known,
+        replayed=done,
+        forecast=ahead,
+        untested=untested,
+        warnings=tuple(one for one in dict.fromkeys(warnings) if one not in held.notes),
+        recommendation=said,
+        commands=log_rules.commands(
+            said.kind, source, flags, str(compared.chosen), findings.policy, held.evidence, several
+        ),
+        fit=found,
+        log=log,
+        replay=replay,
+    )
+
+
+def _read(data: Any, columns: Any, every: Any, zone: Any) -> tuple[Log, list[str]]:
+    log = as_log(data, columns=columns, every=every, zone=zone)
+    if log.rewards_seen < FEWEST:
+        remedy = f"advice needs at least {FEWEST}: half of them to learn from, half to test"
+        raise errors.InvalidInput("log", f"has {log.rewards_seen} rewards", remedy)
+    if log.rows <= MOST_ROWS or len(log.sequences) > 1:
+        return log, []
+    (one,) = log.sequences
+    first = int(np.searchsorted(one.rounds, one.rounds[-MOST_ROWS]))
+    chances, features = (
+        None if part is None else part[first:] for part in (one.chances, one.features)
+    )
+    rounds, arms, rewards = (part[first:] for part in (one.rounds, one.arms, one.rewards))
+    last = Plays(rounds, arms, rewards, one.label, chances, features)
+    note = f"The last {len(last):,} of {log.rows:,} rows are used."
+    return dataclasses.replace(log, sequences=(last,)), [note]
+
+
+def _compared(log: Log, seasons: Sequence[float] | None, report: Tell) -> Comparison:
+    """Structures by how well they predict later rewards; seasons that a quick test finds."""
+    periods = _periods(log) if seasons is None else tuple(seasons)
+    found = compare(log, None, periods=periods, report=report)
+    kept = [one for one in found.chosen.components if one.kind in ("season", "regression")]
+    if kept and log_facts.drifts(found.chosen):
+        # Is there drift beside the season? Its rival has the season, and constant means.
+        still = Structure((*parse("constant(arm)").components, *kept))
+        if str(still) not in map(str, found.structures):
+            found = found.joined(compare(log, [still]))
+    return found
+
+
+def _periods(log: Log) -> tuple[float, ...]:
+    ahead = one_step(fit_structure(log, OWN, starts=1), log)
+    rounds, arms, rewards = (
+        np.concatenate([getattr(one, field) for one in log.sequences])
+        for field in ("rounds", "arms", "rewards")
+    )
+    seen = ~np.isnan(rewards)
+    return log_seasons.candidates(ahead.rewards - ahead.means, rounds[seen], arms[seen])
+
+
+def _of_training(
+    train: Log, seasons: Sequence[float] | None, part: float, report: Tell
+) -> Structure:
+    """The structure that policies are replayed with: the test part has no say in it.
+
+    Every arm has a level of its own, however little half of a log shows of it; a season is added
+    if that predicts better.
+    """
+    if train.rewards_seen < 2 * LEAST + 2:  # of each half, which rounding may shift by one
+        return parse(OWN)
+    periods = _periods(train) if seasons is None else seasons
+    given = [OWN]
+    for period in periods:
+        few = min(FEW_HARMONICS, max(int(period / 2), 1))
+        given += [f"{OWN} + season({period:g})"]
+        given += [f"{OWN} + season({period:g}, arm, harmonics={few})"]
+    return (
+        parse(OWN) if len(given) == 1 else compare(train, given, report=report, until=part).chosen
+    )
+
+
+def _untested(held: Contents, uses: Sequence[str]) -> str:
+    if len(held.arms) > 1 and uses and held.evidence != "none":
+        names = ", ".join(errors.printable(name) for name in uses)
+        return f"Policies were not replayed: the model uses {names}, which a replay cannot yet."
+    if held.sequences > 1:
+        return "Policies were not replayed: the log holds several sequences."
+    return ""
+
+
+def _player(chosen: Mapping[str, Any], done: Replayed | None) -> str:
+    """The policy in question: the best of the replay, or the first that knows the model."""
+    if done is not None:
+        return done.best
+    return next((name for name in chosen if registry.filters(name)), next(iter(chosen)))
+
+
+def _findings(
+    held: Contents,
+    drift: Answer,
+    season: Answer,
+    done: Replayed | None,
+    ahead: Forecast | None,
+    untested: str,
+    policy: str,
+) -> Findings:
+    both = {drift.verdict, season.verdict}
+    moves = "yes" if "yes" in both else "no" if both == {"no"} else "cannot tell"
+    facts = Findings(len(held.arms), moves, held.evidence, policy, untested=untested)  # type: ignore[arg-type]
+    least = held.least_chance or 0.0
+    drawn = held.evidence == "chances" and least >= log_rules.SHARE / len(held.arms)
+    facts = facts._replace(randomized=drawn or held.evidence == "full", rounds=held.rounds)
+    rare = tuple(arm.name for arm in held.arms if arm.share < log_rules.RARE)
+    facts = facts._replace(rare=rare, forecast=None if ahead is None else ahead.over_fixed)
+    if done is None:
+        return facts
+    row, fixed = done.row(done.best), done.row(log_play.LEADER)
+    return facts._replace(
+        policy=done.best,
+        fixed=done.fixed,
+        over_fixed=row.over_fixed,
+        over_log=row.over_log,
+        fixed_over_log=fixed.over_log,
+        effective=row.effective,
+    )
+
+
+def _flags(columns: Mapping[str, str] | None, every: str | None, zone: str | None) -> list[str]:
+    """The options of the command line that read the log the same way."""
+    given = [[f"--{key}-column", name] for key, name in (columns or {}).items()]
+    given += [["--every", every]] if every else []
+    given += [["--zone", zone]] if zone else []
+    return [word for pair in given for word in pair]

@@ -1,0 +1,266 @@
+"""What policies would have earned on a log, and what the model expects of the next rounds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import policies, statistics
+from driftbandit.advice.log_facts import TRAIN
+from driftbandit.arrays import Array, namespace
+from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.io.logs import Log
+from driftbandit.model import LGDS
+from driftbandit.policies.base import Policy, Prepared, Problem, highest
+from driftbandit.replays import replay
+from driftbandit.replays.result import ALWAYS, LOGGING, Replay
+from driftbandit.report.numbers import estimate
+from driftbandit.structure import Structure
+from driftbandit.system import Name, System
+
+PLAYED = ("idea", "kalman_ucb", "ucb", "discounted_ucb")  # by default
+LEADER, RANDOM, FIXED = "training_leader", "random", "fixed"
+RUNS = 200  # of the forecast
+LONGEST = 1000  # rounds of the forecast
+
+
+class Gain(NamedTuple):
+    """How much more a policy earns per round than something else."""
+
+    mean: float
+    low: float
+    high: float
+    verdict: str  # of `statistics`
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval is above zero."""
+        return self.verdict == statistics.BETTER
+
+    @property
+    def text(self) -> str:
+        """The gain and its interval: +0.20 (0.10 to 0.30)."""
+        if self.low == self.high == 0:
+            return "0 (0 to 0)"
+        value, ends = estimate(self.mean, self.low, self.high, signed=True)
+        return f"{value} ({ends})"
+
+
+class Earned(NamedTuple):
+    """What a policy or a reference strategy would have earned per round in the test part."""
+
+    label: str
+    kind: str  # "policy" or "reference"
+    arm: Name | None  # of a strategy that always plays the same one
+    mean: float
+    low: float
+    high: float
+    effective: float  # rounds of the log that show it
+    over_fixed: Gain | None  # compared with the best arm of the training part
+    over_log: Gain | None  # compared with what the log earned; None: it had no policy of its own
+
+
+class Replayed(NamedTuple):
+    """The test part of the log, played by policies that learned from the training part."""
+
+    method: str  # "full" or "dr"
+    train_rounds: int
+    test_rounds: int
+    structure: str  # chosen on the training part
+    confidence: float  # of each interval, so that those of all policies hold together with 95 %
+    fixed: Name  # the best arm of the training part
+    rows: tuple[Earned, ...]  # highest mean first
+    best: str  # the policy with the highest mean
+    notes: tuple[str, ...]
+
+    def row(self, label: str) -> Earned:
+        """The row with that label."""
+        return next(row for row in self.rows if row.label == label)
+
+
+class Forecast(NamedTuple):
+    """What the model expects of the rounds after the log's last."""
+
+    policy: str
+    rounds: int
+    runs: int
+    fixed: Name  # the arm with the highest expected reward in these rounds
+    over_fixed: Gain
+    over_random: Gain
+
+
+def replayed(
+    log: Log,
+    structure: Structure,
+    chosen: Mapping[str, Policy],
+    *,
+    chances: str | None,
+    runs: int,
+    seed: int,
+    progress: Callable[[str, float, int], None] | None,
+) -> tuple[Replayed, Replay]:
+    """Play the second half of a log, and compare with the best arm of the first half."""
+    # Policies that know the model; intervals are widened because the best of them is looked at.
+    confidence = 1 - 0.05 / len(chosen)
+    result = replay(
+        log,
+        list(chosen.values()),
+        structure=structure,
+        train=TRAIN,
+        chances=chances,
+        runs=runs,
+        seed=seed,
+        progress=progress,
+    )
+    return _summary(result, structure, confidence), result
+
+
+def _summary(result: Replay, structure: Structure, confidence: float) -> Replayed:
+    over = {
+        base: {
+            row.label: row
+            for row in dataclasses.replace(result, compared=base).rows(confidence=confidence)
+        }
+        for base in (LEADER, *([LOGGING] if result.logged else []))
+    }
+
+    def gain(base: str, label: str) -> Gain | None:
+        row = over.get(base, {}).get(label)
+        if row is None or label == base:
+            return None
+        return Gain(row.difference, row.difference_low, row.difference_high, row.verdict)
+
+    rows = [
+        Earned(
+            row.label,
+            row.kind,
+            row.arm,
+            row.mean,
+            row.low,
+            row.high,
+            row.effective,
+            gain(LEADER, row.label),
+            gain(LOGGING, row.label),
+        )
+        for row in over[LEADER].values()
+    ]
+    played = [row for row in rows if row.kind == "policy" and not math.isnan(row.mean)]
+    fixed = result.references[LEADER].arm
+    assert fixed is not None
+    return Replayed(
+        method=result.method,
+        train_rounds=result.train_rounds,
+        test_rounds=result.test_rounds,
+        structure=str(structure),
+        confidence=confidence,
+        fixed=fixed,
+        rows=tuple(rows),
+        best=(played or [row for row in rows if row.kind == "policy"])[0].label,
+        notes=result.notes,
+    )
+
+
+def shown_rows(found: Replayed) -> list[Earned]:
+    """The rows of a table: policies, the fixed choice, the log, random, the best arm in hindsight.
+
+    Arms that are always played have a row each; only the best is shown.
+    """
+    hindsight = [row for row in found.rows if row.label.startswith(ALWAYS)]
+    hindsight += [row for row in found.rows if row.label == "best_arm"]
+    best = next((row for row in hindsight if row.arm != found.fixed), None)
+    leader = found.row(LEADER)
+    keep = [row for row in found.rows if row.kind == "policy" or row.label in (LOGGING, RANDOM)]
+    keep.append(leader)
+    if best is not None and best.mean > leader.mean:
+        keep.append(best)
+    return sorted(keep, key=lambda row: math.inf if math.isnan(row.mean) else -row.mean)
+
+
+# The forecast
+
+
+class Nothing(NamedTuple):
+    """No memory."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Preferring:
+    """``prepare`` of the policy that always plays one arm."""
+
+    arm: int
+
+    def __call__(self, model: LGDS, arms: Array, rounds: int) -> Prepared:
+        return {"preferred": np.eye(len(arms))[self.arm]}, Nothing()
+
+
+def _preferred(state: Nothing, problem: Problem) -> tuple[Array, Array]:
+    wanted = problem.constants["preferred"]
+    return wanted, namespace(wanted).zeros_like(wanted)
+
+
+def _unmoved(state: Nothing, problem: Problem, arm: Array, reward: Array) -> Nothing:
+    return state
+
+
+def fixed_policy(arm: int) -> Policy:
+    """The policy that always plays the arm of that number."""
+    return Policy(FIXED, _Preferring(arm), highest(_preferred), _unmoved)
+
+
+def forecast(
+    found: StructuredFit,
+    chosen: Mapping[str, Policy],
+    who: str,
+    rounds: int,
+    *,
+    runs: int = RUNS,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Forecast:
+    """Simulate the rounds after the log's last: policy ``who``, the best fixed arm, random choice.
+
+    Paired: all see the same states and noise, so differences of regret are differences of rewards.
+    """
+    from driftbandit.simulation import Options, simulate
+
+    rounds = min(rounds, LONGEST)
+    system = found.system
+    arm = best_fixed(system, rounds)
+    result = simulate(
+        system,
+        policies=[chosen[who], fixed_policy(arm), RANDOM],
+        rounds=rounds,
+        runs=runs,
+        seed=seed,
+        device="cpu",
+        options=Options(checkpoints=1),
+        progress=progress,
+    )
+    names = [name for name in result.regret if name not in (FIXED, RANDOM)]
+    rows = result.compare(names[0], seed=seed)
+    gains = []
+    for other in (FIXED, RANDOM):
+        more = rows[other]  # regret of the other, minus the policy's
+        mean, low, high = (more.mean_difference, more.mean_low, more.mean_high)
+        verdict = statistics.verdict(-high, -low, runs)
+        gains.append(Gain(mean / rounds, low / rounds, high / rounds, verdict))
+    return Forecast(who, rounds, runs, system.names[arm], *gains)
+
+
+def best_fixed(system: System, rounds: int) -> int:
+    """The arm with the highest expected reward, averaged over the next rounds."""
+    mean, total = system.model.start_mean(), np.zeros(system.model.n_states)
+    for _ in range(rounds):
+        total += mean
+        mean = system.model.transition @ mean
+    return int(np.argmax(system.arms @ total))
+
+
+def checked(names: Any, n_arms: int) -> dict[str, Policy]:
+    """The policies to play, by label; None: `PLAYED`."""
+    given = PLAYED if names is None else names
+    return policies.chosen(given, n_arms=n_arms)
