@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from driftbandit.structure import Layout
 from known_structures import known, log_of, naive_filter
-from random_structures import GROUPS, random_log, structures
+from random_structures import GROUPS, MODEST, random_log, structures
 
 MANY = (
     "level(arm, own) + level(group, memory=free) + season(5, unchanging, start=2) "
@@ -58,7 +58,7 @@ def test_many_arms_and_sequences_equal_a_dense_loop(structure):
 
 
 @settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])
-@given(structures(2), st.integers(0, 2**32 - 1))
+@given(structures(2, MODEST), st.integers(0, 2**32 - 1))
 def test_random_structures_equal_a_dense_loop_and_differences(structure, seed):
     log = random_log(seed)
     assert_right(at_random(structure, log, seed), log, 1e-7)
@@ -66,7 +66,7 @@ def test_random_structures_equal_a_dense_loop_and_differences(structure, seed):
 
 @pytest.mark.nightly
 @settings(max_examples=60, deadline=None, phases=[Phase.generate])
-@given(structures(4), st.integers(0, 2**32 - 1))
+@given(structures(4, MODEST), st.integers(0, 2**32 - 1))
 def test_many_random_structures_equal_a_dense_loop_and_differences(structure, seed):
     log = random_log(seed, sequences=3)
     assert_right(at_random(structure, log, seed), log, 1e-6)
