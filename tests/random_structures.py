@@ -12,6 +12,7 @@ GROUPS = {"a0": "even", "a1": "odd", "a2": "even"}
 FEATURES = ("x_a", "x_b")
 SCOPES = st.sampled_from(["arm", "group", "shared"])
 SIZES = st.floats(1e-3, 1e3)
+MODEST = st.floats(0.05, 20)  # so that rounding does not hide mistakes in likelihoods
 SHARES = st.floats(0.01, 0.99)
 LOADINGS = st.just("free") | st.lists(st.floats(-3, 3), min_size=ARMS, max_size=ARMS).filter(any)
 
@@ -26,41 +27,41 @@ def _common(draw, scopes=SCOPES):
 
 
 @st.composite
-def components(draw):
+def components(draw, sizes=SIZES):
     """A component with random options, some of its parameters fixed."""
     kind = draw(st.sampled_from([constant, level, trend, season, ar, regression, noise]))
     options, fixed = draw(_common()), {}
     if kind is not noise:
-        options["start"] = draw(st.none() | SIZES)
+        options["start"] = draw(st.none() | sizes)
     if kind is level:
         options["memory"] = draw(st.sampled_from([None, "free"]) | st.floats(0.5, 1e4))
-        fixed = {"drift": SIZES}
+        fixed = {"drift": sizes}
     elif kind is trend:
         options["damping"] = draw(st.sampled_from([None, "free"]) | SHARES)
         options["smooth"] = draw(st.booleans())
-        fixed = {"slope_drift": SIZES}
+        fixed = {"slope_drift": sizes}
     elif kind is season:
         period = draw(st.integers(2, 30) | st.floats(1.5, 400))
         most = max(int(period / 2), 1)
         harmonics = draw(st.integers(1, min(most, 3)))
         options |= {"period": period, "harmonics": harmonics, "unchanging": draw(st.booleans())}
-        fixed = {} if options["unchanging"] else {"change": SIZES}
+        fixed = {} if options["unchanging"] else {"change": sizes}
     elif kind is ar:
         options["order"] = draw(st.integers(1, 3))
-        fixed = {"drift": SIZES, "partial1": st.floats(-0.9, 0.9)}
+        fixed = {"drift": sizes, "partial1": st.floats(-0.9, 0.9)}
     elif kind is regression:
         options["features"] = draw(st.permutations(FEATURES))[: draw(st.integers(1, 2))]
         options["drifting"] = draw(st.booleans())
-        fixed = {"change": SIZES} if options["drifting"] else {}
+        fixed = {"change": sizes} if options["drifting"] else {}
     for name, values in fixed.items():
         if draw(st.integers(0, 3)) == 0:
             options[name] = draw(values)
     return kind(**options)
 
 
-def structures(most=3):
+def structures(most=3, sizes=SIZES):
     """Sums of different components."""
-    lists = st.lists(components(), min_size=1, max_size=most, unique_by=str)
+    lists = st.lists(components(sizes), min_size=1, max_size=most, unique_by=str)
     return lists.map(lambda parts: Structure(tuple(parts)))
 
 

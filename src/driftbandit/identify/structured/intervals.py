@@ -1,8 +1,9 @@
 """How certain the estimates are: standard errors, and profile intervals for drifts.
 
 A profile interval holds the values that lower the highest log-likelihood plus log-prior by at most
-1.92 = ½ χ²₁(95 %), all other parameters at their best for that value. It need not be symmetric, and
-begins at zero if the log does not show that anything drifts.
+1.92 = ½ χ²₁(95 %), all other parameters at their best for that value. It need not be symmetric.
+Without a prior it begins at zero if the log does not show that anything drifts; a prior on the
+logarithm of a drift keeps its low end above zero.
 """
 
 from __future__ import annotations
