@@ -36,6 +36,7 @@ class Problem(NamedTuple):
     layout: Layout
     described: Described
     prior: float
+    flat: int | None = None  # the place of a parameter without a prior
 
     @property
     def longest(self) -> int:
@@ -84,7 +85,8 @@ class Problem(NamedTuple):
     @property
     def spreads(self) -> np.ndarray:
         """Of the prior."""
-        return np.array([free.spread for free in self.layout.free])
+        spreads = enumerate(free.spread for free in self.layout.free)
+        return np.array([math.inf if place == self.flat else one for place, one in spreads])
 
     @property
     def bounds(self) -> list[tuple[float, float]]:

@@ -1,9 +1,9 @@
 """How certain the estimates are: standard errors, and profile intervals for drifts.
 
-A profile interval holds the values that lower the highest log-likelihood plus log-prior by at most
-1.92 = ½ χ²₁(95 %), all other parameters at their best for that value. It need not be symmetric.
-Without a prior it begins at zero if the log does not show that anything drifts; a prior on the
-logarithm of a drift keeps its low end above zero.
+A profile interval holds the values that lower the highest log-likelihood by at most 1.92 =
+½ χ²₁(95 %), all other parameters at their best for that value, with their priors. The parameter
+itself has none: so the interval is what the log says of it. It need not be symmetric, and it begins
+at zero if the log does not show that anything drifts.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def estimates(found: StructuredFit) -> list[Estimate]:
                 rows.append(_estimate(free[j].name, kind, ends, unit, one.parameter, False))
         elif one.parameter.drift:
             error = math.sqrt(found.covariance[place, place])
-            low, high = (_end(problem, found.theta, second, place, error, way) for way in (-1, 1))
+            flat = problem._replace(flat=place)
+            given = flat, minimized(flat, found.theta).loss, found.theta, second, place, error
+            low, high = (_end(*given, way) for way in (-1, 1))
             ends = low, float(found.theta[place]), high, error
             rows.append(_estimate(name, kind, ends, unit, one.parameter, True))
         else:
@@ -117,23 +119,26 @@ def _loadings(found: StructuredFit) -> list[Estimate]:
 
 def _end(
     problem: Problem,
+    least: float,
     theta: np.ndarray,
     second: np.ndarray,
     place: int,
     error: float,
     way: int,
 ) -> float:
-    """The end of θ_place's profile interval, downwards (−1) or upwards (1)."""
+    """The end of θ_place's profile interval, downwards (−1) or upwards (1).
+
+    ``least`` is the lowest loss; the search begins at θ, where ``second`` are the derivatives.
+    """
     # √(2 (loss − least)) grows almost linearly along the profile: secants find 1.96 quickly.
-    bounds = problem.bounds
-    least, others = problem.loss(theta)[0], np.arange(len(theta)) != place
+    bounds, others = problem.bounds, np.arange(len(theta)) != place
     best = theta[place]
     slope = np.zeros(len(theta))  # how the others follow θ_place at first
     if others.any():
         rest = second[np.ix_(others, others)] + 1e-9 * np.eye(int(others.sum()))
         slope[others] = -np.linalg.solve(rest, second[others, place])
     slope[place] = 1.0
-    near, height, point = best, 0.0, theta
+    near, height, point = best, math.sqrt(2 * max(problem.loss(theta)[0] - least, 0.0)), theta
     target = best + way * min(LEVEL * error, LONGEST)
     for _ in range(STEPS):
         edge = bounds[place][(way + 1) // 2]
