@@ -171,11 +171,11 @@ def answer(comparison: Comparison, has: Callable[[Structure], bool]) -> Answer:
 
 
 def horizon(log: Log) -> int:
-    """Over how many rounds a change is shown: a week of days; 100 rounds, 10 of a short log."""
+    """Over how many rounds a change is shown: a week of days; 100 rounds, or 10 of a short log."""
     if any(note.startswith("Rounds are days") for note in log.notes):
         return WEEK
     longest = max(int(one.rounds[-1] - one.rounds[0]) for one in log.sequences)
-    return HUNDRED if longest >= 2 * HUNDRED else TEN
+    return HUNDRED if longest >= TEN * HUNDRED else TEN
 
 
 def speed(found: StructuredFit, rounds: int, seed: int = 0) -> Speed:
