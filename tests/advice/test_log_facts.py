@@ -87,9 +87,9 @@ def test_the_test_part_is_that_of_replay(full):
     played = db.replay(read, ["kode"], **settings)
     first = int(np.asarray(columns["round"])[test].min())
     assert first == played.first_round
-    hidden = log_facts.training(read, test).sequences[0]
-    assert np.isnan(hidden.rewards[test]).all()
-    assert not np.isnan(hidden.rewards[~test]).any()
+    (before,) = log_facts.training(read, test).sequences
+    np.testing.assert_array_equal(before.rewards, read.sequences[0].rewards[~test])
+    assert before.rounds.max() == first - 1
 
 
 @pytest.fixture(scope="module")

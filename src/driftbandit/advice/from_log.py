@@ -146,10 +146,9 @@ def advise_log(
     test = log_facts.split(log)
     uses = compared.chosen.features
     train = log_facts.training(log, test, features=bool(uses))
-    part = 1 - float(test.mean())
     best = compared.chosen  # a replay, which must not know the test part, has no features
     if not uses:
-        best = _of_training(train, seasons, part, lambda share: tell("training part", 0.9 * share))
+        best = _of_training(train, seasons, lambda share: tell("training part", 0.9 * share))
     known = log_facts.predictability(fit_structure(train, best), log, test, found, seed)
     tell("training part", 1)
 
@@ -246,9 +245,7 @@ def _periods(log: Log) -> tuple[float, ...]:
     return log_seasons.candidates(ahead.rewards - ahead.means, rounds[seen], arms[seen])
 
 
-def _of_training(
-    train: Log, seasons: Sequence[float] | None, part: float, report: Tell
-) -> Structure:
+def _of_training(train: Log, seasons: Sequence[float] | None, report: Tell) -> Structure:
     """The structure that policies are replayed with: the test part has no say in it.
 
     Every arm has a level of its own, however little half of a log shows of it; a season is added
@@ -262,15 +259,13 @@ def _of_training(
         few = min(FEW_HARMONICS, max(int(period / 2), 1))
         given += [f"{OWN} + season({period:g})"]
         given += [f"{OWN} + season({period:g}, arm, harmonics={few})"]
-    return (
-        parse(OWN) if len(given) == 1 else compare(train, given, report=report, until=part).chosen
-    )
+    return parse(OWN) if len(given) == 1 else compare(train, given, report=report).chosen
 
 
 def _untested(held: Contents, uses: Sequence[str]) -> str:
     if len(held.arms) > 1 and uses and held.evidence != "none":
         names = ", ".join(errors.printable(name) for name in uses)
-        return f"Policies were not replayed: the model uses {names}, which a replay cannot yet."
+        return f"Policies were not replayed: the model uses {names}, which this advice cannot yet."
     if held.sequences > 1:
         return "Policies were not replayed: the log holds several sequences."
     return ""
