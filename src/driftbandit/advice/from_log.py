@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from driftbandit.io.logs import Sequence as Plays
 from driftbandit.replays.decisions import CHANCES, has_chances
 from driftbandit.replays.result import Replay
 from driftbandit.report import storable
-from driftbandit.structure import Structure, parse
+from driftbandit.structure import Structure, parse, season
 
 STAGES = ("structures", "training part", "fit", "play", "forecast")
 OWN = "level(arm)"
@@ -122,6 +122,8 @@ def advise_log(
     if rounds is not None:
         rounds = errors.whole_number(rounds, "rounds", low=1)
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)
+    if seasons is not None:
+        seasons = _checked_periods(seasons)
     log, notes = _read(data, columns, every, zone)
     if chances is not None:
         errors.closest(chances, "chances", CHANCES)
@@ -135,7 +137,7 @@ def advise_log(
     compared = _compared(log, seasons, lambda share: tell("structures", 0.9 * share))
     found = fit_structure(log, compared.chosen)
     drift = log_facts.answer(compared, log_facts.drifts)
-    season = log_facts.answer(compared, log_facts.repeats)
+    repeats = log_facts.answer(compared, log_facts.repeats)
     moving = log_facts.drifts(compared.chosen) or drift.best_with is None
     walk = found if moving else fit_structure(log, drift.best_with)
     speed = log_facts.speed(walk, log_facts.horizon(log), seed)
@@ -144,10 +146,9 @@ def advise_log(
     test = log_facts.split(log)
     uses = compared.chosen.features
     train = log_facts.training(log, test, features=bool(uses))
-    part = 1 - float(test.mean())
     best = compared.chosen  # a replay, which must not know the test part, has no features
     if not uses:
-        best = _of_training(train, seasons, part, lambda share: tell("training part", 0.9 * share))
+        best = _of_training(train, seasons, lambda share: tell("training part", 0.9 * share))
     known = log_facts.predictability(fit_structure(train, best), log, test, found, seed)
     tell("training part", 1)
 
@@ -163,7 +164,7 @@ def advise_log(
         ahead = log_play.forecast(
             found, chosen, who, length, **settings, progress=lambda share: tell("forecast", share)
         )
-    findings = _findings(held, drift, season, done, ahead, untested, who)
+    findings = _findings(held, drift, repeats, done, ahead, untested, who)
     if any(one.features and one.scope == "arm" for one in compared.chosen.components):
         findings = findings._replace(moves="yes")  # the best arm depends on the context
     said = log_rules.recommend(findings)
@@ -174,7 +175,7 @@ def advise_log(
     return LogAdvice(
         contents=held,
         drift=drift,
-        season=season,
+        season=repeats,
         speed=speed,
         seasons=log_seasons.seasons(found),
         structure=str(compared.chosen),
@@ -192,6 +193,15 @@ def advise_log(
         log=log,
         replay=replay,
     )
+
+
+def _checked_periods(seasons: Any) -> tuple[float, ...]:
+    if isinstance(seasons, str) or not isinstance(seasons, Iterable):
+        raise errors.InvalidInput("seasons", f"is {seasons!r}", "give a list of periods, as [7]")
+    periods = tuple(seasons)
+    for period in periods:
+        season(period)  # raises an error that names the period
+    return periods
 
 
 def _read(data: Any, columns: Any, every: Any, zone: Any) -> tuple[Log, list[str]]:
@@ -235,9 +245,7 @@ def _periods(log: Log) -> tuple[float, ...]:
     return log_seasons.candidates(ahead.rewards - ahead.means, rounds[seen], arms[seen])
 
 
-def _of_training(
-    train: Log, seasons: Sequence[float] | None, part: float, report: Tell
-) -> Structure:
+def _of_training(train: Log, seasons: Sequence[float] | None, report: Tell) -> Structure:
     """The structure that policies are replayed with: the test part has no say in it.
 
     Every arm has a level of its own, however little half of a log shows of it; a season is added
@@ -251,15 +259,13 @@ def _of_training(
         few = min(FEW_HARMONICS, max(int(period / 2), 1))
         given += [f"{OWN} + season({period:g})"]
         given += [f"{OWN} + season({period:g}, arm, harmonics={few})"]
-    return (
-        parse(OWN) if len(given) == 1 else compare(train, given, report=report, until=part).chosen
-    )
+    return parse(OWN) if len(given) == 1 else compare(train, given, report=report).chosen
 
 
 def _untested(held: Contents, uses: Sequence[str]) -> str:
     if len(held.arms) > 1 and uses and held.evidence != "none":
         names = ", ".join(errors.printable(name) for name in uses)
-        return f"Policies were not replayed: the model uses {names}, which a replay cannot yet."
+        return f"Policies were not replayed: the model uses {names}, which this advice cannot yet."
     if held.sequences > 1:
         return "Policies were not replayed: the log holds several sequences."
     return ""
@@ -275,13 +281,13 @@ def _player(chosen: Mapping[str, Any], done: Replayed | None) -> str:
 def _findings(
     held: Contents,
     drift: Answer,
-    season: Answer,
+    repeats: Answer,
     done: Replayed | None,
     ahead: Forecast | None,
     untested: str,
     policy: str,
 ) -> Findings:
-    both = {drift.verdict, season.verdict}
+    both = {drift.verdict, repeats.verdict}
     moves = "yes" if "yes" in both else "no" if both == {"no"} else "cannot tell"
     facts = Findings(len(held.arms), moves, held.evidence, policy, untested=untested)  # type: ignore[arg-type]
     least = held.least_chance or 0.0

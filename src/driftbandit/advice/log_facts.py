@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -14,7 +13,7 @@ from driftbandit import kalman, statistics
 from driftbandit.identify.report import one_step
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.identify.structured.selection import BLOCKS, Comparison
-from driftbandit.io.logs import Log
+from driftbandit.io.logs import Log, Sequence
 from driftbandit.replays.decisions import has_chances
 from driftbandit.structure import Structure
 from driftbandit.system import Name
@@ -171,11 +170,11 @@ def answer(comparison: Comparison, has: Callable[[Structure], bool]) -> Answer:
 
 
 def horizon(log: Log) -> int:
-    """Over how many rounds a change is shown: a week of days; 100 rounds, 10 of a short log."""
+    """Over how many rounds a change is shown: a week of days; 100 rounds, or 10 of a short log."""
     if any(note.startswith("Rounds are days") for note in log.notes):
         return WEEK
     longest = max(int(one.rounds[-1] - one.rounds[0]) for one in log.sequences)
-    return HUNDRED if longest >= 2 * HUNDRED else TEN
+    return HUNDRED if longest >= TEN * HUNDRED else TEN
 
 
 def speed(found: StructuredFit, rounds: int, seed: int = 0) -> Speed:
@@ -244,19 +243,18 @@ def split(log: Log) -> np.ndarray:
 
 
 def training(log: Log, test: np.ndarray, *, features: bool = False) -> Log:
-    """The log without the rewards of the test part, and with or without features.
-
-    The rows stay, so that programs which were compiled for the whole log are used again.
-    """
+    """The rows that are not in the test part, with or without features."""
     ends = np.cumsum([len(one) for one in log.sequences])
     parts = [
-        dataclasses.replace(
-            one,
-            rewards=np.where(later, np.nan, one.rewards),
-            chances=None,
-            features=one.features if features else None,
+        Sequence(
+            one.rounds[~later],
+            one.arms[~later],
+            one.rewards[~later],
+            one.label,
+            features=one.features[~later] if features and one.features is not None else None,
         )
         for one, later in zip(log.sequences, np.split(test, ends[:-1]), strict=True)
+        if not later.all()
     ]
     return Log(tuple(parts), log.names, feature_names=log.feature_names if features else ())
 

@@ -88,7 +88,12 @@ def _contents(advice: LogAdvice) -> Iterator[Block]:
     )
     order = sorted(held.arms, key=lambda arm: -arm.rewards)
     rows: list[list[Cell | str | float]] = [
-        [_name(arm.name), f"{arm.rewards:,}", percent(arm.share), _number(arm.mean)]
+        [
+            _name(arm.name),
+            f"{arm.rewards:,}",
+            Cell(percent(arm.share), arm.share),
+            _number(arm.mean),
+        ]
         for arm in order[:MOST_ARMS]
     ]
     yield Table("Arms", ["arm", "rewards", "share", "mean reward"], rows)
@@ -105,7 +110,7 @@ def _contents(advice: LogAdvice) -> Iterator[Block]:
 
 def _drift(advice: LogAdvice) -> Iterator[Block]:
     speed, drift = advice.speed, advice.drift
-    yield Text(f"{DRIFT[drift.verdict]} {_pace(speed, drift.verdict)}", "best")
+    yield Text(f"{DRIFT[drift.verdict]} {_pace(speed, drift.verdict)}")
     yield Text(f"{SEASON[advice.season.verdict]} {_seasons(advice)}".strip())
     if speed.shared is not None and drift.verdict == "yes":
         low, high = percent(speed.shared_low or 0.0), percent(speed.shared_high or 0.0)
@@ -180,10 +185,10 @@ def _predictable(advice: LogAdvice) -> Iterator[Block]:
     ahead = "of the variance around the arms' means is predicted one step ahead"
     if known.share <= 0:
         none = "later rewards are predicted no better than by each arm's mean"
-        yield Text(f"No: {none} ({percent(known.share)} of the variance, {ends}).", "best")
+        yield Text(f"No: {none} ({percent(known.share)} of the variance, {ends}).")
     else:
         start = "Yes" if known.low > 0 else "Hardly"
-        yield Text(f"{start}: {percent(known.share)} {ahead} ({ends}).", "best")
+        yield Text(f"{start}: {percent(known.share)} {ahead} ({ends}).")
     if known.half_life is not None and known.low > 0:
         fades = f"Half of that is gone after {known.half_life:,.0f} rounds without new rewards."
         lasts = "Without new rewards, most of that lasts longer than the log is long."
@@ -199,7 +204,7 @@ def _policies(advice: LogAdvice) -> Iterator[Block]:
         yield Text("There is only one arm.")
         return
     if done is None:
-        yield Text(advice.untested or "This log cannot tell: it has no column `chance`.", "best")
+        yield Text(advice.untested or "This log cannot tell: it has no column `chance`.")
         yield from _forecast(advice)
         return
     best = done.row(done.best)
@@ -216,8 +221,8 @@ def _policies(advice: LogAdvice) -> Iterator[Block]:
     notes = [
         f"fixed: always {label(done.fixed)}, the best arm of the first {done.train_rounds:,} "
         "rounds. ▲ more, ▼ less, ≈ cannot be told apart, ? too few rounds.",
-        f"Each interval holds with {100 * done.confidence:.4g} %, so that all hold together "
-        "with 95 %.",
+        f"Each interval holds with {100 * done.confidence:.4g} %, so that those of all policies "
+        "hold together with 95 %.",
         f"The policies use {done.structure}, learned from the first {done.train_rounds:,} rounds.",
     ]
     if done.method != "full":
@@ -282,7 +287,13 @@ def _fixed(advice: LogAdvice) -> Iterator[Block]:
         else:
             loss = f"No clear loss: compared with {fixed}, {title(done.best)} earned {gain.text} "
             loss += "per round. That is not clearly more than zero."
-        yield Text(loss, "best")
+        yield Text(loss)
+        hindsight = next((row for row in log_play.shown_rows(done) if _known_later(row)), None)
+        if hindsight is not None:
+            yield Text(
+                f"The best arm in hindsight, {label(hindsight.arm or 0)}, earned "
+                f"{short(hindsight.mean)} per round. Nobody knew it in advance."
+            )
         yield from _forecast(advice)
     elif advice.forecast is None:
         yield Text("Neither the log nor the model can tell.")
@@ -291,6 +302,10 @@ def _fixed(advice: LogAdvice) -> Iterator[Block]:
         yield Text(
             f"The log cannot tell. The model expects a loss of {_loss(gain)}. {MODEL_SAYS}", "best"
         )
+
+
+def _known_later(row: Earned) -> bool:
+    return row.arm is not None and row.label != log_play.LEADER
 
 
 def _forecast(advice: LogAdvice) -> Iterator[Block]:

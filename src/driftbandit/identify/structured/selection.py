@@ -79,7 +79,6 @@ def compare(
     prior: float = 1.0,
     periods: Sequence[float] | None = None,
     report: Callable[[float], None] = lambda share: None,
-    until: float = 1.0,
 ) -> Comparison:
     """Compare structures on a log.
 
@@ -91,7 +90,6 @@ def compare(
         periods: of the seasons, if ``structures`` is None; None: 7, 12 and 24, if each repeats four
             times in the log.
         report: called with the share of the work done.
-        until: the share of every sequence, from its start, whose rewards are looked at.
     """
     if structures is not None and periods is not None:
         problem = f"is {periods!r}, and the structures are given"
@@ -102,7 +100,7 @@ def compare(
 
     def score(one: Any, share: float) -> float:
         structure = parse(one)
-        found.append((structure, _densities(log, structure, groups, prior, until)))
+        found.append((structure, _densities(log, structure, groups, prior)))
         report(share)
         return float(found[-1][1].mean())
 
@@ -176,31 +174,26 @@ def _standard_error(differences: np.ndarray) -> float:
 
 
 def _densities(
-    log: Log,
-    structure: Structure,
-    groups: Mapping[Name, Any] | None,
-    prior: float,
-    until: float,
+    log: Log, structure: Structure, groups: Mapping[Name, Any] | None, prior: float
 ) -> np.ndarray:
     """Log-densities of the rewards after the first cut, in the order of the log."""
     layout = Layout(structure, log.names, groups)
     problem = Problem(layout, rows_of(log, layout), prior)
     data = problem.described
     seen = data.rows.seen[: data.n_rows] > 0
-    place = _places(data.sequences) / until
-    seen &= place < CUTS[-1]
+    place = _places(data.sequences)
     if min((seen & (place < CUTS[0])).sum(), (seen & (place >= CUTS[0])).sum()) < LEAST:
         remedy = f"give one structure, or at least {4 * LEAST} rewards"
         raise errors.InvalidInput("log", f"has {seen.sum()} rewards to compare structures", remedy)
     logs, theta = np.full(data.n_rows, np.nan), None
-    for cut, last in itertools.pairwise(CUTS):
+    for cut, until in itertools.pairwise(CUTS):
         early = problem.only(place < cut)
         end = best_of_starts(early, 2) if theta is None else minimized(early, theta)
         theta = end.theta
         means, variances = problem.predicted(theta)
         rewards = data.rows.rewards[: data.n_rows] + data.center
         each = -0.5 * (np.log(2 * math.pi * variances) + (rewards - means) ** 2 / variances)
-        now = seen & (place >= cut) & (place < last)
+        now = seen & (place >= cut) & (place < until)
         logs[now] = each[now]
     return logs[seen & (place >= CUTS[0])]
 

@@ -1,0 +1,212 @@
+"""Advice from logs of every kind. All have the same size, so that programs are compiled once."""
+
+import dataclasses
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import driftbandit as db
+from advised_logs import log
+from advised_systems import strict
+from driftbandit.advice import LogAdvice, log_play
+from driftbandit.advice.log_report import report
+from driftbandit.advice.log_rules import Recommendation
+from driftbandit.identify import as_log, read_log
+from driftbandit.report import as_json, html
+from refusals import Case, assert_refused, each
+from terminals import shown
+
+FEW = {"policies": ["idea", "ucb"], "runs": 50}
+NAMES = ("<script>alert(1)</script>", "`[red]$x$")
+
+
+@pytest.fixture(scope="module")
+def drifting():
+    return db.advise(log(drift=0.15, arms=NAMES, seed=5), **FEW)
+
+
+@pytest.fixture(scope="module")
+def still():
+    return db.advise(log(), **FEW)
+
+
+def sections(advice):
+    made = report(advice, "name", terminal=True)
+    return [heading.text for heading, _ in made.sections], shown(made, 80)
+
+
+QUESTIONS = [
+    "1. What the log holds",
+    "2. Is there drift?",
+    "3. Is it predictable?",
+    "4. What would which policy have earned?",
+    "5. What do you lose by a fixed choice?",
+    "6. Recommendation",
+]
+
+
+def test_drift_is_found_and_its_speed_covers_the_truth(drifting):
+    assert isinstance(drifting, LogAdvice)
+    assert drifting.drift.verdict == "yes"
+    assert drifting.speed.rounds == 10
+    assert drifting.speed.low < 0.15 * np.sqrt(10) < drifting.speed.high
+    assert drifting.predictability.low > 0
+    headings, text = sections(drifting)
+    assert headings == QUESTIONS
+    assert "Yes: what arms pay drifts." in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert str(drifting).startswith(drifting.recommendation.headline)
+
+
+def test_a_log_without_drift_says_no(still):
+    assert (still.drift.verdict, still.season.verdict) == ("no", "no")
+    assert still.structure == "constant(arm)"
+    assert still.recommendation.kind == "fixed arm"  # the log is random: the better arm earns more
+    text = " ".join(sections(still)[1].split())
+    assert "No: what arms pay does not drift" in text
+    assert "No season was found." in text
+
+
+def test_the_replay_is_that_of_replay(still):
+    settings = {"structure": "level(arm)", "train": 0.4, "seed": 0, "baseline": "training_leader"}
+    played = db.replay(log(), ["idea", "ucb"], **settings)
+    for row in played.rows(confidence=0.975):
+        mine = still.replayed.row(row.label)
+        assert (mine.mean, mine.low, mine.high) == (row.mean, row.low, row.high)
+        if row.label != "training_leader":
+            assert mine.over_fixed[:3] == (row.difference, row.difference_low, row.difference_high)
+
+
+def test_without_chances_only_the_model_speaks():
+    advice = db.advise(log(drift=0.15, arms=NAMES, seed=5, chances=False), **FEW)
+    assert advice.replayed is None
+    assert advice.forecast.rounds == 120
+    assert advice.recommendation.kind in ("keep", "collect")
+    text = " ".join(sections(advice)[1].split())
+    assert "This log cannot tell: it has no column chance." in text
+    assert "This is what the model says, not what the log proves." in text
+
+
+def test_chances_may_be_assumed(still):
+    advice = db.advise(log(chances=False), **FEW, chances="uniform")
+    assert advice.replayed.rows == still.replayed.rows
+    assert all("--chances uniform" in line for line in advice.commands)
+
+
+def test_names_with_markup_are_escaped(drifting):
+    page = html.page(report(drifting, "<b>name</b>"))
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<b>name</b>" not in page
+
+
+def test_json_is_strict_complete_and_stable(drifting):
+    document = strict(as_json(report(drifting, "name")))
+    again = db.advise(as_log(log(drift=0.15, arms=NAMES, seed=5)), **FEW)
+    assert document == {"log": "name"} | json.loads(json.dumps(again.to_document()))
+    assert set(document) == {
+        "log", "contents", "drift", "season", "speed", "seasons", "structure", "structures",
+        "predictability", "replayed", "forecast", "untested", "warnings", "recommendation",
+        "commands", "model",
+    }  # fmt: skip
+
+
+def test_one_arm_leaves_nothing_to_decide():
+    advice = db.advise(log(arms=("only",), rounds=90), seasons=[])
+    assert advice.recommendation.kind == "nothing"
+    assert (advice.replayed, advice.forecast) == (None, None)
+    assert sections(advice)[0] == QUESTIONS
+
+
+@pytest.mark.nightly  # many structures to compile
+def test_features_are_used_by_the_model_and_not_replayed():
+    columns = log()
+    price = np.random.default_rng(1).standard_normal(240)
+    columns |= {"x_price": price, "reward": columns["reward"] + price}
+    advice = db.advise(columns, **FEW, seasons=[])
+    assert "regression(x_price" in advice.structure
+    assert advice.predictability.share > 0.8
+    assert advice.replayed is None
+    assert "Policies were not replayed: the model uses x_price" in advice.untested
+    assert sections(advice)[0] == QUESTIONS
+
+
+def test_a_long_log_is_shortened(still, monkeypatch):
+    monkeypatch.setattr("driftbandit.advice.from_log.MOST_ROWS", 240)
+    columns = {key: [*value[:60], *value] for key, value in log().items()}
+    columns["round"] = [*range(300)]
+    advice = db.advise(columns, **FEW)
+    assert advice.contents.rows == 240
+    assert advice.warnings[0] == "The last 240 of 300 rows are used."
+    assert advice.replayed.rows == still.replayed.rows
+
+
+def test_progress_is_told():
+    stages = {}
+    db.advise(log(), **FEW, progress=lambda stage, share, *_: stages.update({stage: share}))
+    assert list(stages) == ["structures", "training part", "fit", "play", "forecast"]
+    assert set(stages.values()) == {1}
+
+
+def test_the_fixed_policy_of_the_forecast_plays_its_arm():
+    system = db.families.sample("gaussian", n_states=3, n_arms=3, seed=4)[0]
+    result = db.simulate(*system, policies=[log_play.fixed_policy(1), "random"], rounds=20, runs=4)
+    agent = db.Agent(*system, policy=log_play.fixed_policy(1))
+    for _ in range(3):
+        decision = agent.ask()
+        assert decision.arm == 1
+        agent.tell(decision, -5.0)
+    assert (result.regret["fixed"] >= 0).all()
+
+
+def test_a_fixed_arm_is_the_best_on_average():
+    found = db.System(db.LGDS([[0.0, 1.0], [1.0, 0.0]], np.zeros((2, 2)), 0.1,
+                              initial_cov=np.zeros((2, 2)), initial_mean=[3.0, 0.0]),
+                      [[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])  # fmt: skip
+    assert log_play.best_fixed(found, 1) == 0  # 3, 0 and 1.8
+    assert log_play.best_fixed(found, 2) == 2  # 1.5, 1.5 and 1.8
+
+
+@pytest.mark.nightly
+def test_the_example():
+    advice = db.advise(read_log(Path(__file__).parents[2] / "examples" / "shop_log.csv"))
+    assert (advice.drift.verdict, advice.season.verdict) == ("yes", "yes")
+    assert [one.period for one in advice.seasons] == [7]
+    assert advice.recommendation.kind == "agent"
+    assert advice.replayed.row(advice.replayed.best).over_log.low > 0
+    assert shlex.split(advice.commands[1])[:2] == ["driftbandit", "fit"]
+
+
+SMALL = log(rounds=30)
+GOOD = log(rounds=90)
+REFUSED = [
+    Case("tiny", lambda: db.advise(SMALL), "log", "has 30 rewards; advice needs at least 80"),
+    Case("no file", lambda: db.advise("absent.csv"), "absent.csv", "cannot be read"),
+    Case("type", lambda: db.advise(7), "log", "has type int"),
+    Case("policy", lambda: db.advise(GOOD, policies=["idee"]), "policy", "did you mean 'idea'"),
+    Case("chances", lambda: db.advise(GOOD, chances="uniform"), "chances", "has a column"),
+    Case("runs", lambda: db.advise(GOOD, runs=2), "runs", "is 2"),
+    Case("rounds", lambda: db.advise(GOOD, rounds=0), "rounds", "is 0"),
+    Case("seasons", lambda: db.advise(GOOD, seasons=7), "seasons", "is 7"),
+    Case("season", lambda: db.advise(GOOD, seasons=[0.5]), "season: period", "0.5"),
+    Case("column", lambda: db.advise({"round": [1], "arm": [1]}), "log", "reward"),
+]
+
+
+@each(REFUSED)
+def test_refused(case):
+    assert_refused(case)
+
+
+def test_options_of_logs_are_refused_with_a_system():
+    model, arms = db.families.sample("gaussian", n_states=3, n_arms=3)[0]
+    with pytest.raises(db.InvalidInput, match="seasons: was given with a system"):
+        db.advise(model, arms, seasons=[7])
+
+
+def test_reasons_may_be_none(still):
+    bare = dataclasses.replace(still, recommendation=Recommendation("keep", "Keep.", ()))
+    assert "Keep." in sections(bare)[1]
