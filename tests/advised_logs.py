@@ -1,6 +1,19 @@
 """Logs to advise on: two or three arms, with or without drift, a season, and chances."""
 
+import contextlib
+from unittest import mock
+
 import numpy as np
+
+from driftbandit.identify.structured import selection
+
+
+@contextlib.contextmanager
+def few_structures():
+    """Compare only three structures, so that little is compiled."""
+    extras = [selection.parse("level(shared)")]
+    with mock.patch.multiple(selection, BASES=selection.BASES[:2], _extras=lambda *_: extras):
+        yield
 
 
 def log(

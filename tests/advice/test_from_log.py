@@ -2,25 +2,29 @@
 
 import dataclasses
 import json
-import shlex
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import driftbandit as db
-from advised_logs import log
+from advised_logs import few_structures, log
 from advised_systems import strict
 from driftbandit.advice import LogAdvice, log_play
 from driftbandit.advice.log_report import report
 from driftbandit.advice.log_rules import Recommendation
-from driftbandit.identify import as_log, read_log
+from driftbandit.identify import as_log
 from driftbandit.report import as_json, html
 from refusals import Case, assert_refused, each
 from terminals import shown
 
 FEW = {"policies": ["idea", "ucb"], "runs": 50}
 NAMES = ("<script>alert(1)</script>", "`[red]$x$")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_structures():
+    with few_structures():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -121,19 +125,6 @@ def test_one_arm_leaves_nothing_to_decide():
     assert sections(advice)[0] == QUESTIONS
 
 
-@pytest.mark.nightly  # many structures to compile
-def test_features_are_used_by_the_model_and_not_replayed():
-    columns = log()
-    price = np.random.default_rng(1).standard_normal(240)
-    columns |= {"x_price": price, "reward": columns["reward"] + price}
-    advice = db.advise(columns, **FEW, seasons=[])
-    assert "regression(x_price" in advice.structure
-    assert advice.predictability.share > 0.8
-    assert advice.replayed is None
-    assert "Policies were not replayed: the model uses x_price" in advice.untested
-    assert sections(advice)[0] == QUESTIONS
-
-
 def test_a_long_log_is_shortened(still, monkeypatch):
     monkeypatch.setattr("driftbandit.advice.from_log.MOST_ROWS", 240)
     columns = {key: [*value[:60], *value] for key, value in log().items()}
@@ -168,16 +159,6 @@ def test_a_fixed_arm_is_the_best_on_average():
                       [[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])  # fmt: skip
     assert log_play.best_fixed(found, 1) == 0  # 3, 0 and 1.8
     assert log_play.best_fixed(found, 2) == 2  # 1.5, 1.5 and 1.8
-
-
-@pytest.mark.nightly
-def test_the_example():
-    advice = db.advise(read_log(Path(__file__).parents[2] / "examples" / "shop_log.csv"))
-    assert (advice.drift.verdict, advice.season.verdict) == ("yes", "yes")
-    assert [one.period for one in advice.seasons] == [7]
-    assert advice.recommendation.kind == "agent"
-    assert advice.replayed.row(advice.replayed.best).over_log.low > 0
-    assert shlex.split(advice.commands[1])[:2] == ["driftbandit", "fit"]
 
 
 SMALL = log(rounds=30)

@@ -44,7 +44,8 @@ def test_a_season_must_repeat_four_times():
 
 
 def test_the_size_of_a_season_is_its_swing():
-    found = fit_structure(as_log(log(season=0.6, noise=0.1)), "constant(arm) + season(7, arm)")
+    text = "constant(arm) + season(7, arm, harmonics=1)"
+    found = fit_structure(as_log(log(season=0.6, noise=0.1)), text, starts=1)
     (one,) = seasons(found)
     swing = np.ptp(0.6 * np.sin(2 * np.pi * np.arange(7) / 7))
     assert (one.period, one.differs) == (7, True)

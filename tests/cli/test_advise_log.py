@@ -8,13 +8,19 @@ import pytest
 from typer.testing import CliRunner
 
 import driftbandit as db
-from advised_logs import log
+from advised_logs import few_structures, log
 from advised_systems import strict
 from browser import assert_readable, open_page, set_width
 from driftbandit.cli.app import app
 from terminals import fails
 
 OPTIONS = ["--runs", "50", "--policies", "idea, ucb"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_structures():
+    with few_structures():
+        yield
 
 
 @pytest.fixture(scope="module")
