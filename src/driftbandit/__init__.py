@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         policies,
         statistics,
         steady_state,
+        structure,
         studies,
         theory,
     )
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__"]
 __all__ += ["actions", "families", "identify", "kalman", "paper", "policies"]
-__all__ += ["statistics", "steady_state", "studies", "theory"]
+__all__ += ["statistics", "steady_state", "structure", "studies", "theory"]
 __all__ += ["LGDS", "Agent", "Decision", "Health", "InvalidInput", "MissingExtra"]
 __all__ += ["NotDetectable", "Refit", "Result", "System", "advise", "fit", "load_model"]
 __all__ += ["monitor", "replay", "save_model", "simulate"]
