@@ -4,8 +4,10 @@
 
 It cannot be played in a bandit; it is the baseline that regret is divided by. As in the paper, it
 uses the steady-state gain from the first round on: optimal once the error has settled, but blind to
-a mode that is uncertain at the start (Σ0) and never moved by Q. If contexts change C from round to
-round, there is no steady state; then K is that of the Kalman filter, which starts from the prior.
+a mode that is uncertain at the start (Σ0) and never moved by Q. There is no steady state if
+contexts change C from round to round, or if rewards never show a mode that does not decay, such as
+a level that all arms share beside levels of their own. Then K is that of the Kalman filter, which
+starts from the prior.
 """
 
 from __future__ import annotations
@@ -17,12 +19,16 @@ import numpy as np
 from driftbandit import kalman, steady_state
 from driftbandit.actions import sphere
 from driftbandit.arrays import Array, first_highest, fold
+from driftbandit.errors import NotDetectable
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import base
 from driftbandit.policies.base import Policy, Prepared, Problem, Systems
 
 __all__ = ["OracleState", "policy"]
+
+
+EXPLODES = 1 + 1e-9  # with a larger ρ(Γ), the covariance of what is never seen would overflow
 
 
 class OracleState(NamedTuple):
@@ -32,10 +38,15 @@ class OracleState(NamedTuple):
 
 
 def prepare(model: LGDS, arms: Array, rounds: int) -> Prepared:
-    """K from the steady state; if the rows change, the prior."""
+    """K from the steady state; if there is none, the prior."""
     if np.ndim(arms) == 3:
         return {}, kalman.prior(model)
-    return {"gain": steady_state.oracle_gain(model, arms)}, OracleState(model.start_mean())
+    try:
+        return {"gain": steady_state.oracle_gain(model, arms)}, OracleState(model.start_mean())
+    except NotDetectable:
+        if model.spectral_radius > EXPLODES:
+            raise
+        return {}, kalman.prior(model)
 
 
 def prepare_stack(systems: Systems, rounds: int) -> Prepared:
@@ -43,7 +54,12 @@ def prepare_stack(systems: Systems, rounds: int) -> Prepared:
     prior = kalman.priors([model for model, _ in systems])
     if np.ndim(systems[0][1]) == 3:
         return {}, prior
-    return {"gain": steady_state.oracle_gains(systems)}, OracleState(prior.mean)
+    try:
+        return {"gain": steady_state.oracle_gains(systems)}, OracleState(prior.mean)
+    except NotDetectable:
+        if any(prepare(model, arms, rounds)[0] for model, arms in systems):
+            raise  # some have a steady state, and one program plays them all
+        return {}, prior
 
 
 def choose(state: OracleState | Belief, problem: Problem, noise: Array) -> Array:
