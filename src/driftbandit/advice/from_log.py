@@ -134,19 +134,19 @@ def advise_log(
     tell = progress or (lambda *_: None)
 
     held = log_facts.contents(log, chances)
-    compared = _compared(log, seasons, lambda share: tell("structures", 0.9 * share))
-    found = fit_structure(log, compared.chosen)
-    drift = log_facts.answer(compared, log_facts.drifts)
-    repeats = log_facts.answer(compared, log_facts.repeats)
-    moving = log_facts.drifts(compared.chosen) or drift.best_with is None
+    scores = compared(log, seasons, lambda share: tell("structures", 0.9 * share))
+    found = fit_structure(log, scores.chosen)
+    drift = log_facts.answer(scores, log_facts.drifts)
+    repeats = log_facts.answer(scores, log_facts.repeats)
+    moving = log_facts.drifts(scores.chosen) or drift.best_with is None
     walk = found if moving else fit_structure(log, drift.best_with)
     speed = log_facts.speed(walk, log_facts.horizon(log), seed)
     tell("structures", 1)
 
     test = log_facts.split(log)
-    uses = compared.chosen.features
+    uses = scores.chosen.features
     train = log_facts.training(log, test, features=bool(uses))
-    best = compared.chosen  # a replay, which must not know the test part, has no features
+    best = scores.chosen  # a replay, which must not know the test part, has no features
     if not uses:
         best = _of_training(train, seasons, lambda share: tell("training part", 0.9 * share))
     known = log_facts.predictability(fit_structure(train, best), log, test, found, seed)
@@ -165,7 +165,7 @@ def advise_log(
             found, chosen, who, length, **settings, progress=lambda share: tell("forecast", share)
         )
     findings = _findings(held, drift, repeats, done, ahead, untested, who)
-    if any(one.features and one.scope == "arm" for one in compared.chosen.components):
+    if any(one.features and one.scope == "arm" for one in scores.chosen.components):
         findings = findings._replace(moves="yes")  # the best arm depends on the context
     said = log_rules.recommend(findings)
     flags = _flags(columns, every, zone) + ([] if chances is None else ["--chances", chances])
@@ -178,8 +178,8 @@ def advise_log(
         season=repeats,
         speed=speed,
         seasons=log_seasons.seasons(found),
-        structure=str(compared.chosen),
-        comparison=compared,
+        structure=str(scores.chosen),
+        comparison=scores,
         predictability=known,
         replayed=done,
         forecast=ahead,
@@ -187,7 +187,7 @@ def advise_log(
         warnings=tuple(one for one in dict.fromkeys(warnings) if one not in held.notes),
         recommendation=said,
         commands=log_rules.commands(
-            said.kind, source, flags, str(compared.chosen), findings.policy, held.evidence, several
+            said.kind, source, flags, str(scores.chosen), findings.policy, held.evidence, several
         ),
         fit=found,
         log=log,
@@ -222,7 +222,9 @@ def _read(data: Any, columns: Any, every: Any, zone: Any) -> tuple[Log, list[str
     return dataclasses.replace(log, sequences=(last,)), [note]
 
 
-def _compared(log: Log, seasons: Sequence[float] | None, report: Tell) -> Comparison:
+def compared(
+    log: Log, seasons: Sequence[float] | None = None, report: Tell = lambda share: None
+) -> Comparison:
     """Structures by how well they predict later rewards; seasons that a quick test finds."""
     periods = _periods(log) if seasons is None else tuple(seasons)
     found = compare(log, None, periods=periods, report=report)
