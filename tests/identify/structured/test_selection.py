@@ -85,7 +85,7 @@ def test_components_are_added_as_long_as_they_help(monkeypatch):
         "level(arm) + season(7) + level(shared)": -1.2 + selection.SLACK / 2,
     }
 
-    def densities(log, structure, groups, prior, until):
+    def densities(log, structure, groups, prior):
         return np.full(40, scores.get(str(structure), -3.0)) + 1e-9 * np.arange(40)
 
     monkeypatch.setattr(selection, "_densities", densities)
