@@ -113,7 +113,7 @@ class Kept(NamedTuple):
     gain: Any  # K, n × d; zero if the reward was not observed
     surprise: Any  # e, n
     variance: Any  # s, n
-    moved: Any  # ẑ before the move and Γ P, if Γ is learned
+    moved: Any  # ẑ before the move and (Γ P)ᵀ, if Γ is learned
     read: Any  # ẑ and P before the update, if read-outs are learned
 
 
@@ -168,7 +168,7 @@ def forward(
         variance = read @ cross + moves.reward_var
         surprise = row.rewards - read @ mean
         gain = cross * (row.seen / variance)
-        moved = (before, turned) if pattern.learns_transition else ()
+        moved = (before, turned.T) if pattern.learns_transition else ()
         seen = (mean, cov) if pattern.learns_reads else ()
         kept = Kept(gain, surprise, variance, moved, seen)
         return (mean + gain * surprise, cov - cross[:, None] * gain), kept
@@ -224,7 +224,7 @@ def _gradient(pattern: Pattern, saved: Any, unit: Any) -> Any:
         if pattern.learns_transition:
             before, turned = kept.moved
             by_weight = jnp.stack(
-                [r * before[p] + jnp.sum(G * turned[:, p].T, axis=1) for p in partners]
+                [r * before[p] + jnp.sum(G * turned[p], axis=1) for p in partners]
             )
             slopes = slopes._replace(weights=slopes.weights.at[row.moves].add(by_weight))
         r = _transposed_product(partners, weights, r)
