@@ -199,12 +199,13 @@ class StructuredFit:
         """The belief one round after the log's last; in a new sequence, if it has several."""
         data = self.problem.described
         several = float(data.sequences[-1] > 0)
-        rows = data.rows._replace(gaps=np.array([1]), resets=np.array([several]))
+        gap = int(data.rounds.max() - data.rounds[-1]) + 1  # another sequence may end later
+        rows = data.rows._replace(gaps=np.array([gap]), resets=np.array([several]))
         with jax.enable_x64(True):
             given = self.layout, self.theta, data.rows, data.units, self.problem.longest
             (mean, cov), *_ = likelihood.predicted(*given)
             found = self.layout.matrices(self.theta, data.units)
-            move = likelihood.moves_of(self.layout, found, rows, 1)
+            move = likelihood.moves_of(self.layout, found, rows, gap.bit_length())
             shape = likelihood.Pattern.of(self.layout).table
             turn, add = (np.asarray(likelihood.dense(shape, part[0])) for part in move[:2])
         mean, cov = turn @ np.asarray(mean), turn @ np.asarray(cov) @ turn.T + add
