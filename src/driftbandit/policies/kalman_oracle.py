@@ -6,6 +6,8 @@ It cannot be played in a bandit; it is the baseline that regret is divided by. A
 uses the steady-state gain from the first round on: optimal once the error has settled, but blind to
 a mode that is uncertain at the start (Σ0) and never moved by Q. If contexts change C from round to
 round, there is no steady state; then K is that of the Kalman filter, which starts from the prior.
+So it is if a mode that lasts but does not grow never shows in any reward, as the difference between
+a shared level and the levels of all arms: its error grows slowly, and no reward depends on it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit import kalman, steady_state
+from driftbandit import errors, kalman, steady_state
 from driftbandit.actions import sphere
 from driftbandit.arrays import Array, first_highest, fold
 from driftbandit.kalman import Belief
@@ -24,6 +26,8 @@ from driftbandit.policies.base import Policy, Prepared, Problem, Systems
 
 __all__ = ["OracleState", "policy"]
 
+LASTING = 1 + 1e-9  # modes with a larger absolute eigenvalue grow, but for rounding errors
+
 
 class OracleState(NamedTuple):
     """The oracle's prediction; its covariance is P_A from the start."""
@@ -32,10 +36,16 @@ class OracleState(NamedTuple):
 
 
 def prepare(model: LGDS, arms: Array, rounds: int) -> Prepared:
-    """K from the steady state; if the rows change, the prior."""
+    """K from the steady state; if there is none, the prior."""
     if np.ndim(arms) == 3:
         return {}, kalman.prior(model)
-    return {"gain": steady_state.oracle_gain(model, arms)}, OracleState(model.start_mean())
+    try:
+        gain = steady_state.oracle_gain(model, arms)
+    except errors.NotDetectable:
+        if model.spectral_radius > LASTING:
+            raise
+        return {}, kalman.prior(model)
+    return {"gain": gain}, OracleState(model.start_mean())
 
 
 def prepare_stack(systems: Systems, rounds: int) -> Prepared:
@@ -43,7 +53,13 @@ def prepare_stack(systems: Systems, rounds: int) -> Prepared:
     prior = kalman.priors([model for model, _ in systems])
     if np.ndim(systems[0][1]) == 3:
         return {}, prior
-    return {"gain": steady_state.oracle_gains(systems)}, OracleState(prior.mean)
+    try:
+        gains = steady_state.oracle_gains(systems)
+    except errors.NotDetectable:
+        if max(model.spectral_radius for model, _ in systems) > LASTING:
+            raise
+        return {}, prior  # for all systems, whose states have one form
+    return {"gain": gains}, OracleState(prior.mean)
 
 
 def choose(state: OracleState | Belief, problem: Problem, noise: Array) -> Array:
