@@ -64,6 +64,17 @@ def test_a_new_arm_without_features(model):
     assert back.ask() == agent.ask()
 
 
+def test_a_new_level_starts_among_the_others_where_nothing_is_stationary():
+    """Levels that are known to be around 100: the new one is not around zero."""
+    walk = LGDS(np.eye(2), 0.01 * np.eye(2), 1.0, 0.04 * np.eye(2), [99.0, 101.0])
+    agent = Agent(System(walk, np.eye(2), ["a", "b"]))
+    agent.add_arm("new")
+    new = agent.scores()[2]
+    assert new.mean == pytest.approx(100.0)
+    assert new.uncertainty == pytest.approx(np.sqrt(0.04 + 2.0))
+    assert Agent.from_json(agent.to_json()).scores() == agent.scores()
+
+
 def test_the_new_level_drifts_as_the_others():
     """Of one state: the same state. Of two: in between. Offsets are read on average."""
     model, row = with_level(LGDS([[0.8]], [[0.36]], 0.1), np.array([[2.0], [-2.0]]))

@@ -10,7 +10,7 @@ import pytest
 
 import naive
 from agent_histories import ARMS, MODEL, NAMES, SCORED, SYSTEM, WALK, asked, assert_same, history
-from driftbandit import Agent, InvalidInput, Refit, System, kalman, policies
+from driftbandit import LGDS, Agent, InvalidInput, Refit, System, kalman, policies
 from driftbandit.agent import refitting
 from driftbandit.agent.arms import ArmNames
 from driftbandit.io.logs import Log, Sequence
@@ -273,3 +273,17 @@ def test_a_log_is_learned_from_once(monkeypatch):
     agent = Agent(None, ARMS, names=NAMES, window=5, refit=Refit(after=20, background=False))
     agent.tell_log(zip(*history(200), strict=True))
     assert logs == [194]
+
+
+def test_a_first_play_without_reward_lets_time_begin():
+    """A turning state, as seasons have, is in phase: told at once as one by one."""
+    turn = LGDS([[0.0, 1.0], [-1.0, 0.0]], 0.01 * np.eye(2), 1.0, 0.1 * np.eye(2), [1.0, 0.0])
+    rows = System(turn, [[1.0, 0.0]], ["a"])
+    at_once, one_by_one = Agent(rows), Agent(rows)
+    assert at_once.tell_log({"arm": ["a", "a"], "reward": [None, 0.5]}) == {
+        "missing": 1,
+        "learned": 1,
+    }
+    assert one_by_one.tell_play("a", None) == "missing"
+    assert one_by_one.tell_play("a", 0.5) == "learned"
+    assert at_once.to_json() == one_by_one.to_json()

@@ -32,7 +32,8 @@ def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[L
 
     The new arm drifts as the other arms' rewards do on average: ρ is their common autocorrelation
     from one round to the next, v their mean stationary variance. An unstable model has no Z: Σ0
-    takes its place, ρ is at most 1, and q = mean aᵀQa.
+    takes its place, ρ is at most 1, and q = mean aᵀQa. The new level then starts at the mean of
+    what the others pay at the start, and the variance of what they pay is added to its own.
 
     The new arm's offset (what it reads of known constants) is the mean of the others'. If their
     offsets differ, one more, lasting state has the offsets' variance; with a single arm, its
@@ -50,7 +51,7 @@ def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[L
     cov = model.stationary_cov() if model.is_stable else model.start_cov()
     variance = float(np.vecdot(moving @ cov, moving).mean())
     offsets = arms @ np.where(model.constants, model.start_mean(), 0.0)
-    spread = float(offsets.var(ddof=1) if len(offsets) > 1 else offsets[0] ** 2)
+    spread, begin = _spread(offsets), 0.0
     levels = []  # autocorrelation, noise variance and initial variance of each new state
     if variance > 0:
         share = float(np.vecdot(moving @ model.transition @ cov, moving).mean()) / variance
@@ -58,6 +59,8 @@ def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[L
         if not model.is_stable:
             share = min(share, 1.0)
             noise = float(np.vecdot(moving @ model.process_cov, moving).mean())
+            paid = moving @ model.start_mean()
+            begin, variance = float(paid.mean()), variance + _spread(paid)
         levels.append((share, noise, variance))
     if spread > 0:
         keep = float(np.exp(-1 / min(LASTING * rounds, LONGEST)))
@@ -67,15 +70,21 @@ def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[L
         raise errors.InvalidInput("features", problem, "give d numbers")
     shares, noises, variances = zip(*levels, strict=True)
     none = np.zeros(len(levels))
+    means = none if not begin else np.append(begin, none[1:])
     extended = LGDS(
         _extended(model.transition, shares),
         _extended(model.process_cov, noises),
         model.reward_std,
         None if model.initial_cov is None else _extended(model.initial_cov, variances),
-        None if model.initial_mean is None else np.append(model.initial_mean, none),
+        None if model.initial_mean is None else np.append(model.initial_mean, means),
     )
     read = np.where(model.constants, arms.mean(axis=0), 0.0)
     return extended, np.append(read, none + 1.0)
+
+
+def _spread(values: np.ndarray) -> float:
+    """The variance between arms; of a single one, its square."""
+    return float(values.var(ddof=1) if len(values) > 1 else values[0] ** 2)
 
 
 def _extended(matrix: np.ndarray, diagonal: Sequence[float]) -> np.ndarray:
@@ -97,6 +106,7 @@ def add_arm(history: History, name: Name, features: Any) -> None:
         return
     larger, row = with_level(model, arms, max(history.horizon, history.round - history.base))
     more = np.zeros(larger.n_states - model.n_states)
+    means = larger.start_mean()[model.n_states :]
     variances = np.diag(larger.start_cov())[model.n_states :].tolist()
 
     def padded(entry: Entry) -> None:
@@ -104,7 +114,7 @@ def add_arm(history: History, name: Name, features: Any) -> None:
             entry.row = np.append(entry.row, more)
 
     def padded_belief(belief: Belief) -> Belief:
-        return Belief(np.append(belief.mean, more), _extended(belief.cov, variances))
+        return Belief(np.append(belief.mean, means), _extended(belief.cov, variances))
 
     rows = np.vstack([np.pad(arms, ((0, 0), (0, len(more)))), row])
     _rebuild(history, larger, rows, names, padded, keep_belief=padded_belief, removed=removed)

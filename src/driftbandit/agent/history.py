@@ -313,7 +313,7 @@ class History:
         counts["missing"] = len(entries) - len(told)
         oldest = max(new.now - new.window, new.ledger.round)
         if new._is_untouched() and told:
-            oldest = told[0].round
+            oldest = entries[0].round  # with or without its reward
             new.begin(oldest)
         late = [entry for entry in told if entry.round < oldest]
         if late and new.complete:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftbandit import errors
 from driftbandit.identify.data import Parameters, data_of
 from driftbandit.identify.fitting import Fit
 from driftbandit.identify.smoothing import predicted
@@ -86,6 +87,9 @@ def one_step(
     read = as_log(log, found.names, columns=columns, every=every, zone=zone)
     if isinstance(found, StructuredFit):
         return _structured_one_step(found, read)
+    if features := getattr(found, "contexts", None):
+        problem = f"has contexts ({', '.join(features)}), and here arms cannot change"
+        raise errors.InvalidInput("found", problem, "give what fit returned")
     model, k = found.model, len(read.names)
     data = data_of(read, model.n_states)
     dynamics = model.transition, model.process_cov, np.asarray(model.reward_std**2)

@@ -207,3 +207,25 @@ def test_kalman_steps_from_the_start_system_give_the_likelihood():
     played = system.arms[log.sequences[0].arms]
     density = kalman.log_likelihood(system.model, played, log.sequences[0].rewards)
     assert found.log_likelihood == pytest.approx(density, abs=1e-6)
+
+
+def test_the_system_begins_after_the_last_round_of_all_sequences():
+    """Not after the last one's: a season that never moves says which round it is."""
+    rounds = np.concatenate([np.arange(40), np.arange(21)])
+    week = np.cos(2 * np.pi * rounds / 7)
+    noise = 0.1 * np.random.default_rng(0).standard_normal(len(rounds))
+    log = {"round": rounds, "arm": ["a"] * 61, "reward": week + noise}
+    log["sequence"] = ["long"] * 40 + ["short"] * 21
+    system = db.fit(log, structure="constant(arm) + season(7, unchanging)", starts=1).system
+    belief = kalman.prior(system.model)
+    for round_ in range(40, 47):
+        expected = np.cos(2 * np.pi * round_ / 7)
+        np.testing.assert_allclose(system.arms @ belief.mean, expected, atol=0.2)
+        belief = kalman.advance(belief, system.model, 1)
+
+
+def test_a_system_with_contexts_cannot_be_asked_for_predictions():
+    log = priced()
+    found = db.fit(log, structure="level(arm) + regression(x_price, arm)", starts=1)
+    with pytest.raises(db.InvalidInput, match=r"found: has contexts \(x_price\)"):
+        one_step(found.start_system, log)

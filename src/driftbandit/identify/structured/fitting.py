@@ -64,9 +64,8 @@ class Problem(NamedTuple):
 
     def log_likelihood(self, theta: np.ndarray) -> float:
         """Of the rewards, without the prior."""
-        given = self.described.rows, self.described.units, self.longest
-        with jax.enable_x64(True):
-            return float(likelihood.objective(self.layout, theta, *given))
+        away = (theta - self.centers) / self.spreads
+        return 0.5 * self.prior * float(away @ away) - self.loss(theta)[0]
 
     def predicted(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of each row's reward given the rounds before its own, n each."""
@@ -198,17 +197,18 @@ class StructuredFit:
     def _end(self) -> tuple[np.ndarray, np.ndarray]:
         """The belief one round after the log's last; in a new sequence, if it has several."""
         data = self.problem.described
-        several = float(data.sequences[-1] > 0)
-        rows = data.rows._replace(gaps=np.array([1]), resets=np.array([several]))
         with jax.enable_x64(True):
             given = self.layout, self.theta, data.rows, data.units, self.problem.longest
             (mean, cov), *_ = likelihood.predicted(*given)
-            found = self.layout.matrices(self.theta, data.units)
-            move = likelihood.moves_of(self.layout, found, rows, 1)
-            shape = likelihood.Pattern.of(self.layout).table
-            turn, add = (np.asarray(likelihood.dense(shape, part[0])) for part in move[:2])
-        mean, cov = turn @ np.asarray(mean), turn @ np.asarray(cov) @ turn.T + add
-        return mean + data.center * self.layout.mean_states, (cov + cov.T) / 2
+        gap = int(data.rounds.max() - data.rounds[-1]) + 1  # another sequence may end later
+        model = self.layout.model(self.theta, units=data.units)
+        mean, cov = model.propagated(np.asarray(mean), np.asarray(cov), gap)
+        if data.sequences[-1] > 0:  # states that move are drawn anew
+            kept = self.layout.persistent[self.layout.block_of]
+            mean = np.where(kept, mean, 0.0)
+            cov = np.where(kept & kept[:, None], cov, 0.0)
+            cov = cov + np.where(kept, 0.0, model.start_cov())
+        return mean + data.center * self.layout.mean_states, cov
 
     @functools.cached_property
     def model(self) -> LGDS:
