@@ -18,6 +18,7 @@ import llvmlite
 from llvmlite import binding as llvm
 
 from driftbandit import program_cache
+from driftbandit.lanes.graph import Unsupported
 
 VECTOR = {"avx512f": 64, "avx": 32}
 """Bytes of a vector register by the feature that brings it; 16 otherwise."""
@@ -69,7 +70,10 @@ def function(code: bytes) -> tuple[Any, Any]:
     # other by 32-bit distances, so it ends the process when they happen to be 2 GiB apart.
     linker = llvm.create_lljit_compiler(use_jit_link=True)
     parts = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("rounds")
-    library = parts.link(linker, "program")
+    try:
+        library = parts.link(linker, "program")
+    except RuntimeError as error:  # a system whose object code LLVM's linker does not know
+        raise Unsupported(f"linking failed ({error})") from None
     integer, pointer = ctypes.c_int64, ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(None, integer, integer, ctypes.c_uint32, pointer, pointer)
     return kind(library["rounds"]), (library, linker)
