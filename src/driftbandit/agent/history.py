@@ -96,7 +96,7 @@ class History:
         """Why only the agent's own arms can be played; None: others can, by their features."""
         if self.contexts:
             return "what contexts add to them"
-        return "their offset beside the features" if self.offsets else None
+        return "what the agent learns for each arm" if self.offsets else None
 
     def rows_in(self, context: Any) -> np.ndarray | None:
         """The features of all own arms in a context; None: the agent has no contexts."""
