@@ -159,7 +159,7 @@ def replay_log(
     meter = learning.Meter(settings.progress, len(policies) * length)
     given = decisions.log(first, center), decisions.features, center, settings, meter
     found = learning.learned(*given, decisions.contexts)
-    left_out = []
+    left_out: list[str] = []
     if found.rows.ndim == 3:
         policies, left_out = naming.online(policies, baseline)
     how = method, settings.warm, settings.runs, settings.seed, meter.tick
