@@ -234,6 +234,8 @@ class History:
     def _widen(self, factor: float, entry: Entry, later: list[Entry]) -> None:
         """Go on with Q times ``factor`` after an entry; ``later`` ones are settled, too."""
         assert self.watch is not None
+        if not self.problem.model.process_cov.any():
+            return  # nothing drifts, and zero times a factor is zero: the watch goes on
         model = widened(self.problem.model, factor)
         self.problem, _ = self.prepared(model, self.problem.arms)
         self.watch.restart(model)
