@@ -98,6 +98,7 @@ def test_chances_may_be_assumed(still):
     advice = db.advise(log(chances=False), **FEW, chances="uniform")
     assert advice.replayed.rows == still.replayed.rows
     assert all("--chances uniform" in line for line in advice.commands)
+    assert "It has no chances; with those that are assumed" in " ".join(sections(advice)[1].split())
 
 
 def test_names_with_markup_are_escaped(drifting):

@@ -144,6 +144,10 @@ def test_commands_can_be_pasted():
     assumed = commands("collect", None, [], "level(arm)", "idea", "none")
     assert assumed[0] == "driftbandit advise LOG.csv --chances uniform"
     assert "uniform" not in " ".join(commands("collect", None, [], "a", "b", "none", several=True))
+    for kind in ("agent", "collect"):  # fit has no such option
+        for line in commands(kind, None, [], "a", "b", "chances", chances="uniform"):
+            wants = line.startswith(("driftbandit replay", "driftbandit advise LOG"))
+            assert line.count("--chances uniform") == wants
 
 
 def test_gains_are_written_with_their_interval():

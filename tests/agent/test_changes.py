@@ -165,7 +165,7 @@ REFUSED = [
     (lambda: Agent(SYSTEM, policy="kalman_oracle").add_arm("new"), "sees the rewards of all arms"),
     (
         lambda: Agent(SYSTEM, refit=Refit(offsets=True)).add_arm("new"),
-        "learns an offset for each arm",
+        "learns offsets or components for each arm",
     ),
     (lambda: Agent(SYSTEM).remove_arm("up"), "arm: 'up' is no arm's name"),
     (lambda: Agent(SYSTEM, policy="ucb").remove_arm("left"), "ucb keeps a score for each"),

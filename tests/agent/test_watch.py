@@ -307,3 +307,14 @@ CASES = [
 @each(CASES)
 def test_bad_input(case):
     assert_refused(case)
+
+
+def test_a_model_without_drift_cannot_be_widened_and_is_still_judged():
+    """Constants: alarms are noted, and do not clear what health judges."""
+    model = LGDS(np.eye(1), np.zeros((1, 1)), 1.0, 0.01 * np.eye(1), [0.0])
+    agent = Agent(model, [[1.0]], on_alarm="widen", window=0)
+    noise = np.random.default_rng(0).standard_normal(60)
+    agent.tell_log({"arm": [0] * 60, "reward": noise + np.where(np.arange(60) < 30, 0.0, 8.0)})
+    assert agent.alarms
+    assert not agent.model.process_cov.any()
+    assert not agent.health().holds

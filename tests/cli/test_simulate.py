@@ -88,6 +88,16 @@ def test_compare_one_run_of_one_system(tmp_path):
     assert "nan" not in output.split("run by run")[1]
 
 
+def test_a_model_with_contexts_is_for_python(tmp_path, monkeypatch, capsys):
+    """Whatever policies play: the command line has no option for the features of rounds."""
+    model = db.LGDS([[0.5]], [[1.0]], 1.0)
+    path = tmp_path / "priced.json"
+    db.save_model(db.System(model, [[1.0]], contexts={"x_price": [[1.0]]}), path)
+    assert "--model: has contexts (x_price)" in fails(
+        monkeypatch, capsys, "simulate", "--model", path
+    )
+
+
 def test_comparison_in_json_equals_the_library():
     document = json.loads(
         run("--family", "cauchy", *SMALL, *FEW, "--json", "--compare", "kalman_ucb(width=2)")

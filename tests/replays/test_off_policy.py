@@ -188,3 +188,22 @@ def test_decisions_of_one_round():
 def test_what_is_refused_before_any_work(data, options, words):
     with pytest.raises(InvalidInput, match=words):
         replay(data, **options, progress=lambda *_: pytest.fail("began"))
+
+
+def test_policies_that_cannot_play_contexts_are_left_out():
+    """Which arm is better depends on the price: the default policies that read it know."""
+    rng = np.random.default_rng(0)
+    price, played = rng.uniform(0.0, 2.0, size=200), rng.integers(2, size=200)
+    sales = np.where(played == 0, 1.0 - price, price - 1.0) + 0.2 * rng.standard_normal(200)
+    log = {"round": range(200), "arm": played, "reward": sales, "x_price": price}
+    log["chance"] = [0.5] * 200
+    structure = "constant(arm) + regression(x_price, arm)"
+    found = db.replay(log, structure=structure, starts=1, runs=1)
+    assert {"idea", "kode", "kalman_ucb"} <= found.played.keys()
+    assert "ucb" not in found.played
+    assert any(note.startswith("Left out: ucb") for note in found.notes)
+    assert found.mean("idea") > 0.4  # the mean distance of prices from 1 is 0.5
+    with pytest.raises(db.InvalidInput, match="policies: ucb, oful cannot play arms"):
+        db.replay(log, ["ucb", "oful"], structure=structure, starts=1)
+    with pytest.raises(db.InvalidInput, match="baseline: ucb cannot play arms"):
+        db.replay(log, ["idea", "ucb"], baseline="ucb", structure=structure, starts=1)

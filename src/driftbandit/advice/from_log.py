@@ -168,7 +168,7 @@ def advise_log(
     if any(one.features and one.scope == "arm" for one in scores.chosen.components):
         findings = findings._replace(moves="yes")  # the best arm depends on the context
     said = log_rules.recommend(findings)
-    flags = _flags(columns, every, zone) + ([] if chances is None else ["--chances", chances])
+    flags = _flags(columns, every, zone)
     source = os.fspath(data) if isinstance(data, str | os.PathLike) else None
     several = held.sequences > 1
     warnings = [*notes, *found.warnings, *(done.notes if done else ())]
@@ -187,7 +187,14 @@ def advise_log(
         warnings=tuple(one for one in dict.fromkeys(warnings) if one not in held.notes),
         recommendation=said,
         commands=log_rules.commands(
-            said.kind, source, flags, str(scores.chosen), findings.policy, held.evidence, several
+            said.kind,
+            source,
+            flags,
+            str(scores.chosen),
+            findings.policy,
+            held.evidence,
+            several,
+            chances,
         ),
         fit=found,
         log=log,

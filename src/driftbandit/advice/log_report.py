@@ -34,6 +34,7 @@ EVIDENCE = {
     "chances": "It says with which chance each arm was played, so other choices can be estimated.",
     "none": "It does not say how arms were chosen, so it cannot tell what other choices earn.",
 }
+ASSUMED = "It has no chances; with those that are assumed, other choices can be estimated."
 SEVERAL = "Several sequences cannot be replayed, so it cannot tell what other choices earn."
 DRIFT = {
     "yes": "Yes: what arms pay drifts.",
@@ -82,6 +83,8 @@ def _contents(advice: LogAdvice) -> Iterator[Block]:
     several = f" in {held.sequences} sequences" if held.sequences > 1 else ""
     arms = f"{len(held.arms)} arms" if len(held.arms) > 1 else "one arm"
     who = EVIDENCE[held.evidence] if len(held.arms) > 1 else ""
+    if who and held.evidence == "chances" and held.least_chance is None:
+        who = ASSUMED
     who = SEVERAL if held.sequences > 1 and who else who
     yield Text(
         f"{held.rewards:,} rewards of {arms} from {held.rounds:,} rounds{several}. {who}".strip()

@@ -156,6 +156,7 @@ def commands(
     policy: str,
     evidence: Evidence,
     several: bool = False,
+    chances: str | None = None,
 ) -> tuple[str, ...]:
     """What to run next, ready to paste.
 
@@ -167,6 +168,7 @@ def commands(
         policy: that was recommended.
         evidence: what the log says about arms that were not played.
         several: whether it holds several sequences, which cannot be replayed.
+        chances: what was assumed of them, which `advise` and `replay` take and `fit` does not need.
 
     Example:
         >>> for line in commands("agent", "my log.csv", [], "level(arm)", "idea", "full"):
@@ -177,11 +179,12 @@ def commands(
         policy="idea").ask())'
     """
     source = shlex.join([log or "LOG.csv", *flags])
+    estimated = source if chances is None else f"{source} --chances {shlex.quote(chances)}"
     fitted = f"driftbandit fit {source} --structure {shlex.quote(structure)} --out model.json"
     if kind == "agent":
         agent = f'db.Agent(db.load_model("model.json"), policy="{policy}")'
         python = f"import driftbandit as db; print({agent}.ask())"
-        alone = f"driftbandit replay {source} --structure {shlex.quote(structure)} --policies "
+        alone = f"driftbandit replay {estimated} --structure {shlex.quote(structure)} --policies "
         alone += f"{shlex.quote(policy)} --method rejection"
         tested = [alone] * (evidence == "chances")
         return (
@@ -190,7 +193,7 @@ def commands(
             "driftbandit advise model.json",
             f"python -c {shlex.quote(python)}",
         )
-    again = f"driftbandit advise {source}"
+    again = f"driftbandit advise {estimated}"
     if kind == "collect":
         assumed = [f"{again} --chances uniform"] * (evidence == "none" and not several)
         return (*assumed, fitted, again)

@@ -234,7 +234,7 @@ def _reordered_features(history: History, system: System, rows: np.ndarray) -> n
     d = features.shape[1]
     offsets = system.model.constants[d:]
     if not (np.array_equal(system.arms[:, :d], features) and len(offsets) <= 1 and offsets.all()):
-        problem = "has other features than the agent, which learns offsets beside its own"
+        problem = "has other features than the agent, which learns what belongs to its arms"
         remedy = f"give arms of the agent's {d} features, and perhaps one of offsets"
         raise errors.InvalidInput("system", problem, remedy)
     return features
@@ -246,7 +246,7 @@ def _check_list_can_change(history: History, what: str) -> None:
     if history.policy.full_information:
         reason = f"{history.policy.name} sees the rewards of all arms"
     elif history.offsets:
-        reason = "the agent learns an offset for each arm"
+        reason = "the agent learns offsets or components for each arm"
     elif history.contexts:
         reason = "the agent's contexts are those of its arms"
     if reason is not None:

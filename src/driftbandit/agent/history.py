@@ -96,7 +96,7 @@ class History:
         """Why only the agent's own arms can be played; None: others can, by their features."""
         if self.contexts:
             return "what contexts add to them"
-        return "their offset beside the features" if self.offsets else None
+        return "what the agent learns for each arm" if self.offsets else None
 
     def rows_in(self, context: Any) -> np.ndarray | None:
         """The features of all own arms in a context; None: the agent has no contexts."""
@@ -234,6 +234,8 @@ class History:
     def _widen(self, factor: float, entry: Entry, later: list[Entry]) -> None:
         """Go on with Q times ``factor`` after an entry; ``later`` ones are settled, too."""
         assert self.watch is not None
+        if not self.problem.model.process_cov.any():
+            return  # nothing drifts, and zero times a factor is zero: the watch goes on
         model = widened(self.problem.model, factor)
         self.problem, _ = self.prepared(model, self.problem.arms)
         self.watch.restart(model)

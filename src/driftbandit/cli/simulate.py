@@ -115,6 +115,10 @@ def command(
     else:
         options.exclude("--model", given)
         system = db.load_model(model)
+        if system.contexts:
+            problem = f"has contexts ({', '.join(map(errors.printable, system.contexts))})"
+            remedy = "simulate it in Python, with db.simulate(system, contexts=…)"
+            raise errors.InvalidInput("--model", problem, remedy)
         studies = {errors.printable(model.name): [system]}
         n_arms = system.model.n_states if sphere else len(system.arms)
         runs = default_runs(system.model.n_states, n_arms, rounds) if runs is None else runs

@@ -8,7 +8,7 @@ same chance p_min. Without this thinning the policy would mostly see what the lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,14 +53,24 @@ class Player(NamedTuple):
         return observe(state, self.problem, arm, reward)
 
 
+def online(
+    policies: Mapping[str, Policy], baseline: str | None
+) -> tuple[dict[str, Policy], list[str]]:
+    """The policies, by label, that can play arms that contexts change; notes on the others."""
+    able = {who: one for who, one in policies.items() if one.actions.contexts == "online"}
+    unable = [who for who in policies if who not in able]
+    said = f"{', '.join(unable)} cannot play arms that contexts change"
+    if baseline in unable or not able:
+        argument = "baseline" if able else "policies"
+        raise errors.InvalidInput(argument, said, "name others, or leave the regression out")
+    return able, [f"Left out: {said}."] if unable else []
+
+
 def player(policy: Policy, model: LGDS, arms: np.ndarray, decisions: Decisions) -> Player:
     """The policy, prepared for as many rounds as the decisions span.
 
     ``arms`` are k × d, or those of each decision, n × k × d, if contexts change them.
     """
-    if arms.ndim == 3 and policy.actions.contexts != "online":
-        problem = f"{policy.name} cannot play arms that contexts change"
-        raise errors.InvalidInput("policies", problem, "leave it out, or leave the regression out")
     span = int(decisions.times[-1] - decisions.times[0]) + 1
     first = arms if arms.ndim == 2 else arms[0]
     constants, state = policy.prepare(model, first, max(span, len(decisions)))

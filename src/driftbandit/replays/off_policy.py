@@ -159,6 +159,9 @@ def replay_log(
     meter = learning.Meter(settings.progress, len(policies) * length)
     given = decisions.log(first, center), decisions.features, center, settings, meter
     found = learning.learned(*given, decisions.contexts)
+    left_out: list[str] = []
+    if found.rows.ndim == 3:
+        policies, left_out = naming.online(policies, baseline)
     how = method, settings.warm, settings.runs, settings.seed, meter.tick
     task = Task(decisions, first, found.model, found.rows, center, *how)
     meter.say("play", 0.0)
@@ -184,6 +187,7 @@ def replay_log(
         compared=baseline,
         notes=(
             *decisions.notes,
+            *left_out,
             *said,
             *done.notes,
             *found.fit.warnings,

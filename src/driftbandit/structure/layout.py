@@ -84,6 +84,10 @@ class Layout:
             for place, one in enumerate(self.free)
             if one.arm is None
         }
+        reads = self._loaded_reads(self.theta_of({}), np)
+        if silent := np.flatnonzero(~reads.any(axis=1)).tolist():
+            problem = f"has nothing for arm {self.names[silent[0]]!r}, whose loadings are zero"
+            raise errors.InvalidInput("structure", problem, "add constant(arm), or leave it out")
         self._key = str(self.structure), tuple(copy.arms for copy in self.copies)
 
     def __eq__(self, other: object) -> bool:

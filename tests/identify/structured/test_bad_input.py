@@ -104,6 +104,12 @@ TEXTS = [
     ),
 ]
 LAYOUTS = [
+    laid_out(
+        "an arm without a component",
+        f"level(shared, loadings=[{', '.join(['0'] + ['1'] * (len(ARMS) - 1))}])",
+        "structure: has nothing for arm",
+        "constant(arm)",
+    ),
     laid_out("too few loadings", "level(shared, loadings=[1])", "level: loadings: has 1", "2 arms"),
     laid_out("no groups", "season(7, group)", "season: scope: is group", "groups"),
     laid_out("a missing arm", "level(group)", "groups: lack the arm 'right'", "", {"left": 1}),
