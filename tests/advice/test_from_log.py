@@ -119,6 +119,7 @@ def test_json_is_strict_complete_and_stable(drifting):
     }  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_one_arm_leaves_nothing_to_decide():
     advice = db.advise(log(arms=("only",), rounds=90), seasons=[])
     assert advice.recommendation.kind == "nothing"

@@ -107,6 +107,7 @@ def test_a_random_walk_moves_with_the_square_root_of_time(walk):
     assert found.shared is None
 
 
+@pytest.mark.nightly
 def test_a_level_with_a_memory_moves_less_and_less():
     text = "constant(arm) + level(arm, memory=free) + level(shared)"
     found = fit_structure(as_log(log(drift=0.15)), text, starts=1)

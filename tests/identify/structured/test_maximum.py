@@ -18,7 +18,17 @@ def benchmark():
     return module
 
 
-@pytest.mark.parametrize("name", ["Nile, level", "copper, trend", "US unemployment, ar(2)"])
+LONG = pytest.mark.nightly  # benchmarks/structures.py has all series
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Nile, level",
+        pytest.param("copper, trend", marks=LONG),
+        pytest.param("US unemployment, ar(2)", marks=LONG),
+    ],
+)
 def test_the_maximum_is_not_below_statsmodels(benchmark, name, monkeypatch):
     monkeypatch.setattr(benchmark, "METHODS", ("lbfgs",))
     monkeypatch.setattr(benchmark, "FACTORS", (1.0,))
