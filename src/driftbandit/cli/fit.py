@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,7 @@ def _structure(given: list[str] | None, select: bool) -> Any:
 
 
 def _suggest_next(out: Path | None) -> None:
-    model = "model.json" if out is None else errors.printable(str(out))
+    model = "model.json" if out is None else shlex.quote(errors.printable(str(out)))
     keep = [f"the same command with --out {model}, to keep the model"] * (out is None)
     for line in [*keep, f"driftbandit advise {model}", f"driftbandit simulate --model {model}"]:
         Console(highlight=False).print(Text(f"next: {line}", "dim"), soft_wrap=True)

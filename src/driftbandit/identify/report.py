@@ -10,11 +10,12 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.identify.data import Parameters, data_of
+from driftbandit.identify.facts import fit_facts
 from driftbandit.identify.fitting import Fit
 from driftbandit.identify.smoothing import predicted
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.identify.structured.report import report as structured_report
-from driftbandit.io import model_file, parsing
+from driftbandit.io import model_file
 from driftbandit.io.log_reader import as_log
 from driftbandit.io.logs import Log
 from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
@@ -179,27 +180,16 @@ def _data(found: Fit, log: Log, ahead: OneStep) -> dict[str, Any]:
 def _facts(found: Fit, data: Mapping[str, Any]) -> Facts:
     offsets = "; the model adds the offsets" if found.model.n_states > data["states"] else ""
     end = "converged" if data["converged"] else "not converged"
-    memory, predictable = "unlimited", "-"
+    memory = "unlimited"
     if data["memory"] is not None:
         memory = f"{data['memory']:.3g} rounds, −1/log ρ, after which 37 % of a shock remains"
-    if (share := data["predictable_share"]) is not None:
-        predictable = f"{100 * share:.0f} % of the variance around the arms' means, one step ahead"
-    likelihoods = data["log_likelihood_per_reward"], data["log_likelihood_without_state"]
-    with_state, without = ("-" if value is None else f"{value:.4g}" for value in likelihoods)
-    return Facts(
-        {
-            "rewards": f"{data['rewards']:,}, from {data['rows']:,} plays",
-            "sequences": f"{data['sequences']:,}, independent runs of the system",
-            "arms": f"{data['arms']:,}: {parsing.first_names(found.names)}",
-            "states": f"{data['states']} that drift{offsets}",
-            "spectral radius ρ": f"{data['spectral_radius']:.4g}; at 1 or more it never settles",
-            "memory": memory,
-            "reward noise σ": f"{data['reward_std']:.4g}, standard deviation",
-            "predictable": predictable,
-            "log-likelihood": f"{with_state} per reward; {without} with the arms' means alone",
-            "EM": f"{end}, {data['iterations']} iterations from the best start",
-        }
-    )
+    own = {
+        "states": f"{data['states']} that drift{offsets}",
+        "spectral radius ρ": f"{data['spectral_radius']:.4g}; at 1 or more it never settles",
+        "memory": memory,
+        "EM": f"{end}, {data['iterations']} iterations from the best start",
+    }
+    return fit_facts(found.names, data, own)
 
 
 def _candidates(selection: Mapping[str, Any]) -> Table:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from driftbandit.identify.facts import fit_facts
 from driftbandit.identify.structured.components import Path, components
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.identify.structured.intervals import Estimate, estimates
 from driftbandit.identify.structured.selection import Comparison
-from driftbandit.io import model_file, parsing
+from driftbandit.io import model_file
 from driftbandit.io.logs import Log
 from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
 from driftbandit.report.figures import COLORS, grid
@@ -77,23 +78,8 @@ def _data(found: StructuredFit, log: Log, ahead: Any, rows: list[Estimate]) -> d
 
 
 def _facts(found: StructuredFit, data: dict[str, Any]) -> Facts:
-    predictable = "-"
-    if (part := data["predictable_share"]) is not None:
-        predictable = f"{100 * part:.0f} % of the variance around the arms' means, one step ahead"
-    likelihoods = data["log_likelihood_per_reward"], data["log_likelihood_without_state"]
-    with_state, without = ("-" if value is None else f"{value:.4g}" for value in likelihoods)
-    return Facts(
-        {
-            "rewards": f"{data['rewards']:,}, from {data['rows']:,} plays",
-            "sequences": f"{data['sequences']:,}, independent runs of the system",
-            "arms": f"{data['arms']:,}: {parsing.first_names(found.names)}",
-            "structure": str(found.structure),
-            "states": f"{data['states']}; the model starts in the round after the log's last",
-            "reward noise σ": f"{data['reward_std']:.4g}, standard deviation",
-            "predictable": predictable,
-            "log-likelihood": f"{with_state} per reward; {without} with the arms' means alone",
-        }
-    )
+    states = f"{data['states']}; the model starts in the round after the log's last"
+    return fit_facts(found.names, data, {"structure": str(found.structure), "states": states})
 
 
 def _parameters(rows: list[Estimate]) -> Table:
