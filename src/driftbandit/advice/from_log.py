@@ -274,7 +274,8 @@ def _of_training(train: Log, seasons: Sequence[float] | None, report: Tell) -> S
 def _untested(held: Contents, uses: Sequence[str]) -> str:
     if len(held.arms) > 1 and uses and held.evidence != "none":
         names = ", ".join(errors.printable(name) for name in uses)
-        return f"Policies were not replayed: the model uses {names}, which this advice cannot yet."
+        replay = "driftbandit replay with --structure, which takes them"
+        return f"Policies were not replayed: the model uses the features {names}. Run {replay}."
     if held.sequences > 1:
         return "Policies were not replayed: the log holds several sequences."
     return ""
