@@ -275,7 +275,7 @@ def _untested(held: Contents, uses: Sequence[str]) -> str:
     if len(held.arms) > 1 and uses and held.evidence != "none":
         names = ", ".join(errors.printable(name) for name in uses)
         replay = "driftbandit replay with --structure, which takes them"
-        return f"Policies were not replayed: the model uses the features {names}. Run {replay}."
+        return f"Policies were not replayed: the model uses {names}. Run {replay}."
     if held.sequences > 1:
         return "Policies were not replayed: the log holds several sequences."
     return ""
