@@ -25,7 +25,7 @@ agent
 studies replays
 paper leaderboard
 advice
-adapters
+adapters service
 cli
 """.strip().splitlines()
 """Rooms from low to high. A room imports from its own line and from the lines above it."""

@@ -42,13 +42,23 @@ if TYPE_CHECKING:
     from driftbandit.monitoring import Health, monitor
     from driftbandit.replays import replay
     from driftbandit.result import Result
+    from driftbandit.service.client import AsyncClient, Client
     from driftbandit.simulation import simulate
     from driftbandit.system import System
 
 __all__ = ["__version__"]
 __all__ += ["actions", "families", "identify", "kalman", "paper", "policies"]
 __all__ += ["statistics", "steady_state", "structure", "studies", "theory"]
-__all__ += ["LGDS", "Agent", "Decision", "Health", "InvalidInput", "MissingExtra"]
+__all__ += [
+    "LGDS",
+    "Agent",
+    "AsyncClient",
+    "Client",
+    "Decision",
+    "Health",
+    "InvalidInput",
+    "MissingExtra",
+]
 __all__ += ["NotDetectable", "Refit", "Result", "System", "advise", "fit", "load_model"]
 __all__ += ["monitor", "replay", "save_model", "simulate"]
 
@@ -62,6 +72,7 @@ _HOMES = {
     "monitoring": "Health monitor",
     "replays": "replay",
     "result": "Result",
+    "service.client": "AsyncClient Client",
     "simulation": "simulate",
     "system": "System",
 }
@@ -69,7 +80,17 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 """The module of every public name that is not a module itself."""
 _MODULES = {*__all__, "arrays", "errors", "model", "result", "simulation", "system"}
 _MODULES -= {*_HOME, "__version__"}
-_HEAVY = {"advise", "fit", "identify", "paper", "replay", "simulate", "studies"}
+_HEAVY = {
+    "AsyncClient",
+    "Client",
+    "advise",
+    "fit",
+    "identify",
+    "paper",
+    "replay",
+    "simulate",
+    "studies",
+}
 """Names that need an extra."""
 
 
@@ -77,7 +98,7 @@ def __dir__() -> list[str]:
     """Leave out names whose extra is missing: `help` would try to load them."""
     import importlib.util
 
-    whole = all(map(importlib.util.find_spec, ("jax", "jinja2", "matplotlib", "pyarrow")))
+    whole = all(map(importlib.util.find_spec, ("httpx", "jax", "jinja2", "matplotlib", "pyarrow")))
     return sorted({*globals(), *__all__} - (set() if whole else _HEAVY))
 
 

@@ -16,18 +16,25 @@ import numpy as np
 
 LARGEST = 1e150  # largest absolute value of an entry: its square must not overflow
 EXTRAS = {
+    "alembic": ("Alembic", "driftbandit[service]"),
+    "fastapi": ("FastAPI", "driftbandit[service]"),
     "gymnasium": ("gymnasium", "driftbandit[gym]"),
+    "httpx": ("httpx", "driftbandit[client]"),
     "jax": ("JAX", "driftbandit[sim]"),
     "jinja2": ("jinja2", "driftbandit[report]"),
     "llvmlite": ("llvmlite", "driftbandit[fast]"),
     "markupsafe": ("jinja2", "driftbandit[report]"),
     "matplotlib": ("matplotlib", "driftbandit[report]"),
     "pandas": ("pandas", "pandas"),
+    "prometheus_client": ("prometheus_client", "driftbandit[service]"),
+    "psycopg": ("psycopg", "driftbandit[service]"),
     "pyarrow": ("pyarrow", "driftbandit[io]"),
     "ray": ("Ray", "driftbandit[ray]"),
     "rich": ("rich", "driftbandit[cli]"),
     "river": ("river", "driftbandit[river]"),
+    "sqlalchemy": ("SQLAlchemy", "driftbandit[service]"),
     "typer": ("typer", "driftbandit[cli]"),
+    "uvicorn": ("uvicorn", "driftbandit[service]"),
 }
 """Optional libraries: the name as people write it, and what to install."""
 SYMMETRY_TOLERANCE = 1e-10
@@ -49,7 +56,11 @@ class InvalidInput(ValueError):
         """The same error with ``owner`` in front of the argument's name."""
         if self.argument.startswith(owner):
             return self
-        return InvalidInput(f"{owner} {self.argument}", self.problem, self.remedy)
+        return type(self)(f"{owner} {self.argument}", self.problem, self.remedy)
+
+
+class Conflict(InvalidInput):
+    """An argument contradicts what was said before, such as a second reward of a decision."""
 
 
 class NotDetectable(ValueError):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import naive
 from driftbandit import LGDS, Agent, Decision, InvalidInput, NotDetectable, families
 from driftbandit.agent import Refit
+from driftbandit.errors import Conflict
 from driftbandit.policies import available, make, optimistic
 from late_rewards import AtOnce, assert_same, scripted, told_by
 from refusals import EYE, HALF_SEEN, INF, NAN, STABLE, UNSTABLE, Case, assert_refused, each, lgds
@@ -424,8 +425,8 @@ CASES = [
     Case("agent no model, no arms", lambda: Agent(None, None), "arms", "is missing"),
     Case("agent no model, zero arm", lambda: Agent(None, [[0.0]]), "arms", "row 0"),
     Case("tell unknown", lambda: told_wrong(decided(7, 0)), "decision", "7 was never made"),
-    Case("tell other arm", lambda: told_wrong(decided(0, 1)), "decision", "arm=1"),
-    Case("tell other round", lambda: told_wrong(decided(0, 0, 3)), "decision", "round=3"),
+    Case("tell other arm", lambda: told_wrong(decided(0, 1)), "decision", "arm=1", Conflict),
+    Case("tell other round", lambda: told_wrong(decided(0, 0, 3)), "decision", "round=3", Conflict),
     Case("tell unknown number", lambda: told_wrong(1), "decision", "1 was never made"),
     Case("tell -1", lambda: told_wrong(-1), "decision", "-1 was never made"),
     Case("tell True", lambda: told_wrong(True), "decision", "True"),
@@ -438,13 +439,20 @@ CASES = [
         "decision",
         "3 was never made: there are 0",
     ),
-    Case("conflicting", lambda: told_twice(1.5, 2.5), "reward", "is 2.5, but decision 0 was told"),
-    Case("conflicting None", lambda: told_twice(1.5, None), "reward", "is None"),
+    Case(
+        "conflicting",
+        lambda: told_twice(1.5, 2.5),
+        "reward",
+        "is 2.5, but decision 0 was told",
+        Conflict,
+    ),
+    Case("conflicting None", lambda: told_twice(1.5, None), "reward", "is None", Conflict),
     Case(
         "conflicting rows",
         lambda: told_twice(np.ones(30), np.zeros(30), "kalman_oracle", np.eye(30)),
         "reward",
         "decision 0",
+        Conflict,
     ),
     Case("duplicate NaN", lambda: told_twice(1.0, NAN), "reward", "nan"),
     Case(

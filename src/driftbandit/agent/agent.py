@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,7 +29,7 @@ from driftbandit.agent.history import LAST_ROUND, History, Told
 from driftbandit.agent.refitting import Refit, RefitTask
 from driftbandit.agent.screening import Screen
 from driftbandit.agent.watch import OnAlarm, Watch, checked_on_alarm
-from driftbandit.contexts import NO_CONTEXTS
+from driftbandit.contexts import NO_CONTEXTS, Contexts
 from driftbandit.io.atomic import write_whole
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem, check_contexts, make
@@ -154,6 +154,7 @@ class Agent:
         self._lock = self._history.lock
         self._saving = threading.Lock()  # so that files are replaced in the order of their states
         self._screen: Screen | None = None
+        self._asked: tuple[Problem, Any, Offer] | None = None
 
     @property
     def model(self) -> LGDS:
@@ -166,6 +167,11 @@ class Agent:
         return self._history.problem
 
     @property
+    def contexts(self) -> Contexts:
+        """How the features of a decision change the arms: a matrix for each, if there are some."""
+        return self._history.contexts
+
+    @property
     def names(self) -> tuple[Name, ...]:
         """The names of the arms, in the order of rows."""
         return tuple(self._history.names.all)
@@ -174,6 +180,17 @@ class Agent:
     def round(self) -> int:
         """The round that the next `ask` is for."""
         return self._history.round
+
+    @property
+    def n_in_window(self) -> int:
+        """How many decisions are inside the window, with a reward or without."""
+        return len(self._history.ledger)
+
+    @property
+    def open_decisions(self) -> list[int]:
+        """The ids of the decisions inside the window that have no reward yet, oldest first."""
+        with self._lock:
+            return [e.id for e in self._history.ledger if e.reward is None and e.id is not None]
 
     @property
     def state(self) -> Any:
@@ -220,7 +237,7 @@ class Agent:
     def __repr__(self) -> str:
         with self._lock:
             arms = self.actions.describe(len(self._history.names))
-            waiting = sum(entry.reward is None for entry in self._history.ledger)
+            waiting = len(self.open_decisions)
             return f"Agent({self.policy.label}, {arms}, round {self.round}, {waiting} open)"
 
     def ask(self, arms: Any = None, *, round: int | None = None, context: Any = None) -> Decision:
@@ -291,10 +308,75 @@ class Agent:
             history.adopt(changed)
         else:
             found = choose(history, offer, state)
-            history.begin(now)
-            if self._settle(history, now):  # an alarm changed the model, from the next choice on
-                state = history.state_at(now)
+            self._asked = (history.problem, state, offer)
+            return self._decide(history, now, state, found)
+        self._asked = (history.problem, state, offer)
         return [history.decide(now, state, chosen) for chosen in found]
+
+    def _decide(
+        self, history: History, now: int, state: Any, found: list[Chosen]
+    ) -> list[Decision]:
+        """Let time pass, and note decisions that were chosen in ``state``."""
+        history.begin(now)
+        if self._settle(history, now):  # an alarm changed the model, from the next choice on
+            state = history.state_at(now)
+        return [history.decide(now, state, chosen) for chosen in found]
+
+    def record(
+        self, decision: Decision, *, arms: Any = None, features: Any = None, context: Any = None
+    ) -> None:
+        """Note a decision that a copy of this agent made, as if this agent had made it.
+
+        An agent that records the decisions of another and is told the same rewards, in the same
+        order, has the same state, bit for bit. Nothing is chosen: the recorded arm counts, even if
+        another machine would round differently and prefer another one.
+
+        Args:
+            decision: what the copy's `ask` returned; its id must be this agent's next.
+            arms: the names of the arms that were on offer, for `explain`; None: all.
+            features: the d numbers that were played, if the arm is not one of the agent's own.
+            context: as for `ask`.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], names=["up", "down"])
+            >>> copy = Agent.from_json(agent.to_json())
+            >>> copy.record(agent.ask())
+            >>> copy.to_json() == agent.to_json()
+            True
+        """
+        with self._lock:
+            history = self._history
+            self.actions.check_listed("record", "needs a list of arms", "ask this agent")
+            if not isinstance(decision, Decision) or decision.id != history.decided:
+                problem = f"is {errors.printable(repr(decision)[:60])}"
+                remedy = f"give the copy's decision with the id {history.decided}"
+                raise errors.InvalidInput("decision", problem, remedy)
+            now = history.checked_round(decision.round)
+            play = history.play(now, decision.arm, None, features, context)
+            offer = None if features is not None else self._offer(history, arms, context)
+            state = history.state_at(now)
+            self._asked = None if offer is None else (history.problem, state, offer)
+            name, *expected = decision.arm, *decision[3:]
+            chosen = Chosen(0, play.arm, play.row, name, *expected)
+            self._decide(history, now, state, [chosen])
+
+    def explain(self) -> list[Score] | None:
+        """The scores from which the last decision was chosen; None: they are not known.
+
+        They are not stored with the agent. After `ask_many` they are those of its first decision.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.6]], [[0.64]], 1.0), [[1.0], [2.0]], names=["a", "b"])
+            >>> agent.tell(agent.ask(), 1.5)
+            'learned'
+            >>> [score.arm for score in agent.explain()], agent.explain()[1].mean
+            (['a', 'b'], 0.0)
+        """
+        with self._lock:
+            if self._asked is None or not self.actions.listed:
+                return None
+            problem, state, offer = self._asked
+            return choosing.score_table(self.policy, problem, state, offer)
 
     def _offer(self, history: History, arms: Any, context: Any) -> Offer:
         every = history.rows_in(context)
@@ -350,8 +432,12 @@ class Agent:
         waits = self.on_alarm == "refit" and history.has_model
         return None if waits else history.until_refit
 
-    def scores(self, arms: Any = None, *, context: Any = None) -> list[Score]:
+    def scores(
+        self, arms: Any = None, *, round: int | None = None, context: Any = None
+    ) -> list[Score]:
         """The policy's score of every arm in the next round, in the order of ``arms`` (see `ask`).
+
+        ``round``: a later round, as it looks from now.
 
         Example:
             >>> agent = Agent(LGDS([[0.6]], [[0.64]], 1.0), [[1.0], [2.0]], names=["a", "b"])
@@ -361,7 +447,9 @@ class Agent:
         with self._lock:
             self.actions.check_listed("scores", "needs a list of arms", "ask for a decision")
             offer = self._offer(self._history, arms, context)
-            return choosing.score_table(self.policy, self.problem, self.state, offer)
+            now = self._history.checked_round(round)
+            state = self.state if round is None else self._history.state_at(now)
+            return choosing.score_table(self.policy, self.problem, state, offer)
 
     def tell(self, decision: Decision | int, reward: Any) -> Told:
         """Learn the reward of a decision; the order of rewards does not matter.
@@ -376,21 +464,28 @@ class Agent:
             the same was told before; "too late": the decision's round has left the window.
         """
         with self._lock:
-            entry = self._history.open_entry(decision)
-            reward = self._history.checked_reward(reward)
-            if entry is None:
-                return "too late"
-            if entry.reward is None:
-                if reward is None:
-                    return "missing"
+            outcome, entry, reward = self._history.outcome(decision, reward, {})
+            if outcome == "learned":
                 self._history.learn(entry, reward)
-                return "learned"
-            if reward is None or not np.array_equal(reward, entry.reward):
-                new, old = (" ".join(repr(one).split()) for one in (reward, entry.reward))
-                problem = f"is {new}, but decision {entry.id} was told {old}"
-                remedy = "a decision has one reward; the first is kept"
-                raise errors.InvalidInput("reward", problem, remedy)
-            return "duplicate"
+            return outcome
+
+    def tell_many(self, rewards: Iterable[tuple[Decision | int, Any]]) -> list[Told]:
+        """Learn the rewards of several decisions: all of them or, after an error, none.
+
+        Args:
+            rewards: pairs of a decision, or its id, and its reward.
+
+        Returns:
+            What `tell` returns, for each pair.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [0.8], [-0.5]])
+            >>> first, second = agent.ask_many(2)
+            >>> agent.tell_many([(second, 0.4), (first, 1.1), (first, 1.1)])
+            ['learned', 'learned', 'duplicate']
+        """
+        with self._lock:
+            return self._history.tell_many(list(rewards))
 
     def tell_play(
         self,
@@ -477,7 +572,7 @@ class Agent:
         with self._lock:
             changes.remove_arm(self._history, name)
 
-    def replace_model(self, model: LGDS | System) -> None:
+    def replace_model(self, model: LGDS | System, *, start: int | None = None) -> None:
         """Switch to another model and filter the kept rewards again under it.
 
         The agent keeps the rewards inside its window, and the newest ``memory`` older ones. A refit
@@ -486,9 +581,12 @@ class Agent:
         Args:
             model: an `LGDS` that fits the arms' features; or a `System` that has an arm for each of
                 the agent's names.
+            start: the round in which the model's initial state holds, such as the first round of
+                the log that it was learned from. Older rewards are forgotten. None: the first round
+                that the agent keeps.
         """
         with self._lock:
-            changes.replace_model(self._history, model)
+            changes.replace_model(self._history, model, start)
             if self.refit_options is not None:  # one that was due would replace the model at once
                 pause = self.refit_options.pause(len(self._history.log))
                 self._history.until_refit = pause

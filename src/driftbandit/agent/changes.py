@@ -13,7 +13,7 @@ import scipy
 from driftbandit import errors
 from driftbandit.agent.arms import ArmNames
 from driftbandit.agent.choosing import by_columns
-from driftbandit.agent.history import History
+from driftbandit.agent.history import History, whole_round
 from driftbandit.agent.ledger import Entry
 from driftbandit.contexts import Contexts, checked
 from driftbandit.kalman import Belief
@@ -145,10 +145,16 @@ def remove_arm(history: History, name: Name) -> None:
     _rebuild(history, history.problem.model, rows, names, renumbered, removed=removed)
 
 
-def replace_model(history: History, model: LGDS | System) -> None:
+def replace_model(history: History, model: LGDS | System, start: int | None = None) -> None:
     """See `Agent.replace_model`. The caller holds the lock."""
+    if start is not None:
+        start = whole_round(start)
+        oldest = next((entry.round for entry in history.ledger), history.now)
+        if start > oldest:
+            problem = f"is {start}, after the decision in round {oldest}, which is open"
+            raise errors.InvalidInput("start", problem, f"give {oldest} or an earlier round")
     if isinstance(model, System):
-        _replace_system(history, model)
+        _replace_system(history, model, start)
         return
     check_model(model)
     arms, names = history.features, history.names
@@ -157,7 +163,7 @@ def replace_model(history: History, model: LGDS | System) -> None:
     if len(arms) != len(names):  # the sphere's coordinate vectors
         names = ArmNames(None, len(arms))
     _check_size_of_played(history, model, lambda entry: entry.row is not None)
-    _rebuild(history, model, arms, names, keep_belief=None)
+    _rebuild(history, model, arms, names, keep_belief=None, start=start)
 
 
 def check_model(model: Any) -> None:
@@ -167,7 +173,7 @@ def check_model(model: Any) -> None:
         raise errors.InvalidInput("model", problem, "give an LGDS, or a System, such as fit.system")
 
 
-def _replace_system(history: History, system: System) -> None:
+def _replace_system(history: History, system: System, start: int | None) -> None:
     """Go on with the system's arms, matched by name, except for those that were removed."""
     every = ArmNames(system.names, len(system.arms))
     history.actions.check_listed("system", "has arms", "give its model alone")
@@ -214,7 +220,7 @@ def _replace_system(history: History, system: System) -> None:
                 entry.arm, entry.row, entry.removed = names.row(entry.arm), None, False
 
     features = _reordered_features(history, system, rows) if history.offsets else None
-    given: dict[str, Any] = {"features": features, "contexts": system.contexts}
+    given: dict[str, Any] = {"features": features, "contexts": system.contexts, "start": start}
     _rebuild(history, system.model, arms, names, renamed, keep_belief=None, **given)
 
 
@@ -268,12 +274,13 @@ def _rebuild(
     features: np.ndarray | None = None,
     removed: tuple[Name, ...] | None = None,
     contexts: Contexts | None = None,
+    start: int | None = None,
 ) -> None:
     """Change the agent's model, arms and names, and adapt the plays it keeps (``update_entry``).
 
     ``keep_belief`` carries over a Kalman filter's belief. Without it, and for other policies, the
     state is computed again from the plays. ``features``: the arms without offsets, if they differ.
-    ``contexts``: the B_j, if they change.
+    ``contexts``: the B_j, if they change. ``start``: the round of the model's initial state.
     """
     arms, contexts = checked(arms, history.contexts if contexts is None else contexts, model)
     arms = by_columns(arms)
@@ -288,7 +295,9 @@ def _rebuild(
         state = keep_belief(state)
     else:
         new.names, new.problem = names, problem
-        state, round_ = new.replay(fresh, new.first_round(), new.log)
+        if start is not None:
+            new.forget(start)
+        state, round_ = new.replay(fresh, new.first_round() if start is None else start, new.log)
     new.names, new.features = names, arms if features is None else features
     new.contexts = contexts
     if removed is not None:

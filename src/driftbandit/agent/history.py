@@ -11,7 +11,7 @@ import dataclasses
 import sys
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -176,8 +176,57 @@ class History:
             same_arm, name = np.array_equal(decision.arm, entry.row), entry.row  # type: ignore[arg-type]
         if not (same_arm and decision.round == entry.round):
             problem = f"{id_} is arm {name} in round {entry.round}, not {decision!r}"
-            raise errors.InvalidInput("decision", " ".join(problem.split()), remedy)
+            raise errors.Conflict("decision", " ".join(problem.split()), remedy)
         return entry
+
+    def outcome(
+        self, decision: Decision | int, reward: Any, told: Mapping[int, Any]
+    ) -> tuple[Told, Any, Any]:
+        """What telling a reward does, the decision's entry and the reward, checked.
+
+        ``told``: rewards by decision that are told together with this one and before it.
+        """
+        entry = self.open_entry(decision)
+        reward = self.checked_reward(reward)
+        if entry is None:
+            return "too late", entry, reward
+        old = told.get(entry.id, entry.reward)  # type: ignore[arg-type]
+        if old is None:
+            return "missing" if reward is None else "learned", entry, reward
+        if reward is None or not np.array_equal(reward, old):
+            new, old = (" ".join(repr(one).split()) for one in (reward, old))
+            problem = f"is {new}, but decision {entry.id} was told {old}"
+            remedy = "a decision has one reward; the first is kept"
+            raise errors.Conflict("reward", problem, remedy)
+        return "duplicate", entry, reward
+
+    def tell_many(self, rewards: Sequence[Any]) -> list[Told]:
+        """Give several decisions their rewards: all of them or, after an error, none."""
+        told: dict[int, Any] = {}
+        found = []
+        for place, pair in enumerate(rewards):
+            try:
+                decision, reward = pair
+            except (TypeError, ValueError):
+                remedy = "give pairs of a decision and its reward"
+                raise errors.InvalidInput(f"rewards[{place}]", f"is {pair!r:.60}", remedy) from None
+            try:
+                outcome, entry, reward = self.outcome(decision, reward, told)
+            except errors.InvalidInput as error:
+                raise error.of(f"rewards[{place}]") from None
+            if outcome == "learned":
+                told[entry.id] = reward
+            found.append((outcome, entry, reward))
+        learned = []
+        try:
+            for outcome, entry, reward in found:
+                if outcome == "learned":
+                    self.learn(entry, reward)
+                    learned.append(entry)
+        except BaseException:  # the policy cannot take one of them
+            self.ledger.unlearn(learned)
+            raise
+        return [outcome for outcome, _, _ in found]
 
     def settle(self, now: int) -> None:
         """Move what has left the window in round ``now`` from the ledger to the log."""

@@ -149,10 +149,19 @@ class Ledger:
             entry.after = after
             return
         entry.pending = True
+        self._mark_stale(self._place(entry))
+
+    def unlearn(self, entries: Iterable[Entry]) -> None:
+        """Take back the rewards of open decisions."""
+        for entry in entries:
+            entry.reward, entry.pending, entry.surprise = None, False, None
+            self._mark_stale(self._place(entry))
+
+    def _place(self, entry: Entry) -> int:
         place = bisect.bisect_left(self._open, entry.round, key=_round)
         while self._open[place] is not entry:  # one of several in its round
             place += 1
-        self._mark_stale(place)
+        return place
 
     def insert(self, entry: Entry) -> None:
         """Add a play with its reward, after all others of its round; none of it is settled."""

@@ -14,8 +14,9 @@ import driftbandit
 from driftbandit import errors, program_cache
 from driftbandit.cli import interrupt
 
-COMMANDS = ("fit", "advise", "simulate", "replay", "reproduce")
-"""Modules of this folder, in the order of the help. Each has a ``command`` and its EXAMPLES."""
+COMMANDS = ("fit", "advise", "simulate", "replay", "reproduce", "serve", "keys", "verify")
+"""Modules of this folder, in the order of the help. Each has EXAMPLES and a ``command``, or a
+``group`` of them."""
 SMALLER = "give smaller sizes (--states, --arms, --runs)"
 
 app = typer.Typer(
@@ -27,7 +28,10 @@ app = typer.Typer(
 )
 for _name in COMMANDS:
     _module = importlib.import_module(f"driftbandit.cli.{_name}")
-    app.command(name=_name, epilog=_module.EXAMPLES)(_module.command)
+    if hasattr(_module, "group"):
+        app.add_typer(_module.group, name=_name, epilog=_module.EXAMPLES)
+    else:
+        app.command(name=_name, epilog=_module.EXAMPLES)(_module.command)
 
 
 @app.callback(invoke_without_command=True)

@@ -78,6 +78,19 @@ def handled(*, last: bool = False) -> Iterator[None]:
         _reset()
 
 
+@contextlib.contextmanager
+def released() -> Iterator[None]:
+    """Leave Ctrl-C, within this block, to a server that ends by itself in good order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.set_wakeup_fd(-1)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+
+
 def _reset() -> None:
     keeps(NOTHING)
     _outputs.clear()

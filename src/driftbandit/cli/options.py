@@ -42,6 +42,13 @@ Features = Annotated[
         "column per feature. Without it, the features are estimated."
     ),
 ]
+Store = Annotated[
+    str,
+    typer.Option(
+        envvar="DRIFTBANDIT_STORE",
+        help="Where experiments are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
+    ),
+]
 Device = Annotated[str | None, typer.Option(help="cpu or gpu.", show_default="chosen by JAX")]
 Engine = Annotated[
     str,

@@ -1,0 +1,298 @@
+"""An experiment: an agent whose whole life is a list of events.
+
+A command (`decide`, `reward`, …) changes the experiment and notes what happened as events in
+``new``. `apply` makes the same change from a stored event. So the fold of all events gives the same
+experiment, bit for bit. Events hold decisions, not only questions: a fold chooses nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from driftbandit import errors
+from driftbandit.agent import Agent, Decision
+from driftbandit.io import model_file
+from driftbandit.service import settings as reading
+from driftbandit.service.problems import Problem
+from driftbandit.service.tally import Tally
+from driftbandit.system import Name
+
+Event = dict[str, Any]
+FORMAT = 1  # of snapshots
+REFIT_PATIENCE = 3600.0  # seconds after which a worker that did not report counts as lost
+FEWEST = 10  # rewards that a model can be learned from
+
+
+class Experiment:
+    """The state of an experiment after its events.
+
+    Args:
+        id: its name.
+        settings: what the event ``created`` holds; see `settings.checked`.
+        created: when, in Unix seconds.
+        agent: None: a new one.
+    """
+
+    def __init__(
+        self, id: str, settings: Mapping[str, Any], created: float, agent: Agent | None = None
+    ) -> None:
+        self.id, self.settings, self.created = id, settings, created
+        self.agent = reading.agent_of(settings) if agent is None else agent
+        self.refit = reading.refit_of(settings)
+        self.tally = Tally()
+        self.version = 0
+        self.last: Event | None = None  # the last decision, if this process has seen it
+        self.new: list[Event] = []  # not stored yet
+
+    @classmethod
+    def create(cls, id: str, settings: Mapping[str, Any], now: float) -> Experiment:
+        """A new experiment, whose first event says how it was made."""
+        made = cls(id, settings, now)
+        made._note("created", now, settings=dict(settings))
+        return made
+
+    @classmethod
+    def of_event(cls, id: str, event: Event) -> Experiment:
+        """The experiment that its first event made."""
+        made = cls(id, event["settings"], event["time"])
+        made._count(event)
+        return made
+
+    # Snapshots.
+
+    def to_snapshot(self) -> tuple[str, str]:
+        """The agent and everything else, as two JSON texts."""
+        rest = {"format": FORMAT, "created": self.created, "settings": self.settings}
+        rest |= {"version": self.version, "tally": self.tally.as_json()}
+        return self.agent.to_json(), json.dumps(rest, allow_nan=False)
+
+    @classmethod
+    def from_snapshot(cls, id: str, agent: str, rest: str) -> Experiment:
+        """The experiment of a snapshot."""
+        stored = json.loads(rest)
+        if stored["format"] != FORMAT:
+            problem = f"has format {stored['format']!r}"
+            raise errors.InvalidInput("snapshot", problem, f"this version reads {FORMAT}")
+        made = cls(id, stored["settings"], stored["created"], Agent.from_json(agent))
+        made.version, made.tally = stored["version"], Tally.from_json(stored["tally"])
+        return made
+
+    # Time.
+
+    def round_at(self, now: float) -> int | None:
+        """The round of a decision made now; None: the next one, since rounds are explicit.
+
+        Rounds that follow the clock begin at multiples of their length in UTC, the first one when
+        the experiment was made. A clock that goes back does not take rounds back.
+        """
+        if self.settings["time"] == "rounds":
+            return None
+        seconds = self.settings["time"]["seconds"]
+        passed = math.floor(now / seconds) - math.floor(self.created / seconds)
+        return max(passed, self.tally.last_round)
+
+    # Commands.
+
+    def decide(
+        self,
+        now: float,
+        *,
+        arms: Sequence[Name] | None = None,
+        features: Sequence[Sequence[float]] | None = None,
+        context: Mapping[str, Any] | None = None,
+        round: int | None = None,
+        count: int | None = None,
+        distinct: bool = True,
+        most_open: int,
+    ) -> list[Decision]:
+        """Make one decision, or ``count`` in one round; see `Agent.ask` and `Agent.ask_many`."""
+        if self.tally.paused is not None:
+            reason = self.tally.paused and f" ({self.tally.paused})"
+            raise Problem(409, f"the experiment is paused{reason}; resume it first", "id")
+        if self.agent.n_in_window + (count or 1) > most_open:
+            detail = f"{self.agent.n_in_window} decisions are inside the window and {most_open} are"
+            raise Problem(
+                409, f"{detail} the most; let rounds pass, or take a smaller window", "id"
+            )
+        by_clock = self.round_at(now)
+        if by_clock is not None and round is not None:
+            raise Problem(422, "rounds follow the clock in this experiment; leave it out", "round")
+        round = by_clock if round is None else round
+        offer = _offer(arms, features)
+        given: dict[str, Any] = {"round": round, "context": context}
+        if count is None:
+            found = [self.agent.ask(offer, **given)]
+        else:
+            found = self.agent.ask_many(count, offer, **given, distinct=distinct)
+        for decision in found:
+            played: dict[str, Any] = {}
+            if features is not None:
+                place = decision.arm if arms is None else list(arms).index(decision.arm)
+                played["features"] = list(features[place])
+            elif arms is not None:
+                played["offered"] = list(arms)
+            if context is not None:
+                played["context"] = dict(context)
+            self._note("decided", now, **answer_of(decision), **played)
+        return found
+
+    def reward(self, now: float, rewards: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Learn the rewards of decisions, all or none; see `Agent.tell_many`."""
+        pairs = []
+        for place, told in enumerate(rewards):
+            id_, where = told["decision"], f"rewards[{place}].decision" if len(rewards) > 1 else ""
+            if not 0 <= id_ < self.tally.decisions:
+                detail = f"{id_} was never made: this experiment has {self.tally.decisions}"
+                raise Problem(404, detail, where or "decision")
+            decision: Decision | int = id_
+            if told.get("arm") is not None and told.get("round") is not None:
+                decision = Decision(id_, told["arm"], told["round"], None, None, None)
+            pairs.append((decision, told["reward"]))
+        try:
+            outcomes = self.agent.tell_many(pairs)
+        except errors.InvalidInput as error:
+            field = error.argument.replace("] ", "].")
+            field = field.removeprefix("rewards[0].") if len(rewards) == 1 else field
+            raise type(error)(field, error.problem, error.remedy) from None
+        for outcome, told in zip(outcomes, rewards, strict=True):
+            if outcome == "learned":
+                reward = told["reward"]
+                reward = float(reward) if isinstance(reward, bool) else reward
+                self._note("rewarded", now, decision=told["decision"], reward=reward)
+        return list(outcomes)
+
+    def add_arm(self, now: float, arm: Name, features: Sequence[float] | None) -> None:
+        """See `Agent.add_arm`."""
+        self.agent.add_arm(arm, features)
+        given = None if features is None else list(features)
+        self._note("arm_added", now, arm=arm, features=given)
+
+    def retire_arm(self, now: float, arm: Name) -> None:
+        """See `Agent.remove_arm`."""
+        self.agent.remove_arm(arm)
+        self._note("arm_retired", now, arm=arm)
+
+    def replace_model(self, now: float, system: Mapping[str, Any]) -> None:
+        """See `Agent.replace_model`."""
+        self.agent.replace_model(model_file.from_document(system))
+        self._note("model_replaced", now, system=dict(system))
+
+    def refit_in_progress(self, now: float) -> bool:
+        """Whether a worker learns the model, and has not been at it for too long."""
+        started = self.tally.refit_started
+        return started is not None and now < started + REFIT_PATIENCE
+
+    def rewards_until_refit(self) -> int | None:
+        """How many more rewards until the next scheduled refit; None: none is scheduled."""
+        if self.refit is None:
+            return None
+        before = self.tally.rewards_at_refit
+        pause = self.refit.pause(before) if before else self.refit.after
+        return max(0, before + pause - self.tally.rewards)
+
+    def refit_is_due(self, now: float) -> bool:
+        """Whether a worker should learn the model now."""
+        return self.rewards_until_refit() == 0 and not self.refit_in_progress(now)
+
+    def start_refit(self, now: float) -> None:
+        """Note that a worker begins to learn the model."""
+        if self.refit_in_progress(now):
+            raise Problem(409, "a refit is in progress; wait until it is done", "id")
+        if self.agent.contexts:
+            raise Problem(422, "a model with contexts cannot be learned here; replace it", "id")
+        if self.tally.rewards < FEWEST:
+            detail = f"there are {self.tally.rewards} rewards, and a refit takes {FEWEST}"
+            raise Problem(409, f"{detail}; let more come", "id")
+        self._note("refit_started", now)
+
+    def finish_refit(self, now: float, found: Mapping[str, Any]) -> None:
+        """Go on with the model that a worker learned, or note why it could not."""
+        if "reason" not in found:
+            try:
+                self._adopt(found)
+            except errors.InvalidInput as error:
+                found = {"reason": str(error)}
+        kind = "refit_failed" if "reason" in found else "refitted"
+        self._note(kind, now, **found)
+
+    def _adopt(self, found: Mapping[str, Any]) -> None:
+        system = model_file.from_document(found["system"])
+        self.agent.replace_model(system, start=found["start"])
+
+    def pause(self, now: float, reason: str) -> None:
+        """Refuse decisions from now on."""
+        if self.tally.paused is None:
+            self._note("paused", now, reason=reason)
+
+    def resume(self, now: float) -> None:
+        """Decide again."""
+        if self.tally.paused is not None:
+            self._note("resumed", now)
+
+    # The fold.
+
+    def apply(self, event: Event) -> None:
+        """Make the change that a stored event tells of."""
+        kind, agent = event["kind"], self.agent
+        if event["number"] != self.version + 1:
+            problem = f"{event['number']} follows {self.version}"
+            raise errors.InvalidInput("event", problem, "the store lacks events, or has one twice")
+        if kind == "decided":
+            played = {"features": event.get("features"), "context": event.get("context")}
+            agent.record(decision_of(event), arms=event.get("offered"), **played)
+        elif kind == "rewarded":
+            outcome = agent.tell(event["decision"], event["reward"])
+            if outcome != "learned":
+                problem = f"{event['number']} is {outcome}"
+                raise errors.InvalidInput("event", problem, "the store has events out of order")
+        elif kind == "arm_added":
+            agent.add_arm(event["arm"], event["features"])
+        elif kind == "arm_retired":
+            agent.remove_arm(event["arm"])
+        elif kind == "model_replaced":
+            agent.replace_model(model_file.from_document(event["system"]))
+        elif kind == "refitted":
+            self._adopt(event)
+        elif kind not in ("refit_started", "refit_failed", "paused", "resumed"):
+            problem = f"{event['number']} has the unknown kind {kind!r:.40}"
+            raise errors.InvalidInput("event", problem, "it was stored by a newer version")
+        self._count(event)
+
+    def _note(self, kind: str, now: float, **fields: Any) -> None:
+        event = {"number": self.version + 1, "kind": kind, "time": now, **fields}
+        self._count(event)
+        self.new.append(event)
+
+    def _count(self, event: Event) -> None:
+        self.version = event["number"]
+        if event["kind"] == "decided":
+            self.last = event
+        model, window = self.agent.model, self.settings["window"]
+        self.tally.add(event, window, model.n_states, float(model.reward_std))
+
+
+def _offer(arms: Sequence[Name] | None, features: Any) -> Any:
+    """What `Agent.ask` takes: names, rows of features, or a mapping from names to rows."""
+    if arms is None or features is None:
+        return features if arms is None else list(arms)
+    if len(arms) != len(features):
+        problem = f"has {len(features)} rows for {len(arms)} arms"
+        raise errors.InvalidInput("features", problem, "give one row for each arm")
+    if len(set(map(str, arms))) < len(arms):
+        raise errors.InvalidInput("arms", "has a name twice", "give each name once")
+    return dict(zip(arms, features, strict=True))
+
+
+def answer_of(decision: Decision) -> dict[str, Any]:
+    """A decision as the wire and the events write it."""
+    found = decision.to_dict()
+    return {"decision": found.pop("id"), **found}
+
+
+def decision_of(event: Mapping[str, Any]) -> Decision:
+    """The decision of an event."""
+    fields = [event[name] for name in ("decision", "arm", "round", "mean", "bonus", "uncertainty")]
+    return Decision(*fields)

@@ -1,0 +1,1 @@
+"""Alembic's scripts: how a store's tables became what they are."""

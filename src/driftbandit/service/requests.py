@@ -1,0 +1,157 @@
+"""Reading a request: who sends it, its body, its key; and writing what is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import time
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from driftbandit.service import wire
+from driftbandit.service.keys import Doorkeeper, Key
+from driftbandit.service.limits import Buckets, Limits
+from driftbandit.service.problems import Problem
+from driftbandit.service.transaction import written
+from driftbandit.service.writer import Job, Result, Work, Writer
+
+Model = TypeVar("Model", bound=BaseModel)
+IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+OPEN = "open"  # whose requests are counted together on a server without keys
+
+
+class Gate:
+    """What every route needs: the writer, the limits, and who may pass."""
+
+    def __init__(self, writer: Writer, limits: Limits, doorkeeper: Doorkeeper) -> None:
+        self.writer, self.limits, self.doorkeeper = writer, limits, doorkeeper
+        self._buckets = Buckets(limits.rate)
+
+    async def admit(
+        self, request: Request, scope: str, experiment: str | None = None
+    ) -> Key | None:
+        """Let a request pass, or raise 401, 403 or 429."""
+        if not self.doorkeeper.is_fresh:
+            await run_in_threadpool(self.doorkeeper.refresh)
+        key = self.doorkeeper.check(request.headers.get("authorization"))
+        if not self._buckets.takes(OPEN if key is None else key.id, time.monotonic()):
+            detail = f"{self.limits.rate} requests per second are the most; slow down"
+            raise Problem(429, detail, retry_after=1)
+        if key is not None and not key.allows(scope, experiment):
+            what = (
+                f"the scope {scope}" if key.experiment in (None, experiment) else "this experiment"
+            )
+            raise Problem(403, f"this key does not open {what}; use another key", "Authorization")
+        return key
+
+    async def body(self, request: Request) -> bytes:
+        """The bytes of a JSON request, within the limits of size and time."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            detail = f"is {kind[:60] or 'missing'}; send application/json"
+            raise Problem(422, detail, "Content-Type")
+        most = self.limits.body
+        too_large = Problem(413, f"the body is larger than {most:,} bytes; send less", "body")
+        if request.headers.get("content-length", "0").isdecimal() and (
+            int(request.headers.get("content-length", "0")[:20]) > most
+        ):
+            raise too_large
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.limits.patience):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > most:
+                        raise too_large
+                    parts.append(part)
+        except TimeoutError:
+            detail = f"the body did not arrive within {self.limits.patience:g} s; send it faster"
+            raise Problem(408, detail, "body") from None
+        return b"".join(parts)
+
+    async def run(
+        self,
+        request: Request,
+        experiment: str,
+        work: Work | None,
+        *,
+        body: bytes = b"",
+        **options: Any,
+    ) -> Response:
+        """Run a job for a request, and answer when it is committed."""
+        key = request.headers.get("idempotency-key")
+        if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
+            raise Problem(422, "give 1 to 255 visible ASCII characters", "Idempotency-Key")
+        if key is not None:
+            said = f"{request.method} {request.url.path}\n".encode() + body
+            options |= {"key": key, "fingerprint": hashlib.sha256(said).hexdigest()}
+        result = await self.result(experiment, work, **options)
+        headers = {"Idempotent-Replayed": "true"} if result.replayed else None
+        return Response(result.body, result.status, headers, "application/json")
+
+    async def result(self, experiment: str, work: Work | None, **options: Any) -> Result:
+        """Run a job, and wait until it is committed."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+
+        def done(result: Result | Problem) -> None:
+            loop.call_soon_threadsafe(_set, future, result)
+
+        self.writer.submit(Job(experiment, work, done, **options))
+        return await future
+
+
+def _set(future: asyncio.Future[Result], result: Result | Problem) -> None:
+    if future.cancelled():  # the client has gone; what was committed stays
+        return
+    if isinstance(result, Problem):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
+
+
+def read_as(model: type[Model], body: bytes) -> Model:
+    """The body as a model; a wrong one is refused by the name of its field."""
+    try:
+        return model.model_validate_json(body or b"{}")
+    except ValidationError as error:
+        raise _refusal(error) from None
+
+
+def read_rewards(body: bytes) -> tuple[bool, list[dict[str, Any]]]:
+    """The rewards of a request, and whether it holds several."""
+    many = b'"rewards"' in body[:4096]
+    if many:
+        return True, [told.model_dump() for told in read_as(wire.ToldMany, body).rewards]
+    return False, [read_as(wire.Told, body).model_dump()]
+
+
+def _refusal(error: ValidationError) -> Problem:
+    """The first thing that is wrong."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = [part for part in first["loc"] if not _is_branch(part)]
+    field = ""
+    for part in place:
+        field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else str(part)
+    detail = first["msg"][:1].lower() + first["msg"][1:]
+    return Problem(422, detail[:300], field[:200] or "body")
+
+
+def _is_branch(part: str | int) -> bool:
+    """Whether a place is a branch of a union, as pydantic names them, and no field."""
+    return isinstance(part, str) and (
+        "[" in part or part in ("int", "str", "float", "bool", "Seconds", "literal")
+    )
+
+
+def refused(problem: Problem) -> Response:
+    """The answer to a request that is refused."""
+    headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    text = written(problem.document())
+    return Response(text, problem.status, headers, "application/problem+json")

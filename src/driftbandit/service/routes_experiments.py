@@ -1,0 +1,217 @@
+"""Routes that change experiments: create, decide, reward, arms, model, refit, pause."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from driftbandit.service import settings, wire
+from driftbandit.service.experiment import Experiment, answer_of
+from driftbandit.service.problems import Problem
+from driftbandit.service.requests import Gate, read_as, read_rewards
+
+router = APIRouter(prefix="/v1/experiments")
+Id = Annotated[str, Path(description="the experiment's id")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        pattern=r"^[\x21-\x7e]{1,255}$",
+        description="the same key gives the same answer, whatever happens in between",
+    ),
+]
+
+BODIES = [wire.NewExperiment, wire.AskFor, wire.Told, wire.ToldMany, wire.NewArm, wire.OldArm]
+BODIES += [wire.NewModel, wire.Pause, wire.Nothing]
+
+_PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
+STATUSES = {
+    401: "no valid key",
+    403: "the key does not open this",
+    404: "there is no such experiment or decision",
+    408: "the body came too slowly",
+    409: "contradicts what was said before",
+    413: "too large",
+    422: "wrong input; `field` says where",
+    429: "too many requests",
+    503: "the store cannot be used now; try again",
+}
+PROBLEMS: dict[int | str, Any] = {
+    status: {"description": text, "content": _PROBLEM} for status, text in STATUSES.items()
+}
+
+
+def _takes(*models: type) -> dict[str, Any]:
+    """The description of a body that the route reads by itself."""
+    schemas = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in models]
+    schema = schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def _gate(request: Request) -> Gate:
+    gate: Gate = request.app.state.gate
+    return gate
+
+
+@router.post("", status_code=201, responses=PROBLEMS, openapi_extra=_takes(wire.NewExperiment))
+async def create(request: Request, idempotency_key: IdempotencyKey = None) -> Response:
+    """Make an experiment."""
+    gate = _gate(request)
+    await gate.admit(request, "admin")
+    body = await gate.body(request)
+    given = read_as(wire.NewExperiment, body).model_dump()
+    found = await run_in_threadpool(settings.checked, given, gate.limits.arms)
+    return await gate.run(request, given["id"], None, body=body, settings=found)
+
+
+@router.post(
+    "/{id}/decisions",
+    status_code=201,
+    responses=PROBLEMS | {201: {"model": wire.Decided | wire.DecidedMany}},
+    openapi_extra=_takes(wire.AskFor),
+)
+async def decide(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
+    """Decide which arm to play: once, or `count` times in one round."""
+    gate = _gate(request)
+    await gate.admit(request, "decide", id)
+    body = await gate.body(request)
+    asked = read_as(wire.AskFor, body)
+    limits = gate.limits
+    count = asked.count
+    if count is not None and count > limits.batch:
+        raise Problem(422, f"is {count}; {limits.batch} are the most in one request", "count")
+    if max(len(asked.arms or ()), len(asked.features or ())) > limits.arms:
+        raise Problem(422, f"more than {limits.arms} arms in one request", "arms")
+    given = {key: value for key, value in vars(asked).items() if value is not None}
+
+    def work(experiment: Experiment, now: float) -> tuple[int, Any]:
+        found = experiment.decide(now, **given, most_open=limits.open)
+        documents = [answer_of(decision) for decision in found]
+        return 201, documents[0] if count is None else {"decisions": documents}
+
+    return await gate.run(request, id, work, body=body)
+
+
+@router.post(
+    "/{id}/rewards",
+    responses=PROBLEMS | {200: {"model": wire.Outcome | wire.Outcomes}},
+    openapi_extra=_takes(wire.Told, wire.ToldMany),
+)
+async def reward(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
+    """Tell the reward of a decision, or of several."""
+    gate = _gate(request)
+    await gate.admit(request, "reward", id)
+    body = await gate.body(request)
+    many, rewards = read_rewards(body)
+    if len(rewards) > gate.limits.batch:
+        detail = f"has {len(rewards)} entries; {gate.limits.batch} are the most in one request"
+        raise Problem(422, detail, "rewards")
+    counters = request.app.state.metrics.outcomes
+
+    def work(experiment: Experiment, now: float) -> tuple[int, Any]:
+        outcomes = experiment.reward(now, rewards)
+        for outcome in outcomes:
+            counters.labels(outcome).inc()
+        return 200, {"outcomes": outcomes} if many else {"outcome": outcomes[0]}
+
+    return await gate.run(request, id, work, body=body, early=True)
+
+
+VERSION: Any = PROBLEMS | {200: {"model": wire.Version}}
+
+
+@router.post(
+    "/{id}/arms",
+    status_code=201,
+    responses=PROBLEMS | {201: {"model": wire.Version}},
+    openapi_extra=_takes(wire.NewArm),
+)
+async def add_arm(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
+    """Offer one more arm from now on."""
+    gate = _gate(request)
+    await gate.admit(request, "admin", id)
+    body = await gate.body(request)
+    given = read_as(wire.NewArm, body)
+
+    def work(experiment: Experiment, now: float) -> tuple[int, Any]:
+        if len(experiment.agent.names) >= gate.limits.arms:
+            raise Problem(422, f"{gate.limits.arms} arms are the most; retire one first", "arm")
+        experiment.add_arm(now, given.arm, given.features)
+        return 201, {"version": experiment.version}
+
+    return await gate.run(request, id, work, body=body)
+
+
+@router.post("/{id}/arms/retire", responses=VERSION, openapi_extra=_takes(wire.OldArm))
+async def retire_arm(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
+    """Stop offering an arm; its open decisions can still be rewarded."""
+    gate = _gate(request)
+    await gate.admit(request, "admin", id)
+    body = await gate.body(request)
+    arm = read_as(wire.OldArm, body).arm
+    return await gate.run(request, id, _then(lambda one, now: one.retire_arm(now, arm)), body=body)
+
+
+@router.post("/{id}/model", responses=VERSION, openapi_extra=_takes(wire.NewModel))
+async def model(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
+    """Go on with another model of the same arms; kept rewards are filtered again under it."""
+    gate = _gate(request)
+    await gate.admit(request, "admin", id)
+    body = await gate.body(request)
+    system = read_as(wire.NewModel, body).system
+    work = _then(lambda one, now: one.replace_model(now, system))
+    return await gate.run(request, id, work, body=body)
+
+
+@router.post(
+    "/{id}/refit",
+    status_code=202,
+    responses=PROBLEMS | {202: {"description": "a worker learns the model"}},
+    openapi_extra=_takes(wire.Nothing),
+)
+async def refit(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
+    """Learn the model from the experiment's rewards, in a process of its own."""
+    gate = _gate(request)
+    await gate.admit(request, "admin", id)
+    body = await gate.body(request)
+    read_as(wire.Nothing, body)
+
+    def work(experiment: Experiment, now: float) -> tuple[int, Any]:
+        experiment.start_refit(now)
+        return 202, {"started": True}
+
+    response = await gate.run(request, id, work, body=body)
+    if "Idempotent-Replayed" not in response.headers:
+        request.app.state.refitter.begin(id)
+    return response
+
+
+@router.post("/{id}/pause", responses=VERSION, openapi_extra=_takes(wire.Pause))
+async def pause(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
+    """Refuse decisions until the experiment is resumed; rewards are still taken."""
+    gate = _gate(request)
+    await gate.admit(request, "admin", id)
+    body = await gate.body(request)
+    reason = read_as(wire.Pause, body).reason
+    return await gate.run(request, id, _then(lambda one, now: one.pause(now, reason)), body=body)
+
+
+@router.post("/{id}/resume", responses=VERSION, openapi_extra=_takes(wire.Nothing))
+async def resume(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
+    """Decide again."""
+    gate = _gate(request)
+    await gate.admit(request, "admin", id)
+    body = await gate.body(request)
+    read_as(wire.Nothing, body)
+    return await gate.run(request, id, _then(lambda one, now: one.resume(now)), body=body)
+
+
+def _then(command: Any) -> Any:
+    """A job that runs a command and answers the version."""
+
+    def work(experiment: Experiment, now: float) -> tuple[int, Any]:
+        command(experiment, now)
+        return 200, {"version": experiment.version}
+
+    return work

@@ -1,0 +1,60 @@
+"""Routes for those who run the service: is it alive, is it ready, what does it count; the page."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import FileResponse
+
+from driftbandit._version import __version__
+from driftbandit.service.problems import unavailable
+from driftbandit.service.requests import Gate
+from driftbandit.service.routes_experiments import PROBLEMS
+from driftbandit.service.store import Store, StoreError
+from driftbandit.service.transaction import written
+
+router = APIRouter()
+PATIENCE = 3.0  # seconds for the store to answer
+METRICS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get("/healthz")
+async def healthz() -> Response:
+    """Whether the process answers."""
+    text = written({"status": "ok", "version": __version__})
+    return Response(text, media_type="application/json")
+
+
+@router.get("/readyz", responses={503: PROBLEMS[503]})
+async def readyz(request: Request) -> Response:
+    """Whether the store answers, so that decisions can be made."""
+    store: Store = request.app.state.store
+
+    def read() -> None:
+        with store.read() as transaction:
+            transaction.version("")
+
+    try:
+        await asyncio.wait_for(run_in_threadpool(read), PATIENCE)
+    except StoreError as error:
+        raise unavailable(str(error)) from None
+    except TimeoutError:
+        raise unavailable(f"no answer within {PATIENCE:g} s") from None
+    return Response(written({"status": "ready"}), media_type="application/json")
+
+
+@router.get("/metrics", responses={200: {"content": {METRICS: {}}, "description": "counters"}})
+async def metrics(request: Request) -> Response:
+    """Counters for Prometheus."""
+    gate: Gate = request.app.state.gate
+    await gate.admit(request, "read")
+    return Response(request.app.state.metrics.text(), media_type=METRICS)
+
+
+@router.get("/", include_in_schema=False)
+async def page() -> Response:
+    """The page."""
+    return FileResponse(Path(__file__).parent / "page" / "index.html", media_type="text/html")

@@ -1,0 +1,147 @@
+"""Running the service: a web server that starts, says so, and stops in good order."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import socket
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from driftbandit import errors
+from driftbandit.service import keys
+from driftbandit.service.app import create_app
+from driftbandit.service.limits import Limits
+from driftbandit.service.store import Store
+
+GRACE = 10  # seconds for requests to finish after the signal to stop
+MOST_CONNECTIONS = 4096
+SWITCH = (
+    0.0005  # seconds after which Python lets the other thread run; the default is ten times that
+)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    Example:
+        >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+        (True, True, False)
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_host(store: Store, host: str) -> None:
+    """Refuse to listen to other machines as long as everybody would be let in."""
+    if is_loopback(host) or any(key.revoked is None for key in keys.listed(store)):
+        return
+    problem = f"is {errors.printable(host)}, which other machines reach, and the store has no key"
+    raise errors.InvalidInput("host", problem, "make one first: driftbandit keys create")
+
+
+def serve(
+    store: Store,
+    host: str,
+    port: int,
+    limits: Limits | None = None,
+    *,
+    log_requests: bool = False,
+    on_ready: Callable[[str], Any] = lambda _: None,
+) -> None:
+    """Serve a store until SIGINT or SIGTERM; ``on_ready`` is called with the URL."""
+    check_host(store, host)
+    log_as_json()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    app = create_app(store, limits, log_requests=log_requests)
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        limit_concurrency=MOST_CONNECTIONS,
+    )
+    try:
+        _Server(config, on_ready).run(sockets=[_listening(host, port)])
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens, or a one-line error."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host.strip("[]"), port))
+    except OSError as error:
+        made.close()
+        problem = f"{errors.printable(host)}:{port} cannot be used ({error.strerror or error})"
+        raise errors.InvalidInput("port", problem, "choose another, or 0 for any") from None
+    return made
+
+
+class _Server(uvicorn.Server):
+    """Says when it is ready, ends live pages when it stops, and ends with code 0."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[str], Any]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        assert sockets
+        host, port = sockets[0].getsockname()[:2]
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+        logging.getLogger("driftbandit.service").info("ready", extra={"fields": {"url": url}})
+        self._on_ready(url)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        app: Any = self.config.app
+        app.state.closing.set()
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # The base class would raise the signal again at the end.
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+class _JSON(logging.Formatter):
+    """One JSON object per line. Requests are logged by route, so no key and no body gets here."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            said["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(said)
+
+
+def log_as_json() -> None:
+    """Write what the service and its web server log to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JSON())
+    for name, level in (("driftbandit", logging.INFO), ("uvicorn.error", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level)

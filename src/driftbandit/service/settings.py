@@ -1,0 +1,114 @@
+"""The settings of an experiment: checked, completed, and what they make."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.agent import Agent, Refit
+from driftbandit.agent.refitting import STRUCTURES, random_walk
+from driftbandit.io import model_file
+from driftbandit.system import System
+
+DEFAULTS: dict[str, Any] = {
+    "policy": "idea",
+    "seed": 0,
+    "window": 100,
+    "time": "rounds",
+    "rounds": 1000,
+    "memory": 1000,
+    "refit": None,
+    "on_alarm": None,
+}
+SHORTEST = 1e-3  # seconds of a round
+
+
+def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
+    """Complete settings, always with a system; wrong ones are refused.
+
+    ``given`` has a ``system``; or ``arms``, a mapping from names to features, and ``refit``; or a
+    ``structure`` and ``names``. Without a system, the experiment starts with a random walk.
+
+    Example:
+        >>> found = checked({"structure": "level(arm)", "names": ["a", "b"]}, most_arms=10)
+        >>> found["system"]["names"], found["refit"]["structure"], found["refit"]["after"]
+        (['a', 'b'], 'level(arm)', 200)
+    """
+    settings = DEFAULTS | {key: given[key] for key in DEFAULTS if given.get(key) is not None}
+    sources = [key for key in ("system", "arms", "structure") if given.get(key) is not None]
+    if len(sources) != 1:
+        problem = f"was given together with {sources[1]}" if sources else "is missing"
+        remedy = "give a model file as system; or arms, or a structure, to learn the model"
+        raise errors.InvalidInput("system", problem, remedy)
+    options = _refit(given)
+    if options is not None:
+        settings["refit"] = dataclasses.asdict(options)
+        del settings["refit"]["background"]  # a worker process learns the model
+        settings["memory"] = max(settings["memory"], options.memory)
+    if sources == ["system"]:
+        settings["system"] = dict(given["system"])
+    else:
+        assert options is not None
+        names = tuple(given.get("names") or given["arms"])
+        rows: Any = np.eye(len(names))
+        if sources == ["arms"]:
+            rows = errors.matrix(list(given["arms"].values()), "arms", shape=(None, None))
+        system = System(random_walk(rows, options.scale), rows, names)
+        settings["system"] = model_file.to_document(system)
+    time = settings["time"]
+    if time != "rounds":
+        errors.number(time["seconds"], "time.seconds", low=SHORTEST)
+    n_arms = len(agent_of(settings).names)
+    if n_arms > most_arms:
+        raise errors.InvalidInput("arms", f"are {n_arms}", f"{most_arms} are the most here")
+    return settings
+
+
+def _refit(given: Mapping[str, Any]) -> Refit | None:
+    options = given.get("refit")
+    structure, names = given.get("structure"), given.get("names")
+    if structure is None and names is not None:
+        raise errors.InvalidInput("names", "go with a structure", "name the arms of the system")
+    if structure is not None:
+        if not names:
+            raise errors.InvalidInput("names", "is missing", "name the arms of the structure")
+        options = {**(options or {}), "structure": structure}
+    elif options is None and given.get("arms") is not None:
+        options = {}
+    if options is None:
+        return None
+    if given.get("on_alarm") == "refit":
+        raise errors.InvalidInput("on_alarm", "is 'refit'", "give widen, or leave it out")
+    system = given.get("system")
+    if isinstance(system, Mapping) and system.get("contexts"):
+        problem = "was given, and a model with contexts cannot be learned here"
+        raise errors.InvalidInput("refit", problem, "leave it out, and replace the model")
+    return Refit(**options)
+
+
+def refit_of(settings: Mapping[str, Any]) -> Refit | None:
+    """When and how the experiment learns its model."""
+    return None if settings["refit"] is None else Refit(**settings["refit"])
+
+
+def agent_of(settings: Mapping[str, Any]) -> Agent:
+    """A new agent. It has no `Refit`: workers learn models, and events bring them."""
+    system = model_file.from_document(settings["system"])
+    names = ("policy", "seed", "window", "rounds", "memory", "on_alarm")
+    return Agent(system, **{name: settings[name] for name in names})
+
+
+def features_of(settings: Mapping[str, Any]) -> tuple[list, np.ndarray]:
+    """Names and features of the arms that the experiment began with."""
+    system = model_file.from_document(settings["system"])
+    return list(system.names), system.arms
+
+
+def is_by_arm(settings: Mapping[str, Any]) -> bool:
+    """Whether refits learn what belongs to each arm, rather than to its features."""
+    refit = settings["refit"]
+    return refit is not None and (refit["offsets"] or refit["structure"] not in STRUCTURES)

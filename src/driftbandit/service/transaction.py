@@ -1,0 +1,184 @@
+"""What a transaction of a store reads and writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from driftbandit.service.tables import answers, events, experiments, keys, samples, snapshots
+
+KEPT = 2  # newest snapshots of each experiment
+PAGE = 5000  # events read at a time
+
+
+class Answer(NamedTuple):
+    """What was answered to a request with an idempotency key."""
+
+    fingerprint: str
+    status: int
+    body: str
+
+
+class Snapshot(NamedTuple):
+    """An experiment after its event ``number``, as two texts."""
+
+    number: int
+    agent: str
+    rest: str
+
+
+class Transaction:
+    """Reads and writes that are kept together, or not at all."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    # Experiments.
+
+    def version(self, id: str, *, lock: bool = False) -> int | None:
+        """The number of the experiment's last event; None: there is no such experiment."""
+        query = sa.select(experiments.c.version).where(experiments.c.id == id)
+        # SQLite has no such lock and needs none: its writers are alone in the whole file.
+        found: int | None = self._connection.scalar(query.with_for_update() if lock else query)
+        return found
+
+    def experiments(self) -> list[dict[str, Any]]:
+        """The summary of every experiment, in the order of names."""
+        columns = experiments.c
+        rows = self._connection.execute(
+            sa.select(columns.id, columns.created, columns.version, columns.summary).order_by(
+                columns.id
+            )
+        )
+        return [
+            {"id": id_, "created": created, "version": version, **json.loads(summary)}
+            for id_, created, version, summary in rows
+        ]
+
+    def add_experiment(self, id: str, created: float) -> bool:
+        """Make room for a new experiment; False: the name is taken."""
+        if self.version(id) is not None:
+            return False
+        row = {"id": id, "version": 0, "created": created, "summary": "{}"}
+        self._connection.execute(sa.insert(experiments), [row])
+        return True
+
+    # Events.
+
+    def events(self, id: str, after: int, limit: int | None = None) -> Iterator[dict[str, Any]]:
+        """The events of an experiment after a number, in order."""
+        while limit is None or limit > 0:
+            size = PAGE if limit is None else min(PAGE, limit)
+            query = (
+                sa.select(events.c.number, events.c.kind, events.c.time, events.c.data)
+                .where(events.c.experiment == id, events.c.number > after)
+                .order_by(events.c.number)
+                .limit(size)
+            )
+            rows = self._connection.execute(query).all()
+            for number, kind, time, data in rows:
+                yield {"number": number, "kind": kind, "time": time, **json.loads(data)}
+            if len(rows) < size:
+                return
+            after = rows[-1][0]
+            limit = None if limit is None else limit - size
+
+    def append(self, id: str, new: Sequence[dict[str, Any]], summary: dict[str, Any]) -> None:
+        """Add events; the caller holds the experiment's lock."""
+        rows = []
+        for event in new:
+            data = {key: event[key] for key in event if key not in ("number", "kind", "time")}
+            number, kind, time = event["number"], event["kind"], event["time"]
+            row = {"experiment": id, "number": number, "kind": kind, "time": time}
+            rows.append(row | {"data": written(data)})
+        self._connection.execute(sa.insert(events), rows)
+        change = {"version": new[-1]["number"], "summary": written(summary)}
+        self._connection.execute(
+            sa.update(experiments).where(experiments.c.id == id).values(**change)
+        )
+
+    # Snapshots and samples.
+
+    def snapshot(self, id: str) -> Snapshot | None:
+        """The newest snapshot of an experiment."""
+        found = self.snapshots(id)
+        return found[-1] if found else None
+
+    def snapshots(self, id: str) -> list[Snapshot]:
+        """The snapshots of an experiment, oldest first."""
+        query = sa.select(snapshots.c.number, snapshots.c.agent, snapshots.c.rest)
+        query = query.where(snapshots.c.experiment == id).order_by(snapshots.c.number)
+        return [Snapshot(*row) for row in self._connection.execute(query)]
+
+    def put_snapshot(self, id: str, snapshot: Snapshot) -> None:
+        """Keep a snapshot, and drop the oldest beyond `KEPT`."""
+        own = snapshots.c.experiment == id
+        numbers = sa.select(snapshots.c.number).where(own).order_by(snapshots.c.number.desc())
+        old = list(self._connection.scalars(numbers))[KEPT - 1 :]
+        gone = sa.delete(snapshots).where(own, snapshots.c.number.in_([*old, snapshot.number]))
+        self._connection.execute(gone)
+        self._connection.execute(sa.insert(snapshots), [{"experiment": id, **snapshot._asdict()}])
+
+    def samples(self, id: str, limit: int) -> list[dict[str, Any]]:
+        """The newest samples of an experiment, oldest first."""
+        query = sa.select(samples.c.number, samples.c.data).where(samples.c.experiment == id)
+        rows = self._connection.execute(query.order_by(samples.c.number.desc()).limit(limit)).all()
+        return [{"number": number, **json.loads(data)} for number, data in reversed(rows)]
+
+    def put_sample(self, id: str, number: int, data: dict[str, Any], most: int) -> None:
+        """Keep a sample; of more than ``most``, every other one in the older half is dropped."""
+        row = {"experiment": id, "number": number, "data": written(data)}
+        self._connection.execute(sa.insert(samples), [row])
+        own = samples.c.experiment == id
+        query = sa.select(samples.c.number).where(own).order_by(samples.c.number)
+        numbers = list(self._connection.scalars(query))
+        if len(numbers) > most:
+            old = numbers[1 : most // 2 : 2]
+            self._connection.execute(sa.delete(samples).where(own, samples.c.number.in_(old)))
+
+    # Answers to requests with an idempotency key.
+
+    def answers(self, id: str, wanted: Iterable[str]) -> dict[str, Answer]:
+        """The stored answers to some keys."""
+        columns = answers.c
+        query = sa.select(columns.key, columns.fingerprint, columns.status, columns.body)
+        query = query.where(columns.experiment == id, columns.key.in_(list(wanted)))
+        return {key: Answer(*rest) for key, *rest in self._connection.execute(query)}
+
+    def put_answers(self, id: str, new: dict[str, Answer], now: float) -> None:
+        """Keep answers."""
+        rows = [
+            {"experiment": id, "key": key, "time": now, **answer._asdict()}
+            for key, answer in new.items()
+        ]
+        self._connection.execute(sa.insert(answers), rows)
+
+    def forget_answers(self, before: float) -> None:
+        """Drop the answers that were given before a time."""
+        self._connection.execute(sa.delete(answers).where(answers.c.time < before))
+
+    # Keys.
+
+    def keys(self) -> list[dict[str, Any]]:
+        """All keys, oldest first, with their hashes."""
+        rows = self._connection.execute(sa.select(keys).order_by(keys.c.created, keys.c.id))
+        return [dict(row) for row in rows.mappings()]
+
+    def add_key(self, row: dict[str, Any]) -> None:
+        """Keep a new key."""
+        self._connection.execute(sa.insert(keys), [row])
+
+    def revoke_key(self, id: str, now: float) -> bool:
+        """Revoke a key; False: there is none with that id, or it was revoked before."""
+        open_ = (keys.c.id == id) & keys.c.revoked.is_(None)
+        done = self._connection.execute(sa.update(keys).where(open_).values(revoked=now))
+        return done.rowcount > 0
+
+
+def written(document: Any) -> str:
+    """A JSON document as every database can keep it: in ASCII, without NaN."""
+    return json.dumps(document, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,104 @@
+"""Does the store hold what it says? All events are folded again, from the first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from driftbandit import errors
+from driftbandit.service.experiment import Experiment
+from driftbandit.service.store import Store
+from driftbandit.service.transaction import Snapshot, Transaction
+
+ROUNDING = 1e-9  # relative difference up to which another machine's arithmetic explains it
+
+
+class Verdict(NamedTuple):
+    """What the fold of an experiment's events showed."""
+
+    experiment: str
+    events: int
+    snapshots: int
+    problem: str | None  # None: everything is the same, bit for bit
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.problem is None
+
+
+def verify(
+    store: Store,
+    experiment: str | None = None,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> list[Verdict]:
+    """Fold the events of one experiment, or of all, and compare the snapshots on the way.
+
+    ``progress`` is called with the experiment, the events folded and the events there are.
+    """
+    with store.read() as transaction:
+        ids = [one["id"] for one in transaction.experiments()]
+        if experiment is not None:
+            if experiment not in ids:
+                problem = f"there is no {errors.printable(experiment)[:64]}"
+                remedy = f"valid: {', '.join(ids) or 'none'}"
+                raise errors.InvalidInput("experiment", problem, remedy)
+            ids = [experiment]
+        return [_verdict(transaction, id_, progress) for id_ in ids]
+
+
+def _verdict(transaction: Transaction, id: str, progress: Callable[..., None]) -> Verdict:
+    last = transaction.version(id) or 0
+    snapshots = {one.number: one for one in transaction.snapshots(id)}
+    folded: Experiment | None = None
+    compared, problem = 0, None
+    try:
+        for event in transaction.events(id, 0):
+            if folded is None:
+                folded = Experiment.of_event(id, event)
+            else:
+                folded.apply(event)
+            if (snapshot := snapshots.get(folded.version)) is not None:
+                compared += 1
+                problem = problem or _difference(folded, snapshot)
+            if folded.version % 1000 == 0:
+                progress(id, folded.version, last)
+    except (errors.InvalidInput, LookupError, TypeError, ValueError) as error:
+        version = 0 if folded is None else folded.version
+        problem = f"the event after {version} cannot be folded ({error})"
+    version = 0 if folded is None else folded.version
+    if problem is None and version != last:
+        problem = f"the last event is {version}, and the experiment says {last}"
+    progress(id, version, last)
+    return Verdict(id, version, compared, problem)
+
+
+def _difference(folded: Experiment, snapshot: Snapshot) -> str | None:
+    """How a snapshot differs from the fold at its event."""
+    agent, rest = folded.to_snapshot()
+    if (agent, rest) == (snapshot.agent, snapshot.rest):
+        return None
+    where = f"snapshot {snapshot.number} differs from the fold of the events"
+    try:
+        pairs = zip((agent, rest), (snapshot.agent, snapshot.rest), strict=True)
+        gap = max(_gap(json.loads(ours), json.loads(theirs)) for ours, theirs in pairs)
+    except ValueError:
+        return f"{where} and cannot be read"
+    if gap <= ROUNDING:
+        # Decisions are events, so nothing that was answered depends on this.
+        return f"{where} by rounding (at most {gap:.1g}): another kind of machine wrote it"
+    return where
+
+
+def _gap(ours: Any, theirs: Any) -> float:
+    """The largest relative difference of two documents' numbers; infinite if more differs."""
+    if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
+        pairs = [(ours[key], theirs[key]) for key in ours if key != "checksum"]
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        pairs = list(zip(ours, theirs, strict=True))
+    elif isinstance(ours, float) and isinstance(theirs, float):
+        return abs(ours - theirs) / max(1.0, abs(ours), abs(theirs))
+    else:
+        return 0.0 if ours == theirs else float("inf")
+    return max((_gap(*pair) for pair in pairs), default=0.0)

@@ -1,0 +1,177 @@
+"""What requests look like on the wire, for checks and for the OpenAPI description."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+ROUND = 2**53
+ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+Name = (
+    Annotated[str, Field(min_length=1, max_length=200)]
+    | Annotated[int, Field(strict=True, ge=-ROUND, le=ROUND)]
+)
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Row = list[Number]
+Round = Annotated[int, Field(strict=True, ge=-ROUND, le=ROUND)]
+Count = Annotated[int, Field(strict=True, ge=1)]
+DecisionId = Annotated[int, Field(strict=True, ge=0, le=ROUND)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Seconds(_Strict):
+    """Rounds that follow the clock."""
+
+    seconds: Annotated[float, Field(ge=0.001, le=1e9, allow_inf_nan=False)]
+
+
+class RefitRules(_Strict):
+    """When and how the model is learned from the experiment's own rewards; see `Refit`."""
+
+    after: Annotated[int, Field(strict=True, ge=2, le=ROUND)] = 200
+    growth: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.5
+    memory: Annotated[int, Field(strict=True, ge=2, le=100_000)] = 5000
+    structure: Annotated[str, Field(max_length=1000)] = "free"
+    stable: bool = True
+    offsets: bool = False
+    iterations: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 100
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+
+
+class NewExperiment(_Strict):
+    """An experiment: a model, named arms, a policy, and how time passes."""
+
+    id: Annotated[str, Field(pattern=ID, description="letters, digits, '.', '_' and '-'")]
+    system: Annotated[
+        dict[str, Any] | None,
+        Field(description="a model file: transition, process_cov, reward_std, arms, names, …"),
+    ] = None
+    arms: Annotated[
+        dict[Annotated[str, Field(min_length=1, max_length=200)], Row] | None,
+        Field(description="instead of a system: features by name; the model is then learned"),
+    ] = None
+    structure: Annotated[
+        str | None, Field(max_length=1000, description="instead: as in level(arm) + season(7)")
+    ] = None
+    names: Annotated[list[Name] | None, Field(description="the arms of the structure")] = None
+    policy: Annotated[str, Field(max_length=200)] = "idea"
+    seed: Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)] = 0
+    window: Annotated[int, Field(strict=True, ge=0, le=ROUND)] = 100
+    time: Literal["rounds"] | Seconds = "rounds"
+    rounds: Annotated[int, Field(strict=True, ge=1, le=ROUND)] = 1000
+    memory: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 1000
+    refit: RefitRules | None = None
+    on_alarm: Literal["widen"] | None = None
+
+
+class AskFor(_Strict):
+    """One decision, or ``count`` of them in one round."""
+
+    arms: Annotated[list[Name] | None, Field(description="the arms on offer; all if absent")] = None
+    features: Annotated[
+        list[Row] | None, Field(description="other arms by their features, a row each")
+    ] = None
+    context: Annotated[
+        dict[str, Number | Row | dict[str, Number]] | None,
+        Field(description="features of this decision, if the system has contexts"),
+    ] = None
+    round: Round | None = None
+    count: Count | None = None
+    distinct: bool = True
+
+
+class Told(_Strict):
+    """The reward of a decision; ``arm`` and ``round`` are compared with it if both are there."""
+
+    decision: DecisionId
+    reward: bool | Number | Row | None
+    arm: Name | None = None
+    round: Round | None = None
+
+
+class ToldMany(_Strict):
+    """The rewards of several decisions: all are taken, or none."""
+
+    rewards: Annotated[list[Told], Field(min_length=1)]
+
+
+class NewArm(_Strict):
+    """One more arm; without features it gets a level of its own."""
+
+    arm: Name
+    features: Row | None = None
+
+
+class OldArm(_Strict):
+    """An arm that is no longer offered."""
+
+    arm: Name
+
+
+class NewModel(_Strict):
+    """Another model for the same arms."""
+
+    system: dict[str, Any]
+
+
+class Pause(_Strict):
+    """Why decisions stop."""
+
+    reason: Annotated[str, Field(max_length=500)] = ""
+
+
+class Nothing(_Strict):
+    """No arguments."""
+
+
+# What is answered.
+
+
+class Decided(BaseModel):
+    """A decision."""
+
+    decision: int
+    arm: str | int
+    round: int
+    mean: float | None
+    bonus: float | None
+    uncertainty: float | None
+
+
+class DecidedMany(BaseModel):
+    """The decisions of one round."""
+
+    decisions: list[Decided]
+
+
+class Outcome(BaseModel):
+    """What a reward did."""
+
+    outcome: Literal["learned", "duplicate", "missing", "too late"]
+
+
+class Outcomes(BaseModel):
+    """What each reward did."""
+
+    outcomes: list[Literal["learned", "duplicate", "missing", "too late"]]
+
+
+class Version(BaseModel):
+    """The number of the experiment's last event."""
+
+    version: int
+
+
+class ProblemDetails(BaseModel):
+    """An error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None

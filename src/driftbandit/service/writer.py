@@ -1,0 +1,304 @@
+"""One thread that owns the experiments of this process, and commits requests in groups.
+
+Requests that wait for the same experiment share a transaction. It locks the experiment, brings the
+cached agent up to the stored version, runs the requests one after another, appends their events and
+commits. Only then are they answered. So a busy server waits for the disk once per group, and two
+servers never decide at the same time for one experiment.
+
+If a group fails in a way that no request should (a policy that cannot take a reward, say), it is
+undone, and its requests run again one by one: only the one that fails is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandit import errors
+from driftbandit.service.experiment import Experiment
+from driftbandit.service.metrics import Metrics
+from driftbandit.service.problems import Problem, of_input, unavailable
+from driftbandit.service.reading import sample_of, summary_of
+from driftbandit.service.store import Store, StoreError
+from driftbandit.service.transaction import Answer, Snapshot, Transaction, written
+
+SNAPSHOT_EVERY = 1000  # events: opening an experiment folds at most so many
+SAMPLE_EVERY = 1.0  # seconds between two samples for the page, at least
+MOST_SAMPLES = 1000
+MOST_CACHED = 256  # experiments whose agents are kept in memory
+MOST_TOGETHER = 500  # requests in one transaction
+ANSWERS_KEPT = 7 * 86400.0  # seconds for which an idempotency key gives the same answer
+
+Work = Callable[[Experiment, float], tuple[int, Any]]
+"""Runs a request on its experiment, at a time; returns the status and the answer's document."""
+
+logger = logging.getLogger("driftbandit.service")
+
+
+class Result(NamedTuple):
+    """What is answered: a status and a JSON text, and whether it was answered before."""
+
+    status: int
+    body: str
+    replayed: bool = False
+
+
+class Job(NamedTuple):
+    """A request that waits for its experiment."""
+
+    experiment: str
+    work: Work | None  # None: make the experiment of ``settings``
+    done: Callable[[Result | Problem], None]
+    writes: bool = True
+    early: bool = False  # before others of its group: rewards, which decisions can use
+    key: str | None = None
+    fingerprint: str = ""
+    settings: Any = None
+
+
+class Writer:
+    """Runs jobs, in groups, in a thread of its own."""
+
+    def __init__(
+        self,
+        store: Store,
+        metrics: Metrics | None = None,
+        clock: Callable[[], float] = time.time,
+        on_refit_due: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.store, self.clock = store, clock
+        self.metrics = metrics or Metrics()
+        self.on_refit_due = on_refit_due
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._cache: OrderedDict[str, Experiment] = OrderedDict()
+        self._snapshot_at: dict[str, int] = {}
+        self._sampled_at: dict[str, float] = {}
+        self._pruned_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="driftbandit writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Run a job soon; its ``done`` is called in the writer's thread."""
+        self._jobs.put(job)
+
+    def run(self, experiment: str, work: Work, **options: Any) -> Result:
+        """Run a job and wait for it; raises its `Problem`."""
+        found: queue.SimpleQueue[Result | Problem] = queue.SimpleQueue()
+        self.submit(Job(experiment, work, found.put, **options))
+        result = found.get()
+        if isinstance(result, Problem):
+            raise result
+        return result
+
+    def close(self) -> None:
+        """Finish the jobs that wait, take snapshots, and stop."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        with np.errstate(all="ignore"):  # what outgrows numbers is refused by the agent's checks
+            while True:
+                jobs, last = self._waiting()
+                groups: dict[str, list[Job]] = {}
+                for job in jobs:
+                    groups.setdefault(job.experiment, []).append(job)
+                for id_, group in groups.items():
+                    group.sort(key=lambda job: not job.early)
+                    self._answer(id_, group)
+                if last:
+                    self._save_all()
+                    return
+
+    def _waiting(self) -> tuple[list[Job], bool]:
+        """The jobs that wait, at least one; and whether there will be no more."""
+        job, jobs = self._jobs.get(), []
+        while job is not None:
+            jobs.append(job)
+            if self._jobs.empty() or len(jobs) >= MOST_TOGETHER:
+                return jobs, False
+            job = self._jobs.get()
+        return jobs, True
+
+    def _answer(self, id: str, group: list[Job]) -> None:
+        """Run a group together or, if that fails, one by one."""
+        try:
+            results = self._committed(id, group)
+        except StoreError as error:
+            self._cache.pop(id, None)
+            self.metrics.store_failures.inc()
+            logger.error("the store failed: %s", error)
+            problem = unavailable(str(error))
+            results = [problem] * len(group)
+        except Exception as error:
+            self._cache.pop(id, None)
+            if len(group) > 1:
+                for job in group:
+                    self._answer(id, [job])
+                return
+            results = [_failed(error)]
+        for job, result in zip(group, results, strict=True):
+            job.done(result)
+
+    def _committed(self, id: str, group: list[Job]) -> list[Result | Problem]:
+        begun, writes = time.perf_counter(), any(job.writes for job in group)
+        now = self.clock()
+        with self.store.write() if writes else self.store.read() as transaction:
+            version = transaction.version(id, lock=writes)
+            experiment = None if version is None else self._current(transaction, id, version)
+            keys = {job.key for job in group if job.key is not None}
+            known = transaction.answers(id, keys) if keys else {}
+            fresh: dict[str, Answer] = {}
+            results: list[Result | Problem] = []
+            for job in group:
+                result: Result | Problem
+                if experiment is None and job.work is None and job.key not in known:
+                    experiment, result = self._created(transaction, job, now)
+                else:
+                    result = _result(experiment, job, known | fresh if fresh else known, now)
+                results.append(result)
+                if job.key is not None and isinstance(result, Result) and not result.replayed:
+                    fresh[job.key] = Answer(job.fingerprint, result.status, result.body)
+            new = [] if experiment is None else experiment.new
+            if experiment is not None and new:
+                _ = experiment.agent.state  # late rewards that it cannot take fail here
+                transaction.append(id, new, summary_of(experiment))
+                self._keep_views(transaction, experiment, now)
+            if fresh:
+                transaction.put_answers(id, fresh, now)
+            if writes and now > self._pruned_at + 3600:
+                transaction.forget_answers(now - ANSWERS_KEPT)
+                self._pruned_at = now
+        if experiment is not None:
+            experiment.new = []
+            self._remember(experiment)
+            if new:
+                self.metrics.committed(new, len(group), time.perf_counter() - begun)
+                if experiment.refit_is_due(now):
+                    self.on_refit_due(id)
+        return results
+
+    def _created(self, transaction: Transaction, job: Job, now: float) -> tuple[Experiment, Result]:
+        transaction.add_experiment(job.experiment, now)
+        experiment = Experiment.create(job.experiment, job.settings, now)
+        self._snapshot_at[job.experiment] = 0
+        return experiment, Result(201, written(summary_of(experiment, full=True)))
+
+    def _current(self, transaction: Transaction, id: str, version: int) -> Experiment:
+        """The experiment at the stored version, from the cache or folded."""
+        experiment = self._cache.get(id)
+        if experiment is None or experiment.version > version:
+            experiment = self._opened(transaction, id)
+        for event in (
+            transaction.events(id, experiment.version) if experiment.version < version else ()
+        ):
+            experiment.apply(event)
+        if experiment.version != version:
+            problem = f"has event {experiment.version} as its last, and says {version}"
+            raise errors.InvalidInput(f"experiment {id}", problem, "restore the store")
+        return experiment
+
+    def _opened(self, transaction: Transaction, id: str) -> Experiment:
+        experiment, self._snapshot_at[id] = opened(transaction, id)
+        return experiment
+
+    def _keep_views(self, transaction: Transaction, experiment: Experiment, now: float) -> None:
+        """Keep a snapshot and a sample if it is time for one."""
+        id_ = experiment.id
+        if experiment.version - self._snapshot_at.get(id_, 0) >= SNAPSHOT_EVERY:
+            self._save(transaction, experiment)
+        decided = experiment.new[-1]["kind"] == "decided"
+        if decided and now >= self._sampled_at.get(id_, 0.0) + SAMPLE_EVERY:
+            sample = sample_of(experiment, now)
+            if sample is not None:
+                transaction.put_sample(id_, experiment.version, sample, MOST_SAMPLES)
+            self._sampled_at[id_] = now
+
+    def _save(self, transaction: Transaction, experiment: Experiment) -> None:
+        try:
+            snapshot = Snapshot(experiment.version, *experiment.to_snapshot())
+        except errors.InvalidInput as error:  # its state cannot be stored; its events can
+            logger.warning("experiment %s: no snapshot (%s)", experiment.id, error)
+        else:
+            transaction.put_snapshot(experiment.id, snapshot)
+        self._snapshot_at[experiment.id] = experiment.version
+
+    def _save_all(self) -> None:
+        """Take a snapshot of every experiment that changed, so that the next start is quick."""
+        for id_, experiment in self._cache.items():
+            if experiment.version > self._snapshot_at.get(id_, 0):
+                try:
+                    with self.store.write() as transaction:
+                        if transaction.version(id_, lock=True) == experiment.version:
+                            self._save(transaction, experiment)
+                except StoreError as error:
+                    logger.warning("experiment %s: no snapshot (%s)", id_, error)
+
+    def _remember(self, experiment: Experiment) -> None:
+        self._cache[experiment.id] = experiment
+        self._cache.move_to_end(experiment.id)
+        while len(self._cache) > MOST_CACHED:
+            id_, _ = self._cache.popitem(last=False)
+            self._snapshot_at.pop(id_, None)
+            self._sampled_at.pop(id_, None)
+
+
+def opened(transaction: Transaction, id: str) -> tuple[Experiment, int]:
+    """An experiment from its newest snapshot that can be read, or from its first event.
+
+    Returns the snapshot's number, too; 0: there was none.
+    """
+    for snapshot in reversed(transaction.snapshots(id)):
+        try:
+            return Experiment.from_snapshot(id, snapshot.agent, snapshot.rest), snapshot.number
+        except (errors.InvalidInput, KeyError, TypeError, ValueError) as error:
+            # The events hold everything; a snapshot only saves time.
+            logger.warning(
+                "experiment %s: snapshot %d is left out (%s)", id, snapshot.number, error
+            )
+    first = next(transaction.events(id, 0, 1), None)
+    if first is None or first["kind"] != "created" or first["number"] != 1:
+        raise errors.InvalidInput(f"experiment {id}", "has no first event", "restore the store")
+    return Experiment.of_event(id, first), 0
+
+
+def _result(
+    experiment: Experiment | None, job: Job, known: dict[str, Answer], now: float
+) -> Result | Problem:
+    """Run one job; what it is refused for changes nothing."""
+    if job.key is not None and (before := known.get(job.key)) is not None:
+        if before.fingerprint != job.fingerprint:
+            detail = "was used for another request; make a new key for each request"
+            return Problem(422, detail, "Idempotency-Key")
+        return Result(before.status, before.body, replayed=True)
+    if experiment is None:
+        return Problem(404, f"there is no experiment {job.experiment}; create it first", "id")
+    if job.work is None:
+        return Problem(409, f"{experiment.id} exists already; choose another id", "id")
+    try:
+        status, document = job.work(experiment, now)
+    except Problem as problem:
+        return problem
+    except errors.InvalidInput as error:
+        return of_input(error)
+    return Result(status, written(document))
+
+
+def _failed(error: Exception) -> Problem:
+    """The answer to a request that failed alone; nothing of it was stored."""
+    if isinstance(error, errors.InvalidInput):
+        return of_input(error)
+    logger.exception("a request failed")
+    return Problem(500, "the request failed, and nothing was stored; see the server's log")
+
+
+def parsed(result: Result) -> Any:
+    """The document of a result."""
+    return json.loads(result.body)
