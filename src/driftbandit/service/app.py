@@ -19,14 +19,15 @@ from starlette.staticfiles import StaticFiles
 from driftbandit._version import __version__
 from driftbandit.errors import InvalidInput
 from driftbandit.service import routes_experiments, routes_operations, routes_reading, wire
-from driftbandit.service.keys import Doorkeeper
+from driftbandit.service.direct import Direct
+from driftbandit.service.keys import FRESH, Doorkeeper
 from driftbandit.service.limits import Limits
 from driftbandit.service.metrics import Metrics
 from driftbandit.service.middleware import Guard
 from driftbandit.service.problems import Problem, of_input
 from driftbandit.service.refitting import Refitter
 from driftbandit.service.requests import Gate, refused
-from driftbandit.service.store import Store
+from driftbandit.service.store import Store, StoreError
 from driftbandit.service.writer import Writer
 
 PAGE = Path(__file__).parent / "page"
@@ -37,9 +38,7 @@ acknowledged before it is stored. With an `Idempotency-Key`, a POST request may 
 carried out once, and answered the same."""
 
 
-def create_app(
-    store: Store, limits: Limits | None = None, *, log_requests: bool = False
-) -> FastAPI:
+def create_app(store: Store, limits: Limits | None = None) -> FastAPI:
     """The application on a store, which it closes at its end."""
     limits = limits or Limits()
     metrics = Metrics()
@@ -51,8 +50,10 @@ def create_app(
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         app.state.closing = asyncio.Event()
+        watch = asyncio.create_task(_watch_keys(doorkeeper))
         yield
         app.state.closing.set()
+        watch.cancel()
         refitter.close()
         await asyncio.to_thread(writer.close)
         store.close()
@@ -74,14 +75,23 @@ def create_app(
     app.add_exception_handler(InvalidInput, _on_invalid_input)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(RequestValidationError, _on_validation)
-    app.add_middleware(
-        Guard,
-        metrics=metrics,
-        is_open=lambda: doorkeeper.open,
-        log_requests=log_requests,
-    )
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app
+
+
+def guarded(app: FastAPI, *, log_requests: bool = False) -> Guard:
+    """The application as it is served: behind its guard, with the short way to decisions."""
+    doorkeeper: Doorkeeper = app.state.gate.doorkeeper
+    is_open = lambda: doorkeeper.open  # noqa: E731
+    return Guard(Direct(app), app.state.metrics, is_open, log_requests)
+
+
+async def _watch_keys(doorkeeper: Doorkeeper) -> None:
+    """Notice new and revoked keys; while the store is away, those known last count."""
+    while True:
+        await asyncio.sleep(FRESH)
+        with contextlib.suppress(StoreError):
+            await asyncio.to_thread(doorkeeper.refresh)
 
 
 async def _on_problem(_: Request, error: Exception) -> Response:

@@ -78,7 +78,8 @@ class Guard:
             await _answer(headed, Problem(500, "the request failed; see the server's log"))
         finally:
             seconds = time.perf_counter() - begun
-            route = getattr(scope.get("route"), "path", "other")
+            path = getattr(scope.get("route"), "path", "other")
+            route = scope.get("driftbandit.route", path)
             self.metrics.answered(route, status, seconds)
             if self.log_requests:
                 said = {"method": scope["method"], "route": route, "status": status}

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from fastapi import Request, Response
 from pydantic import BaseModel, ValidationError
-from starlette.concurrency import run_in_threadpool
 
 from driftbandit.service import wire
 from driftbandit.service.keys import Doorkeeper, Key
@@ -31,12 +30,8 @@ class Gate:
         self.writer, self.limits, self.doorkeeper = writer, limits, doorkeeper
         self._buckets = Buckets(limits.rate)
 
-    async def admit(
-        self, request: Request, scope: str, experiment: str | None = None
-    ) -> Key | None:
+    def admit(self, request: Request, scope: str, experiment: str | None = None) -> Key | None:
         """Let a request pass, or raise 401, 403 or 429."""
-        if not self.doorkeeper.is_fresh:
-            await run_in_threadpool(self.doorkeeper.refresh)
         key = self.doorkeeper.check(request.headers.get("authorization"))
         if not self._buckets.takes(OPEN if key is None else key.id, time.monotonic()):
             detail = f"{self.limits.rate} requests per second are the most; slow down"

@@ -58,7 +58,7 @@ def _gate(request: Request) -> Gate:
 async def create(request: Request, idempotency_key: IdempotencyKey = None) -> Response:
     """Make an experiment."""
     gate = _gate(request)
-    await gate.admit(request, "admin")
+    gate.admit(request, "admin")
     body = await gate.body(request)
     given = read_as(wire.NewExperiment, body).model_dump()
     found = await run_in_threadpool(settings.checked, given, gate.limits.arms)
@@ -74,7 +74,7 @@ async def create(request: Request, idempotency_key: IdempotencyKey = None) -> Re
 async def decide(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Decide which arm to play: once, or `count` times in one round."""
     gate = _gate(request)
-    await gate.admit(request, "decide", id)
+    gate.admit(request, "decide", id)
     body = await gate.body(request)
     asked = read_as(wire.AskFor, body)
     limits = gate.limits
@@ -101,7 +101,7 @@ async def decide(request: Request, id: Id, idempotency_key: IdempotencyKey = Non
 async def reward(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Tell the reward of a decision, or of several."""
     gate = _gate(request)
-    await gate.admit(request, "reward", id)
+    gate.admit(request, "reward", id)
     body = await gate.body(request)
     many, rewards = read_rewards(body)
     if len(rewards) > gate.limits.batch:
@@ -130,7 +130,7 @@ VERSION: Any = PROBLEMS | {200: {"model": wire.Version}}
 async def add_arm(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Offer one more arm from now on."""
     gate = _gate(request)
-    await gate.admit(request, "admin", id)
+    gate.admit(request, "admin", id)
     body = await gate.body(request)
     given = read_as(wire.NewArm, body)
 
@@ -147,7 +147,7 @@ async def add_arm(request: Request, id: Id, idempotency_key: IdempotencyKey = No
 async def retire_arm(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Stop offering an arm; its open decisions can still be rewarded."""
     gate = _gate(request)
-    await gate.admit(request, "admin", id)
+    gate.admit(request, "admin", id)
     body = await gate.body(request)
     arm = read_as(wire.OldArm, body).arm
     return await gate.run(request, id, _then(lambda one, now: one.retire_arm(now, arm)), body=body)
@@ -157,7 +157,7 @@ async def retire_arm(request: Request, id: Id, idempotency_key: IdempotencyKey =
 async def model(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Go on with another model of the same arms; kept rewards are filtered again under it."""
     gate = _gate(request)
-    await gate.admit(request, "admin", id)
+    gate.admit(request, "admin", id)
     body = await gate.body(request)
     system = read_as(wire.NewModel, body).system
     work = _then(lambda one, now: one.replace_model(now, system))
@@ -173,7 +173,7 @@ async def model(request: Request, id: Id, idempotency_key: IdempotencyKey = None
 async def refit(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Learn the model from the experiment's rewards, in a process of its own."""
     gate = _gate(request)
-    await gate.admit(request, "admin", id)
+    gate.admit(request, "admin", id)
     body = await gate.body(request)
     read_as(wire.Nothing, body)
 
@@ -191,7 +191,7 @@ async def refit(request: Request, id: Id, idempotency_key: IdempotencyKey = None
 async def pause(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Refuse decisions until the experiment is resumed; rewards are still taken."""
     gate = _gate(request)
-    await gate.admit(request, "admin", id)
+    gate.admit(request, "admin", id)
     body = await gate.body(request)
     reason = read_as(wire.Pause, body).reason
     return await gate.run(request, id, _then(lambda one, now: one.pause(now, reason)), body=body)
@@ -201,7 +201,7 @@ async def pause(request: Request, id: Id, idempotency_key: IdempotencyKey = None
 async def resume(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Decide again."""
     gate = _gate(request)
-    await gate.admit(request, "admin", id)
+    gate.admit(request, "admin", id)
     body = await gate.body(request)
     read_as(wire.Nothing, body)
     return await gate.run(request, id, _then(lambda one, now: one.resume(now)), body=body)

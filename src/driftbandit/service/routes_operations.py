@@ -50,7 +50,7 @@ async def readyz(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Counters for Prometheus."""
     gate: Gate = request.app.state.gate
-    await gate.admit(request, "read")
+    gate.admit(request, "read")
     return Response(request.app.state.metrics.text(), media_type=METRICS)
 
 

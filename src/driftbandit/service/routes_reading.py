@@ -53,7 +53,7 @@ async def _read(request: Request, read: Any, *arguments: Any) -> Any:
 @router.get("")
 async def experiments(request: Request) -> Response:
     """All experiments that the key opens."""
-    key = await _gate(request).admit(request, "read", experiment=_own(request))
+    key = _gate(request).admit(request, "read", experiment=_own(request))
     found = await _read(request, lambda transaction: transaction.experiments())
     only = None if key is None else key.experiment
     return _json({"experiments": [one for one in found if only in (None, one["id"])]})
@@ -78,7 +78,7 @@ async def state(request: Request, id: Id) -> Response:
 
 async def _told(request: Request, id: str, work: Any) -> Response:
     gate = _gate(request)
-    await gate.admit(request, "read", id)
+    gate.admit(request, "read", id)
     return await gate.run(request, id, work, writes=False)
 
 
@@ -90,7 +90,7 @@ async def events(
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> Response:
     """The experiment's events after a number, oldest first."""
-    await _gate(request).admit(request, "read", id)
+    _gate(request).admit(request, "read", id)
 
     def read(transaction: Any) -> list[dict[str, Any]] | None:
         known = transaction.version(id) is not None
@@ -107,7 +107,7 @@ async def samples(
     request: Request, id: Id, limit: Annotated[int, Query(ge=1, le=1000)] = 500
 ) -> Response:
     """What was expected of the arms over time, oldest first; recent times are denser."""
-    await _gate(request).admit(request, "read", id)
+    _gate(request).admit(request, "read", id)
 
     def read(transaction: Any) -> list[dict[str, Any]] | None:
         known = transaction.version(id) is not None
@@ -129,7 +129,7 @@ def _unknown(id: str) -> Problem:
 )
 async def log(request: Request, id: Id) -> Response:
     """The log as `driftbandit fit` and `driftbandit replay` read it: round, arm, reward."""
-    await _gate(request).admit(request, "read", id)
+    _gate(request).admit(request, "read", id)
     content = await _read(request, exporting.parquet, id)
     if content is None:
         raise _unknown(id)
@@ -144,7 +144,7 @@ async def log(request: Request, id: Id) -> Response:
 async def live(request: Request, id: Id) -> Response:
     """A stream of server-sent events: `state` whenever it changes, and new `events`."""
     gate = _gate(request)
-    await gate.admit(request, "read", id)
+    gate.admit(request, "read", id)
     first = await gate.result(id, _state, writes=False)  # an unknown experiment is refused here
     return StreamingResponse(_stream(request, id, first), media_type="text/event-stream")
 
@@ -177,7 +177,7 @@ async def _stream(request: Request, id: str, first: Result) -> AsyncIterator[str
             try:
                 await asyncio.wait_for(closing.wait(), PACE)
             except TimeoutError:
-                await gate.admit(request, "read", id)  # the key may have been revoked
+                gate.admit(request, "read", id)  # the key may have been revoked
                 document = parsed(await gate.result(id, _state, writes=False))
                 seen = max(seen, document["version"] - NEWEST)
     except Problem:

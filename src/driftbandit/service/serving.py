@@ -13,10 +13,11 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from driftbandit import errors
 from driftbandit.service import keys
-from driftbandit.service.app import create_app
+from driftbandit.service.app import create_app, guarded
 from driftbandit.service.limits import Limits
 from driftbandit.service.store import Store
 
@@ -64,9 +65,10 @@ def serve(
     log_as_json()
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH)
-    app = create_app(store, limits, log_requests=log_requests)
+    app = create_app(store, limits)
     config = uvicorn.Config(
-        app,
+        guarded(app, log_requests=log_requests),
+        proxy_headers=False,
         host=host,
         port=port,
         log_config=None,
@@ -76,7 +78,7 @@ def serve(
         limit_concurrency=MOST_CONNECTIONS,
     )
     try:
-        _Server(config, on_ready).run(sockets=[_listening(host, port)])
+        _Server(config, app, on_ready).run(sockets=[_listening(host, port)])
     finally:
         sys.setswitchinterval(before)
 
@@ -98,9 +100,11 @@ def _listening(host: str, port: int) -> socket.socket:
 class _Server(uvicorn.Server):
     """Says when it is ready, ends live pages when it stops, and ends with code 0."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[str], Any]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, app: FastAPI, on_ready: Callable[[str], Any]
+    ) -> None:
         super().__init__(config)
-        self._on_ready = on_ready
+        self._app, self._on_ready = app, on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -111,8 +115,7 @@ class _Server(uvicorn.Server):
         self._on_ready(url)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        app: Any = self.config.app
-        app.state.closing.set()
+        self._app.state.closing.set()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

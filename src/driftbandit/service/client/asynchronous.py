@@ -39,6 +39,7 @@ class AsyncClient:
         self._calls = Calls(url, key, experiment, timeout, patience)
         self._http = httpx.AsyncClient(**transport.options(self._calls))
         self._attempts: set[asyncio.Task[Reply | Failure]] = set()
+        self._places = asyncio.Semaphore(transport.MOST)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}{self._calls!r}"
@@ -72,8 +73,13 @@ class AsyncClient:
     async def _send(self, request: Request) -> Reply | Failure:
         """Send a request in a task that goes on to its end, even if the call is cancelled.
 
-        A request that is cancelled while it connects would take a place in httpx's pool for ever.
+        httpx's pool keeps the connection of a request that is cancelled too early for ever.
         """
+        try:
+            async with asyncio.timeout(request.timeout):
+                await self._places.acquire()
+        except TimeoutError:
+            return Failure(f"{transport.MOST} other requests were still on their way")
         attempt = asyncio.create_task(self._attempt(request))
         self._attempts.add(attempt)
         attempt.add_done_callback(self._ended)
@@ -81,6 +87,7 @@ class AsyncClient:
 
     def _ended(self, attempt: asyncio.Task[Reply | Failure]) -> None:
         self._attempts.discard(attempt)
+        self._places.release()
         if not attempt.cancelled():
             attempt.exception()  # has been seen, even if the call is gone
 

@@ -62,7 +62,7 @@ def _problem(reply: Reply, key: str | None) -> tuple[str, str]:
 
 def _shown(text: str, key: str | None) -> str:
     """A text of the service on one line, without the key if it repeats it."""
-    text = text if key is None else text.replace(key, "…")
+    text = " ".join((text if key is None else text.replace(key, "…")).split())
     return errors.printable(text if len(text) <= 1000 else text[:999] + "…")
 
 

@@ -12,13 +12,19 @@ from driftbandit.service.client.calls import Calls
 from driftbandit.service.client.retries import Failure, Reply
 
 FAILURES = (httpx.TransportError, httpx.DecodingError)
+MOST = 100  # requests of one `AsyncClient` that are on their way at a time
 FINAL = (httpx.LocalProtocolError, httpx.UnsupportedProtocol)  # no attempt will fare better
 
 
 def options(calls: Calls) -> dict[str, Any]:
     """Arguments of httpx's clients."""
-    # A proxy of the environment could not find this machine's own addresses.
-    return {"trust_env": not calls.is_local, "headers": {"Accept": "application/json, */*"}}
+    return {
+        "trust_env": not calls.is_local,  # a proxy could not find this machine's own addresses
+        "headers": {"Accept": "application/json, */*"},
+        # A request that stops waiting for a place in httpx's pool may take the place with it: so
+        # none ever waits. Threads, or MOST, bound the number of connections.
+        "limits": httpx.Limits(max_connections=None, max_keepalive_connections=MOST),
+    }
 
 
 def reply_of(response: httpx.Response) -> Reply:

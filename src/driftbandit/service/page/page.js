@@ -4,7 +4,7 @@
 // attribute values, never as markup.
 
 const KEY = "driftbandit.key"; // in sessionStorage, so that it ends with the tab
-const SILENCE = 40_000; // ms without a byte, not even the ping of every 15 s: the connection is dead
+const SILENCE = 40_000; // ms; a connection without a byte, not even a ping, is dead
 const FIRST_WAIT = 500, LONGEST_WAIT = 30_000; // ms between attempts to connect
 const LIST_WAIT = 5_000; // ms between two looks at the list of experiments
 const DRAWN_FIRST = 12; // arms drawn until the reader chooses
@@ -56,13 +56,16 @@ function showChoices(box, choices, chosen, choose) {
   const key = JSON.stringify(choices);
   if (box.key !== key) {
     box.replaceChildren(...choices.map(([value, text]) => {
-      const button = element("button", { type: "button", class: "choice", "data-choice": value }, text);
+      const attributes = { type: "button", class: "choice", "data-choice": value };
+      const button = element("button", attributes, text);
       button.addEventListener("click", () => choose(value));
       return button;
     }));
   }
   box.key = key;
-  for (const button of box.children) button.setAttribute("aria-pressed", button.dataset.choice === String(chosen));
+  for (const button of box.children) {
+    button.setAttribute("aria-pressed", button.dataset.choice === String(chosen));
+  }
 }
 
 // Numbers and times
@@ -74,8 +77,8 @@ const formats = new Map();
 function fixed(value, digits) {
   if (!isNumber(value)) return "–";
   if (!formats.has(digits)) {
-    const style = { minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: "negative" };
-    formats.set(digits, new Intl.NumberFormat("en-US", style));
+    const length = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+    formats.set(digits, new Intl.NumberFormat("en-US", { ...length, signDisplay: "negative" }));
   }
   return formats.get(digits).format(value).replace("-", "−");
 }
@@ -204,23 +207,34 @@ const showUpdated = (seconds) => write(find("#updated"), `updated ${second(secon
 
 // Charts
 
-const linear = (low, high, from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
+/** The map that takes low to `from` and high to `to`. */
+function linear(low, high, from, to) {
+  const slope = (to - from) / (high - low || 1);
+  return (value) => from + slope * (value - low);
+}
 
 function niceStep(span, most, steps = null) {
   const least = span / most;
   const power = 10 ** Math.floor(Math.log10(least));
-  return (steps ?? [1, 2, 5, 10].map((n) => n * power)).find((step) => step >= least * (1 - 1e-9)) ?? least;
+  const offered = steps ?? [1, 2, 5, 10].map((n) => n * power);
+  return offered.find((step) => step >= least * (1 - 1e-9)) ?? least;
 }
 
 function ticksOf(low, high, most, step = niceStep(high - low, most)) {
-  const found = [];
-  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + 1e-9 * step; n++) found.push(n * step);
+  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-  return found.map((value) => ({ value, text: fixed(value, digits) }));
+  return Array.from({ length: last - first + 1 }, (_, place) => {
+    const value = (first + place) * step;
+    return { value, text: fixed(value, digits) };
+  });
 }
 
-const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200]
-  .concat([1, 2, 7, 14, 28, 91, 182, 365].map((days) => 86400 * days));
+const TIME_STEPS = [
+  ...[1, 2, 5, 10, 15, 30],
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => 60 * minutes),
+  ...[1, 2, 3, 6, 12].map((hours) => 3600 * hours),
+  ...[1, 2, 7, 14, 28, 91, 182, 365].map((days) => 86400 * days),
+];
 
 function timeTicks(low, high, most) {
   const step = niceStep(high - low, most, TIME_STEPS);
@@ -245,17 +259,19 @@ function canvas(svg, height, { left, right = 12, top = 24, bottom = 44 }) {
 }
 
 function drawAxes({ add, x, y, left, right, top, bottom }, xTicks, yTicks, xTitle, yTitle) {
+  const write = (text, place, anchor) =>
+    text && add("text", { class: "tick", "text-anchor": anchor, ...place }, text);
   for (const { value, text } of yTicks) {
     add("line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) });
-    if (text) add("text", { class: "tick", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, text);
+    write(text, { x: left - 8, y: y(value) + 4 }, "end");
   }
   add("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom });
   for (const { value, text } of xTicks) {
     add("line", { class: "axis", x1: x(value), x2: x(value), y1: bottom, y2: bottom + 5 });
-    if (text) add("text", { class: "tick", x: x(value), y: bottom + 19, "text-anchor": "middle" }, text);
+    write(text, { x: x(value), y: bottom + 19 }, "middle");
   }
-  if (yTitle) add("text", { class: "tick", x: 0, y: top - 11 }, yTitle);
-  if (xTitle) add("text", { class: "tick", x: right, y: bottom + 38, "text-anchor": "end" }, xTitle);
+  write(yTitle, { x: 0, y: top - 11 }, "start");
+  write(xTitle, { x: right, y: bottom + 38 }, "end");
 }
 
 function addClip({ add, left, right, top, bottom }, id) {
@@ -289,7 +305,7 @@ const path = (points) => points.map(([x, y]) => `${pixel(x)} ${pixel(y)}`).join(
 const MARKS = [
   (x, y, r) => `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`,
   (x, y, r) => `M${x - r} ${y - r}h${2 * r}v${2 * r}h${-2 * r}z`,
-  (x, y, r) => `M${x - 1.3 * r} ${y}l${1.3 * r} ${-1.3 * r}l${1.3 * r} ${1.3 * r}l${-1.3 * r} ${1.3 * r}z`,
+  (x, y, r) => `M${x - 1.3 * r} ${y}L${x} ${y - 1.3 * r}L${x + 1.3 * r} ${y}L${x} ${y + 1.3 * r}z`,
   (x, y, r) => `M${x} ${y - 1.3 * r}l${1.3 * r} ${2.3 * r}h${-2.6 * r}z`,
 ];
 const mark = (slot, x, y, r) => MARKS[slot % MARKS.length](pixel(x), pixel(y), r);
@@ -298,7 +314,8 @@ const dashOf = (slot) => DASHES[Math.floor(slot / COLORS) % DASHES.length];
 
 /** A swatch: the line, dash and mark of a slot. */
 function swatch(slot) {
-  const svg = drawing("svg", { class: `swatch ${slotClass(slot)}`, viewBox: "0 0 24 12", "aria-hidden": "true" });
+  const attributes = { viewBox: "0 0 24 12", "aria-hidden": "true" };
+  const svg = drawing("svg", { class: `swatch ${slotClass(slot)}`, ...attributes });
   if (slot === undefined) svg.append(drawing("path", { class: "mark", d: MARKS[0](12, 6, 3) }));
   else {
     svg.append(drawing("path", { class: "line", d: "M0 6H24", "stroke-dasharray": dashOf(slot) }));
@@ -328,9 +345,24 @@ function fit(node, room) {
   node.append(drawing("title", {}, text));
 }
 
-const extent = (values) => values.reduce(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [Infinity, -Infinity]);
-const widened = (low, high) => (high - low > 1e-12 * Math.max(Math.abs(low), 1) ? [low, high] : [low - 0.5, high + 0.5]);
+function extent(values) {
+  let low = Infinity, high = -Infinity;
+  for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  return [low, high];
+}
+
+/** The range, or one around it if it is a single point. */
+function widened(low, high) {
+  const isPoint = high - low <= 1e-12 * Math.max(Math.abs(low), 1);
+  return isPoint ? [low - 0.5, high + 0.5] : [low, high];
+}
+
 const meanOf = (dots) => dots.reduce((sum, { reward }) => sum + reward, 0) / dots.length;
+
+/** The item at the smallest distance. */
+function nearest(items, distance) {
+  return items.reduce((best, one) => (distance(one) < distance(best) ? one : best));
+}
 
 /** The middle part of some numbers, between two quantiles. */
 function middle(values, share) {
@@ -341,7 +373,8 @@ function middle(values, share) {
 
 /** The range of an axis. The first bands are wide, so a few may leave the chart; means may not. */
 function beliefRange(series, rewards) {
-  const points = series.flatMap((one) => one.points), newest = series.map((one) => one.points.at(-1));
+  const points = series.flatMap((one) => one.points);
+  const newest = series.map((one) => one.points.at(-1));
   if (!points.length) return [0, 1];
   return widened(...extent([
     ...points.map(({ mean }) => mean),
@@ -381,11 +414,11 @@ class History {
     this.samples = this.samples.filter((_, place) => place > half || place % 2 === 0);
   }
 
-  /** Replace what the server has stored, and keep what came live since. */
+  /** Fill in what the server has stored; the newest sample stays the one that came live. */
   load(stored) {
-    const live = this.samples;
+    const live = this.samples, newest = live.at(-1)?.time ?? Infinity;
     this.samples = [];
-    for (const sample of stored) this.add(sample);
+    for (const sample of stored) if (sample.time < newest) this.add(sample);
     const end = this.samples.at(-1)?.time ?? -Infinity;
     this.samples.push(...live.filter((sample) => sample.time > end));
   }
@@ -430,7 +463,8 @@ class Experiment {
 
   async run() {
     this.main = mount("#experiment-view");
-    this.fields = new Map([...this.main.querySelectorAll("[data-field]")].map((node) => [node.dataset.field, node]));
+    const fields = [...this.main.querySelectorAll("[data-field]")];
+    this.fields = new Map(fields.map((node) => [node.dataset.field, node]));
     write(this.fields.get("id"), this.id);
     this.#listen();
     await keepTrying((succeeded) => this.#follow(succeeded), this.signal);
@@ -445,7 +479,8 @@ class Experiment {
     };
     onBytes();
     try {
-      const response = await call(`${this.path}/live`, AbortSignal.any([this.signal, silence.signal]));
+      const signal = AbortSignal.any([this.signal, silence.signal]);
+      const response = await call(`${this.path}/live`, signal);
       const past = { state: true, events: true }; // still to be loaded
       for await (const { name, data } of messages(response, onBytes)) {
         succeeded();
@@ -488,23 +523,28 @@ class Experiment {
   }
 
   #loadSamples() {
-    const limit = Math.round(Math.min(Math.max(NUMBERS_MOST / 2 / this.state.arms.length, 20), 1000));
-    return this.#past(`${this.path}/samples?limit=${limit}`, ({ samples }) => this.history.load(samples));
+    const path = `${this.path}/samples?limit=${this.#most(20, 1000)}`;
+    return this.#past(path, ({ samples }) => this.history.load(samples));
   }
 
   #loadEvents(known, oldest) {
-    const arms = this.state?.arms.length ?? 1; // an event may name every arm
-    const most = Math.round(Math.min(Math.max(NUMBERS_MOST / 2 / arms, 200), 2000));
-    const after = Math.max(known, oldest - 1 - most);
-    const limit = oldest - 1 - after;
-    return this.#past(`${this.path}/events?after=${after}&limit=${limit}`, ({ events }) => this.#learn(events));
+    const after = Math.max(known, oldest - 1 - this.#most(200, 2000)); // an event may name all arms
+    const path = `${this.path}/events?after=${after}&limit=${oldest - 1 - after}`;
+    return this.#past(path, ({ events }) => this.#learn(events));
+  }
+
+  /** How many documents to load: fewer if there are many arms. */
+  #most(least, most) {
+    const fitting = Math.round(NUMBERS_MOST / 2 / (this.state?.arms.length || 1));
+    return Math.min(Math.max(fitting, least), most);
   }
 
   #learn(events) {
     for (const event of events) {
       const { kind, number, time, decision, arm, round, reward } = event;
       if (kind === "decided") this.decided.set(decision, { arm, round });
-      if (kind === "rewarded" && typeof reward !== "object") this.rewards.push({ number, time, decision, reward: Number(reward) });
+      if (kind !== "rewarded" || reward === null) continue; // null: reported as missing
+      this.rewards.push({ number, time, decision, reward: Number(reward) });
     }
     const merge = (kept, most) => {
       const byNumber = new Map(kept.map((one) => [one.number, one]));
@@ -524,7 +564,7 @@ class Experiment {
     if (this.state && this.state.created !== state.created) this.#forget();
     this.state = state;
     this.byClock = typeof state.rounds_are === "object";
-    this.digits = decimals(state.reward_std || Math.max(...state.arms.map(({ mean }) => Math.abs(mean ?? 0)), 0));
+    this.digits = decimals(state.reward_std || Math.abs(state.arms[0]?.mean ?? 1));
     this.arms = new Map(state.arms.map((arm) => [arm.arm, arm]));
     this.byPlays = [...state.arms].sort((a, b) => b.plays - a.plays);
     this.history.add({
@@ -549,8 +589,9 @@ class Experiment {
   // Which arms are drawn
 
   #drawMostPlayed() {
-    const few = this.state.arms.length <= DRAWN_FIRST;
-    const wanted = new Set((few ? this.state.arms : this.byPlays).slice(0, DRAWN_FIRST).map(({ arm }) => arm));
+    const { arms } = this.state;
+    const first = (arms.length > DRAWN_FIRST ? this.byPlays : arms).slice(0, DRAWN_FIRST);
+    const wanted = new Set(first.map(({ arm }) => arm));
     for (const arm of this.drawn.keys()) if (!wanted.has(arm)) this.drawn.delete(arm);
     for (const arm of wanted) this.#give(arm);
   }
@@ -584,11 +625,12 @@ class Experiment {
     };
     button.addEventListener("pointerenter", () => highlight(arm));
     button.addEventListener("focus", () => button.matches(":focus-visible") && highlight(arm));
-    for (const type of ["pointerleave", "blur"]) button.addEventListener(type, () => highlight(null));
+    button.addEventListener("pointerleave", () => highlight(null));
+    button.addEventListener("blur", () => highlight(null));
     return button;
   }
 
-  /** Show these arms' buttons in a box; buttons that stay are not touched, so they keep the focus. */
+  /** Show these arms' buttons in a box; buttons that stay are not moved, so they keep the focus. */
   #showButtons(box, arms) {
     box.buttons ??= new Map();
     const wanted = new Set(arms);
@@ -630,9 +672,11 @@ class Experiment {
       find("#only-changes").setAttribute("aria-pressed", this.onlyChanges);
       this.draw();
     });
-    for (const type of ["pointermove", "pointerdown"]) on("#belief-plot", type, (event) => this.#readAt(event));
-    for (const type of ["pointerleave", "blur"]) on("#belief-plot", type, () => this.#read(null));
-    on("#belief-plot", "keydown", (event) => this.#readByKey(event));
+    const plot = "#belief-plot";
+    on(plot, "pointermove", (event) => this.#readAt(event));
+    on(plot, "pointerdown", (event) => this.#readAt(event));
+    for (const type of ["pointerleave", "blur"]) on(plot, type, () => this.#read(null));
+    on(plot, "keydown", (event) => this.#readByKey(event));
     const resized = new ResizeObserver(() => this.draw());
     resized.observe(this.main);
     this.signal.addEventListener("abort", () => resized.disconnect());
@@ -648,18 +692,19 @@ class Experiment {
     if (!this.shown?.length) return;
     const box = find("#belief-chart").getBoundingClientRect();
     const px = clientX - box.left, py = clientY - box.top;
-    const outside = ({ left, right, top, bottom }) => Math.max(left - px, px - right, 0) + Math.max(top - py, py - bottom, 0);
-    const nearest = (items, distance) => items.reduce((best, one) => (distance(one) < distance(best) ? one : best));
-    const plot = nearest(this.plots, outside);
+    const plot = nearest(this.plots, ({ left, right, top, bottom }) =>
+      Math.max(left - px, px - right, 0) + Math.max(top - py, py - bottom, 0));
     this.plotRead = this.plots.indexOf(plot);
-    this.#read(this.at(nearest(this.shown, (sample) => Math.abs(plot.x(this.at(sample)) - px))));
+    const sample = nearest(this.shown, (one) => Math.abs(plot.x(this.at(one)) - px));
+    this.#read(this.at(sample));
   }
 
   #readByKey(event) {
     const last = (this.shown?.length ?? 0) - 1;
     if (last < 0) return;
-    const now = this.shown.findIndex((sample) => this.at(sample) === this.reading);
-    const places = { ArrowLeft: now < 0 ? last : now - 1, ArrowRight: now < 0 ? last : now + 1, Home: 0, End: last };
+    const found = this.shown.findIndex((sample) => this.at(sample) === this.reading);
+    const now = found < 0 ? last : found;
+    const places = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last };
     if (event.key === "Escape") this.#read(null);
     if (!(event.key in places)) return;
     event.preventDefault();
@@ -712,7 +757,9 @@ class Experiment {
     const { state } = this;
     const field = (name, text, value) => write(this.fields.get(name), text, value);
     document.title = `${state.id} · driftbandit`;
-    for (const name of ["round", "decisions", "rewards", "open"]) field(name, whole.format(state[name]), state[name]);
+    for (const name of ["round", "decisions", "rewards", "open"]) {
+      field(name, whole.format(state[name]), state[name]);
+    }
     const parts = [
       state.policy_title,
       count(state.arms.length, "arm"),
@@ -720,11 +767,14 @@ class Experiment {
       `since ${moment(state.created)}`,
     ];
     field("about", parts.join(" · "), state.policy);
-    const time = this.byClock ? `one round lasts ${duration(state.rounds_are.seconds)}` : "each decision starts a round";
+    const time = this.byClock
+      ? `one round lasts ${duration(state.rounds_are.seconds)}`
+      : "each decision starts a round";
     field("time", time, state.rounds_are);
     field("window", `window: ${count(state.window, "round")}`, state.window);
     field("last", state.last ? `last at ${when(state.last.time, state.time)}` : "none yet");
-    field("rewarded", state.decisions ? `for ${percent(state.rewards / state.decisions)} of decisions` : "none yet");
+    const rewarded = `for ${percent(state.rewards / state.decisions)} of decisions`;
+    field("rewarded", state.decisions ? rewarded : "none yet");
     const reason = state.paused_reason ? `: ${state.paused_reason}` : "";
     find("#running").dataset.paused = state.paused;
     write(find("#running"), state.paused ? `Paused${reason}` : "Running");
@@ -738,15 +788,17 @@ class Experiment {
     find("#more").hidden = !many;
     if (!many || !find("#more").open) return;
     const wanted = find("#find").value.toLowerCase();
-    const found = this.byPlays.map(({ arm }) => arm).filter((arm) => String(arm).toLowerCase().includes(wanted));
+    const found = this.byPlays.map(({ arm }) => arm)
+      .filter((arm) => String(arm).toLowerCase().includes(wanted));
     // While a button has the focus, the buttons keep their order.
     const box = find("#found");
-    const key = `${wanted}/${found.length}`;
-    if (!box.contains(document.activeElement) || box.key !== key) box.arms = found.slice(0, FOUND_MOST);
+    const key = `${wanted}/${found.length}`, used = box.contains(document.activeElement);
+    if (!used || box.key !== key) box.arms = found.slice(0, FOUND_MOST);
     box.key = key;
     this.#showButtons(box, box.arms.filter((arm) => this.arms.has(arm)));
+    const shown = `${count(found.length, "arm")} of ${whole.format(all.length)}.`;
     const rest = found.length > FOUND_MOST ? ` The ${FOUND_MOST} most played are shown.` : "";
-    write(find("#found-note"), `${count(found.length, "arm")} of ${whole.format(all.length)}.${rest}`);
+    write(find("#found-note"), shown + rest);
   }
 
   #drawRanges() {
@@ -796,8 +848,9 @@ class Experiment {
   #series(low, width) {
     const { samples } = this.history;
     const start = Math.max(samples.findIndex((sample) => this.at(sample) >= low) - 1, 0);
-    const every = Math.ceil((samples.length - start) / Math.max(width / 2, 100));
-    this.shown = samples.slice(start).filter((_, place, all) => (all.length - 1 - place) % every === 0);
+    const last = samples.length - 1;
+    const every = Math.ceil((last + 1 - start) / Math.max(width / 2, 100));
+    this.shown = samples.filter((_, place) => place >= start && (last - place) % every === 0);
     const pointsOf = (arm) => this.shown
       .map((sample) => ({ at: this.at(sample), ...History.at(sample, arm) }))
       .filter((point) => isNumber(point.mean));
@@ -832,9 +885,10 @@ class Experiment {
     svg.dataset.samples = this.shown.length;
     write(find("#chart-note"), (alone ? "Dots: rewards." : "") + changed);
     const now = series.map(({ arm, points }) => `${arm} ${this.belief(points.at(-1))}`).join(", ");
-    const from = this.byClock ? moment : (round) => `round ${whole.format(round)}`;
-    const arms = `Believed reward of ${count(series.length, "arm")}, ${from(low)} to ${from(high)}.`;
-    svg.setAttribute("aria-label", `${arms} Now: ${now || "none drawn"}.`);
+    const time = this.byClock ? moment : (round) => `round ${whole.format(round)}`;
+    const what = `Believed reward of ${count(series.length, "arm")}`;
+    const span = `${time(low)} to ${time(high)}`;
+    svg.setAttribute("aria-label", `${what}, ${span}. Now: ${now || "none drawn"}.`);
   }
 
   /** All arms in one chart, with their names at the ends of the lines. */
@@ -858,7 +912,8 @@ class Experiment {
     if (labeled) drawNames(plot, series);
     if (series.length === 0) {
       const place = { x: (chart.left + chart.right) / 2, y: (chart.top + chart.bottom) / 2 };
-      const text = this.drawn.size ? "Nothing is believed of these arms yet." : "Choose an arm to draw it.";
+      const none = "The policy has no model of these arms.";
+      const text = this.drawn.size ? none : "Choose an arm to draw it.";
       chart.add("text", { class: "empty", "text-anchor": "middle", ...place }, text);
     }
     return [plot];
@@ -882,9 +937,10 @@ class Experiment {
       const plot = { ...chart, left, right: left + wide, top: above, bottom: above + HIGH };
       plot.x = linear(low, high, plot.left, plot.right);
       plot.y = linear(bottom, top, plot.bottom, plot.top);
-      const lowest = place + columns >= series.length, last = place === series.length - 1;
       const silent = (ticks) => ticks.map(({ value }) => ({ value, text: "" }));
-      drawAxes(plot, lowest ? xTicks : silent(xTicks), column ? silent(yTicks) : yTicks, last ? this.#timeTitle() : "");
+      const times = place + columns < series.length ? silent(xTicks) : xTicks;
+      const title = place === series.length - 1 ? this.#timeTitle() : "";
+      drawAxes(plot, times, column ? silent(yTicks) : yTicks, title);
       this.#drawChanges(plot, picture, null);
       addClip(plot, `belief-clip-${place}`);
       this.#drawSeries(plot, one, `belief-clip-${place}`, picture.rewards.get(one.arm) ?? []);
@@ -898,25 +954,26 @@ class Experiment {
     const sample = this.#sampleRead();
     const belief = sample ? History.at(sample, arm) : points.at(-1);
     const value = belief ? this.belief(belief) : "–";
-    const y = plot.top - 14;
-    plot.add("path", { class: `mark ${slotClass(slot)}`, d: mark(slot, plot.left + 5, y - 4.5, 4.5) });
-    const right = plot.add("text", { class: "value", x: plot.right, y, "text-anchor": "end" }, value);
-    const name = plot.add("text", { class: "name", x: plot.left + 16, y }, String(arm));
-    fit(name, plot.right - plot.left - 28 - right.getComputedTextLength());
+    const { add, left, right } = plot, y = plot.top - 14;
+    add("path", { class: `mark ${slotClass(slot)}`, d: mark(slot, left + 5, y - 4.5, 4.5) });
+    const end = add("text", { class: "value", x: right, y, "text-anchor": "end" }, value);
+    const name = add("text", { class: "name", x: left + 16, y }, String(arm));
+    fit(name, right - left - 28 - end.getComputedTextLength());
   }
 
   #drawSeries(plot, { slot, arm, points }, clip, rewards = []) {
     const { x, y } = plot;
-    const alone = this.#layout() === "alone"; // then nothing covers it
-    const tone = alone ? "" : this.#isFaded(arm) ? "faded" : this.highlighted === arm ? "strong" : "";
-    const group = plot.add("g", { class: `series ${slotClass(slot)} ${tone}`, "clip-path": `url(#${clip})` });
+    let tone = this.#isFaded(arm) ? "faded" : this.highlighted === arm ? "strong" : "";
+    if (this.#layout() === "alone") tone = ""; // nothing covers it
+    const kind = `series ${slotClass(slot)} ${tone}`;
+    const group = plot.add("g", { class: kind, "clip-path": `url(#${clip})` });
     const over = points.map(({ at, mean, spread }) => [x(at), y(mean + spread)]);
     const under = points.map(({ at, mean, spread }) => [x(at), y(mean - spread)]).reverse();
     group.append(drawing("path", { class: "band", d: `M${path([...over, ...under])}Z` }));
     const dots = rewards.map(({ at, reward }) => MARKS[0](pixel(x(at)), pixel(y(reward)), 1.75));
     group.append(drawing("path", { class: "mark dots", d: dots.join("") }));
-    const line = path(points.map(({ at, mean }) => [x(at), y(mean)]));
-    group.append(drawing("path", { class: "line", d: `M${line}`, "stroke-dasharray": dashOf(slot) }));
+    const d = `M${path(points.map(({ at, mean }) => [x(at), y(mean)]))}`;
+    group.append(drawing("path", { class: "line", d, "stroke-dasharray": dashOf(slot) }));
   }
 
   /** Thin lines where the model changed, with words if there is room beside the axis title. */
@@ -927,12 +984,12 @@ class Experiment {
       if (kind === "created") continue;
       const at = this.byClock ? time : samples.find((sample) => sample.time >= time)?.round;
       if (!(at > low && at <= high)) continue;
-      const x = plot.x(at);
+      const x = plot.x(at), y = plot.top - 11;
       plot.add("line", { class: "change", x1: x, x2: x, y1: plot.top - 4, y2: plot.bottom });
       const text = KINDS[kind] ?? kind, half = 3.7 * text.length;
       const middle = Math.min(Math.max(x, plot.left + half), plot.right - half);
       if (titleLength === null || middle - half < free) continue;
-      plot.add("text", { class: "tick", x: middle, y: plot.top - 11, "text-anchor": "middle" }, text);
+      plot.add("text", { class: "tick", x: middle, y, "text-anchor": "middle" }, text);
       free = middle + half + 8;
     }
   }
@@ -940,7 +997,7 @@ class Experiment {
   // Reading values off the chart
 
   #sampleRead() {
-    return this.reading === null ? undefined : this.shown.find((one) => this.at(one) === this.reading);
+    return this.shown.find((sample) => this.at(sample) === this.reading);
   }
 
   #drawReading({ width }, series) {
@@ -955,14 +1012,20 @@ class Experiment {
       const x = plot.x(at);
       if (x < plot.left) return;
       plot.add("line", { class: "cursor", x1: x, x2: x, y1: plot.top - 4, y2: plot.bottom });
-      const here = this.plots.length > 1 ? rows.filter(({ arm }) => arm === series[place].arm) : rows;
-      for (const { slot, belief } of here) drawEnd(plot, slot, { at, ...belief });
+      for (const { arm, slot, belief } of rows) {
+        const isHere = this.plots.length === 1 || series[place].arm === arm;
+        if (isHere) drawEnd(plot, slot, { at, ...belief });
+      }
     });
     const title = this.byClock ? when(at, this.state.time) : `Round ${whole.format(at)}`;
-    const lines = rows.map(({ arm, slot, belief }) => element("li", {}, swatch(slot),
-      element("span", { class: "name" }, String(arm)), element("span", { class: "number" }, this.belief(belief))));
+    const lines = rows.map(({ arm, slot, belief }) => element("li", {},
+      swatch(slot),
+      element("span", { class: "name" }, String(arm)),
+      element("span", { class: "number" }, this.belief(belief))));
     const text = title + lines.map((line) => line.textContent).join();
-    if (box.text !== text) box.replaceChildren(element("strong", {}, title), element("ul", {}, ...lines));
+    if (box.text !== text) {
+      box.replaceChildren(element("strong", {}, title), element("ul", {}, ...lines));
+    }
     box.text = text;
     box.dataset.layout = this.#layout(); // panels show the values themselves
     const plot = this.plots[this.plotRead] ?? this.plots[0];
@@ -976,14 +1039,15 @@ class Experiment {
     const [low, high] = this.#span();
     const dots = this.#rewardsBetween(low, high);
     let [bottom, top] = dots.length ? extent(dots.map(({ reward }) => reward)) : [0, 1];
-    const said = dots.length
-      ? `${count(dots.length, "reward")} from ${this.number(bottom)} to ${this.number(top)}, mean ${this.number(meanOf(dots))}.`
-      : "No rewards yet.";
+    const range = `from ${this.number(bottom)} to ${this.number(top)}`;
+    const some = `${count(dots.length, "reward")} ${range}, mean ${this.number(meanOf(dots))}.`;
+    const said = dots.length ? some : "No rewards yet.";
     [bottom, top] = widened(bottom, top);
     const yTicks = ticksOf(bottom, top, 4);
     const svg = find("#rewards-chart");
     const chart = canvas(svg, 190, { left: leftOf(yTicks) });
-    const x = linear(low, high, chart.left, chart.right), y = linear(bottom, top, chart.bottom - 6, chart.top);
+    const x = linear(low, high, chart.left, chart.right);
+    const y = linear(bottom, top, chart.bottom - 6, chart.top);
     const xTicks = this.#timeTicks(chart.right - chart.left, low, high);
     drawAxes({ ...chart, x, y }, xTicks, yTicks, this.#timeTitle(), "reward");
     const bySlot = Map.groupBy(dots, ({ arm }) => this.drawn.get(arm));
@@ -991,9 +1055,9 @@ class Experiment {
     const bright = this.drawn.get(this.highlighted);
     for (const slot of slots) {
       const size = slot === undefined ? 2 : 3;
-      const d = bySlot.get(slot).map(({ at, reward }) => mark(slot ?? 0, x(at), y(reward), size)).join("");
+      const marks = bySlot.get(slot).map((dot) => mark(slot ?? 0, x(dot.at), y(dot.reward), size));
       const tone = bright !== undefined && bright !== slot ? "faded" : "";
-      chart.add("path", { class: `mark dots ${slotClass(slot)} ${tone}`, d });
+      chart.add("path", { class: `mark dots ${slotClass(slot)} ${tone}`, d: marks.join("") });
     }
     svg.setAttribute("aria-label", said);
     const others = bySlot.has(undefined) ? " Gray: arms that are not drawn." : "";
@@ -1006,7 +1070,7 @@ class Experiment {
     const most = Math.max(...shown.map(({ share }) => share), 1e-9);
     const make = () => element("tr", {},
       element("th", { scope: "row" }, swatch(undefined), element("span")),
-      element("td", { class: "share" }, element("span", { class: "bar" }), element("span", { class: "number" })),
+      element("td", { class: "share" }, element("span"), element("span", { class: "number" })),
       element("td", { class: "number", "data-label": "Plays" }),
       element("td", { class: "number", "data-label": "Average reward" }),
       element("td", { class: "number", "data-label": "Believed" }));
@@ -1026,9 +1090,9 @@ class Experiment {
       write(believed, isNumber(arm.mean) ? this.belief(belief) : "–", arm.mean);
     });
     const rest = this.byPlays.slice(shown.length);
-    const share = rest.reduce((sum, one) => sum + one.share, 0);
+    const share = percent(rest.reduce((sum, one) => sum + one.share, 0));
     const notes = [];
-    if (rest.length) notes.push(`${count(rest.length, "other arm")}: ${percent(share)} of decisions.`);
+    if (rest.length) notes.push(`${count(rest.length, "other arm")}: ${share} of decisions.`);
     if (retired.length) notes.push(`Retired: ${shorten(retired.join(", "), 200)}.`);
     write(find("#shares-note"), notes.join(" "));
   }
@@ -1052,12 +1116,14 @@ class Experiment {
     }
     const normal = (u) => (STEP * Math.exp((-u * u) / 2)) / Math.sqrt(2 * Math.PI);
     const top = Math.max(...bins, normal(0)) * 1.08;
-    const yTicks = ticksOf(0, 100 * top, 3).map(({ value, text }) => ({ value: value / 100, text: `${text}%` }));
+    const yTicks = ticksOf(0, 100 * top, 4)
+      .map(({ value, text }) => ({ value: value / 100, text: `${text}%` }));
     const svg = find("#surprises-chart");
     const chart = canvas(svg, 220, { left: leftOf(yTicks) });
-    const x = linear(-END, END, chart.left, chart.right), y = linear(0, top, chart.bottom, chart.top);
-    const xTicks = [-4, -2, 0, 2, 4].map((value) => ({ value, text: fixed(value, 0) }));
-    drawAxes({ ...chart, x, y }, xTicks, yTicks, "surprise (standard deviations)", "share of rewards");
+    const x = linear(-END, END, chart.left, chart.right);
+    const y = linear(0, top, chart.bottom, chart.top);
+    const unit = "surprise (standard deviations)";
+    drawAxes({ ...chart, x, y }, ticksOf(-END, END, 4), yTicks, unit, "share of rewards");
     const bars = bins.map((share, place) => {
       const from = x(-END + STEP * place) + 1, to = x(-END + STEP * (place + 1)) - 1;
       return `M${pixel(from)} ${chart.bottom}V${pixel(y(share))}H${pixel(to)}V${chart.bottom}Z`;
@@ -1065,43 +1131,53 @@ class Experiment {
     chart.add("path", { class: "histogram", d: bars.join("") });
     const curve = Array.from({ length: 81 }, (_, place) => -END + place / 10);
     chart.add("path", { class: "normal", d: `M${path(curve.map((u) => [x(u), y(normal(u))]))}` });
-    chart.add("text", { x: chart.right, y: chart.top + 4, "text-anchor": "end" }, "curve: standard normal");
-    const inside = surprises.filter((value) => Math.abs(value) <= 2).length / Math.max(surprises.length, 1);
-    svg.setAttribute("aria-label", `Histogram of ${count(surprises.length, "surprise")}. ${percent(inside)} lie within ± 2; 95% would if the model holds.`);
+    const corner = { x: chart.right, y: chart.top + 4, "text-anchor": "end" };
+    chart.add("text", corner, "curve: standard normal");
+    const inside = surprises.filter((value) => Math.abs(value) <= 2).length;
+    const found = `${percent(inside / surprises.length)} lie within ± 2`;
+    const what = `Histogram of ${count(surprises.length, "surprise")}.`;
+    svg.setAttribute("aria-label", `${what} ${found}; 95% would if the model holds.`);
   }
 
-  #drawSquare({ mean_square: value, low, high, rewards, holds }) {
+  #drawSquare({ mean_square: value, low, high, rewards }) {
     const svg = find("#square-chart");
     const chart = canvas(svg, 84, { left: 12, right: 24, top: 34, bottom: 28 });
-    const end = Math.max(1.25 * high, 1.1 * value, 2 - Math.min(low, 1));
-    const x = linear(0, end, chart.left, chart.right);
-    chart.add("rect", { class: "normal-range", x: x(low), width: Math.max(x(high) - x(low), 1), y: chart.top, height: chart.bottom - chart.top });
-    chart.add("line", { class: "axis", x1: chart.left, x2: chart.right, y1: chart.bottom, y2: chart.bottom });
+    const { add, left, right, top, bottom, width } = chart;
+    const end = Math.max(1.25 * high, 1.1 * value, 1.25);
+    const x = linear(0, end, left, right);
+    const range = { x: x(low), width: Math.max(x(high) - x(low), 1) };
+    add("rect", { class: "normal-range", ...range, y: top, height: bottom - top });
+    add("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom });
     for (const { value: tick, text } of ticksOf(0, end, 4)) {
-      chart.add("text", { class: "tick", x: x(tick), y: chart.bottom + 18, "text-anchor": "middle" }, text);
+      add("text", { class: "tick", x: x(tick), y: bottom + 18, "text-anchor": "middle" }, text);
     }
-    const middle = (chart.top + chart.bottom) / 2, inside = value >= low && value <= high;
-    chart.add("path", { class: `square ${inside ? "good" : "bad"}`, d: mark(inside ? 0 : 2, x(value), middle, 6) });
+    const isNormal = value >= low && value <= high;
+    const d = mark(isNormal ? 0 : 2, x(value), (top + bottom) / 2, 6);
+    add("path", { class: `square ${isNormal ? "good" : "bad"}`, d });
     const text = `${fixed(value, 2)}, normal ${fixed(low, 2)} to ${fixed(high, 2)}`;
-    const half = 3.6 * text.length;
-    const at = Math.min(Math.max(x(value), half), chart.width - half);
-    chart.add("text", { class: "label", x: at, y: chart.top - 10, "text-anchor": "middle" }, text);
-    Object.assign(svg.dataset, { value, low, high, holds });
-    svg.setAttribute("aria-label", `Mean square of the surprises of ${count(rewards, "reward")}: ${text}.`);
+    const label = add("text", { y: top - 10, "text-anchor": "middle" }, text);
+    const half = label.getComputedTextLength() / 2;
+    label.setAttribute("x", Math.min(Math.max(x(value), half), width - half));
+    Object.assign(svg.dataset, { value, low, high });
+    const what = `Mean square of the surprises of ${count(rewards, "reward")}`;
+    svg.setAttribute("aria-label", `${what}: ${text}.`);
   }
 
   #drawWhy() {
     const { last } = this.state;
     const total = ({ mean, bonus }) => (isNumber(mean) && isNumber(bonus) ? mean + bonus : null);
-    const scores = (last?.scores ?? []).map((score) => ({ ...score, total: total(score), chosen: score.arm === last.arm }));
+    const scores = (last?.scores ?? [])
+      .map((score) => ({ ...score, total: total(score), chosen: score.arm === last.arm }));
     const order = (score) => score.total ?? score.mean ?? -Infinity;
     scores.sort((a, b) => order(b) - order(a) || b.chosen - a.chosen);
     const shown = scores.slice(0, SCORES_MOST);
     const chosen = scores.find((score) => score.chosen);
     if (chosen && !shown.includes(chosen)) shown.push(chosen);
+    const cell = (name) => element("td", { class: "number", "data-score": name });
+    const tag = () => element("strong", { class: "tag" }, "chosen");
     const make = () => element("tr", {},
-      element("th", { scope: "row" }, element("span"), " ", element("strong", { class: "tag" }, "chosen")),
-      ...["mean", "bonus", "total", "uncertainty"].map((name) => element("td", { class: "number", "data-score": name })));
+      element("th", { scope: "row" }, element("span"), " ", tag()),
+      ...["mean", "bonus", "total", "uncertainty"].map(cell));
     fillRows(find("#why-table tbody"), shown, make, (row, score) => {
       row.dataset.arm = score.arm;
       row.classList.toggle("chosen", score.chosen);
@@ -1113,21 +1189,26 @@ class Experiment {
       }
     });
     find("#why-table").hidden = !scores.length;
-    write(find("#why-summary"), last ? this.#whySentence(last, chosen, scores) : "No decision yet.");
-    const notes = [];
-    if (scores.length > shown.length) notes.push(`The ${shown.length} highest of ${whole.format(scores.length)} arms.`);
-    if (scores.some(({ bonus }) => !isNumber(bonus))) notes.push("– : the policy gives no bonus, or an unlimited one to an untried arm.");
-    if (scores.length) notes.push("Total = mean + bonus.");
+    const said = last ? this.#whySentence(last, chosen, scores) : "No decision yet.";
+    write(find("#why-summary"), said);
+    const notes = scores.length ? ["Total = mean + bonus."] : [];
+    if (scores.some(({ bonus }) => !isNumber(bonus))) {
+      notes.push("A dash: the policy gives no bonus, or an unlimited one to an untried arm.");
+    }
+    if (scores.length > shown.length) {
+      notes.push(`${shown.length} of ${whole.format(scores.length)} arms are shown.`);
+    }
     write(find("#why-note"), notes.join(" "));
   }
 
-  #whySentence(last, chosen, scores) {
-    const start = `Decision ${whole.format(last.decision)}, round ${whole.format(last.round)}: ${nameOf(last.arm)}`;
-    if (!chosen || chosen.total === null) return `${start}.`;
-    const highest = scores.every(({ total }) => total === null || total <= chosen.total);
-    if (!highest) return `${start}. It does not have the highest total: the policy also chooses by chance or by another rule.`;
-    const byMean = scores.every(({ mean }) => mean === null || mean <= chosen.mean);
-    return `${start}. It has the highest total${byMean ? " and the highest mean" : "; its bonus makes up for a lower mean"}.`;
+  #whySentence({ decision, round, arm }, chosen, scores) {
+    const place = `Decision ${whole.format(decision)}, round ${whole.format(round)}`;
+    const start = `${place}: ${nameOf(arm)}.`;
+    if (!chosen || chosen.total === null) return start;
+    const leads = (name) => scores.every((score) => !(score[name] > chosen[name]));
+    if (!leads("total")) return `${start} Others have a higher total: the policy has another rule.`;
+    const because = leads("mean") ? "and the highest mean" : "thanks to its bonus";
+    return `${start} It has the highest total, ${because}.`.replace(", and", " and");
   }
 
   #drawModels() {
@@ -1142,30 +1223,34 @@ class Experiment {
       write(head.firstChild, model.arm === undefined ? kind : `${kind}: ${nameOf(model.arm)}`);
       write(head.lastChild, `version ${whole.format(model.number)}`, model.number);
       write(since, when(model.time, time), model.time);
-      write(rewards, isNumber(model.rewards) ? whole.format(model.rewards) : "–", model.rewards ?? null);
+      const known = isNumber(model.rewards);
+      write(rewards, known ? whole.format(model.rewards) : "–", known ? model.rewards : null);
       write(states, whole.format(model.n_states), model.n_states);
       write(noise, fixed(model.reward_std, decimals(model.reward_std)), model.reward_std);
     });
-    const said = [];
-    if (!refit) said.push("This experiment does not refit its model.");
-    else if (refit.in_progress) said.push("A refit is running.");
-    else if (isNumber(refit.next_after)) said.push(`The next refit starts after ${count(refit.next_after, "more reward")}.`);
-    else said.push("No refit is due.");
-    if (refit?.failure) said.push(`The last refit failed: ${refit.failure}`);
-    write(find("#refit"), said.join(" "));
+    const more = count(refit?.next_after ?? 0, "more reward");
+    let said = "This experiment does not refit its model.";
+    if (refit) said = refit.next_after === null ? "No refit is due." : `Next refit: after ${more}.`;
+    if (refit?.in_progress) said = "A refit is running.";
+    if (refit?.failure) said += ` The last refit failed: ${refit.failure}`;
+    write(find("#refit"), said);
     find("#refit").classList.toggle("bad", Boolean(refit?.failure));
   }
 
   #drawLog() {
     const hidden = this.onlyChanges ? ["decided", "rewarded"] : [];
-    const shown = this.events.filter(({ kind }) => !hidden.includes(kind)).slice(-LOG_MOST).reverse();
+    const kept = this.events.filter(({ kind }) => !hidden.includes(kind));
+    const shown = kept.slice(-LOG_MOST).reverse();
     const log = find("#log");
     const key = `${hidden} ${shown[0]?.number} ${shown.length}`;
     if (log.key === key) return;
     log.key = key;
-    const line = (event) => element("li", { "data-number": event.number, "data-kind": event.kind },
-      element("time", { datetime: new Date(1000 * event.time).toISOString() }, when(event.time, this.state.time)),
-      element("span", {}, this.#eventText(event)));
+    const line = (event) => {
+      const datetime = new Date(1000 * event.time).toISOString();
+      return element("li", { "data-number": event.number, "data-kind": event.kind },
+        element("time", { datetime }, when(event.time, this.state.time)),
+        element("span", {}, this.#eventText(event)));
+    };
     log.replaceChildren(...shown.map(line));
     if (!shown.length) log.append(element("li", {}, "Nothing among the newest 500 events."));
   }
@@ -1185,7 +1270,8 @@ class Experiment {
       case "arm_retired": return `Arm retired: ${nameOf(arm)}`;
       case "model_replaced": return "Model replaced";
       case "refit_started": return "Refit started";
-      case "refitted": return `Model refitted with ${count(event.rewards, "reward")} in ${fixed(event.seconds, 1)} s`;
+      case "refitted":
+        return `Model refitted: ${count(event.rewards, "reward")}, ${fixed(event.seconds, 1)} s`;
       case "refit_failed": return `Refit failed${why}`;
       case "paused": return `Paused${why}`;
       case "resumed": return "Resumed";
@@ -1222,16 +1308,17 @@ function showList(list, experiments) {
   });
   for (const card of cards.values()) card.remove();
   if (experiments.length) return;
+  const code = (text) => element("code", {}, text);
   list.replaceChildren(element("li", { class: "card message", "data-experiment": "" },
-    element("p", {}, "No experiments yet. ", element("code", {}, "POST /v1/experiments"), " makes one; ",
-      element("code", {}, "driftbandit serve --demo"), " shows one with simulated traffic.")));
+    element("p", {}, "No experiments yet. ", code("POST /v1/experiments"), " makes one; ",
+      code("driftbandit serve --demo"), " shows one with simulated traffic.")));
 }
 
-const CARD_FACTS = ["round", "decisions", "rewards"];
+const CARD_FACTS = { round: "Round", decisions: "Decisions", rewards: "Rewards" };
 
 function makeCard(id) {
-  const facts = CARD_FACTS.map((name) =>
-    element("div", {}, element("dt", {}, name[0].toUpperCase() + name.slice(1)), element("dd", { "data-field": name })));
+  const facts = Object.entries(CARD_FACTS).map(([name, title]) =>
+    element("div", {}, element("dt", {}, title), element("dd", { "data-field": name })));
   return element("li", { class: "card", "data-experiment": id },
     element("div", { class: "heading" },
       element("h2", {}, element("a", { href: `#/${encodeURIComponent(id)}` }, id)),
@@ -1241,11 +1328,12 @@ function makeCard(id) {
 }
 
 function fillCard(card, experiment) {
-  for (const name of CARD_FACTS) {
+  for (const name of Object.keys(CARD_FACTS)) {
     write(find(`[data-field=${name}]`, card), whole.format(experiment[name]), experiment[name]);
   }
-  const about = [experiment.policy, count(experiment.n_arms ?? experiment.names.length, "arm"), `since ${moment(experiment.created)}`];
-  write(find("[data-field=about]", card), about.join(" · "));
+  const arms = count(experiment.n_arms ?? experiment.names.length, "arm");
+  const about = `${experiment.policy} · ${arms} · since ${moment(experiment.created)}`;
+  write(find("[data-field=about]", card), about);
   const running = find(".running", card);
   running.dataset.paused = experiment.paused;
   write(running, experiment.paused ? "Paused" : "Running");
@@ -1259,8 +1347,9 @@ function showKeyForm(problem) {
   document.title = "Key needed · driftbandit";
   showStatus("key", "Key needed");
   write(find("#updated"), "");
-  const text = problem.status === 403 ? `This key does not suffice. ${problem.message}`
-    : had ? "The server does not accept this key." : "This server shows experiments only to holders of a key.";
+  let text = "This server shows experiments only to holders of a key.";
+  if (had) text = "The server does not accept this key.";
+  if (problem.status === 403) text = `This key does not suffice. ${problem.message}`;
   write(find("[data-field=text]", main), text);
   const input = find("#key");
   input.addEventListener("input", () => input.setCustomValidity(""));

@@ -1,0 +1,271 @@
+"""An experiment is the fold of its events, bit for bit, whatever its life was."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from driftbandit import LGDS, Agent, System
+from driftbandit.errors import Conflict, InvalidInput
+from driftbandit.io import model_file
+from driftbandit.service.experiment import Experiment
+from driftbandit.service.problems import Problem
+from driftbandit.service.reading import sample_of, state_of, summary_of
+from driftbandit.service.settings import checked
+
+NAMES = ("left", "right", "both", 7)
+SYSTEM = System(
+    LGDS([[0.9, 0.1], [-0.1, 0.8]], [[0.2, 0.0], [0.0, 0.1]], 0.5),
+    np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7], [-0.5, 0.5]]),
+    NAMES,
+)
+OTHER = System(LGDS([[0.5, 0.0], [0.0, 0.5]], np.eye(2), 1.0), SYSTEM.arms, NAMES)
+DOCUMENT = model_file.to_document(SYSTEM)
+POLICIES = ("idea", "kode", "kalman_ucb(width=2)", "thompson", "random", "discounted_linucb", "ucb")
+MANY = 10**6
+
+
+def made(**options):
+    return Experiment.create("one", checked({"system": DOCUMENT, **options}, MANY), 1000.0)
+
+
+def folded(events):
+    """The fold of events that were stored and read back."""
+    first, *rest = json.loads(json.dumps(events))
+    experiment = Experiment.of_event("one", first)
+    for event in rest:
+        experiment.apply(event)
+    return experiment
+
+
+class Life:
+    """Random commands; every one that is refused changes nothing."""
+
+    def __init__(self, seed, **options):
+        self.rng = random.Random(seed)
+        self.experiment = made(**options)
+        self.events = self.experiment.new
+        self.now = 1000.0
+
+    def step(self):
+        self.now += self.rng.expovariate(1.0)
+        names = ["decide", "reward"] * 8 + ["add", "retire", "replace", "pause", "refit"]
+        before = self.experiment.version, self.experiment.to_snapshot()
+        try:
+            getattr(self, self.rng.choice(names))()
+        except (Problem, InvalidInput):
+            assert before == (self.experiment.version, self.experiment.to_snapshot())
+
+    def decide(self):
+        given = {}
+        form = self.rng.randrange(6)
+        own = list(self.experiment.agent.names)
+        if form == 0:
+            given["arms"] = self.rng.sample(own, self.rng.randint(1, len(own)))
+        elif form == 1:
+            given["features"] = [[0.5, 0.5], [1.0, -1.0]]
+        elif form == 2:
+            given |= {"arms": ["new", "newer"], "features": [[0.5, 0.5], [1.0, -1.0]]}
+        if self.rng.random() < 0.2:
+            given["round"] = self.experiment.agent.round + self.rng.randint(-2, 3)
+        if self.rng.random() < 0.3:
+            given |= {"count": self.rng.randint(1, 4), "distinct": self.rng.random() < 0.7}
+        self.experiment.decide(self.now, **given, most_open=50)
+
+    def reward(self):
+        known = self.experiment.tally.decisions
+        told = [
+            {
+                "decision": self.rng.randint(max(-1, known - 9), known),
+                "reward": self.rng.gauss(0, 1),
+            }
+            for _ in range(self.rng.randint(1, 4))
+        ]
+        if self.rng.random() < 0.2:
+            told[0]["reward"] = self.rng.choice([None, True, 3])
+        self.experiment.reward(self.now, told)
+
+    def add(self):
+        features = self.rng.choice([None, [0.3, -0.8]])
+        self.experiment.add_arm(self.now, f"arm {self.rng.randrange(9)}", features)
+
+    def retire(self):
+        self.experiment.retire_arm(self.now, self.rng.choice(list(self.experiment.agent.names)))
+
+    def replace(self):
+        system = self.rng.choice([OTHER, SYSTEM])
+        self.experiment.replace_model(self.now, model_file.to_document(system))
+
+    def pause(self):
+        if self.rng.random() < 0.5:
+            self.experiment.pause(self.now, "a reason")
+        self.experiment.resume(self.now)
+
+    def refit(self):
+        self.experiment.start_refit(self.now)
+        start = self.rng.choice([0, max(0, self.experiment.agent.round - 8)])
+        agent = self.experiment.agent
+        model = LGDS(0.9 * agent.model.transition, agent.model.process_cov, 0.7)
+        system = System(model, agent.problem.arms, agent.names)
+        found = {"system": model_file.to_document(system), "start": start, "rewards": 12}
+        self.experiment.finish_refit(self.now, self.rng.choice([found, {"reason": "no luck"}]))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    seed=st.integers(0, 2**32),
+    policy=st.sampled_from(POLICIES),
+    window=st.sampled_from([0, 3, 20]),
+    memory=st.sampled_from([5, 1000]),
+    by_clock=st.booleans(),
+)
+def test_the_fold_of_the_events_is_the_experiment(seed, policy, window, memory, by_clock):
+    time = {"seconds": 2.0} if by_clock else "rounds"
+    life = Life(seed, policy=policy, window=window, memory=memory, time=time)
+    cut = None
+    for number in range(120):
+        life.step()
+        if number == seed % 120:
+            cut = life.experiment.version, life.experiment.to_snapshot()
+    experiment = life.experiment
+    again = folded(life.events)
+    assert again.to_snapshot() == experiment.to_snapshot()
+    assert [event["number"] for event in life.events] == list(range(1, experiment.version + 1))
+    # From a snapshot in the middle, too.
+    version, texts = cut
+    middle = Experiment.from_snapshot("one", *texts)
+    for event in json.loads(json.dumps(life.events[version:])):
+        middle.apply(event)
+    assert middle.to_snapshot() == experiment.to_snapshot()
+    # And what readers see is the same, but for the scores of the last decision.
+    views = [state_of(one, life.now) | {"last": None} for one in (experiment, again, middle)]
+    assert views[0] == views[1] == views[2]
+    assert summary_of(experiment, full=True) == summary_of(again, full=True)
+    json.dumps([views[0], sample_of(experiment, life.now)], allow_nan=False)
+
+
+def test_it_decides_and_learns_as_a_plain_agent():
+    experiment, agent = made(seed=3), Agent(SYSTEM, seed=3)
+    rng = random.Random(1)
+    for round_ in range(200):
+        (found,) = experiment.decide(0.0, most_open=MANY)
+        assert found == agent.ask()
+        if round_ % 3:
+            reward = rng.gauss(0, 1)
+            late = max(0, round_ - rng.randrange(5))
+            told = [{"decision": late, "reward": reward}]
+            try:
+                expected = [agent.tell(late, reward)]
+            except Conflict:
+                with pytest.raises(Conflict):
+                    experiment.reward(0.0, told)
+            else:
+                assert experiment.reward(0.0, told) == expected
+    assert experiment.agent.to_json() == agent.to_json()
+
+
+def test_rounds_follow_the_clock():
+    experiment = Experiment.create(
+        "one", checked({"system": DOCUMENT, "time": {"seconds": 3600}}, 9), 5000.0
+    )
+    rounds = [
+        experiment.decide(at, most_open=9)[0].round for at in (5000.0, 7199.0, 7200.0, 18001.0)
+    ]
+    assert rounds == [0, 0, 1, 4]  # hours begin at 3600, 7200, … seconds
+    assert experiment.decide(3000.0, most_open=9)[0].round == 4  # a clock that was set back
+    with pytest.raises(Problem, match="follow the clock"):
+        experiment.decide(18002.0, round=9, most_open=9)
+    assert state_of(experiment, 40000.0)["round"] == 10
+    wide = [arm["uncertainty"] for arm in state_of(experiment, 40000.0)["arms"]]
+    narrow = [arm["uncertainty"] for arm in state_of(experiment, 18001.0)["arms"]]
+    assert all(late >= early for late, early in zip(wide, narrow, strict=True))
+
+
+def test_a_batch_of_rewards_is_learned_whole_or_not_at_all():
+    experiment = made()
+    experiment.decide(0.0, count=3, most_open=9)
+    before = experiment.to_snapshot()
+    for wrong, status in [
+        ({"decision": 9, "reward": 1.0}, 404),
+        ({"decision": 0, "reward": 2.0}, 409),
+    ]:
+        with pytest.raises((Problem, Conflict)) as caught:
+            experiment.reward(0.0, [{"decision": 0, "reward": 1.0}, wrong])
+        assert getattr(caught.value, "status", 409) == status
+        assert experiment.to_snapshot() == before
+    told = [
+        {"decision": 2, "reward": 1},
+        {"decision": 0, "reward": True},
+        {"decision": 2, "reward": 1},
+    ]
+    assert experiment.reward(0.0, told) == ["learned", "learned", "duplicate"]
+    assert [e["reward"] for e in experiment.new if e["kind"] == "rewarded"] == [1, 1.0]
+
+
+def test_a_decision_of_another_experiment_is_noticed():
+    experiment = made()
+    (decision,) = experiment.decide(0.0, most_open=9)
+    told = {"decision": decision.id, "reward": 1.0, "arm": decision.arm, "round": decision.round}
+    with pytest.raises(Conflict):
+        experiment.reward(0.0, [told | {"round": 5}])
+    assert experiment.reward(0.0, [told]) == ["learned"]
+
+
+def test_limits_and_pauses():
+    experiment = made()
+    experiment.decide(0.0, count=3, most_open=3)
+    with pytest.raises(Problem, match="the most"):
+        experiment.decide(0.0, most_open=3)
+    experiment.pause(0.0, "stock-taking")
+    experiment.pause(0.0, "again")  # changes nothing
+    with pytest.raises(Problem, match="paused .stock-taking.; resume"):
+        experiment.decide(0.0, most_open=9)
+    assert experiment.reward(0.0, [{"decision": 0, "reward": 1.0}]) == ["learned"]
+    experiment.resume(0.0)
+    assert len(experiment.decide(0.0, most_open=9)) == 1
+    assert [e["kind"] for e in experiment.new[4:]] == ["paused", "rewarded", "resumed", "decided"]
+
+
+def test_events_out_of_order_are_refused():
+    experiment = made()
+    experiment.decide(0.0, count=2, most_open=9)
+    experiment.reward(0.0, [{"decision": 0, "reward": 1.0}])
+    first, second, third, reward = experiment.new
+    for wrong in ([first, third], [first, second, second], [second]):
+        with pytest.raises((InvalidInput, KeyError)):
+            folded(wrong)
+    with pytest.raises(InvalidInput, match="duplicate"):
+        folded([first, second, third, reward, reward | {"number": 5}])
+    with pytest.raises(InvalidInput, match="newer version"):
+        folded([first, {"number": 2, "kind": "unheard of", "time": 0.0}])
+
+
+CONTEXT = System(
+    LGDS(np.diag([0.9, 0.9, 1.0]), np.diag([0.1, 0.1, 0.0]), 0.5, np.eye(3)),
+    np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+    ("basic", "premium"),
+    {"x_price": np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])},
+)
+
+
+def test_contexts():
+    settings_ = checked({"system": model_file.to_document(CONTEXT)}, MANY)
+    experiment = Experiment.create("one", settings_, 0.0)
+    agent = Agent(CONTEXT)
+    for context in (
+        {"x_price": 1.5},
+        {"x_price": [1.0, 2.0]},
+        {"x_price": {"basic": 1.0, "premium": 3}},
+    ):
+        (found,) = experiment.decide(0.0, context=context, most_open=9)
+        assert found == agent.ask(context=context)
+        experiment.reward(0.0, [{"decision": found.id, "reward": 0.3}])
+        agent.tell(found, 0.3)
+    assert folded(experiment.new).to_snapshot() == experiment.to_snapshot()
+    assert experiment.agent.to_json() == agent.to_json()
+    assert state_of(experiment, 0.0)["arms"][0]["mean"] is None  # it depends on the price
+    with pytest.raises(InvalidInput):
+        experiment.decide(0.0, most_open=9)

@@ -1,0 +1,184 @@
+"""Models are learned by a worker process while decisions go on; a new model is an event."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+from driftbandit import LGDS, Agent, Refit
+from driftbandit.service.experiment import Experiment
+from driftbandit.service.problems import Problem
+from driftbandit.service.refitting import Refitter, task_of, worked
+from driftbandit.service.settings import checked
+from driftbandit.service.store import Store
+from driftbandit.service.writer import Job, Writer, parsed
+
+MODEL = LGDS([[0.95, 0.0], [0.0, 0.6]], [[0.1, 0.0], [0.0, 0.5]], 0.3)
+SEASON = [2.0, -1.0, -2.0, 1.0]
+ARMS = {"left": [1.0, 0.2], "right": [-0.3, 1.0], "both": [0.7, -0.7]}
+
+
+class World:
+    """Rewards that drift; three arms."""
+
+    def __init__(self, seed=0):
+        self.rng, self.z = np.random.default_rng(seed), np.zeros(2)
+
+    def pays(self, arm):
+        noise = np.sqrt(np.diag(MODEL.process_cov)) * self.rng.standard_normal(2)
+        self.z = MODEL.transition @ self.z + noise
+        return float(np.dot(ARMS[arm], self.z) + 0.3 * self.rng.standard_normal())
+
+
+class Service:
+    """A writer with a refitter, as the application makes them."""
+
+    def __init__(self, folder, **settings):
+        self.store = Store(f"sqlite:///{folder / 'one.db'}")
+        self.refitter = Refitter(self.store)
+        self.writer = Writer(self.store, on_refit_due=self.refitter.request)
+        self.refitter.writer = self.writer
+        done = []
+        job = Job("shop", None, done.append, settings=checked(settings, 100))
+        self.writer.submit(job)
+        while not done:
+            time.sleep(0.01)
+
+    def run(self, work):
+        return parsed(self.writer.run("shop", lambda one, now: (200, work(one, now))))
+
+    def play(self, world, rounds):
+        for _ in range(rounds):
+            arm = self.run(lambda one, now: one.decide(now, most_open=10**6)[0].to_dict())
+            told = [{"decision": arm["id"], "reward": world.pays(arm["arm"])}]
+            self.run(lambda one, now, told=told: one.reward(now, told))
+
+    def events(self):
+        with self.store.read() as transaction:
+            return list(transaction.events("shop", 0))
+
+    def wait(self, kind, number=1, seconds=90):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = [event for event in self.events() if event["kind"] == kind]
+            if len(found) >= number:
+                return found[-1]
+            time.sleep(0.1)
+        raise AssertionError([event["kind"] for event in self.events()][-3:])
+
+    def close(self):
+        self.refitter.close()
+        self.writer.close()
+        self.store.close()
+
+
+@pytest.fixture
+def service(tmp_path):
+    made = []
+
+    def make(**settings):
+        made.append(Service(tmp_path, **settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def assert_folds(service):
+    first, *rest = service.events()
+    folded = Experiment.of_event("shop", first)
+    for event in rest:
+        folded.apply(event)
+    kept = []
+    service.run(lambda one, now: kept.append(one.to_snapshot()))
+    assert folded.to_snapshot() == kept[0]
+
+
+def test_a_scheduled_refit_learns_the_model_while_decisions_go_on(service):
+    one = service(arms=ARMS, window=5, refit={"after": 60, "iterations": 20})
+    world = World()
+    one.play(world, 60)
+    started = one.wait("refit_started")
+    one.play(world, 10)  # decisions do not wait for the worker
+    found = one.wait("refitted")
+    assert found["number"] > started["number"]
+    assert found["rewards"] >= 60
+    assert found["seconds"] > 0
+    one.play(world, 10)
+    assert_folds(one)
+    learned = found["system"]
+    assert 0.02 < learned["reward_std"] < 1.0
+    assert np.abs(np.linalg.eigvals(learned["transition"])).max() < 1
+    view = one.run(lambda experiment, now: experiment.tally.models)
+    assert [model["kind"] for model in view] == ["created", "refitted"]
+    kinds = [event["kind"] for event in one.events()]
+    assert kinds.count("refit_started") == kinds.count("refitted") == 1  # the next is far off
+
+
+def test_a_refit_on_demand_with_components_keeps_the_phase(service):
+    names = ["a", "b"]
+    one = service(structure="level(arm) + season(4)", names=names, window=3, refit={"after": 500})
+    rng = np.random.default_rng(3)
+    for round_ in range(80):
+        arm = one.run(lambda e, now: e.decide(now, most_open=10**6)[0].to_dict())
+        paid = SEASON[round_ % 4] + (0.5 if arm["arm"] == "b" else 0.0)
+        told = [{"decision": arm["id"], "reward": paid + 0.1 * float(rng.standard_normal())}]
+        one.run(lambda e, now, told=told: e.reward(now, told))
+    one.run(lambda e, now: e.start_refit(now))
+    one.refitter.begin("shop")
+    found = one.wait("refitted")
+    assert found["start"] == 0
+    assert_folds(one)
+    for round_ in range(80, 88):  # it anticipates the season
+        scores = one.run(lambda e, now: [s.to_dict() for s in e.agent.scores()])
+        means = {score["arm"]: score["mean"] for score in scores}
+        assert abs(means["b"] - 0.5 - SEASON[round_ % 4]) < 0.3
+        one.run(lambda e, now: e.decide(now, most_open=10**6)[0].to_dict())
+
+
+def test_a_worker_that_fails_leaves_the_model_and_says_why(service, monkeypatch):
+    one = service(arms=ARMS, window=5, refit={"after": 20})
+    monkeypatch.setattr("driftbandit.service.refitting.sys.executable", "/bin/false")
+    one.play(World(), 20)
+    found = one.wait("refit_failed")
+    assert "ended with 1" in found["reason"]
+    state = one.run(lambda e, now: e.tally.refit_failure)
+    assert state == found["reason"]
+    one.play(World(), 5)
+    assert_folds(one)
+
+
+def test_refits_that_cannot_begin_are_refused(service):
+    one = service(arms=ARMS, window=5, refit={"after": 500})
+    with pytest.raises(Problem, match="0 rewards"):
+        one.run(lambda e, now: e.start_refit(now))
+    one.play(World(), 12)
+    one.run(lambda e, now: e.start_refit(now))
+    with pytest.raises(Problem, match="in progress"):
+        one.run(lambda e, now: e.start_refit(now))
+    # A server that died with it blocks the next for an hour, not forever.
+    later = one.run(
+        lambda e, now: [e.refit_in_progress(now + 3599), e.refit_in_progress(now + 3601)]
+    )
+    assert later == [True, False]
+
+
+def test_what_the_worker_learns_is_what_an_agent_learns(service):
+    one = service(arms=ARMS, window=0, refit={"after": 5000})
+    one.play(World(5), 70)
+    with one.store.read() as transaction:
+        task = json.loads(json.dumps(task_of(transaction, "shop")))
+    assert len(task["plays"]) == 70
+    options = {"after": 70, "iterations": 15}
+    found = worked(task | {"options": options, "model": None})["system"]
+    # A plain agent that refits by itself, from the same settled rewards.
+    names, rows = list(ARMS), np.array(list(ARMS.values()))
+    agent = Agent(None, rows, names=names, window=0, refit=Refit(**options, background=False))
+    agent.tell_log([(round_, names[arm], reward) for round_, arm, reward in task["plays"]])
+    agent.advance()  # the last reward leaves the window, and a refit is due
+    assert agent.refit_failure is None
+    assert found["transition"] == agent.model.transition.tolist()
+    assert found["process_cov"] == agent.model.process_cov.tolist()
+    assert found["reward_std"] == agent.model.reward_std
