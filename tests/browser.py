@@ -49,14 +49,19 @@ def browser():
 @contextmanager
 def open_page(path, width=1200, dark=False):
     """Yield the browser, which shows the file on a screen of that width and color scheme."""
+    yield open_url(Path(path).resolve().as_uri(), width, dark)
+
+
+def open_url(url, width=1200, dark=False):
+    """Return the browser, which shows the address on a screen of that width and color scheme."""
     driver = browser()
     driver.get("about:blank")  # so that the same page is loaded again
     console_problems(driver)
     set_width(driver, width)
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-    driver.get(Path(path).resolve().as_uri())
-    yield driver
+    driver.get(url)
+    return driver
 
 
 def set_width(driver, width):
@@ -114,6 +119,7 @@ return [...document.images]
 """
 
 # Every element with text of its own that can be seen, and the first opaque color behind it.
+# Labels of charts may be as small as <small>.
 TEXTS = """
 const own = (element) => [...element.childNodes]
   .filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data.trim()).join("");
@@ -125,7 +131,8 @@ return [...document.body.querySelectorAll("*")]
       behind = behind.parentElement;
     const style = getComputedStyle(element);
     return {
-      text: own(element), small: element.tagName === "SMALL", size: parseFloat(style.fontSize),
+      text: own(element), size: parseFloat(style.fontSize),
+      small: element.tagName === "SMALL" || element instanceof SVGElement,
       color: style.color, background: getComputedStyle(behind).backgroundColor,
     };
   });

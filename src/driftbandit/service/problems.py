@@ -42,6 +42,6 @@ def of_input(error: errors.InvalidInput) -> Problem:
     return Problem(status, f"{error.problem}; {error.remedy}", error.argument)
 
 
-def unavailable(reason: str) -> Problem:
+def unavailable(reason: str, remedy: str = "try again") -> Problem:
     """The answer while the store cannot be used; nothing was stored."""
-    return Problem(503, f"the store cannot be used now ({reason}); try again", retry_after=1)
+    return Problem(503, f"the store cannot be used now ({reason}); {remedy}", retry_after=1)

@@ -45,7 +45,7 @@ async def _read(request: Request, read: Any, *arguments: Any) -> Any:
             with store.read() as transaction:
                 return read(transaction, *arguments)
         except StoreError as error:
-            raise unavailable(str(error)) from None
+            raise unavailable(str(error), error.remedy) from None
 
     return await run_in_threadpool(run)
 

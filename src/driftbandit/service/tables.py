@@ -22,6 +22,7 @@ events = Table(
     Column("kind", String(20), nullable=False),
     Column("time", Double, nullable=False),
     Column("data", Text, nullable=False),
+    Column("checksum", BigInteger, nullable=False),  # of the other columns
     sqlite_with_rowid=False,
 )
 snapshots = Table(

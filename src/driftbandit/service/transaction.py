@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -13,6 +14,18 @@ from driftbandit.service.tables import answers, events, experiments, keys, sampl
 
 KEPT = 2  # newest snapshots of each experiment
 PAGE = 5000  # events read at a time
+
+
+class StoreError(Exception):
+    """The store cannot do its work now; nothing of the transaction was kept."""
+
+    remedy = "try again"
+
+
+class Damaged(StoreError):
+    """What is stored is not what was written."""
+
+    remedy = "restore the store from a backup; driftbandit verify says more"
 
 
 class Answer(NamedTuple):
@@ -55,7 +68,8 @@ class Transaction:
             )
         )
         return [
-            {"id": id_, "created": created, "version": version, **json.loads(summary)}
+            {"id": id_, "created": created, "version": version}
+            | _read(summary, f"the summary of experiment {id_}")
             for id_, created, version, summary in rows
         ]
 
@@ -70,18 +84,23 @@ class Transaction:
     # Events.
 
     def events(self, id: str, after: int, limit: int | None = None) -> Iterator[dict[str, Any]]:
-        """The events of an experiment after a number, in order."""
+        """The events of an experiment after a number, in order; `Damaged` if one was changed."""
+        columns = events.c
+        stored = (columns.number, columns.kind, columns.time, columns.data, columns.checksum)
         while limit is None or limit > 0:
             size = PAGE if limit is None else min(PAGE, limit)
             query = (
-                sa.select(events.c.number, events.c.kind, events.c.time, events.c.data)
-                .where(events.c.experiment == id, events.c.number > after)
-                .order_by(events.c.number)
+                sa.select(*stored)
+                .where(columns.experiment == id, columns.number > after)
+                .order_by(columns.number)
                 .limit(size)
             )
             rows = self._connection.execute(query).all()
-            for number, kind, time, data in rows:
-                yield {"number": number, "kind": kind, "time": time, **json.loads(data)}
+            for number, kind, time, data, checksum in rows:
+                what = f"event {number} of experiment {id}"
+                if checksum != checksum_of(id, number, kind, time, data):
+                    raise Damaged(f"{what} is not what was stored: its checksum does not match")
+                yield {"number": number, "kind": kind, "time": time} | _read(data, what)
             if len(rows) < size:
                 return
             after = rows[-1][0]
@@ -91,10 +110,9 @@ class Transaction:
         """Add events; the caller holds the experiment's lock."""
         rows = []
         for event in new:
-            data = {key: event[key] for key in event if key not in ("number", "kind", "time")}
-            number, kind, time = event["number"], event["kind"], event["time"]
-            row = {"experiment": id, "number": number, "kind": kind, "time": time}
-            rows.append(row | {"data": written(data)})
+            row = {key: event[key] for key in ("number", "kind", "time")}
+            row["data"] = written({key: event[key] for key in event if key not in row})
+            rows.append({"experiment": id, **row, "checksum": checksum_of(id, **row)})
         self._connection.execute(sa.insert(events), rows)
         change = {"version": new[-1]["number"], "summary": written(summary)}
         self._connection.execute(
@@ -127,7 +145,8 @@ class Transaction:
         """The newest samples of an experiment, oldest first."""
         query = sa.select(samples.c.number, samples.c.data).where(samples.c.experiment == id)
         rows = self._connection.execute(query.order_by(samples.c.number.desc()).limit(limit)).all()
-        return [{"number": number, **json.loads(data)} for number, data in reversed(rows)]
+        what = f"a sample of experiment {id}"
+        return [{"number": number} | _read(data, what) for number, data in reversed(rows)]
 
     def put_sample(self, id: str, number: int, data: dict[str, Any], most: int) -> None:
         """Keep a sample; of more than ``most``, every other one in the older half is dropped."""
@@ -177,6 +196,22 @@ class Transaction:
         open_ = (keys.c.id == id) & keys.c.revoked.is_(None)
         done = self._connection.execute(sa.update(keys).where(open_).values(revoked=now))
         return done.rowcount > 0
+
+
+def checksum_of(experiment: str, number: int, kind: str, time: float, data: str) -> int:
+    """A number that is another one, in all likelihood, after any change of an event."""
+    return zlib.crc32(f"{experiment} {number} {kind} {float(time)!r} {data}".encode())
+
+
+def _read(text: str, what: str) -> Mapping[str, Any]:
+    """A stored JSON object."""
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        raise Damaged(f"{what} cannot be read")
+    return found
 
 
 def written(document: Any) -> str:

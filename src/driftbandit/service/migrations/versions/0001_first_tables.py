@@ -25,6 +25,7 @@ def upgrade() -> None:
         sa.Column("kind", sa.String(20), nullable=False),
         sa.Column("time", sa.Double, nullable=False),
         sa.Column("data", sa.Text, nullable=False),
+        sa.Column("checksum", sa.BigInteger, nullable=False),
         sqlite_with_rowid=False,
     )
     op.create_table(
