@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from driftbandit.monitoring import Health, monitor
     from driftbandit.replays import replay
     from driftbandit.result import Result
-    from driftbandit.service.client import AsyncClient, Client
+    from driftbandit.service.client import AsyncClient, Client, Unavailable
     from driftbandit.simulation import simulate
     from driftbandit.system import System
 
@@ -60,7 +60,7 @@ __all__ += [
     "MissingExtra",
 ]
 __all__ += ["NotDetectable", "Refit", "Result", "System", "advise", "fit", "load_model"]
-__all__ += ["monitor", "replay", "save_model", "simulate"]
+__all__ += ["Unavailable", "monitor", "replay", "save_model", "simulate"]
 
 _HOMES = {
     "advice": "advise",
@@ -72,7 +72,7 @@ _HOMES = {
     "monitoring": "Health monitor",
     "replays": "replay",
     "result": "Result",
-    "service.client": "AsyncClient Client",
+    "service.client": "AsyncClient Client Unavailable",
     "simulation": "simulate",
     "system": "System",
 }
@@ -80,17 +80,8 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 """The module of every public name that is not a module itself."""
 _MODULES = {*__all__, "arrays", "errors", "model", "result", "simulation", "system"}
 _MODULES -= {*_HOME, "__version__"}
-_HEAVY = {
-    "AsyncClient",
-    "Client",
-    "advise",
-    "fit",
-    "identify",
-    "paper",
-    "replay",
-    "simulate",
-    "studies",
-}
+_HEAVY = {"advise", "fit", "identify", "paper", "replay", "simulate", "studies"}
+_HEAVY |= {"AsyncClient", "Client", "Unavailable"}
 """Names that need an extra."""
 
 

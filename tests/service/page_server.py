@@ -89,7 +89,7 @@ class Experiment:
         self.sums[arm] += reward
         self.counts[arm] += 1
         self.rewards += 1
-        self.log("rewarded", decision=decision, reward=reward)
+        self.log("rewarded", decision=decision, reward=reward, arm=self.arms[arm], round=decision)
         if self.rewards in (100, 200, 400, 800):
             self.log("refitted", system={}, start=0, rewards=self.rewards, seconds=1.25)
             self.add_model("refitted", rewards=self.rewards)
@@ -239,7 +239,7 @@ class Handler(BaseHTTPRequestHandler):
             self.give_part(self.service.experiments[parts[2]], parts[3:], parse_qs(address.query))
 
     def give_file(self, parts):
-        file = PAGE / (parts[-1] or "index.html")
+        file = PAGE.joinpath(*parts[1:]) if parts[0] == "page" else PAGE / (parts[0] or "index.html")
         if not file.is_file():
             return self.give({"title": "Not found"}, 404)
         self.start(200, TYPES[file.suffix])

@@ -8,6 +8,7 @@ import time
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from driftbandit import errors
 from driftbandit.cli import options
@@ -15,7 +16,8 @@ from driftbandit.cli import options
 EXAMPLES = """
 **Examples**
 
-    driftbandit keys create --scope decide --scope reward --experiment shop --name "web shop"
+    driftbandit keys create --scope decide --scope reward --name checkout
+    driftbandit keys create --scope read --experiment shop --name dashboard
     driftbandit keys list
     driftbandit keys revoke 5c1f0a9b2d3e
 """
@@ -24,8 +26,9 @@ group = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="Make, list and revoke the keys of the decision service.\n\n"
-    "As long as no key was ever made, a server is open to its own machine and to no other. "
-    "A server that is running notices new and revoked keys within a second.",
+    "As long as no key was made, a server lets everybody in, and only listens to its own "
+    "machine. Once there is a key, every request needs one, even after all are revoked. "
+    "A running server notices new and revoked keys within a second.",
 )
 
 
@@ -42,8 +45,9 @@ def create(
     """Make a key and print it. The store keeps only its hash, so it cannot be shown again."""
     with errors.needing("keys"):
         from driftbandit.service import keys
-        from driftbandit.service.store import Store
-    print(keys.create(Store(store), scope, experiment, name))
+        from driftbandit.service.store import using
+    with using(store) as opened:
+        print(keys.create(opened, scope, experiment, name))
 
 
 @group.command("list")
@@ -54,8 +58,9 @@ def list_(
     """Show all keys, without their secrets."""
     with errors.needing("keys"):
         from driftbandit.service import keys
-        from driftbandit.service.store import Store
-    found = keys.listed(Store(store))
+        from driftbandit.service.store import using
+    with using(store, make=False) as opened:
+        found = keys.listed(opened)
     if as_json:
         rows = [{k: v for k, v in vars(key).items() if k != "hash"} for key in found]
         print(json.dumps({"keys": rows}))
@@ -65,7 +70,8 @@ def list_(
         made = time.strftime("%Y-%m-%d %H:%M", time.localtime(key.created))
         state = "in use" if key.revoked is None else "revoked"
         scopes, only = " ".join(key.scopes), key.experiment or "all"
-        table.add_row(key.id, errors.printable(key.name), scopes, only, made, state)
+        row = (key.id, errors.printable(key.name), scopes, only, made, state)
+        table.add_row(*map(Text, row))  # a name is no markup
     Console().print(table if found else "There are no keys: the server is open to its own machine.")
 
 
@@ -77,6 +83,7 @@ def revoke(
     """Let a key open nothing any more."""
     with errors.needing("keys"):
         from driftbandit.service import keys
-        from driftbandit.service.store import Store
-    keys.revoke(Store(store), id)
+        from driftbandit.service.store import using
+    with using(store, make=False) as opened:
+        keys.revoke(opened, id)
     print(f"revoked {id}")

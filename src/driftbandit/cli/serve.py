@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -15,71 +17,80 @@ EXAMPLES = """
 
     driftbandit serve --demo
     driftbandit serve --store sqlite:///decisions.db
-    driftbandit serve --store postgresql://bandit@db.example/decisions --host 0.0.0.0
+    driftbandit serve --store postgresql://bandit@db/shop --host 0.0.0.0
 
-**First decision**, with a model file from `driftbandit fit`:
+**First decision**, while a server runs:
 
-    curl -X POST http://127.0.0.1:8080/v1/experiments \\
-         -H 'Content-Type: application/json' -d '{"id": "shop", "system": …}'
-    curl -X POST http://127.0.0.1:8080/v1/experiments/shop/decisions \\
-         -H 'Content-Type: application/json' -d '{}'
+    curl http://127.0.0.1:8080/v1/experiments --json \\
+      '{"id": "shop", "structure": "level(arm)", "names": ["red", "blue"]}'
+    curl http://127.0.0.1:8080/v1/experiments/shop/decisions --json '{}'
+    curl http://127.0.0.1:8080/v1/experiments/shop/rewards --json \\
+      '{"decision": 0, "reward": 1.5}'
+
+With a model file from `driftbandit fit`, send it as "system" in place of the structure.
 """
+
+
+def _limit(default: int, description: str) -> Any:
+    return typer.Option(default, metavar="N", help=description, rich_help_panel="Limits")
 
 
 def command(
     store: options.Store = "sqlite:///decisions.db",
     host: str = typer.Option(
-        "127.0.0.1", help="Address to listen at. Others than loopback need a key in the store."
+        "127.0.0.1",
+        metavar="ADDRESS",
+        help="Address to listen at. One that other machines reach needs a key in the store.",
     ),
-    port: int = typer.Option(8080, min=0, max=65535, help="Port; 0: any that is free."),
+    port: int = typer.Option(
+        8080, min=0, max=65535, metavar="N", help="Port to listen at; 0 picks a free one."
+    ),
     demo: bool = typer.Option(
-        False,
-        "--demo",
-        help="Serve an experiment with simulated visitors from a temporary store, to look at.",
+        False, "--demo", help="Show the service at work: simulated visitors, a temporary store."
     ),
-    max_body: int = typer.Option(2**20, help="Most bytes of a request."),
-    max_batch: int = typer.Option(1000, help="Most decisions or rewards in a request."),
-    max_arms: int = typer.Option(10_000, help="Most arms of an experiment."),
-    max_open: int = typer.Option(100_000, help="Most decisions inside a window."),
-    max_rate: int = typer.Option(10_000, help="Most requests per second of a key."),
-    log_requests: bool = typer.Option(False, "--log-requests", help="Log every request."),
+    log_requests: bool = typer.Option(
+        False, "--log-requests", help="Log method, route, status and time of every request."
+    ),
+    max_body: int = _limit(2**20, "Bytes of a request."),
+    max_batch: int = _limit(1000, "Decisions or rewards in a request."),
+    max_arms: int = _limit(10_000, "Arms of an experiment."),
+    max_open: int = _limit(100_000, "Decisions inside the window of an experiment."),
+    max_rate: int = _limit(10_000, "Requests per second with one key."),
 ) -> None:
-    """Serve decisions over HTTP: durable, safe to repeat, watched in a browser.
+    """Run the decision service: agents behind an HTTP API, and a page that shows what they do.
 
-    An experiment is an agent whose decisions and rewards are events in the store. Nothing is
-    acknowledged before it is stored, so a crash loses nothing. The page at / shows what every
-    experiment believes. Logs go to standard error, one JSON object per line.
+    A client asks for a decision, plays its arm and tells the reward. Each is stored before it is
+    acknowledged, so a crash loses nothing. A request with an Idempotency-Key may be repeated: it
+    is carried out once. Open the page at / in a browser to watch the experiments.
 
-    Without keys the server is open, and answers only this machine. Make keys with `driftbandit
-    keys create`. Several servers may share a PostgreSQL store.
+    As long as no key was made, the server lets everybody in, and only listens to this machine.
+    Make keys with `driftbandit keys create`. Several servers can share one PostgreSQL store.
+
+    Logs go to standard error, one JSON object per line. Ctrl-C ends the server in good order.
     """
     with errors.needing("serve"):
         from driftbandit.service.limits import Limits
-        from driftbandit.service.serving import check_host, serve
-        from driftbandit.service.store import Store
+        from driftbandit.service.serving import log_as_json, serve
+        from driftbandit.service.store import using
     limits = Limits(max_body, max_batch, max_arms, max_open, max_rate)
+    visitors = None
+    if demo:
+        with errors.needing("--demo"):
+            from driftbandit.service.demo import Visitors
+        visitors = Visitors()
 
-    def announce(url: str) -> None:
+    def ready(url: str) -> None:
         print(f"driftbandit serves {url}", flush=True)
+        if visitors is not None:
+            print(f"open {url}#/{visitors.experiment} in a browser; Ctrl-C ends it", flush=True)
+            visitors.start(url)
 
-    with interrupt.released():
-        if not demo:
-            opened = Store(store)
-            check_host(opened, host)
-            serve(opened, host, port, limits, log_requests=log_requests, on_ready=announce)
-            return
-        from driftbandit.service.demo import Visitors
-
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            opened = Store(f"sqlite:///{Path(folder) / 'demo.db'}")
-            visitors = Visitors()
-
-            def ready(url: str) -> None:
-                announce(url)
-                print(f"open {url}#/{visitors.experiment} in a browser; Ctrl-C ends it", flush=True)
-                visitors.start(url)
-
-            try:
-                serve(opened, host, port, limits, log_requests=log_requests, on_ready=ready)
-            finally:
-                visitors.stop()
+    log_as_json()
+    with contextlib.ExitStack() as stack:
+        if visitors is not None:
+            folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+            store = f"sqlite:///{Path(stack.enter_context(folder)) / 'demo.db'}"
+            stack.callback(visitors.stop)
+        opened = stack.enter_context(using(store))
+        stack.enter_context(interrupt.released())
+        serve(opened, host, port, limits, log_requests=log_requests, on_ready=ready)

@@ -7,6 +7,7 @@ import json
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from driftbandit import errors
 from driftbandit.cli import interrupt, options, progress
@@ -15,7 +16,7 @@ EXAMPLES = """
 **Examples**
 
     driftbandit verify
-    driftbandit verify --store postgresql://bandit@db.example/decisions --experiment shop
+    driftbandit verify --store postgresql://bandit@db/shop --experiment red
 """
 
 
@@ -30,11 +31,10 @@ def command(
     differs, and the table says what.
     """
     with errors.needing("verify"):
-        from driftbandit.service.store import Store
+        from driftbandit.service.store import using
         from driftbandit.service.verifying import verify
     interrupt.keeps("Nothing was changed.")
-    opened = Store(store)
-    with progress.bars() as bars:
+    with using(store, make=False) as opened, progress.bars() as bars:
         tasks: dict[str, object] = {}
 
         def show(id_: str, done: int, total: int) -> None:
@@ -43,7 +43,6 @@ def command(
             bars.update(tasks[id_], completed=done)  # type: ignore[arg-type]
 
         found = verify(opened, experiment, show)
-    opened.close()
     if as_json:
         rows = [one._asdict() | {"clean": one.clean} for one in found]
         print(json.dumps({"clean": all(one.clean for one in found), "experiments": rows}))
@@ -51,7 +50,8 @@ def command(
         table = Table("experiment", "events", "snapshots", "verdict")
         for one in found:
             verdict = one.problem or "the same, bit for bit"
-            table.add_row(one.experiment, f"{one.events:,}", str(one.snapshots), verdict)
+            row = (one.experiment, f"{one.events:,}", str(one.snapshots), errors.printable(verdict))
+            table.add_row(*map(Text, row))
         Console().print(table if found else "There are no experiments.")
     if not all(one.clean for one in found):
         raise typer.Exit(1)

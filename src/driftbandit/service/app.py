@@ -64,6 +64,7 @@ def create_app(store: Store, limits: Limits | None = None) -> FastAPI:
         description=DESCRIPTION,
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # the place would be made of the Host header
         lifespan=life,
     )
     app.state.gate = Gate(writer, limits, doorkeeper)
@@ -75,6 +76,7 @@ def create_app(store: Store, limits: Limits | None = None) -> FastAPI:
     app.add_exception_handler(InvalidInput, _on_invalid_input)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(RequestValidationError, _on_validation)
+    app.add_exception_handler(Exception, _on_failure)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app
 
@@ -115,8 +117,13 @@ async def _on_http(_: Request, error: Exception) -> Response:
 async def _on_validation(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    field = str(first["loc"][-1])
+    where, field = first["loc"][0], str(first["loc"][-1])
+    field = field.title() if where == "header" else field
     return refused(Problem(422, first["msg"][:1].lower() + first["msg"][1:], field))
+
+
+async def _on_failure(_: Request, __: Exception) -> Response:
+    return refused(Problem(500, "the request failed; see the server's log"))  # the guard logs it
 
 
 def _described(app: FastAPI) -> dict[str, Any]:

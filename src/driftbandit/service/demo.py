@@ -31,7 +31,7 @@ class Visitors(threading.Thread):
 
     experiment = "demo"
 
-    def __init__(self, seed: int = 7) -> None:
+    def __init__(self, seed: int = 8) -> None:
         super().__init__(name="driftbandit demo", daemon=True)
         self._stopped = threading.Event()
         self._seed = seed

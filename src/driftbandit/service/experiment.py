@@ -14,6 +14,7 @@ from typing import Any
 
 from driftbandit import errors
 from driftbandit.agent import Agent, Decision
+from driftbandit.agent.stored import checksum
 from driftbandit.io import model_file
 from driftbandit.service import settings as reading
 from driftbandit.service.problems import Problem
@@ -46,6 +47,7 @@ class Experiment:
         self.version = 0
         self.last: Event | None = None  # the last decision, if this process has seen it
         self.new: list[Event] = []  # not stored yet
+        self._room: tuple[Any, int] = None, 0  # the agent's problem, and `settings.room` under it
 
     @classmethod
     def create(cls, id: str, settings: Mapping[str, Any], now: float) -> Experiment:
@@ -67,12 +69,16 @@ class Experiment:
         """The agent and everything else, as two JSON texts."""
         rest = {"format": FORMAT, "created": self.created, "settings": self.settings}
         rest |= {"version": self.version, "tally": self.tally.as_json()}
-        return self.agent.to_json(), json.dumps(rest, allow_nan=False)
+        text = json.dumps(rest, allow_nan=False)
+        return self.agent.to_json(), f'{{"checksum": "{checksum(text)}", "rest": {text}}}'
 
     @classmethod
     def from_snapshot(cls, id: str, agent: str, rest: str) -> Experiment:
         """The experiment of a snapshot."""
-        stored = json.loads(rest)
+        whole = json.loads(rest)
+        stored = whole["rest"]
+        if checksum(json.dumps(stored)) != whole["checksum"]:
+            raise errors.InvalidInput("snapshot", "is damaged", "its checksum does not match")
         if stored["format"] != FORMAT:
             problem = f"has format {stored['format']!r}"
             raise errors.InvalidInput("snapshot", problem, f"this version reads {FORMAT}")
@@ -112,6 +118,9 @@ class Experiment:
         if self.tally.paused is not None:
             reason = self.tally.paused and f" ({self.tally.paused})"
             raise Problem(409, f"the experiment is paused{reason}; resume it first", "id")
+        if self._room[0] is not self.agent.problem:
+            self._room = self.agent.problem, reading.room(self.agent)
+        most_open = min(most_open, self._room[1])
         if self.agent.n_in_window + (count or 1) > most_open:
             detail = f"{self.agent.n_in_window} decisions are inside the window and {most_open} are"
             raise Problem(
@@ -122,7 +131,8 @@ class Experiment:
             raise Problem(422, "rounds follow the clock in this experiment; leave it out", "round")
         round = by_clock if round is None else round
         offer = _offer(arms, features)
-        given: dict[str, Any] = {"round": round, "context": context}
+        given: dict[str, Any] = {"round": round}
+        given["context"] = reading.context_of(context, self.agent)
         if count is None:
             found = [self.agent.ask(offer, **given)]
         else:
@@ -161,11 +171,14 @@ class Experiment:
             if outcome == "learned":
                 reward = told["reward"]
                 reward = float(reward) if isinstance(reward, bool) else reward
-                self._note("rewarded", now, decision=told["decision"], reward=reward)
+                fields = {"decision": told["decision"], "reward": reward}
+                round_, arm = self.tally.waiting.get(told["decision"], (None, None))
+                self._note("rewarded", now, **fields, arm=arm, round=round_)
         return list(outcomes)
 
     def add_arm(self, now: float, arm: Name, features: Sequence[float] | None) -> None:
         """See `Agent.add_arm`."""
+        reading.check_states(self.agent.model.n_states + (features is None), "arm")
         self.agent.add_arm(arm, features)
         given = None if features is None else list(features)
         self._note("arm_added", now, arm=arm, features=given)
@@ -177,7 +190,9 @@ class Experiment:
 
     def replace_model(self, now: float, system: Mapping[str, Any]) -> None:
         """See `Agent.replace_model`."""
-        self.agent.replace_model(model_file.from_document(system))
+        found = model_file.from_document(system)
+        reading.check_states(found.model.n_states, "system")
+        self.agent.replace_model(found)
         self._note("model_replaced", now, system=dict(system))
 
     def refit_in_progress(self, now: float) -> bool:
@@ -212,6 +227,7 @@ class Experiment:
         """Go on with the model that a worker learned, or note why it could not."""
         if "reason" not in found:
             try:
+                reading.check_states(len(found["system"]["transition"]), "the learned model")
                 self._adopt(found)
             except errors.InvalidInput as error:
                 found = {"reason": str(error)}
@@ -241,7 +257,8 @@ class Experiment:
             problem = f"{event['number']} follows {self.version}"
             raise errors.InvalidInput("event", problem, "the store lacks events, or has one twice")
         if kind == "decided":
-            played = {"features": event.get("features"), "context": event.get("context")}
+            context = reading.context_of(event.get("context"), agent)
+            played = {"features": event.get("features"), "context": context}
             agent.record(decision_of(event), arms=event.get("offered"), **played)
         elif kind == "rewarded":
             outcome = agent.tell(event["decision"], event["reward"])

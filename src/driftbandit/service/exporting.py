@@ -40,12 +40,13 @@ def columns_of(events: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
             for feature, value in (event.get("context") or {}).items():
                 found.setdefault(feature, []).append(_of_arm(value, event["arm"], names))
         elif kind == "rewarded" and event["decision"] in row_of:
-            found["reward"][row_of[event["decision"]]] = event["reward"]
+            row = row_of[event["decision"]]
+            found["reward"][row] = _of_arm(event["reward"], found["arm"][row], names)
     return found
 
 
 def _of_arm(value: Any, arm: Any, names: list[Any]) -> float:
-    """A feature's value for the arm that was played."""
+    """The value of a feature, or the reward, of the arm that was played."""
     if isinstance(value, Mapping):
         return float(value[arm] if arm in value else value[str(arm)])
     return float(value[names.index(arm)] if isinstance(value, list) else value)

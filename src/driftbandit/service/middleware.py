@@ -56,14 +56,15 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun, status = time.perf_counter(), 0
+        begun, status, whole = time.perf_counter(), 0, False
 
         async def headed(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
+            nonlocal status, whole
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
+            whole = message["type"] == "http.response.body" and not message.get("more_body")
 
         try:
             if self.is_open() and not _is_local(scope):
@@ -73,9 +74,10 @@ class Guard:
                 await self.app(scope, receive, headed)
         except Exception:
             logger.exception("a request failed")
-            if status:  # the answer has begun
+            if status and not whole:  # the answer has begun, and must not look complete
                 raise
-            await _answer(headed, Problem(500, "the request failed; see the server's log"))
+            if not status:
+                await _answer(headed, Problem(500, "the request failed; see the server's log"))
         finally:
             seconds = time.perf_counter() - begun
             path = getattr(scope.get("route"), "path", "other")

@@ -24,10 +24,11 @@ from driftbandit.agent.refitting import learned
 from driftbandit.io import model_file
 from driftbandit.service.experiment import REFIT_PATIENCE, Experiment
 from driftbandit.service.exporting import columns_of
+from driftbandit.service.folding import fold, opened
 from driftbandit.service.problems import Problem
 from driftbandit.service.settings import features_of
 from driftbandit.service.store import Store
-from driftbandit.service.writer import Writer, opened
+from driftbandit.service.writer import Writer
 from driftbandit.system import System
 
 logger = logging.getLogger("driftbandit.service")
@@ -132,8 +133,7 @@ def task_of(transaction: Any, id: str) -> dict[str, Any]:
     """What a worker needs: plays and rewards, arms, options, and the model to start from."""
     experiment, _ = opened(transaction, id)
     memory = (experiment.refit or Refit()).memory
-    for event in transaction.events(id, experiment.version):
-        experiment.apply(event)
+    fold(experiment, transaction)
     # A reward comes after its decision: so many events hold the newest rewards, and more.
     columns = columns_of(transaction.events(id, max(0, experiment.version - 4 * memory)))
     names = list(experiment.agent.names)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
 import time
+from collections import Counter
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
 from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
 
 from driftbandit.service import wire
 from driftbandit.service.keys import Doorkeeper, Key
@@ -20,6 +23,8 @@ from driftbandit.service.writer import Job, Result, Work, Writer
 
 Model = TypeVar("Model", bound=BaseModel)
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+ID = re.compile(wire.ID)
+MOST_FIELDS = 20_000  # of an object: it takes long to say what is wrong with more
 OPEN = "open"  # whose requests are counted together on a server without keys
 
 
@@ -31,7 +36,7 @@ class Gate:
         self._buckets = Buckets(limits.rate)
 
     def admit(self, request: Request, scope: str, experiment: str | None = None) -> Key | None:
-        """Let a request pass, or raise 401, 403 or 429."""
+        """Let a request pass, or raise 401, 403, 404 or 429."""
         key = self.doorkeeper.check(request.headers.get("authorization"))
         if not self._buckets.takes(OPEN if key is None else key.id, time.monotonic()):
             detail = f"{self.limits.rate} requests per second are the most; slow down"
@@ -41,6 +46,9 @@ class Gate:
                 f"the scope {scope}" if key.experiment in (None, experiment) else "this experiment"
             )
             raise Problem(403, f"this key does not open {what}; use another key", "Authorization")
+        if experiment is not None and not ID.fullmatch(experiment):
+            # Not asked for: PostgreSQL takes no NUL, and the answer need not repeat kilobytes.
+            raise Problem(404, f"no experiment can have such an id: {wire.ID}", "id")
         return key
 
     async def body(self, request: Request) -> bytes:
@@ -66,6 +74,8 @@ class Gate:
         except TimeoutError:
             detail = f"the body did not arrive within {self.limits.patience:g} s; send it faster"
             raise Problem(408, detail, "body") from None
+        except ClientDisconnect:  # nobody reads the answer, but it is counted
+            raise Problem(400, "the body was cut off; send it whole", "body") from None
         return b"".join(parts)
 
     async def run(
@@ -78,11 +88,11 @@ class Gate:
         **options: Any,
     ) -> Response:
         """Run a job for a request, and answer when it is committed."""
-        key = request.headers.get("idempotency-key")
+        key = request.headers.get("idempotency-key") if request.method == "POST" else None
         if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
             raise Problem(422, "give 1 to 255 visible ASCII characters", "Idempotency-Key")
         if key is not None:
-            said = f"{request.method} {request.url.path}\n".encode() + body
+            said = f"{request.method} {request.scope['path']}\n".encode() + body
             options |= {"key": key, "fingerprint": hashlib.sha256(said).hexdigest()}
         result = await self.result(experiment, work, **options)
         headers = {"Idempotent-Replayed": "true"} if result.replayed else None
@@ -111,27 +121,66 @@ def _set(future: asyncio.Future[Result], result: Result | Problem) -> None:
 
 def read_as(model: type[Model], body: bytes) -> Model:
     """The body as a model; a wrong one is refused by the name of its field."""
+    _document(body)
+    return _validated(model, body)
+
+
+def _validated(model: type[Model], body: bytes) -> Model:
     try:
         return model.model_validate_json(body or b"{}")
     except ValidationError as error:
         raise _refusal(error) from None
 
 
+def _document(body: bytes) -> Any:
+    """The body as Python's own reader sees it, which can refuse a field that is there twice.
+
+    None: it is no JSON; pydantic will say why.
+    """
+    try:
+        return _READER.decode(body.decode())
+    except (ValueError, RecursionError):
+        return None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(pairs) > MOST_FIELDS:
+        detail = f"has an object of {len(pairs)} fields; {MOST_FIELDS} are the most"
+        raise Problem(422, detail, "body")
+    if len(found) < len(pairs):
+        field, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise Problem(422, "is there twice; give each field once", field[:200])
+    return found
+
+
+_READER = json.JSONDecoder(object_pairs_hook=_once)
+
+
 def read_rewards(body: bytes) -> tuple[bool, list[dict[str, Any]]]:
     """The rewards of a request, and whether it holds several."""
-    many = b'"rewards"' in body[:4096]
-    if many:
-        return True, [told.model_dump() for told in read_as(wire.ToldMany, body).rewards]
-    return False, [read_as(wire.Told, body).model_dump()]
+    document = _document(body)
+    if isinstance(document, dict) and "rewards" in document:
+        return True, [told.model_dump() for told in _validated(wire.ToldMany, body).rewards]
+    return False, [_validated(wire.Told, body).model_dump()]
 
 
 def _refusal(error: ValidationError) -> Problem:
     """The first thing that is wrong."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = [part for part in first["loc"] if not _is_branch(part)]
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    places = [tuple(part for part in one["loc"] if not _is_branch(part)) for one in found]
+    # Of a union's branches, the one that gets furthest, or takes such values, says the most.
+    first, place = max(
+        (
+            (one, place)
+            for one, place in zip(found, places, strict=True)
+            if place[: len(places[0])] == places[0]
+        ),
+        key=lambda pair: (len(pair[1]), not pair[0]["type"].endswith("_type")),
+    )
     field = ""
     for part in place:
-        field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else str(part)
+        field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else part
     detail = first["msg"][:1].lower() + first["msg"][1:]
     return Problem(422, detail[:300], field[:200] or "body")
 
@@ -139,7 +188,9 @@ def _refusal(error: ValidationError) -> Problem:
 def _is_branch(part: str | int) -> bool:
     """Whether a place is a branch of a union, as pydantic names them, and no field."""
     return isinstance(part, str) and (
-        "[" in part or part in ("int", "str", "float", "bool", "Seconds", "literal")
+        "[" in part
+        or part in ("int", "str", "float", "bool", "Seconds", "literal")
+        or part.startswith("constrained-")
     )
 
 

@@ -13,7 +13,7 @@ from driftbandit.service.problems import Problem
 from driftbandit.service.requests import Gate, read_as, read_rewards
 
 router = APIRouter(prefix="/v1/experiments")
-Id = Annotated[str, Path(description="the experiment's id")]
+Id = Annotated[str, Path(description="the experiment's id", json_schema_extra={"pattern": wire.ID})]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -39,6 +39,9 @@ STATUSES = {
 }
 PROBLEMS: dict[int | str, Any] = {
     status: {"description": text, "content": _PROBLEM} for status, text in STATUSES.items()
+}
+READING: dict[int | str, Any] = {
+    status: problem for status, problem in PROBLEMS.items() if status not in (408, 409, 413)
 }
 
 
@@ -167,7 +170,7 @@ async def model(request: Request, id: Id, idempotency_key: IdempotencyKey = None
 @router.post(
     "/{id}/refit",
     status_code=202,
-    responses=PROBLEMS | {202: {"description": "a worker learns the model"}},
+    responses=PROBLEMS | {202: {"model": wire.Started}},
     openapi_extra=_takes(wire.Nothing),
 )
 async def refit(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -12,7 +13,7 @@ from starlette.responses import FileResponse
 from driftbandit._version import __version__
 from driftbandit.service.problems import unavailable
 from driftbandit.service.requests import Gate
-from driftbandit.service.routes_experiments import PROBLEMS
+from driftbandit.service.routes_experiments import READING
 from driftbandit.service.store import Store, StoreError
 from driftbandit.service.transaction import written
 
@@ -21,14 +22,14 @@ PATIENCE = 3.0  # seconds for the store to answer
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@router.get("/healthz")
+@router.get("/healthz", responses={403: READING[403]})
 async def healthz() -> Response:
     """Whether the process answers."""
     text = written({"status": "ok", "version": __version__})
     return Response(text, media_type="application/json")
 
 
-@router.get("/readyz", responses={503: PROBLEMS[503]})
+@router.get("/readyz", responses={403: READING[403], 503: READING[503]})
 async def readyz(request: Request) -> Response:
     """Whether the store answers, so that decisions can be made."""
     store: Store = request.app.state.store
@@ -46,7 +47,11 @@ async def readyz(request: Request) -> Response:
     return Response(written({"status": "ready"}), media_type="application/json")
 
 
-@router.get("/metrics", responses={200: {"content": {METRICS: {}}, "description": "counters"}})
+COUNTERS: dict[int | str, Any] = {status: READING[status] for status in (401, 403, 429)}
+COUNTERS[200] = {"content": {METRICS: {}}, "description": "counters"}
+
+
+@router.get("/metrics", response_class=Response, responses=COUNTERS)
 async def metrics(request: Request) -> Response:
     """Counters for Prometheus."""
     gate: Gate = request.app.state.gate

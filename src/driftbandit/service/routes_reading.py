@@ -15,12 +15,12 @@ from driftbandit.service.experiment import Experiment
 from driftbandit.service.problems import Problem, unavailable
 from driftbandit.service.reading import state_of, summary_of
 from driftbandit.service.requests import Gate
-from driftbandit.service.routes_experiments import PROBLEMS, Id
+from driftbandit.service.routes_experiments import READING, Id
 from driftbandit.service.store import Store, StoreError
 from driftbandit.service.transaction import written
 from driftbandit.service.writer import Result, parsed
 
-router = APIRouter(prefix="/v1/experiments", responses=PROBLEMS)
+router = APIRouter(prefix="/v1/experiments", responses=READING)
 Number = Annotated[int, Query(ge=0, le=2**53)]
 NEWEST = 200  # events in the first message of a stream
 PACE = 1.0  # seconds between two messages, at least
@@ -125,6 +125,7 @@ def _unknown(id: str) -> Problem:
 
 @router.get(
     "/{id}/log.parquet",
+    response_class=Response,
     responses={200: {"content": {"application/vnd.apache.parquet": {}}, "description": "the log"}},
 )
 async def log(request: Request, id: Id) -> Response:
@@ -139,6 +140,7 @@ async def log(request: Request, id: Id) -> Response:
 
 @router.get(
     "/{id}/live",
+    response_class=Response,
     responses={200: {"content": {"text/event-stream": {}}, "description": "state and events"}},
 )
 async def live(request: Request, id: Id) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
 import logging
@@ -23,6 +24,8 @@ from driftbandit.service.store import Store
 
 GRACE = 10  # seconds for requests to finish after the signal to stop
 MOST_CONNECTIONS = 4096
+BACKLOG = 2048  # connections that wait to be taken
+LOGGERS = ("driftbandit", "uvicorn.error", "asyncio", "sqlalchemy", "concurrent.futures")
 SWITCH = (
     0.0005  # seconds after which Python lets the other thread run; the default is ten times that
 )
@@ -63,24 +66,25 @@ def serve(
     """Serve a store until SIGINT or SIGTERM; ``on_ready`` is called with the URL."""
     check_host(store, host)
     log_as_json()
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH)
-    app = create_app(store, limits)
-    config = uvicorn.Config(
-        guarded(app, log_requests=log_requests),
-        proxy_headers=False,
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE,
-        limit_concurrency=MOST_CONNECTIONS,
-    )
-    try:
-        _Server(config, app, on_ready).run(sockets=[_listening(host, port)])
-    finally:
-        sys.setswitchinterval(before)
+    with contextlib.closing(_listening(host, port)) as listening:
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH)
+        app = create_app(store, limits)
+        config = uvicorn.Config(
+            guarded(app, log_requests=log_requests),
+            proxy_headers=False,
+            host=host,
+            port=port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE,
+            limit_concurrency=MOST_CONNECTIONS,
+        )
+        try:
+            _Server(config, app, on_ready).run(sockets=[listening])
+        finally:
+            sys.setswitchinterval(before)
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -90,6 +94,7 @@ def _listening(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host.strip("[]"), port))
+        made.listen(BACKLOG)
     except OSError as error:
         made.close()
         problem = f"{errors.printable(host)}:{port} cannot be used ({error.strerror or error})"
@@ -144,7 +149,7 @@ def log_as_json() -> None:
     """Write what the service and its web server log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JSON())
-    for name, level in (("driftbandit", logging.INFO), ("uvicorn.error", logging.WARNING)):
+    for name in LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(level)
+        logger.setLevel(logging.INFO if name == "driftbandit" else logging.WARNING)

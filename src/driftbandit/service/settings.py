@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,11 @@ DEFAULTS: dict[str, Any] = {
     "on_alarm": None,
 }
 SHORTEST = 1e-3  # seconds of a round
+LARGEST_STATE = 2**21  # bytes: a decision takes longer with more, and keeps up to two states
+MEMORY = 2**31  # bytes for the states of the decisions inside the window
+LONGEST_NAME = 200  # characters
+LARGEST_NAME = 2**53  # JSON readers may round larger numbers
+COLUMNS = ("round", "arm", "reward")  # of the log
 
 
 def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
@@ -45,6 +51,7 @@ def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
         remedy = "give a model file as system; or arms, or a structure, to learn the model"
         raise errors.InvalidInput("system", problem, remedy)
     options = _refit(given)
+    check_states(_n_states(given, sources[0]), sources[0])  # before any matrix is made
     if options is not None:
         settings["refit"] = dataclasses.asdict(options)
         del settings["refit"]["background"]  # a worker process learns the model
@@ -62,10 +69,74 @@ def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
     time = settings["time"]
     if time != "rounds":
         errors.number(time["seconds"], "time.seconds", low=SHORTEST)
-    n_arms = len(agent_of(settings).names)
+    agent = agent_of(settings)
+    n_arms = len(agent.names)
     if n_arms > most_arms:
         raise errors.InvalidInput("arms", f"are {n_arms}", f"{most_arms} are the most here")
+    _check_names(agent)
+    if (size := state_bytes(agent)) > LARGEST_STATE:
+        problem = f"{settings['policy']} keeps {size:,} bytes for every decision"
+        raise errors.InvalidInput("policy", problem, f"{LARGEST_STATE:,} are the most here")
+    if options is not None and agent.policy.full_information:
+        problem = f"was given, and {agent.policy.name}, which sees all rewards, learns no model"
+        raise errors.InvalidInput("refit", problem, "leave it out, or choose another policy")
     return settings
+
+
+def check_states(n_states: int, argument: str) -> None:
+    """Refuse a model with too many states: time and memory grow with their square."""
+    most = math.isqrt(LARGEST_STATE // 8)
+    if n_states > most:
+        raise errors.InvalidInput(argument, f"has {n_states} states", f"{most} are the most here")
+
+
+def state_bytes(agent: Agent) -> int:
+    """The size of what the agent's policy knows, of which every decision keeps up to two."""
+
+    def size(part: Any) -> int:
+        return sum(map(size, part)) if isinstance(part, tuple) else np.asarray(part).nbytes
+
+    return size(agent.state)
+
+
+def room(agent: Agent) -> int:
+    """How many decisions inside the window there is memory for."""
+    return MEMORY // max(1, 2 * state_bytes(agent))
+
+
+def context_of(given: Mapping[str, Any] | None, agent: Agent) -> dict[str, Any] | None:
+    """A context with the arms' own names: in JSON, an arm called 7 can only be called "7"."""
+    if given is None:
+        return None
+    names = {str(name): name for name in agent.names}
+    return {
+        feature: {names.get(arm, arm): number for arm, number in value.items()}
+        if isinstance(value, Mapping)
+        else value
+        for feature, value in given.items()
+    }
+
+
+def _n_states(given: Mapping[str, Any], source: str) -> int:
+    """How many states the model will have, as far as can be seen without making it."""
+    if source == "structure":
+        return len(given["names"])
+    if source == "arms":
+        return max((len(row) for row in given["arms"].values()), default=0)
+    rows = given["system"].get("transition")
+    return len(rows) if isinstance(rows, list) else 0
+
+
+def _check_names(agent: Agent) -> None:
+    """Refuse names that a request could not repeat, and features that the log has no column for."""
+    for name in agent.names:
+        if len(name) > LONGEST_NAME if isinstance(name, str) else abs(name) > LARGEST_NAME:
+            remedy = f"give at most {LONGEST_NAME} characters, or a number within ±2**53"
+            raise errors.InvalidInput("model file names", f"has {str(name)[:40]}…", remedy)
+    for feature in agent.contexts:
+        if feature in COLUMNS:
+            problem = f"has {feature}, which the log has a column for"
+            raise errors.InvalidInput("model file contexts", problem, f"call it x_{feature}")
 
 
 def _refit(given: Mapping[str, Any]) -> Refit | None:

@@ -8,6 +8,8 @@ synchronization. A transaction that locks an experiment is alone with it, on all
 from __future__ import annotations
 
 import contextlib
+import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,16 +22,22 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import URL, Connection, make_url
 
 from driftbandit import errors
-from driftbandit.service.transaction import Transaction
+from driftbandit.service.sqlite_file import (
+    OURS,
+    SQLiteFile,
+    is_damage,
+    refusal,
+    use_write_ahead_log,
+)
+from driftbandit.service.transaction import Damaged, StoreError, Transaction
+
+__all__ = ["Damaged", "Store", "StoreError", "checked_url", "using"]
 
 BUSY = 5000  # milliseconds to wait for another writer
-CHECKED = 2**30  # bytes: larger files are not read whole when a store is opened
 REMEDY = "give sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 MIGRATING = 7_273_643  # a number of our own, for PostgreSQL's advisory lock
 
-
-class StoreError(Exception):
-    """The store cannot do its work now; nothing of the transaction was kept."""
+logger = logging.getLogger("driftbandit.service")
 
 
 class Store:
@@ -37,17 +45,21 @@ class Store:
 
     Args:
         url: ``sqlite:///decisions.db`` or ``postgresql://user@host/database``.
+        make: whether to make one that is not there.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, make: bool = True) -> None:
         self.url = checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self._engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
+        file = SQLiteFile(str(self.url.database)) if self.is_sqlite else None
+        self._engine = _postgresql(self.url) if file is None else _sqlite(self.url, file)
         try:
             with _refusals(self.url):
-                if self.is_sqlite:
-                    self._check_file()
-                self._migrate()
+                if file is not None:
+                    file.check_content(_shown(self.url), make=make)
+                self._migrate(make=make)
+                if file is not None:
+                    file.remember()
         except BaseException:
             self.close()
             raise
@@ -66,27 +78,18 @@ class Store:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Transaction]:
-        """A transaction that only reads."""
-        with _failures(), self._engine.connect() as connection, connection.begin():
-            yield Transaction(connection)
+        """A transaction that only reads; it sees the store as it is at one moment."""
+        with _failures(), self._engine.connect() as connection:
+            if not self.is_sqlite:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield Transaction(connection)
 
-    def _check_file(self) -> None:
-        """Refuse a file that is damaged, or that belongs to another program."""
-        with self._engine.connect() as connection:
-            size = Path(str(self.url.database)).stat().st_size
-            tables = sa.inspect(connection).get_table_names()
-            if tables and "alembic_version" not in tables:
-                problem = f"{_shown(self.url)} is the database of another program"
-                raise errors.InvalidInput("store", problem, "give another file")
-            if size <= CHECKED:
-                found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
-                if found != "ok":
-                    raise _damaged(self.url, str(found))
-
-    def _migrate(self) -> None:
+    def _migrate(self, *, make: bool) -> None:
         """Bring the tables up to date; refuse those of a newer version."""
         config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+        folder = str(Path(__file__).parent / "migrations")
+        config.set_main_option("script_location", folder.replace("%", "%%"))
         scripts = ScriptDirectory.from_config(config)
         with self._engine.connect() as connection:
             connection = connection.execution_options(driftbandit_write=True)
@@ -94,15 +97,23 @@ class Store:
                 if not self.is_sqlite:  # several servers may start at once
                     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATING)))
                 found = MigrationContext.configure(connection).get_current_revision()
-                if found == scripts.get_current_head():
-                    return
+                if found is None and not make:
+                    problem = f"{_shown(self.url)} has no experiments and no keys"
+                    raise errors.InvalidInput("store", problem, "give the store of a server")
+                tables = sa.inspect(connection).get_table_names()
+                if found is not None and not OURS.issubset(tables):
+                    problem = f"{_shown(self.url)} is the database of another program"
+                    raise errors.InvalidInput("store", problem, "give another one")
                 if found is not None and found not in {one.revision for one in _all(scripts)}:
                     problem = f"{_shown(self.url)} has version {found!r:.20} of the tables"
                     known = scripts.get_current_head()
                     remedy = f"this version of driftbandit knows {known}; install a newer one"
                     raise errors.InvalidInput("store", problem, remedy)
-                config.attributes["connection"] = connection
-                command.upgrade(config, "head")
+                if found != scripts.get_current_head():
+                    config.attributes["connection"] = connection
+                    command.upgrade(config, "head")
+                    what = "is a new store" if found is None else f"had version {found}"
+                    logger.info("%s %s; its tables were made", _shown(self.url), what)
 
 
 def _all(scripts: ScriptDirectory) -> list[Any]:
@@ -115,10 +126,15 @@ def checked_url(url: str) -> URL:
         found = make_url(url)
         backend = found.get_backend_name()
     except (sa.exc.ArgumentError, ValueError):
-        raise errors.InvalidInput("store", f"is {errors.printable(url)[:80]}", REMEDY) from None
+        # A URL with a mistake may hold a password that is not where it is looked for.
+        shown = errors.printable(re.sub(":.*@", ":***@", url, flags=re.DOTALL))[:80]
+        raise errors.InvalidInput("store", f"is {shown}", REMEDY) from None
     if backend == "sqlite":
         if not found.database or found.database == ":memory:":
             raise errors.InvalidInput("store", "is in memory, which is not kept", REMEDY)
+        if found.query:
+            problem = f"has the option {errors.printable(next(iter(found.query)))[:40]}"
+            raise errors.InvalidInput("store", problem, "leave out the question mark and the rest")
         path = Path(found.database)
         if not path.absolute().parent.is_dir():
             problem = f"is in the folder {errors.printable(str(path.parent))}, which does not exist"
@@ -130,27 +146,40 @@ def checked_url(url: str) -> URL:
 
 
 def _shown(url: URL) -> str:
-    """The store as messages name it, without a password."""
-    return errors.printable(url.render_as_string(hide_password=True))
+    """The store as messages name it, without a password; options may hold one, too."""
+    return errors.printable(url.set(query={}).render_as_string(hide_password=True))
 
 
-def _damaged(url: URL, reason: str) -> errors.InvalidInput:
-    problem = f"{_shown(url)} is damaged ({errors.printable(reason)[:120]})"
-    return errors.InvalidInput("store", problem, "restore it from a backup; it was not changed")
+@contextlib.contextmanager
+def using(url: str, *, make: bool = True) -> Iterator[Store]:
+    """A store for one command: its failures are told in one line, and it is closed at the end."""
+    store = Store(url, make=make)
+    try:
+        yield store
+    except StoreError as error:
+        problem = f"{_shown(store.url)} cannot be used ({error})"
+        raise errors.InvalidInput("store", problem, error.remedy) from None
+    finally:
+        store.close()
 
 
-def _sqlite(url: URL) -> sa.Engine:
+def _sqlite(url: URL, file: SQLiteFile) -> sa.Engine:
     engine = sa.create_engine(url, pool_size=20, max_overflow=20)
+
+    @sa.event.listens_for(engine, "do_connect")
+    def check(*_: Any) -> None:
+        file.check_identity()  # SQLite would make a new file where there is none
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
         connection.isolation_level = None  # transactions begin below, not by the driver's rules
         connection.execute(f"PRAGMA busy_timeout = {BUSY}")
-        connection.execute("PRAGMA journal_mode = WAL")
+        use_write_ahead_log(connection, BUSY / 1000)
         connection.execute("PRAGMA synchronous = FULL")
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
+        file.check_identity()
         writes = connection.get_execution_options().get("driftbandit_write")
         # A writer takes its lock at once: one that begins as a reader might have to give up later.
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
@@ -171,7 +200,8 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except sa.exc.SQLAlchemyError as error:
-        raise StoreError(reason_of(error)) from error
+        reason = reason_of(error)
+        raise (Damaged if is_damage(reason) else StoreError)(reason) from error
 
 
 @contextlib.contextmanager
@@ -180,11 +210,7 @@ def _refusals(url: URL) -> Iterator[None]:
     try:
         yield
     except sa.exc.SQLAlchemyError as error:
-        reason = reason_of(error)
-        if "not a database" in reason or "malformed" in reason:
-            raise _damaged(url, reason) from None
-        problem = f"{_shown(url)} cannot be opened ({reason})"
-        raise errors.InvalidInput("store", problem, "check that it is there and writable") from None
+        raise refusal(_shown(url), reason_of(error)) from None
 
 
 def reason_of(error: sa.exc.SQLAlchemyError) -> str:

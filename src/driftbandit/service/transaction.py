@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -14,6 +14,21 @@ from driftbandit.service.tables import answers, events, experiments, keys, sampl
 
 KEPT = 2  # newest snapshots of each experiment
 PAGE = 5000  # events read at a time
+
+# Statements that every request needs. Making one anew takes as long as running it.
+_VERSION = sa.select(experiments.c.version).where(experiments.c.id == sa.bindparam("one"))
+_LOCKED_VERSION = _VERSION.with_for_update()
+_NEW_EVENTS = sa.insert(events)
+_NEW_VERSION = (
+    sa.update(experiments)
+    .where(experiments.c.id == sa.bindparam("one"))
+    .values(version=sa.bindparam("last"), summary=sa.bindparam("said"))
+)
+_ANSWERS = sa.select(answers.c.key, answers.c.fingerprint, answers.c.status, answers.c.body).where(
+    answers.c.experiment == sa.bindparam("one"),
+    answers.c.key.in_(sa.bindparam("wanted", expanding=True)),
+)
+_NEW_ANSWERS = sa.insert(answers)
 
 
 class StoreError(Exception):
@@ -54,10 +69,14 @@ class Transaction:
 
     def version(self, id: str, *, lock: bool = False) -> int | None:
         """The number of the experiment's last event; None: there is no such experiment."""
-        query = sa.select(experiments.c.version).where(experiments.c.id == id)
         # SQLite has no such lock and needs none: its writers are alone in the whole file.
-        found: int | None = self._connection.scalar(query.with_for_update() if lock else query)
+        query = _LOCKED_VERSION if lock else _VERSION
+        found: int | None = self._connection.scalar(query, {"one": id})
         return found
+
+    def ids(self) -> list[str]:
+        """The names of all experiments, in order."""
+        return list(self._connection.scalars(sa.select(experiments.c.id).order_by("id")))
 
     def experiments(self) -> list[dict[str, Any]]:
         """The summary of every experiment, in the order of names."""
@@ -113,11 +132,9 @@ class Transaction:
             row = {key: event[key] for key in ("number", "kind", "time")}
             row["data"] = written({key: event[key] for key in event if key not in row})
             rows.append({"experiment": id, **row, "checksum": checksum_of(id, **row)})
-        self._connection.execute(sa.insert(events), rows)
-        change = {"version": new[-1]["number"], "summary": written(summary)}
-        self._connection.execute(
-            sa.update(experiments).where(experiments.c.id == id).values(**change)
-        )
+        self._connection.execute(_NEW_EVENTS, rows)
+        change = {"one": id, "last": new[-1]["number"], "said": written(summary)}
+        self._connection.execute(_NEW_VERSION, change)
 
     # Snapshots and samples.
 
@@ -134,10 +151,10 @@ class Transaction:
 
     def put_snapshot(self, id: str, snapshot: Snapshot) -> None:
         """Keep a snapshot, and drop the oldest beyond `KEPT`."""
-        own = snapshots.c.experiment == id
-        numbers = sa.select(snapshots.c.number).where(own).order_by(snapshots.c.number.desc())
+        own, number = snapshots.c.experiment == id, snapshots.c.number
+        numbers = sa.select(number).where(own, number != snapshot.number).order_by(number.desc())
         old = list(self._connection.scalars(numbers))[KEPT - 1 :]
-        gone = sa.delete(snapshots).where(own, snapshots.c.number.in_([*old, snapshot.number]))
+        gone = sa.delete(snapshots).where(own, number.in_([*old, snapshot.number]))
         self._connection.execute(gone)
         self._connection.execute(sa.insert(snapshots), [{"experiment": id, **snapshot._asdict()}])
 
@@ -163,10 +180,8 @@ class Transaction:
 
     def answers(self, id: str, wanted: Iterable[str]) -> dict[str, Answer]:
         """The stored answers to some keys."""
-        columns = answers.c
-        query = sa.select(columns.key, columns.fingerprint, columns.status, columns.body)
-        query = query.where(columns.experiment == id, columns.key.in_(list(wanted)))
-        return {key: Answer(*rest) for key, *rest in self._connection.execute(query)}
+        rows = self._connection.execute(_ANSWERS, {"one": id, "wanted": list(wanted)})
+        return {key: Answer(*rest) for key, *rest in rows}
 
     def put_answers(self, id: str, new: dict[str, Answer], now: float) -> None:
         """Keep answers."""
@@ -174,7 +189,7 @@ class Transaction:
             {"experiment": id, "key": key, "time": now, **answer._asdict()}
             for key, answer in new.items()
         ]
-        self._connection.execute(sa.insert(answers), rows)
+        self._connection.execute(_NEW_ANSWERS, rows)
 
     def forget_answers(self, before: float) -> None:
         """Drop the answers that were given before a time."""
@@ -203,7 +218,7 @@ def checksum_of(experiment: str, number: int, kind: str, time: float, data: str)
     return zlib.crc32(f"{experiment} {number} {kind} {float(time)!r} {data}".encode())
 
 
-def _read(text: str, what: str) -> Mapping[str, Any]:
+def _read(text: str, what: str) -> dict[str, Any]:
     """A stored JSON object."""
     try:
         found = json.loads(text)

@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from driftbandit import errors
 from driftbandit.service.experiment import Experiment
 from driftbandit.service.store import Store
-from driftbandit.service.transaction import Snapshot, Transaction
+from driftbandit.service.transaction import Damaged, Snapshot, Transaction
 
 ROUNDING = 1e-9  # relative difference up to which another machine's arithmetic explains it
 
@@ -38,14 +40,18 @@ def verify(
     ``progress`` is called with the experiment, the events folded and the events there are.
     """
     with store.read() as transaction:
-        ids = [one["id"] for one in transaction.experiments()]
-        if experiment is not None:
-            if experiment not in ids:
-                problem = f"there is no {errors.printable(experiment)[:64]}"
-                remedy = f"valid: {', '.join(ids) or 'none'}"
-                raise errors.InvalidInput("experiment", problem, remedy)
-            ids = [experiment]
-        return [_verdict(transaction, id_, progress) for id_ in ids]
+        ids = transaction.ids()
+    if experiment is not None:
+        if experiment not in ids:
+            problem = f"there is no {errors.printable(experiment)[:64]}"
+            remedy = f"valid: {', '.join(ids) or 'none'}"
+            raise errors.InvalidInput("experiment", problem, remedy)
+        ids = [experiment]
+    found = []
+    for id_ in ids:  # one transaction for each: a long one keeps SQLite's log from being emptied
+        with store.read() as transaction:
+            found.append(_verdict(transaction, id_, progress))
+    return found
 
 
 def _verdict(transaction: Transaction, id: str, progress: Callable[..., None]) -> Verdict:
@@ -64,9 +70,13 @@ def _verdict(transaction: Transaction, id: str, progress: Callable[..., None]) -
                 problem = problem or _difference(folded, snapshot)
             if folded.version % 1000 == 0:
                 progress(id, folded.version, last)
-    except (errors.InvalidInput, LookupError, TypeError, ValueError) as error:
+    except Damaged as error:
+        problem = problem or str(error)
+    except SQLAlchemyError:
+        raise
+    except Exception as error:  # an event that is not what was written can do anything
         version = 0 if folded is None else folded.version
-        problem = f"the event after {version} cannot be folded ({error})"
+        problem = problem or f"the event after {version} cannot be folded ({error})"
     version = 0 if folded is None else folded.version
     if problem is None and version != last:
         problem = f"the last event is {version}, and the experiment says {last}"

@@ -4,24 +4,57 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-ROUND = 2**53
+from driftbandit.service.settings import LARGEST_NAME, LONGEST_NAME
+
+ROUND = LARGEST_NAME
 ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
+
 Name = (
-    Annotated[str, Field(min_length=1, max_length=200)]
-    | Annotated[int, Field(strict=True, ge=-ROUND, le=ROUND)]
+    Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+    | Annotated[int, Field(ge=-ROUND, le=ROUND)]
 )
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Row = list[Number]
-Round = Annotated[int, Field(strict=True, ge=-ROUND, le=ROUND)]
-Count = Annotated[int, Field(strict=True, ge=1)]
-DecisionId = Annotated[int, Field(strict=True, ge=0, le=ROUND)]
+# One wrong entry is enough: to collect those of a million would take a second.
+Row = Annotated[list[Number], Field(fail_fast=True)]
+Rows = Annotated[list[Row], Field(fail_fast=True)]
+Names = Annotated[list[Name], Field(fail_fast=True)]
+Round = Annotated[int, Field(ge=-ROUND, le=ROUND)]
+Count = Annotated[int, Field(ge=1)]
+DecisionId = Annotated[int, Field(ge=0, le=ROUND)]
+
+_VECTOR = {"type": "array", "items": {"type": "number"}, "minItems": 1}
+_MATRIX = {"type": "array", "items": _VECTOR, "minItems": 1}
+_FIELDS: dict[str, Any] = {
+    "transition": _MATRIX,
+    "process_cov": _MATRIX,
+    "reward_std": {"type": "number", "minimum": 0},
+    "arms": _MATRIX,
+    "initial_cov": _MATRIX,
+    "initial_mean": _VECTOR,
+    "names": {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1},
+    "contexts": {"type": "object", "additionalProperties": _MATRIX},
+}
+ModelFile = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "a model file, as `driftbandit fit` writes it",
+            "properties": _FIELDS,
+            "required": ["transition", "process_cov", "reward_std", "arms"],
+            "additionalProperties": False,
+        }
+    ),
+]
+"""What `model_file.from_document` reads, and checks."""
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    # Strict: the text "off" is no reward of 0.
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Seconds(_Strict):
@@ -33,13 +66,13 @@ class Seconds(_Strict):
 class RefitRules(_Strict):
     """When and how the model is learned from the experiment's own rewards; see `Refit`."""
 
-    after: Annotated[int, Field(strict=True, ge=2, le=ROUND)] = 200
+    after: Annotated[int, Field(ge=2, le=ROUND)] = 200
     growth: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.5
-    memory: Annotated[int, Field(strict=True, ge=2, le=100_000)] = 5000
+    memory: Annotated[int, Field(ge=2, le=100_000)] = 5000
     structure: Annotated[str, Field(max_length=1000)] = "free"
     stable: bool = True
     offsets: bool = False
-    iterations: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 100
+    iterations: Annotated[int, Field(ge=1, le=10_000)] = 100
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
 
 
@@ -47,24 +80,21 @@ class NewExperiment(_Strict):
     """An experiment: a model, named arms, a policy, and how time passes."""
 
     id: Annotated[str, Field(pattern=ID, description="letters, digits, '.', '_' and '-'")]
-    system: Annotated[
-        dict[str, Any] | None,
-        Field(description="a model file: transition, process_cov, reward_std, arms, names, …"),
-    ] = None
+    system: ModelFile | None = None
     arms: Annotated[
-        dict[Annotated[str, Field(min_length=1, max_length=200)], Row] | None,
+        dict[Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)], Row] | None,
         Field(description="instead of a system: features by name; the model is then learned"),
     ] = None
     structure: Annotated[
         str | None, Field(max_length=1000, description="instead: as in level(arm) + season(7)")
     ] = None
-    names: Annotated[list[Name] | None, Field(description="the arms of the structure")] = None
+    names: Annotated[Names | None, Field(description="the arms of the structure")] = None
     policy: Annotated[str, Field(max_length=200)] = "idea"
-    seed: Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)] = 0
-    window: Annotated[int, Field(strict=True, ge=0, le=ROUND)] = 100
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    window: Annotated[int, Field(ge=0, le=ROUND)] = 100
     time: Literal["rounds"] | Seconds = "rounds"
-    rounds: Annotated[int, Field(strict=True, ge=1, le=ROUND)] = 1000
-    memory: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 1000
+    rounds: Annotated[int, Field(ge=1, le=ROUND)] = 1000
+    memory: Annotated[int, Field(ge=0, le=1_000_000)] = 1000
     refit: RefitRules | None = None
     on_alarm: Literal["widen"] | None = None
 
@@ -72,9 +102,9 @@ class NewExperiment(_Strict):
 class AskFor(_Strict):
     """One decision, or ``count`` of them in one round."""
 
-    arms: Annotated[list[Name] | None, Field(description="the arms on offer; all if absent")] = None
+    arms: Annotated[Names | None, Field(description="the arms on offer; all if absent")] = None
     features: Annotated[
-        list[Row] | None, Field(description="other arms by their features, a row each")
+        Rows | None, Field(description="other arms by their features, a row each")
     ] = None
     context: Annotated[
         dict[str, Number | Row | dict[str, Number]] | None,
@@ -89,7 +119,7 @@ class Told(_Strict):
     """The reward of a decision; ``arm`` and ``round`` are compared with it if both are there."""
 
     decision: DecisionId
-    reward: bool | Number | Row | None
+    reward: Number | bool | Row | None
     arm: Name | None = None
     round: Round | None = None
 
@@ -97,7 +127,7 @@ class Told(_Strict):
 class ToldMany(_Strict):
     """The rewards of several decisions: all are taken, or none."""
 
-    rewards: Annotated[list[Told], Field(min_length=1)]
+    rewards: Annotated[list[Told], Field(min_length=1, fail_fast=True)]
 
 
 class NewArm(_Strict):
@@ -116,7 +146,7 @@ class OldArm(_Strict):
 class NewModel(_Strict):
     """Another model for the same arms."""
 
-    system: dict[str, Any]
+    system: ModelFile
 
 
 class Pause(_Strict):
@@ -165,6 +195,12 @@ class Version(BaseModel):
     """The number of the experiment's last event."""
 
     version: int
+
+
+class Started(BaseModel):
+    """A worker learns the model."""
+
+    started: Literal[True]
 
 
 class ProblemDetails(BaseModel):

@@ -23,12 +23,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.kalman import Belief
 from driftbandit.service.experiment import Experiment
+from driftbandit.service.folding import fold, opened
 from driftbandit.service.metrics import Metrics
 from driftbandit.service.problems import Problem, of_input, unavailable
 from driftbandit.service.reading import sample_of, summary_of
-from driftbandit.service.store import Store, StoreError
-from driftbandit.service.transaction import Answer, Snapshot, Transaction, written
+from driftbandit.service.store import Store
+from driftbandit.service.transaction import (
+    Answer,
+    Damaged,
+    Snapshot,
+    StoreError,
+    Transaction,
+    written,
+)
 
 SNAPSHOT_EVERY = 1000  # events: opening an experiment folds at most so many
 SAMPLE_EVERY = 1.0  # seconds between two samples for the page, at least
@@ -135,7 +144,7 @@ class Writer:
             self._cache.pop(id, None)
             self.metrics.store_failures.inc()
             logger.error("the store failed: %s", error)
-            problem = unavailable(str(error))
+            problem = unavailable(str(error), error.remedy)
             results = [problem] * len(group)
         except Exception as error:
             self._cache.pop(id, None)
@@ -145,7 +154,10 @@ class Writer:
                 return
             results = [_failed(error)]
         for job, result in zip(group, results, strict=True):
-            job.done(result)
+            try:
+                job.done(result)
+            except RuntimeError:  # the event loop that waited for it is closed
+                logger.warning("nobody waits for an answer any more")
 
     def _committed(self, id: str, group: list[Job]) -> list[Result | Problem]:
         begun, writes = time.perf_counter(), any(job.writes for job in group)
@@ -168,7 +180,7 @@ class Writer:
                     fresh[job.key] = Answer(job.fingerprint, result.status, result.body)
             new = [] if experiment is None else experiment.new
             if experiment is not None and new:
-                _ = experiment.agent.state  # late rewards that it cannot take fail here
+                _check_state(experiment)
                 transaction.append(id, new, summary_of(experiment))
                 self._keep_views(transaction, experiment, now)
             if fresh:
@@ -181,9 +193,16 @@ class Writer:
             self._remember(experiment)
             if new:
                 self.metrics.committed(new, len(group), time.perf_counter() - begun)
-                if experiment.refit_is_due(now):
-                    self.on_refit_due(id)
+                self._ask_for_refit(experiment, now)
         return results
+
+    def _ask_for_refit(self, experiment: Experiment, now: float) -> None:
+        """Say that a refit is due; a failure must not undo what is committed."""
+        try:
+            if experiment.refit_is_due(now):
+                self.on_refit_due(experiment.id)
+        except Exception:
+            logger.exception("experiment %s: no refit", experiment.id)
 
     def _created(self, transaction: Transaction, job: Job, now: float) -> tuple[Experiment, Result]:
         transaction.add_experiment(job.experiment, now)
@@ -196,13 +215,11 @@ class Writer:
         experiment = self._cache.get(id)
         if experiment is None or experiment.version > version:
             experiment = self._opened(transaction, id)
-        for event in (
-            transaction.events(id, experiment.version) if experiment.version < version else ()
-        ):
-            experiment.apply(event)
+        if experiment.version < version:
+            fold(experiment, transaction)
         if experiment.version != version:
-            problem = f"has event {experiment.version} as its last, and says {version}"
-            raise errors.InvalidInput(f"experiment {id}", problem, "restore the store")
+            last = f"event {experiment.version} is the last of experiment {id}"
+            raise Damaged(f"{last}, which says that it has {version}")
         return experiment
 
     def _opened(self, transaction: Transaction, id: str) -> Experiment:
@@ -224,7 +241,7 @@ class Writer:
     def _save(self, transaction: Transaction, experiment: Experiment) -> None:
         try:
             snapshot = Snapshot(experiment.version, *experiment.to_snapshot())
-        except errors.InvalidInput as error:  # its state cannot be stored; its events can
+        except ValueError as error:  # its state cannot be stored; its events can
             logger.warning("experiment %s: no snapshot (%s)", experiment.id, error)
         else:
             transaction.put_snapshot(experiment.id, snapshot)
@@ -250,25 +267,6 @@ class Writer:
             self._sampled_at.pop(id_, None)
 
 
-def opened(transaction: Transaction, id: str) -> tuple[Experiment, int]:
-    """An experiment from its newest snapshot that can be read, or from its first event.
-
-    Returns the snapshot's number, too; 0: there was none.
-    """
-    for snapshot in reversed(transaction.snapshots(id)):
-        try:
-            return Experiment.from_snapshot(id, snapshot.agent, snapshot.rest), snapshot.number
-        except (errors.InvalidInput, KeyError, TypeError, ValueError) as error:
-            # The events hold everything; a snapshot only saves time.
-            logger.warning(
-                "experiment %s: snapshot %d is left out (%s)", id, snapshot.number, error
-            )
-    first = next(transaction.events(id, 0, 1), None)
-    if first is None or first["kind"] != "created" or first["number"] != 1:
-        raise errors.InvalidInput(f"experiment {id}", "has no first event", "restore the store")
-    return Experiment.of_event(id, first), 0
-
-
 def _result(
     experiment: Experiment | None, job: Job, known: dict[str, Answer], now: float
 ) -> Result | Problem:
@@ -289,6 +287,14 @@ def _result(
     except errors.InvalidInput as error:
         return of_input(error)
     return Result(status, written(document))
+
+
+def _check_state(experiment: Experiment) -> None:
+    """Refuse rewards that the agent cannot take: late ones, or those that outgrow its numbers."""
+    state = experiment.agent.state
+    if isinstance(state, Belief) and not np.isfinite(state.mean).all():
+        problem = "makes what is expected outgrow the largest number"
+        raise errors.InvalidInput("reward", problem, "tell a smaller one, or replace the model")
 
 
 def _failed(error: Exception) -> Problem:

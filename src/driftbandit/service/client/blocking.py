@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -49,6 +50,7 @@ class Client:
     ) -> None:
         self._calls = Calls(url, key, experiment, timeout, patience)
         self._http = httpx.Client(**transport.options(self._calls))
+        weakref.finalize(self, self._http.close)  # for those who do not close it
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}{self._calls!r}"

@@ -21,7 +21,7 @@ from driftbandit.system import Name
 
 PAGE = 1000  # events fetched at a time
 MAGIC = b"PAR1"  # how a Parquet file begins and ends
-KEY_LENGTH = 200  # of an Idempotency-Key
+IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
 PATH = re.compile(r"(?P<root>.*?)(/v1(/experiments(/(?P<experiment>[^/]+))?)?)?/*")
 
 
@@ -199,9 +199,8 @@ class Calls:
         """A request with a key of its own, under which the service carries it out once."""
         if key is None:
             key = uuid.uuid4().hex
-        _text(key, "idempotency_key")
-        if len(key) > KEY_LENGTH or not (key.isascii() and key.isprintable()):
-            remedy = f"give at most {KEY_LENGTH} letters, digits and signs of ASCII"
+        if not (isinstance(key, str) and IDEMPOTENCY_KEY.fullmatch(key)):
+            remedy = "give a text of 1 to 255 letters, digits and signs of ASCII, without spaces"
             raise errors.InvalidInput("idempotency_key", f"is {payloads.shown(key)}", remedy)
         headers = self._headers() | {"Content-Type": "application/json", "Idempotency-Key": key}
         content = json.dumps(body, allow_nan=False).encode()

@@ -1,0 +1,108 @@
+// The card of the believed rewards over time.
+
+import { drawPanels } from "../charts/panels.js";
+import { extent, middle, widened } from "../charts/scales.js";
+import { drawTogether } from "../charts/together.js";
+import { find, showChoices, write } from "../elements.js";
+import { count } from "../format.js";
+import { beliefAt } from "./history.js";
+import { KINDS } from "./kinds.js";
+import { Reading } from "./reading.js";
+
+const LAYOUTS = [["alone", "One by one"], ["together", "Together"]];
+
+export class Belief {
+  range = null; // rounds or seconds, 0 for all; null until the reader chooses
+  #layout = null; // "alone" or "together"; null until the reader chooses
+
+  constructor(record, drawn, redraw) {
+    [this.record, this.drawn, this.redraw] = [record, drawn, redraw];
+    this.reading = new Reading(redraw);
+  }
+
+  get layout() {
+    if (this.drawn.size < 2) return "together";
+    // More than three bands on top of each other cannot be read.
+    return this.#layout ?? (this.drawn.size > 3 ? "alone" : "together");
+  }
+
+  drawChoices({ ranges, length }) {
+    showChoices(find("#ranges"), ranges.length > 1 ? ranges : [], length, (chosen) => {
+      this.range = chosen;
+      this.redraw();
+    });
+    showChoices(find("#layouts"), this.drawn.size > 1 ? LAYOUTS : [], this.layout, (chosen) => {
+      this.#layout = chosen;
+      this.redraw();
+    });
+  }
+
+  draw(timeline) {
+    const svg = find("#belief-chart");
+    const picture = this.#picture(svg, timeline);
+    const { series, alone, samples } = picture;
+    this.reading.draw(picture, (alone ? drawPanels : drawTogether)(picture));
+    const changed = picture.changes.length ? " Dotted lines: the model changed." : "";
+    write(find("#chart-note"), (alone ? "Dots: rewards." : "") + changed);
+    const now = series.map(({ arm, points }) => `${arm} ${this.record.belief(points.at(-1))}`);
+    const what = `Believed reward of ${count(series.length, "arm")}, ${timeline.span}.`;
+    svg.setAttribute("aria-label", `${what} Now: ${now.join(", ") || "none drawn"}.`);
+    svg.dataset.samples = samples.length;
+  }
+
+  /** All that the charts draw. */
+  #picture(svg, timeline) {
+    const { record, drawn, layout } = this;
+    const width = svg.parentElement.clientWidth;
+    const samples = timeline.samples(width);
+    const series = seriesOf(samples, drawn, timeline);
+    const alone = layout === "alone" && series.length > 1;
+    const rewards = alone ? timeline.among(record.rewards) : [];
+    const read = this.reading.sampleOf(samples, timeline);
+    const valueOf = ({ arm, points }) => {
+      const belief = read ? beliefAt(read, arm) : points.at(-1);
+      return belief ? record.belief(belief) : "–";
+    };
+    return {
+      svg, width, timeline, samples, series, layout, alone, read, valueOf,
+      range: rangeOf(series, rewards),
+      rewards: Map.groupBy(rewards, ({ arm }) => arm),
+      changes: changesOf(record.state.models, timeline),
+      highlighted: drawn.highlighted,
+      text: record.belief,
+      empty: drawn.size ? "The policy has no model of these arms." : "Choose an arm to draw it.",
+    };
+  }
+}
+
+/** What the samples say of the drawn arms. */
+function seriesOf(samples, drawn, timeline) {
+  const pointOf = (sample, arm) => {
+    const belief = beliefAt(sample, arm);
+    return belief && { at: timeline.at(sample), ...belief };
+  };
+  return drawn.sorted
+    .map(([arm, slot]) => ({
+      arm, slot, points: samples.map((sample) => pointOf(sample, arm)).filter(Boolean),
+    }))
+    .filter(({ points }) => points.length);
+}
+
+const changesOf = (models, timeline) =>
+  timeline.among(models.filter(({ kind }) => kind !== "created"))
+    .filter(({ at }) => at > timeline.low)
+    .map(({ at, kind }) => ({ at, text: KINDS[kind] ?? kind }));
+
+/** The range of an axis. The first bands are wide, so a few may leave the chart; means may not. */
+function rangeOf(series, rewards) {
+  const points = series.flatMap((one) => one.points);
+  const newest = series.map((one) => one.points.at(-1));
+  if (!points.length) return [0, 1];
+  return widened(...extent([
+    ...points.map(({ mean }) => mean),
+    ...newest.flatMap(({ mean, spread }) => [mean - spread, mean + spread]),
+    ...middle(points.map(({ mean, spread }) => mean - spread), 0.05),
+    ...middle(points.map(({ mean, spread }) => mean + spread), 0.05),
+    ...(rewards.length ? middle(rewards.map(({ reward }) => reward), 0.02) : []),
+  ]));
+}

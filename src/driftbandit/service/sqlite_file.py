@@ -1,0 +1,108 @@
+"""The file of a SQLite store: what it holds before it is opened, and that it stays the same one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from driftbandit import errors
+from driftbandit.service.transaction import StoreError
+
+CHECKED = 2**30  # bytes: larger files are not read whole when a store is opened
+OURS = frozenset({"alembic_version", "events", "experiments", "keys"})
+"""Some tables of ours, by which a store is told from the database of another program."""
+
+
+class SQLiteFile:
+    """A file that is looked at before SQLite may write to it, and while it is in use.
+
+    Args:
+        path: where it is, or will be made.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+        self._seen: os.stat_result | None = None
+
+    def check_content(self, shown: str, *, make: bool) -> None:
+        """Refuse a file that is damaged or belongs to another program; nothing is written to it."""
+        if self.path.is_dir():
+            raise errors.InvalidInput("store", f"{shown} is a folder", "give a file in it")
+        size = self.path.stat().st_size if self.path.exists() else 0
+        log = Path(f"{self.path}-wal")
+        if size == 0 and log.exists() and log.stat().st_size > 0:
+            raise damaged(shown, f"it is empty, and {log.name} holds changes of it")
+        if not self.path.exists() and not make:
+            raise errors.InvalidInput("store", f"{shown} does not exist", "give the right file")
+        if size == 0:
+            return
+        uri = f"{self.path.absolute().as_uri()}?mode=ro"
+        try:
+            with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+                rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+                tables = {name for (name,) in rows}
+                if tables and not tables >= OURS:
+                    problem = f"{shown} is the database of another program"
+                    raise errors.InvalidInput("store", problem, "give another one")
+                if size <= CHECKED:
+                    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                    if found != "ok":
+                        raise damaged(shown, str(found))
+        except sqlite3.Error as error:
+            raise refusal(shown, str(error)) from None
+
+    def remember(self) -> None:
+        """Keep in mind which file it is."""
+        self._seen = self.path.stat()
+
+    def check_identity(self) -> None:
+        """Raise `StoreError` if it is another file now, or none, or a part of it is gone.
+
+        SQLite would go on with a file that was deleted, and lose what it writes there.
+        """
+        if self._seen is None:
+            return
+        try:
+            now = self.path.stat()
+        except OSError as error:
+            raise StoreError(f"{self.path.name}: {error.strerror}") from None
+        if (now.st_dev, now.st_ino) != (self._seen.st_dev, self._seen.st_ino):
+            raise StoreError(f"{self.path.name} was replaced; start the server again")
+        if now.st_size < self._seen.st_size:
+            raise StoreError(f"{self.path.name} became smaller; start the server again")
+        self._seen = now
+
+
+def use_write_ahead_log(connection: sqlite3.Connection, patience: float) -> None:
+    """Switch the log on; SQLite does not wait for others here, as it does elsewhere."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.005)
+
+
+def is_damage(reason: str) -> bool:
+    """Whether a database's words say that its file is damaged."""
+    return "not a database" in reason or "malformed" in reason
+
+
+def damaged(shown: str, reason: str) -> errors.InvalidInput:
+    """The refusal of a damaged store."""
+    problem = f"{shown} is damaged ({errors.printable(' '.join(reason.split()))[:120]})"
+    return errors.InvalidInput("store", problem, "restore it from a backup; it was not changed")
+
+
+def refusal(shown: str, reason: str) -> errors.InvalidInput:
+    """The refusal of a store that cannot be opened."""
+    if is_damage(reason):
+        return damaged(shown, reason)
+    problem = f"{shown} cannot be opened ({reason})"
+    return errors.InvalidInput("store", problem, "check that it is there and writable")
