@@ -525,6 +525,46 @@ def replay_structures(name: str) -> str:
     )
 
 
+def service() -> str:
+    found = stored("service")
+    rows = []
+    for store in ("SQLite", "PostgreSQL"):
+        loads = {
+            "one client": f"{store}: closed, 1 clients",
+            "16 clients": f"{store}: closed, 16 clients",
+            "64 clients": f"{store}: closed, 64 clients",
+            "8 clients, batches of 10": f"{store}: batches of 10, 8 clients",
+            "1000 decisions and 1000 rewards per second, by the clock": f"{store}: open",
+        }
+        for title, key in loads.items():
+            one = found[key]
+            p50 = max(one["decision p50 ms"], one["reward p50 ms"])
+            p99 = max(one["decision p99 ms"], one["reward p99 ms"])
+            rates = [f"{one[f'{what}/s']:.0f}" for what in ("decisions", "rewards")]
+            cpu = f"{100 * one['server CPU']:.0f} %"
+            rows.append([store, title, *rates, f"{p50:.1f} ms", f"{p99:.0f} ms", cpu])
+    head = ["store", "load", "decisions/s", "rewards/s", "p50", "p99", "server's CPU"]
+    reference = found["reference"]
+    agent, empty = reference["plain ask and tell/s"], reference["empty endpoint/s, 16 clients"]
+    said = f"""*d = k = 10, IDEA, one server process; clients and store are on the same
+    {found["cores"]} cores (`python benchmarks/service.py`). Latencies are those of the slower kind
+    of request. In the same run, a plain `Agent` asks and learns {agent:,.0f} times per second, an
+    empty endpoint answers {empty:,.0f} requests per second, and the disk confirms
+    {reference["fdatasync/s"]:,.0f} writes per second. So Python's work per request, on one core, is
+    the limit, not the disk: batches help most.*"""
+    large = [found[f"{store}: million"] for store in ("SQLite", "PostgreSQL")]
+    opened = max(one[f"{how}: seconds until the first decision"] for one in large for how in ENDS)
+    begins, ends = (max(one["memory MiB"][at] for one in large) for at in ("10%", "100%"))
+    more = f"""With 10⁶ events, a server that was stopped or killed makes its first decision at most
+    {opened:.1f} s after its start. Its memory is {begins:.0f} MiB after 10⁵ events and {ends:.0f}
+    MiB after 10⁶."""
+    notes = [textwrap.fill(" ".join(text.split()), 100) + "\n" for text in (said, more)]
+    return "\n".join([table(head, rows), *notes])
+
+
+ENDS = ("stopped", "killed")
+
+
 def advise() -> str:
     """The recommendation that the command prints for the example, verbatim."""
     code = "from driftbandit.cli import main; main()"
@@ -544,6 +584,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "gpu": gpu,
     "install": install,
     "advise": advise,
+    "service": service,
     "agreement": agreement,
     "earns": earns,
     "late": late,

@@ -95,6 +95,22 @@ def _is_whole(answer: bytes) -> bool:
     return False
 
 
+def request_of(path: str, *headers: str, method: str = "POST", body: bytes = b"") -> bytes:
+    """The bytes of a request; JSON unless the headers say otherwise."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close", *headers]
+    if not any(line.lower().startswith("content-type") for line in headers):
+        lines.append("Content-Type: application/json")
+    return "\r\n".join([*lines, "", ""]).encode("latin1") + body
+
+
+def answer_of(raw: bytes) -> httpx.Response:
+    """Raw bytes as httpx would show them."""
+    head, _, body = raw.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin1").split("\r\n")
+    headers = [tuple(line.split(": ", 1)) for line in lines]
+    return httpx.Response(int(first.split()[1]), headers=headers, content=body)
+
+
 class Experiment:
     """Short calls to one experiment."""
 

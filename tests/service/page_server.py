@@ -18,6 +18,7 @@ POLICY = (
     "img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+FOLDER = "behind/a/proxy"  # the same is served here, too
 HOSTILE = "<img src=x onerror=alert(1)>"
 ARMS = ("Blue headline", "Red headline", "Short text", "Café", "No picture", HOSTILE)
 DRIFT, SPEED, NOISE = 0.97, 0.18, 0.5
@@ -147,8 +148,9 @@ class Experiment:
             "policy": "idea",
             "window": 100,
             "time": self.rounds_are,
-            "names": self.arms,
+            "n_arms": len(self.arms),
             "n_states": len(self.arms),
+            "round": max(self.round, 0),
             "paused": self.paused is not None,
             "decisions": self.round + 1,
             "rewards": self.rewards,
@@ -161,7 +163,6 @@ class Experiment:
             "version": len(self.events),
             "time": self.time,
             "policy_title": "IDEA",
-            "round": max(self.round, 0),
             "paused_reason": self.paused,
             "rounds_are": self.rounds_are,
             "reward_std": NOISE,
@@ -223,7 +224,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         address = urlsplit(self.path)
-        parts = [unquote(part) for part in address.path.strip("/").split("/")]
+        path = address.path.removeprefix(f"/{FOLDER}").strip("/")
+        parts = [unquote(part) for part in path.split("/")]
         if not self.service.online:
             self.close_connection = True
         elif parts[0] != "v1":
@@ -239,8 +241,8 @@ class Handler(BaseHTTPRequestHandler):
             self.give_part(self.service.experiments[parts[2]], parts[3:], parse_qs(address.query))
 
     def give_file(self, parts):
-        file = PAGE.joinpath(*parts[1:]) if parts[0] == "page" else PAGE / (parts[0] or "index.html")
-        if not file.is_file():
+        file = PAGE / "/".join(parts[1:] or ["index.html"])
+        if parts[0] not in ("", "page") or not file.is_file():
             return self.give({"title": "Not found"}, 404)
         self.start(200, TYPES[file.suffix])
         return self.wfile.write(file.read_bytes())

@@ -6,12 +6,15 @@ import contextlib
 import json
 import queue
 import sqlite3
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
+from driftbandit import cli
 from driftbandit.service.problems import Problem
 from driftbandit.service.settings import checked
 from driftbandit.service.store import Store
@@ -107,11 +110,30 @@ def rows(folder: Path) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
+class Ran(NamedTuple):
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+def ran(capsys: Any, *words: Any) -> Ran:
+    """Run the program in this process."""
+    with mock.patch.object(sys, "argv", ["driftbandit", *map(str, words)]):
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return Ran(code, *capsys.readouterr())
+
+
 class Answer(NamedTuple):
     """What a server answered."""
 
     status: int
-    headers: dict[str, str]
+    headers: dict[str, str]  # their names in lower case
     document: Any
 
 
@@ -124,7 +146,11 @@ def call(url: str, document: Any = None, timeout: float = 30.0, **headers: str) 
     request = urllib.request.Request(url, body, named)
     try:
         with urllib.request.urlopen(request, timeout=timeout) as answer:
-            return Answer(answer.status, dict(answer.headers), json.load(answer))
+            return Answer(answer.status, _lower(answer.headers), json.load(answer))
     except urllib.error.HTTPError as error:
         with error:
-            return Answer(error.code, dict(error.headers), json.load(error))
+            return Answer(error.code, _lower(error.headers), json.load(error))
+
+
+def _lower(headers: Any) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

@@ -221,7 +221,7 @@ def test_limits_and_pauses():
         experiment.decide(0.0, most_open=3)
     experiment.pause(0.0, "stock-taking")
     experiment.pause(0.0, "again")  # changes nothing
-    with pytest.raises(Problem, match="paused .stock-taking.; resume"):
+    with pytest.raises(Problem, match=r"paused \(stock-taking\); resume"):
         experiment.decide(0.0, most_open=9)
     assert experiment.reward(0.0, [{"decision": 0, "reward": 1.0}]) == ["learned"]
     experiment.resume(0.0)

@@ -1,231 +1,224 @@
-"""Keys open what their scopes say, and nothing else; without keys, only this machine is let in."""
+"""Keys: what each opens, that the store keeps no secret, and when a server notices a change."""
 
+import asyncio
+import hmac
 import time
 
 import pytest
 
-from driftbandit.service import keys
-from driftbandit.service.store import Store
-from service.inprocess import Experiment, Service
-from service.refused import check_headers, check_refused
-from service.systems_served import DOCUMENT
-
-NEW = {"id": "new", "system": DOCUMENT}
-ROUTES = [
-    ("POST", "/v1/experiments", NEW, "admin"),
-    ("POST", "/v1/experiments/one/decisions", {}, "decide"),
-    ("POST", "/v1/experiments/one/rewards", {"decision": 0, "reward": 1}, "reward"),
-    ("POST", "/v1/experiments/one/model", {"system": DOCUMENT}, "admin"),
-    ("POST", "/v1/experiments/one/arms", {"arm": "new"}, "admin"),
-    ("POST", "/v1/experiments/one/arms/retire", {"arm": "left"}, "admin"),
-    ("POST", "/v1/experiments/one/refit", {}, "admin"),
-    ("POST", "/v1/experiments/one/pause", {}, "admin"),
-    ("POST", "/v1/experiments/one/resume", {}, "admin"),
-    ("GET", "/v1/experiments", None, "read"),
-    ("GET", "/v1/experiments/one", None, "read"),
-    ("GET", "/v1/experiments/one/state", None, "read"),
-    ("GET", "/v1/experiments/one/events", None, "read"),
-    ("GET", "/v1/experiments/one/samples", None, "read"),
-    ("GET", "/v1/experiments/one/log.parquet", None, "read"),
-    ("GET", "/v1/experiments/one/live", None, "read"),
-    ("GET", "/metrics", None, "read"),
-]
+from driftbandit.errors import InvalidInput
+from driftbandit.service import app, keys
+from driftbandit.service.keys import Doorkeeper, Key
+from driftbandit.service.problems import Problem
+from driftbandit.service.store import StoreError, using
+from service.load import settings
+from service.postgres import postgres  # noqa: F401
+from service.servers import Server
+from service.stores import call, desk, sqlite_url
 
 
-@pytest.fixture(scope="module")
-def locked(tmp_path_factory):
-    """A service with the experiments one and two, and the keys to it."""
-    with Service(tmp_path_factory.mktemp("store")) as service:
-        for id_ in ("one", "two"):
-            service.create(id_, system=DOCUMENT).decide()
-        store = Store(service.url)
-        made = {scope: keys.create(store, [scope]) for scope in keys.SCOPES}
-        made["admin of two"] = keys.create(store, ["admin"], experiment="two")
-        made["read and reward"] = keys.create(store, ["read", "reward"], experiment="one")
-        made["revoked"] = keys.create(store, keys.SCOPES)
-        keys.revoke(store, made["revoked"].split("_")[1])
-        _wait(lambda: service.get("/v1/experiments").status_code == 401)
-        yield service, made, store
-        store.close()
+@pytest.fixture
+def store(tmp_path):
+    with using(sqlite_url(tmp_path)) as opened:
+        yield opened
 
 
-def _wait(happened, seconds=1.0):
-    """Wait until something has happened; a second is what the service promises."""
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+def status(keeper, authorization):
+    """What a doorkeeper answers: 200, or the status of a refusal."""
+    keeper.refresh()
+    try:
+        keeper.check(authorization)
+        return 200
+    except Problem as problem:
+        return problem.status
 
 
-def _send(service, method, path, body, key=None):
-    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    if method == "POST":
-        return service.post(path, body, headers=headers)
-    with service.client.stream("GET", path, headers=headers) as answer:
-        if not path.endswith("/live") or answer.status_code != 200:
-            answer.read()
-        return answer
+def test_a_key_and_what_the_store_keeps_of_it(store, tmp_path):
+    made = keys.create(store, ["reward", "decide"], name="web shop")
+    prefix, id_, secret = made.split("_")
+    assert (prefix, len(id_), len(secret)) == ("db", 12, 64)
+    (kept,) = keys.listed(store)
+    assert kept.id == id_
+    assert (kept.name, kept.scopes, kept.experiment) == ("web shop", ("decide", "reward"), None)
+    assert kept.revoked is None
+    assert abs(kept.created - time.time()) < 60
+    assert kept.hash == keys.hashed(secret)
+    store.close()  # everything is in the file now
+    stored = (tmp_path / "decisions.db").read_bytes()
+    assert kept.hash.encode() in stored
+    assert secret.encode() not in stored
+    assert bytes.fromhex(secret) not in stored
 
 
-def _version(locked, id_="one"):
-    service, made, _ = locked
-    return _send(service, "GET", f"/v1/experiments/{id_}", None, made["admin"]).json()["version"]
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route[0]} {route[1]}")
-def test_without_a_valid_key_nothing_is_open(locked, route):
-    service, made, _ = locked
-    version, right = _version(locked), made["admin"]
-    id_, secret = right.split("_")[1:]
-    wrong = [None, "x", "db_", "db__", f"db_{id_}_", f"db_{id_}_{secret[:-1]}0x", secret]
-    wrong += [f"xx_{id_}_{secret}", f"db_{id_}x_{secret}", made["revoked"], right[::-1]]
-    wrong += [right.upper(), "é" * 50, "db_" + "0" * 10_000]
-    for key in wrong:
-        headers = {} if key is None else {"Authorization": f"Bearer {key}".encode()}
-        method, path, body, _ = route
-        answer = service.client.request(method, path, json=body, headers=headers)
-        check_refused(answer, 401, "Authorization")
-        assert answer.headers["WWW-Authenticate"] == "Bearer"
-    for scheme in (f"Basic {right}", right, f"Bearer{right}"):
-        answer = service.client.request(method, path, json=body, headers={"Authorization": scheme})
-        check_refused(answer, 401, "Authorization")
-    assert _version(locked) == version
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route[0]} {route[1]}")
-def test_scopes(locked, route):
-    service, made, _ = locked
-    method, path, body, needed = route
-    version = _version(locked)
-    for scope in keys.SCOPES:
-        if scope not in ("admin", needed):
-            check_refused(_send(service, method, path, body, made[scope]), 403, "Authorization")
-    assert _version(locked) == version
-    opened = _send(service, method, path, body, made[needed])
-    assert opened.status_code < 300 or opened.json()["title"] == "Conflict"
-    if needed != "admin":
-        assert _send(service, method, path, body, made["admin"]).status_code in (200, 201)
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route[0]} {route[1]}")
-def test_a_key_of_another_experiment(locked, route):
-    service, made, _ = locked
-    method, path, body, _ = route
-    version = _version(locked)
-    if path == "/v1/experiments" and method == "GET":
-        found = _send(service, method, path, body, made["admin of two"]).json()["experiments"]
-        assert [one["id"] for one in found] == ["two"]
-        return
-    check_refused(_send(service, method, path, body, made["admin of two"]), 403, "Authorization")
-    assert _version(locked) == version
-    if "one" in path:
-        mine = path.replace("one", "two")
-        assert _send(service, method, mine, body, made["admin of two"]).status_code in (
-            200,
-            201,
-            409,
-        )
-
-
-def test_whether_other_experiments_exist_is_not_told(locked):
-    service, made, _ = locked
-    answers = [
-        _send(service, "GET", f"/v1/experiments/{id_}/state", None, made["admin of two"])
-        for id_ in ("one", "nobody", "%00", "x" * 100)
-    ]
-    assert len({answer.content for answer in answers}) == 1
-    check_refused(answers[0], 403, "Authorization")
-
-
-def test_a_key_with_two_scopes_of_one_experiment(locked):
-    service, made, _ = locked
-    key = made["read and reward"]
-    told = {"decision": 0, "reward": 1}
-    assert _send(service, "POST", "/v1/experiments/one/rewards", told, key).status_code == 200
-    assert _send(service, "GET", "/v1/experiments/one/state", None, key).status_code == 200
-    answer = _send(service, "POST", "/v1/experiments/one/decisions", {}, key)
-    check_refused(answer, 403, "Authorization")
-
-
-def test_a_revoked_key_stops_working_within_a_second(locked):
-    service, _, store = locked
-    key = keys.create(store, ["read", "decide"])
-    path = "/v1/experiments/two"
-    _wait(lambda: _send(service, "GET", path, None, key).status_code == 200)
-    with service.client.stream(
-        "GET", f"{path}/live", headers={"Authorization": f"Bearer {key}"}
-    ) as live:
-        keys.revoke(store, key.split("_")[1])
-        _wait(lambda: _send(service, "GET", path, None, key).status_code == 401)
-        assert sum(1 for _ in live.iter_lines()) < 100  # the stream ends, too
-    check_refused(_send(service, "POST", f"{path}/decisions", {}, key), 401, "Authorization")
-
-
-def test_keys_are_not_told_and_not_stored(locked, tmp_path_factory):
-    service, made, store = locked
-    secrets = [key.split("_")[2] for key in made.values()]
-    shown = _send(service, "GET", "/metrics", None, made["read"]).text
-    with store.read() as transaction:
-        shown += str(transaction.keys())
-    for secret in secrets:
-        assert secret not in shown
-
-
-def test_what_needs_no_key(locked):
-    service, _, _ = locked
-    for path in ("/", "/healthz", "/readyz", "/openapi.json", "/page/page.css"):
-        answer = service.get(path)
-        assert answer.status_code == 200
-        check_headers(answer)
-
-
-def test_with_keys_any_host_is_answered(locked):
-    service, made, _ = locked
-    headers = {"Authorization": f"Bearer {made['decide']}", "Host": "bandit.example"}
-    path = "/v1/experiments/one/decisions"
-    hosts = ("bandit.example", "[", "a" * 300, "x:y:z", "localhost:[", "%00")
-    for number, host in enumerate(hosts):
-        answer = service.post(path, {}, headers=headers | {"Host": host}, key=f"host-{number}")
-        assert answer.status_code in (201, 409), host
-
-
-# Without keys.
-
-
-@pytest.fixture(scope="module")
-def unlocked(tmp_path_factory):
-    with Service(tmp_path_factory.mktemp("store")) as service:
-        service.create("one", system=DOCUMENT)
-        yield service
-
-
-FOREIGN = ["bandit.example", "127.0.0.1.example", "example:127.0.0.1", "localhost.example:80", ""]
-FOREIGN += ["0.0.0.0", "127.0.0.2", "[::2]", "[::1].example", "localhost@example", "é"]
-
-
-@pytest.mark.parametrize("host", FOREIGN)
-def test_an_open_server_answers_only_under_local_names(unlocked, host):
-    headers = {"Host": host.encode()}
-    for path in ("/", "/v1/experiments", "/healthz", "/openapi.json", "/page/page.css", "/nothing"):
-        check_refused(unlocked.get(path, headers=headers), 403, "Host")
-    refused = unlocked.post("/v1/experiments/one/decisions", {}, headers=headers)
-    check_refused(refused, 403, "Host")
-    assert Experiment(unlocked, "one").version == 1
+def test_keys_are_different(store):
+    assert len({keys.create(store, ["read"]) for _ in range(20)}) == 20
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "[::1]", "[::1]:80"]
+    ("given", "problem"),
+    [
+        ({"scopes": []}, "scope: is missing; give some of decide, reward, read, admin"),
+        ({"scopes": ["read", "reed"]}, "scope: unknown name 'reed'; did you mean 'read'?"),
+        ({"scopes": ["read"], "experiment": "x"}, "experiment: x does not exist; create it first"),
+        ({"scopes": ["read"], "name": "n" * 201}, "name: has 201 characters; give at most 200"),
+        ({"scopes": ["read"], "name": "a\0b"}, "name: is 'a\\x00b'; leave out line breaks"),
+    ],
 )
-def test_local_names(unlocked, host):
-    assert unlocked.get("/v1/experiments", headers={"Host": host}).status_code == 200
+def test_what_is_refused(store, given, problem):
+    with pytest.raises(InvalidInput) as caught:
+        keys.create(store, **given)
+    assert str(caught.value).startswith(problem)
+    assert keys.listed(store) == []
 
 
-def test_an_open_server_needs_no_key_and_ignores_one(unlocked):
-    for key in ("db_x_y", "nonsense", "é"):
-        headers = {"Authorization": f"Bearer {key}".encode()}
-        assert unlocked.get("/v1/experiments/one", headers=headers).status_code == 200
+def test_what_a_key_allows():
+    def allowed(scopes, only, scope, experiment):
+        return Key("id", "", "", scopes, only, 0.0, None).allows(scope, experiment)
+
+    for scope in keys.SCOPES:
+        assert allowed((scope,), None, scope, "one")
+        assert allowed(("admin",), None, scope, "one")
+        assert allowed((scope,), "one", scope, "one")
+        assert not allowed((scope,), "one", scope, "two")
+        assert not allowed((scope,), "one", scope, None)
+        for other in keys.SCOPES:
+            assert allowed((scope,), None, other, None) is (scope in (other, "admin"))
 
 
-def test_a_request_without_a_host(unlocked):
-    answer = unlocked.sent(b"GET /healthz HTTP/1.0\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 403")
+def test_a_server_is_open_until_the_first_key_and_never_again(store):
+    keeper = Doorkeeper(store)
+    assert keeper.open
+    assert status(keeper, None) == 200
+    assert status(keeper, "Bearer nonsense") == 200
+    made = keys.create(store, ["read"])
+    assert status(keeper, None) == 401
+    assert not keeper.open
+    assert status(keeper, f"Bearer {made}") == 200
+    keys.revoke(store, made.split("_")[1])
+    assert status(keeper, f"Bearer {made}") == 401
+    assert status(keeper, None) == 401
+    assert not keeper.open
+
+
+def test_what_is_no_key(store):
+    made = keys.create(store, ["read"])
+    other = keys.create(store, ["read"])
+    _, id_, secret = made.split("_")
+    keeper = Doorkeeper(store)
+    assert status(keeper, f"bearer  {made} ") == 200
+    wrong = [None, "", "Bearer", "Bearer ", made, f"Basic {made}", f"Bearer {made[:-1]}"]
+    wrong += [f"Bearer {made}0", f"Bearer {id_}_{secret}", f"Bearer xx_{id_}_{secret}"]
+    wrong += [f"Bearer db_{id_}_", "Bearer db__", f"Bearer db_{id_}_{other.split('_')[2]}"]
+    wrong += [f"Bearer db_{id_}_{keys.hashed(secret)}", f"Bearer db_none_{secret}"]
+    wrong += [f"Bearer {made.upper()}", f"Bearer db_{id_}_\xe4\xff", "\xff" * 100]
+    assert {one: status(keeper, one) for one in wrong} == dict.fromkeys(wrong, 401)
+
+
+def test_secrets_are_compared_in_constant_time(store, monkeypatch):
+    """Also for an id that does not exist, so that the time does not tell which ones do."""
+    compared = []
+
+    def compare(one, two):
+        compared.append((one, two))
+        return hmac_compare(one, two)
+
+    hmac_compare = hmac.compare_digest
+    monkeypatch.setattr(keys.hmac, "compare_digest", compare)
+    made = keys.create(store, ["read"])
+    keeper = Doorkeeper(store)
+    for told in (made, made[:-1] + "x", "db_none_secret"):
+        status(keeper, f"Bearer {told}")
+    assert len(compared) == 3
+    assert {len(text) for pair in compared for text in pair} == {64}
+
+
+def test_a_key_is_revoked_once(store):
+    id_ = keys.create(store, ["read"]).split("_")[1]
+    keys.revoke(store, id_)
+    for unknown in (id_, "none", "a\nb"):
+        with pytest.raises(InvalidInput, match=r"is no key in use; driftbandit keys list shows"):
+            keys.revoke(store, unknown)
+    (kept,) = keys.listed(store)
+    assert kept.revoked is not None
+
+
+def test_keys_on_postgresql(postgres):  # noqa: F811
+    with desk(postgres.database()) as service:
+        service.create()
+        made = keys.create(service.store, ["decide"], "one", "ä")
+        (kept,) = keys.listed(service.store)
+        assert (kept.name, kept.experiment, kept.scopes) == ("ä", "one", ("decide",))
+        keys.revoke(service.store, made.split("_")[1])
+        assert status(Doorkeeper(service.store), f"Bearer {made}") == 401
+
+
+def test_whoever_watches_the_keys_does_not_stop(store, monkeypatch, caplog):
+    """Neither while the store is away nor after anything else."""
+    keeper, seen = Doorkeeper(store), []
+    refresh = keeper.refresh
+    errors = [StoreError("away"), ZeroDivisionError("no such luck")]
+
+    def failing():
+        seen.append(len(seen))
+        if errors:
+            raise errors.pop()
+        refresh()
+
+    keeper.refresh = failing
+    monkeypatch.setattr(app, "FRESH", 0.01)
+    keys.create(store, ["read"])
+
+    async def watch():
+        task = asyncio.create_task(app._watch_keys(keeper))
+        while keeper.open:
+            await asyncio.sleep(0.01)
+        task.cancel()
+
+    asyncio.run(asyncio.wait_for(watch(), 10))
+    assert len(seen) >= 3
+    assert caplog.text.count("the keys cannot be read") == 1
+
+
+def until(expected, ask):
+    """How long it takes until the answer has the status."""
+    begin = time.monotonic()
+    while ask().status != expected:
+        assert time.monotonic() < begin + 10, ask()
+        time.sleep(0.01)
+    return time.monotonic() - begin
+
+
+def test_a_running_server_notices_within_a_second(tmp_path):
+    store = sqlite_url(tmp_path)
+    with Server(store, tmp_path, "--log-requests") as server, using(store) as opened:
+        base = f"{server.url}/v1/experiments"
+        for name in ("one", "two"):
+            assert call(base, settings(name)).status == 201
+        reader = keys.create(opened, ["read"], "one")
+        assert until(401, lambda: call(base)) < 1.2  # with a busy machine's share
+        ask = lambda path="", key=reader, **given: call(  # noqa: E731
+            base + path, Authorization=f"Bearer {key}", **given
+        )
+        until(200, ask)
+        assert [one["id"] for one in ask().document["experiments"]] == ["one"]
+        assert ask("/one").status == 200
+        assert ask("/two").status == ask("/none").status == 403
+        refused = ask("/one/decisions", document={})
+        assert refused.status == 403
+        assert refused.document["detail"].startswith("this key does not open the scope decide")
+        decider = keys.create(opened, ["decide"])
+        until(201, lambda: ask("/two/decisions", decider, document={}))
+        assert ask("/two", decider).status == 403
+        keys.revoke(opened, reader.split("_")[1])
+        assert until(401, lambda: ask("/one")) < 1.2
+        refused = ask("/one")
+        assert refused.headers["www-authenticate"] == "Bearer"
+        assert refused.document["field"] == "Authorization"
+        assert call(f"{server.url}/healthz").status == 200
+        assert call(f"{server.url}/readyz").status == 200
+        assert call(f"{server.url}/metrics").status == 401
+        assert server.stop() == 0
+    said = server.log.read_text()
+    for made in (reader, decider):
+        assert made not in said
+        assert made.split("_")[2] not in said

@@ -45,7 +45,7 @@ async def stopped(server, load, stops):
             await asyncio.sleep(0.001)
         begin = time.monotonic()
         assert await asyncio.to_thread(server.stop) == 0
-        assert time.monotonic() - begin < 8, "it waited for clients that keep their connections"
+        assert time.monotonic() - begin < 9, "it waited for clients that keep their connections"
         server.launch()
         await asyncio.to_thread(server.wait_until_ready)
 
@@ -75,11 +75,11 @@ def nothing_is_lost(store, folder, kills, rewards, seconds):
 
 
 def test_killed_on_sqlite(tmp_path):
-    nothing_is_lost(f"sqlite:///{tmp_path}/decisions.db", tmp_path, 4, 3000, 60)
+    nothing_is_lost(f"sqlite:///{tmp_path}/decisions.db", tmp_path, 4, 2500, 120)
 
 
 def test_killed_on_postgresql(tmp_path, postgres):  # noqa: F811
-    nothing_is_lost(postgres.database(), tmp_path, 2, 1500, 60)
+    nothing_is_lost(postgres.database(), tmp_path, 2, 1000, 120)
 
 
 def test_stopped_under_load(tmp_path):

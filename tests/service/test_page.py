@@ -1,16 +1,23 @@
 """The live page in a real browser, against simulated experiments."""
 
 import json
-import time
 
 import pytest
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from browser import assert_readable, console_problems, open_url
-from service.page_server import ARMS, HOSTILE, Experiment, Service, serving
-
-PATIENCE = 8.0  # seconds
+from service.page_server import ARMS, FOLDER, Experiment, Service, serving
+from service.page_view import (
+    LINES,
+    assert_shows,
+    open_experiment,
+    pressed,
+    text,
+    until,
+    until_drawn,
+    values,
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,87 +36,13 @@ def url(service):
         yield address
 
 
-def until(driver, condition, *arguments):
-    """Wait until a JavaScript expression is true, and return its value."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        found = driver.execute_script(f"return {condition}", *arguments)
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"still not true: {condition}")
-
-
-def open_experiment(url, service, name="demo", width=1280, dark=False):
-    """Open an experiment, and wait until its state and its history are drawn."""
-    driver = open_url(f"{url}#/{name}", width, dark)
-    until_drawn(driver, service.experiments[name])
-    until(driver, "document.querySelector('#belief-chart').dataset.samples > 3")
-    return driver
-
-
-def until_drawn(driver, experiment):
-    version = str(len(experiment.events))
-    until(driver, "document.querySelector('#main').dataset.version === arguments[0]", version)
-    until(driver, "document.querySelector('#log li')?.dataset.number === arguments[0]", version)
-
-
-def status(driver):
-    return driver.execute_script("return document.querySelector('#status').dataset.status")
-
-
-def values(driver, selector):
-    """The numbers behind the texts of some elements."""
-    found = driver.find_elements("css selector", selector)
-    return [json.loads(element.get_attribute("data-value")) for element in found]
-
-
-def text(driver, selector):
-    return driver.find_element("css selector", selector).text
-
-
-def pressed(driver, box="#legend"):
-    """The arms that are drawn."""
-    found = driver.find_elements("css selector", f"{box} [aria-pressed=true]")
-    return [button.get_attribute("data-arm") for button in found]
-
-
 def test_the_page_shows_what_the_service_says(url, service):
     driver = open_experiment(url, service)
     assert_readable(driver)
-    state = json.loads(json.dumps(service.experiments["demo"].state()))
-
-    assert text(driver, "h1") == "demo"
+    assert_shows(driver, json.loads(json.dumps(service.experiments["demo"].state())))
     assert text(driver, "#running") == "Running"
     assert "IDEA · 6 arms" in text(driver, "[data-field=about]")
-    for name in ("round", "decisions", "rewards", "open", "window"):
-        assert values(driver, f"[data-field={name}]") == [state[name]]
     assert text(driver, "[data-field=time]") == "each decision starts a round"
-
-    rows = sorted(state["arms"], key=lambda arm: -arm["plays"])
-    assert values(driver, "#shares-table td:nth-child(3)") == [arm["plays"] for arm in rows]
-    assert values(driver, "#shares-table .share .number") == [arm["share"] for arm in rows]
-    assert values(driver, "#shares-table td:nth-child(4)") == [arm["mean_reward"] for arm in rows]
-    assert values(driver, "#shares-table td:nth-child(5)") == [arm["mean"] for arm in rows]
-    best = rows[0]
-    said = f"{best['mean']:.2f} ± {2 * best['uncertainty']:.2f}".replace("-", "−")
-    assert text(driver, "#shares-table tbody td:nth-child(5)") == said
-
-    scores = sorted(state["last"]["scores"], key=lambda one: -one["mean"] - one["bonus"])
-    for name in ("mean", "bonus", "uncertainty"):
-        assert values(driver, f"[data-score={name}]") == [score[name] for score in scores]
-    totals = [score["mean"] + score["bonus"] for score in scores]
-    assert values(driver, "[data-score=total]") == totals
-    chosen = driver.find_elements("css selector", "#why-table .chosen")
-    assert [row.get_attribute("data-arm") for row in chosen] == [state["last"]["arm"]]
-
-    calibration = state["calibration"]
-    assert text(driver, "#verdict") == calibration["summary"]
-    square = driver.find_element("css selector", "#square-chart")
-    for name, key in (("value", "mean_square"), ("low", "low"), ("high", "high")):
-        assert float(square.get_attribute(f"data-{name}")) == calibration[key]
-    models = [model["number"] for model in reversed(state["models"])]
-    assert values(driver, "#models-table small") == models
     assert "1,600 more rewards" in text(driver, "#refit")
 
 
@@ -189,7 +122,6 @@ def test_everything_works_by_keyboard(url, service):
     assert driver.current_url.endswith("#/demo")
 
 
-LINES = "document.querySelectorAll('#belief-chart .line').length === arguments[0]"
 FOCUSABLE = """
 return [...document.querySelectorAll("a, button, input, summary, [tabindex='0']")]
   .filter((element) => element.checkVisibility())
@@ -222,26 +154,6 @@ def test_the_reader_chooses_what_is_drawn(url, service):
     assert_readable(driver)
 
 
-def test_names_are_only_text(url, service):
-    hostile = "<script>alert(2)</script>"
-    strange = Experiment(hostile, [HOSTILE, '"><svg onload=alert(3)>', 7]).start_ago(60).play(60)
-    strange.paused = HOSTILE
-    service.experiments[hostile] = strange
-    try:
-        driver = open_url(url)
-        until(driver, "document.querySelectorAll('#experiments a').length === 3")
-        driver.find_element("link text", hostile).click()
-        until_drawn(driver, strange)
-        assert text(driver, "h1") == hostile
-        assert pressed(driver) == [HOSTILE, '"><svg onload=alert(3)>', "7"]
-        assert "svg onload" in text(driver, "#log")
-        assert HOSTILE in text(driver, "#running")
-        assert driver.find_elements("css selector", "img, main script, svg svg") == []
-        assert_readable(driver)
-    finally:
-        del service.experiments[hostile]
-
-
 def test_the_list_of_experiments(url, service):
     for width, dark in ((1280, False), (375, True)):
         driver = open_url(url, width, dark)
@@ -256,117 +168,5 @@ def test_the_list_of_experiments(url, service):
     until(driver, "document.querySelector('h1').textContent === 'Experiments'")
 
 
-def test_a_server_without_experiments():
-    with serving(Service()) as url:
-        driver = open_url(url)
-        until(driver, "document.querySelector('#experiments p')")
-        assert "No experiments yet." in text(driver, "#experiments")
-        assert_readable(driver)
-        driver.get(f"{url}#/nothing")
-        until(driver, "document.querySelector('h1')?.textContent === 'Not found'")
-        assert "nothing" in text(driver, "main")
-
-
-def test_the_page_asks_for_the_key():
-    service = Service(Experiment().start_ago(60).play(60), key="db_secret")
-    with serving(service) as url:
-        driver = open_url(f"{url}#/demo")
-        until(driver, "document.activeElement.id === 'key'")
-        assert status(driver) == "key"
-        driver.find_element("id", "key").send_keys("wrong", Keys.ENTER)
-        until(driver, "document.querySelector('main').textContent.includes('does not accept')")
-        driver.find_element("id", "key").send_keys("db_secret", Keys.ENTER)
-        until_drawn(driver, service.experiments["demo"])
-        assert status(driver) == "live"
-        assert driver.execute_script("return [localStorage.length, document.cookie]") == [0, ""]
-        console_problems(driver)  # the browser itself reports the two answers 401
-        driver.find_element("id", "forget").click()
-        until(driver, "document.activeElement.id === 'key'")
-        assert driver.execute_script("return sessionStorage.length") == 0
-
-
-class Blind(Experiment):
-    """An experiment whose policy has no model of the rewards."""
-
-    def scores(self):
-        nothing = {"mean": None, "bonus": None, "uncertainty": None}
-        return [{**score, **nothing} for score in super().scores()]
-
-    def state(self):
-        nothing = {"calibration": None, "refit": None, "retired": ["old"], "reward_std": None}
-        return {**super().state(), **nothing}
-
-
-def test_a_policy_without_a_model():
-    blind = Blind("demo", ["a", "b"])
-    with serving(Service(blind)) as url:
-        driver = open_url(f"{url}#/demo")
-        until_drawn(driver, blind)
-        assert text(driver, "#why-summary") == "No decision yet."
-        assert text(driver, "#verdict") == "Too few rewards so far."
-        assert "no model" in text(driver, "#belief-chart")
-        assert "does not refit" in text(driver, "#refit")
-        assert text(driver, "#shares-note") == "Retired: old."
-        assert values(driver, "#shares-table td:nth-child(5)") == [None, None]
-        assert_readable(driver)
-        still = {"name": "prefers-reduced-motion", "value": "reduce"}
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [still]})
-        assert driver.execute_script("return document.getAnimations()") == []
-
-
-def test_a_lost_connection_is_shown_and_comes_back():
-    service = Service(Experiment().start_ago(150).play(150))
-    with serving(service) as url:
-        driver = open_experiment(url, service)
-        service.set_online(False)
-        until(driver, "document.querySelector('#status').dataset.status === 'lost'")
-        assert text(driver, "#status") == "Connection lost. Trying again."
-        with service.change() as experiment:
-            experiment.play(150)  # more events than a first message holds
-        service.set_online(True)
-        until_drawn(driver, experiment)
-        assert status(driver) == "live"
-        note, said = driver.find_element("id", "rewards-note"), f"{experiment.rewards} rewards"
-        until(driver, "arguments[0].textContent.startsWith(arguments[1])", note, said)
-
-
-def test_a_thousand_arms():
-    names = [f"article {number:04d}" for number in range(1000)]
-    service = Service(Experiment("demo", names).start_ago(40).play(40))
-    service.experiments["demo"].samples.clear()  # slow to send
-    with serving(service) as url:
-        driver = open_url(f"{url}#/demo", 375)
-        until_drawn(driver, service.experiments["demo"])
-        most = sorted(service.experiments["demo"].arm_rows(), key=lambda arm: -arm["plays"])[:12]
-        assert sorted(pressed(driver)) == sorted(arm["arm"] for arm in most)
-        assert driver.execute_script("return document.querySelectorAll('*').length") < 2000
-        driver.find_element("css selector", "#more summary").click()
-        driver.find_element("id", "find").send_keys("999")
-        until(driver, "document.querySelectorAll('#found button').length === 1")
-        driver.find_element("css selector", "#found button").click()
-        until(driver, "document.querySelectorAll('#legend button').length === 13")
-        assert "article 0999" in pressed(driver)
-        driver.execute_script("document.querySelector('#find').value = ''")
-        driver.find_element("id", "find").send_keys("8")
-        until(driver, "document.querySelectorAll('#found button').length === 60")
-        others = "document.querySelectorAll('#found [aria-pressed=false]')"
-        driver.execute_script(f"for (const button of {others}) button.click()")
-        until(driver, "document.querySelector('#drawn-note').textContent")
-        until(driver, "document.querySelectorAll('#legend [aria-pressed=true]').length === 24")
-        took = driver.execute_async_script(FRAMES)
-        assert took < 200, f"a frame takes {took} ms"
-        assert_readable(driver)
-
-
-# The shortest of a few frames in which everything is drawn: other programs may disturb some.
-FRAMES = """
-const done = arguments[0], starts = [];
-document.querySelector("#only-changes").click();
-const tick = (now) => {
-  starts.push(now);
-  document.querySelector("#only-changes").click();
-  if (starts.length < 5) requestAnimationFrame(tick);
-  else done(Math.min(...starts.slice(1).map((start, place) => start - starts[place])));
-};
-requestAnimationFrame(tick);
-"""
+def test_a_proxy_may_serve_the_page_in_a_folder(url, service):
+    open_experiment(f"{url}{FOLDER}/", service, "prices")

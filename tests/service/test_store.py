@@ -19,6 +19,7 @@ from driftbandit.service import sqlite_file, transaction
 from driftbandit.service.store import Damaged, Store, checked_url, using
 from driftbandit.service.tables import metadata
 from driftbandit.service.transaction import Answer, Snapshot
+from driftbandit.service.verifying import verify
 from service.postgres import postgres  # noqa: F401
 from service.stores import desk, rows, sqlite_url
 
@@ -100,9 +101,13 @@ def test_postgresql_waits_for_the_disk_and_a_reader_sees_one_moment(postgres):  
 
 
 def test_an_error_undoes_a_transaction(store):
-    with pytest.raises(ZeroDivisionError), store.write() as one:
-        one.add_experiment("one", 1.0)
-        raise ZeroDivisionError
+    def fails():
+        with store.write() as one:
+            one.add_experiment("one", 1.0)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
     with store.read() as one:
         assert one.experiments() == one.ids() == []
 
@@ -289,6 +294,23 @@ def test_a_file_that_cannot_be_written(tmp_path):
 
 
 # What is kept.
+
+
+def test_a_backup_that_is_taken_while_it_runs(tmp_path):
+    """As docs/service.md says."""
+    place = tmp_path / "restored"
+    place.mkdir()
+    with desk(sqlite_url(tmp_path)) as service:
+        service.create()
+        service.play(10)
+        before = service.snapshot()
+        with rows(tmp_path) as connection:
+            connection.execute("VACUUM INTO ?", [str(place / "decisions.db")])
+        service.play(1)
+    with desk(sqlite_url(place)) as service:
+        assert service.snapshot() == before
+        assert service.decide()["decision"] == 10
+        assert [one.problem for one in verify(service.store)] == [None]
 
 
 def event(number, **fields):

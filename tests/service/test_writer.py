@@ -98,7 +98,7 @@ def test_many_threads(url):
                 with lock:
                     found.append((made, outcome))
 
-        threads = [threading.Thread(target=client) for _ in range(8)]
+        threads = [threading.Thread(target=client, daemon=True) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -263,7 +263,9 @@ def test_two_writers_on_one_store(url):
 def test_two_writers_at_the_same_time(url):
     with desk(url) as one, desk(url) as two:
         one.create()
-        threads = [threading.Thread(target=service.play, args=(40,)) for service in (one, two)]
+        threads = [
+            threading.Thread(target=each.play, args=(40,), daemon=True) for each in (one, two)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -286,7 +288,9 @@ def test_one_of_two_creates(url):
             except Problem as problem:
                 statuses.append(problem.status)
 
-        threads = [threading.Thread(target=create, args=(service,)) for service in (one, two)]
+        threads = [
+            threading.Thread(target=create, args=(each,), daemon=True) for each in (one, two)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -302,7 +306,7 @@ def test_a_reader_beside_a_busy_writer_sees_one_moment(url):
     """The experiment's version and its events are read one after the other."""
     with desk(url) as one, desk(url) as two:
         one.create()
-        thread = threading.Thread(target=one.play, args=(60,))
+        thread = threading.Thread(target=one.play, args=(60,), daemon=True)
         thread.start()
         seen = []
         while thread.is_alive():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from pathlib import Path
@@ -30,6 +31,7 @@ from driftbandit.service.requests import Gate, refused
 from driftbandit.service.store import Store, StoreError
 from driftbandit.service.writer import Writer
 
+logger = logging.getLogger("driftbandit.service")
 PAGE = Path(__file__).parent / "page"
 DESCRIPTION = """Decisions whose rewards drift, over HTTP.
 
@@ -92,8 +94,12 @@ async def _watch_keys(doorkeeper: Doorkeeper) -> None:
     """Notice new and revoked keys; while the store is away, those known last count."""
     while True:
         await asyncio.sleep(FRESH)
-        with contextlib.suppress(StoreError):
+        try:
             await asyncio.to_thread(doorkeeper.refresh)
+        except StoreError:
+            continue
+        except Exception:  # whoever watches must not stop: a revoked key would work for ever
+            logger.exception("the keys cannot be read")
 
 
 async def _on_problem(_: Request, error: Exception) -> Response:

@@ -52,6 +52,9 @@ def create(
         errors.closest(scope, "scope", SCOPES)
     if len(name) > 200:
         raise errors.InvalidInput("name", f"has {len(name)} characters", "give at most 200")
+    if not name.isprintable():
+        problem = f"is {errors.printable(name)[:80]}"
+        raise errors.InvalidInput("name", problem, "leave out line breaks and control characters")
     id_, secret = secrets.token_hex(6), secrets.token_hex(32)
     row: dict[str, Any] = {"id": id_, "name": name, "hash": hashed(secret), "created": time.time()}
     row |= {"scopes": " ".join(one for one in SCOPES if one in scopes), "experiment": experiment}

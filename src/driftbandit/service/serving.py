@@ -6,6 +6,7 @@ import contextlib
 import ipaddress
 import json
 import logging
+import os
 import socket
 import sys
 import time
@@ -103,7 +104,10 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready, ends live pages when it stops, and ends with code 0."""
+    """Says when it is ready, and ends live pages when it stops.
+
+    It ends with code 0; a second signal ends it at once.
+    """
 
     def __init__(
         self, config: uvicorn.Config, app: FastAPI, on_ready: Callable[[str], Any]
@@ -125,7 +129,8 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         # The base class would raise the signal again at the end.
-        self.force_exit = self.should_exit
+        if self.should_exit:  # a second signal: what is acknowledged is stored, so nothing is lost
+            os._exit(128 + sig)
         self.should_exit = True
 
 

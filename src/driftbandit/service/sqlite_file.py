@@ -12,6 +12,7 @@ from driftbandit import errors
 from driftbandit.service.transaction import StoreError
 
 CHECKED = 2**30  # bytes: larger files are not read whole when a store is opened
+LOOKS = 5
 OURS = frozenset({"alembic_version", "events", "experiments", "keys"})
 """Some tables of ours, by which a store is told from the database of another program."""
 
@@ -32,9 +33,13 @@ class SQLiteFile:
         if self.path.is_dir():
             raise errors.InvalidInput("store", f"{shown} is a folder", "give a file in it")
         size = self.path.stat().st_size if self.path.exists() else 0
-        log = Path(f"{self.path}-wal")
+        log, index = Path(f"{self.path}-wal"), Path(f"{self.path}-shm")
         if size == 0 and log.exists() and log.stat().st_size > 0:
             raise damaged(shown, f"it is empty, and {log.name} holds changes of it")
+        if size > 0 and _is_missing(log, index):
+            problem = f"{shown} was not closed, and {log.name} with its newest events is missing"
+            remedy = f"put that file back, or delete {index.name} to go on without them"
+            raise errors.InvalidInput("store", problem, remedy)
         if not self.path.exists() and not make:
             raise errors.InvalidInput("store", f"{shown} does not exist", "give the right file")
         if size == 0:
@@ -51,7 +56,7 @@ class SQLiteFile:
                     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
                     if found != "ok":
                         raise damaged(shown, str(found))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise refusal(shown, str(error)) from None
 
     def remember(self) -> None:
@@ -76,6 +81,19 @@ class SQLiteFile:
         self._seen = now
 
 
+def _is_missing(log: Path, index: Path) -> bool:
+    """Whether there is an index of the log, and no log.
+
+    SQLite makes the log first, and deletes it last. Other programs may do so at this moment, so it
+    is looked at more than once.
+    """
+    for _ in range(LOOKS):
+        if not index.exists() or log.exists():
+            return False
+        time.sleep(0.01)
+    return True
+
+
 def use_write_ahead_log(connection: sqlite3.Connection, patience: float) -> None:
     """Switch the log on; SQLite does not wait for others here, as it does elsewhere."""
     deadline = time.monotonic() + patience
@@ -91,7 +109,7 @@ def use_write_ahead_log(connection: sqlite3.Connection, patience: float) -> None
 
 def is_damage(reason: str) -> bool:
     """Whether a database's words say that its file is damaged."""
-    return "not a database" in reason or "malformed" in reason
+    return any(words in reason for words in ("not a database", "malformed", "decode"))
 
 
 def damaged(shown: str, reason: str) -> errors.InvalidInput:

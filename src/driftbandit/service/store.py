@@ -163,8 +163,18 @@ def using(url: str, *, make: bool = True) -> Iterator[Store]:
         store.close()
 
 
+def _engine(url: URL, **options: Any) -> sa.Engine:
+    """An engine that inserts many rows by one statement.
+
+    A driver lets another thread run at every row that it inserts by itself, and waits for it.
+    """
+    engine = sa.create_engine(url, **options)
+    engine.dialect.use_insertmanyvalues_wo_returning = True
+    return engine
+
+
 def _sqlite(url: URL, file: SQLiteFile) -> sa.Engine:
-    engine = sa.create_engine(url, pool_size=20, max_overflow=20)
+    engine = _engine(url, pool_size=20, max_overflow=20)
 
     @sa.event.listens_for(engine, "do_connect")
     def check(*_: Any) -> None:
@@ -191,7 +201,8 @@ def _postgresql(url: URL) -> sa.Engine:
     errors.require("PostgreSQL", "psycopg")
     options = f"-c lock_timeout={BUSY} -c statement_timeout=60000 -c synchronous_commit=on"
     given = {"connect_timeout": 5, "application_name": "driftbandit", "options": options}
-    return sa.create_engine(url, connect_args=given, pool_pre_ping=True, pool_size=5)
+    # No ping before each use: after a restart one request gets 503, then connections are new.
+    return _engine(url, connect_args=given, pool_size=5)
 
 
 @contextlib.contextmanager
@@ -199,7 +210,7 @@ def _failures() -> Iterator[None]:
     """Turn what a database raises into a `StoreError` with a short reason."""
     try:
         yield
-    except sa.exc.SQLAlchemyError as error:
+    except (sa.exc.SQLAlchemyError, UnicodeDecodeError) as error:
         reason = reason_of(error)
         raise (Damaged if is_damage(reason) else StoreError)(reason) from error
 
@@ -209,11 +220,11 @@ def _refusals(url: URL) -> Iterator[None]:
     """Turn what a database raises when it is opened into a message with a remedy."""
     try:
         yield
-    except sa.exc.SQLAlchemyError as error:
+    except (sa.exc.SQLAlchemyError, UnicodeDecodeError) as error:
         raise refusal(_shown(url), reason_of(error)) from None
 
 
-def reason_of(error: sa.exc.SQLAlchemyError) -> str:
+def reason_of(error: Exception) -> str:
     """The database's own words, on one line, without the statement."""
     origin = getattr(error, "orig", None) or error
     text = " ".join(str(origin).split()) or type(origin).__name__

@@ -103,7 +103,10 @@ class Transaction:
     # Events.
 
     def events(self, id: str, after: int, limit: int | None = None) -> Iterator[dict[str, Any]]:
-        """The events of an experiment after a number, in order; `Damaged` if one was changed."""
+        """The events of an experiment after a number, in order.
+
+        Raises `Damaged` if one is missing before the last, or is not what was written.
+        """
         columns = events.c
         stored = (columns.number, columns.kind, columns.time, columns.data, columns.checksum)
         while limit is None or limit > 0:
@@ -117,12 +120,14 @@ class Transaction:
             rows = self._connection.execute(query).all()
             for number, kind, time, data, checksum in rows:
                 what = f"event {number} of experiment {id}"
+                if number != after + 1:
+                    raise Damaged(f"event {after + 1} of experiment {id} is missing")
+                after = number
                 if checksum != checksum_of(id, number, kind, time, data):
                     raise Damaged(f"{what} is not what was stored: its checksum does not match")
                 yield {"number": number, "kind": kind, "time": time} | _read(data, what)
             if len(rows) < size:
                 return
-            after = rows[-1][0]
             limit = None if limit is None else limit - size
 
     def append(self, id: str, new: Sequence[dict[str, Any]], summary: dict[str, Any]) -> None:

@@ -174,10 +174,12 @@ class Writer:
                 if experiment is None and job.work is None and job.key not in known:
                     experiment, result = self._created(transaction, job, now)
                 else:
-                    result = _result(experiment, job, known | fresh if fresh else known, now)
+                    result = _result(experiment, job, known, now)
                 results.append(result)
                 if job.key is not None and isinstance(result, Result) and not result.replayed:
-                    fresh[job.key] = Answer(job.fingerprint, result.status, result.body)
+                    known[job.key] = fresh[job.key] = Answer(
+                        job.fingerprint, result.status, result.body
+                    )
             new = [] if experiment is None else experiment.new
             if experiment is not None and new:
                 _check_state(experiment)

@@ -4,5 +4,6 @@ from alembic import context
 
 from driftbandit.service.tables import metadata
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
-context.run_migrations()
+if hasattr(context, "config"):  # not when others import it, such as pytest in search of examples
+    context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+    context.run_migrations()

@@ -22,6 +22,7 @@ async function show() {
     await (id ? runExperiment(id, signal) : runList(signal));
   } catch (error) {
     if (signal.aborted) return;
+    shown.abort(); // so that the view does not draw itself any more
     if (!(error instanceof Problem)) throw error;
     if (error.status === 404) showMessage("Not found", error.message);
     else showKeyForm(error, show);

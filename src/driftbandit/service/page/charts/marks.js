@@ -17,8 +17,8 @@ const MARKS = [
 ];
 export const CIRCLE = 0, DIAMOND = 2;
 
-/** The path of a slot's mark; its slot is undefined if an arm is not drawn. */
-export const mark = (slot, x, y, r) => MARKS[(slot ?? CIRCLE) % MARKS.length](pixel(x), pixel(y), r);
+/** The path of a slot's mark; the slot of an arm that is not drawn is undefined. */
+export const mark = (slot = CIRCLE, x, y, r) => MARKS[slot % MARKS.length](pixel(x), pixel(y), r);
 export const slotClass = (slot) => (slot === undefined ? "other" : `slot-${slot % COLORS}`);
 export const dashOf = (slot) => DASHES[Math.floor(slot / COLORS) % DASHES.length];
 

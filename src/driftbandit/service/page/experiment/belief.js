@@ -6,8 +6,8 @@ import { drawTogether } from "../charts/together.js";
 import { find, showChoices, write } from "../elements.js";
 import { count } from "../format.js";
 import { beliefAt } from "./history.js";
-import { KINDS } from "./kinds.js";
 import { Reading } from "./reading.js";
+import { KINDS } from "./record.js";
 
 const LAYOUTS = [["alone", "One by one"], ["together", "Together"]];
 
@@ -37,27 +37,29 @@ export class Belief {
     });
   }
 
-  draw(timeline) {
+  /** Draw the chart; return its plot, if it is one for all arms. */
+  draw(timeline, rewards) {
     const svg = find("#belief-chart");
-    const picture = this.#picture(svg, timeline);
+    const picture = this.#picture(svg, timeline, rewards);
     const { series, alone, samples } = picture;
-    this.reading.draw(picture, (alone ? drawPanels : drawTogether)(picture));
+    const plots = (alone ? drawPanels : drawTogether)(picture);
+    this.reading.draw(picture, plots);
     const changed = picture.changes.length ? " Dotted lines: the model changed." : "";
     write(find("#chart-note"), (alone ? "Dots: rewards." : "") + changed);
     const now = series.map(({ arm, points }) => `${arm} ${this.record.belief(points.at(-1))}`);
     const what = `Believed reward of ${count(series.length, "arm")}, ${timeline.span}.`;
     svg.setAttribute("aria-label", `${what} Now: ${now.join(", ") || "none drawn"}.`);
     svg.dataset.samples = samples.length;
+    return alone ? undefined : plots[0];
   }
 
   /** All that the charts draw. */
-  #picture(svg, timeline) {
+  #picture(svg, timeline, rewards) {
     const { record, drawn, layout } = this;
     const width = svg.parentElement.clientWidth;
     const samples = timeline.samples(width);
     const series = seriesOf(samples, drawn, timeline);
     const alone = layout === "alone" && series.length > 1;
-    const rewards = alone ? timeline.among(record.rewards) : [];
     const read = this.reading.sampleOf(samples, timeline);
     const valueOf = ({ arm, points }) => {
       const belief = read ? beliefAt(read, arm) : points.at(-1);
@@ -65,7 +67,7 @@ export class Belief {
     };
     return {
       svg, width, timeline, samples, series, layout, alone, read, valueOf,
-      range: rangeOf(series, rewards),
+      range: rangeOf(series, alone ? rewards : []), // one chart for all has no room for dots
       rewards: Map.groupBy(rewards, ({ arm }) => arm),
       changes: changesOf(record.state.models, timeline),
       highlighted: drawn.highlighted,

@@ -20,6 +20,7 @@ import { drawWhy } from "./why.js";
 /** Show an experiment until the signal says that another view is shown. */
 export async function runExperiment(id, signal) {
   const main = mount("#experiment-view");
+  delete main.dataset.version; // of another experiment; without it only the title is shown
   write(find("[data-field=id]", main), id);
   const experiment = new Experiment(`v1/experiments/${encodeURIComponent(id)}`, main, signal);
   await keepTrying((succeeded) => experiment.follow(succeeded), signal, showLost);
@@ -106,14 +107,16 @@ class Experiment {
 
   #draw(everything) {
     const { record, drawn, belief } = this;
+    this.main.dataset.version = record.state.version;
     const timeline = new Timeline(record, belief.range);
+    const rewards = timeline.among(record.rewards);
     if (everything) {
       drawFacts(record);
       this.legend.draw();
       belief.drawChoices(timeline);
     }
-    belief.draw(timeline);
-    drawRewards(record, drawn, timeline);
+    const plot = belief.draw(timeline, rewards);
+    drawRewards(record, rewards, timeline, drawn, plot);
     if (!everything) return;
     drawShares(record, drawn);
     drawCalibration(record);
@@ -121,6 +124,5 @@ class Experiment {
     drawModels(record);
     this.log.draw();
     showUpdated(record.state.time);
-    this.main.dataset.version = record.state.version;
   }
 }

@@ -2,7 +2,7 @@
 
 import { element, fillRows, find, write } from "../elements.js";
 import { count, decimals, fixed, isNumber, nameOf, when, whole } from "../format.js";
-import { KINDS } from "./kinds.js";
+import { KINDS } from "./record.js";
 
 export function drawModels({ state: { models, refit, time } }) {
   fillRows(find("#models-table tbody"), models.toReversed(), makeRow, (row, model) => {
@@ -31,7 +31,7 @@ function makeRow() {
 function sentence(refit) {
   if (!refit) return "This experiment does not refit its model.";
   const { in_progress: running, next_after: next, failure } = refit;
-  const later = next === null ? "No refit is due." : `Next refit: after ${count(next, "more reward")}.`;
-  const failed = failure ? ` The last refit failed: ${failure}` : "";
-  return (running ? "A refit is running." : later) + failed;
+  let said = next === null ? "No refit is due." : `Next refit: after ${count(next, "more reward")}.`;
+  if (running) said = "A refit is running.";
+  return failure ? `${said} The last refit failed: ${failure}` : said;
 }

@@ -6,11 +6,21 @@ import { History, NUMBERS_MOST } from "./history.js";
 export const EVENTS_MOST = 500;
 const REWARDS_MOST = 3_000;
 
+/** What changes of the model are called. */
+export const KINDS = {
+  created: "start",
+  model_replaced: "new model",
+  refitted: "refit",
+  arm_added: "arm added",
+  arm_retired: "arm retired",
+};
+
 export class Record {
   state = null;
   history = new History();
   events = []; // oldest first
   rewards = []; // the events of rewards, of which more are kept
+  #oldest = Infinity; // the number of the oldest event seen
 
   take(state) {
     if (this.state && this.state.created !== state.created) this.#forget();
@@ -31,13 +41,19 @@ export class Record {
   /** The server came back with another experiment of this name. */
   #forget() {
     this.history = new History();
-    [this.events, this.rewards] = [[], []];
+    [this.events, this.rewards, this.#oldest] = [[], [], Infinity];
   }
 
   learn(events) {
     const rewards = events.filter(({ kind }) => kind === "rewarded");
     this.events = merged(this.events, events, EVENTS_MOST);
     this.rewards = merged(this.rewards, rewards, REWARDS_MOST);
+    this.#oldest = Math.min(this.#oldest, events[0]?.number ?? Infinity);
+  }
+
+  /** Whether `rewards` are all there were, not only the newest. */
+  get hasAllRewards() {
+    return this.#oldest === 1 && this.rewards.length < REWARDS_MOST;
   }
 
   get lastNumber() {

@@ -20,7 +20,7 @@ export class Timeline {
     this.length = this.ranges.find(([length]) => length === wanted)?.[0] ?? ALL;
     this.low = this.length ? last - this.length : first;
     this.high = Math.max(last, this.low + 1);
-    this.title = this.byClock ? "time of day" : "round";
+    this.title = this.byClock ? "time" : "round";
   }
 
   /** Where something stands: a sample, an event, or the beginning of a model. */
