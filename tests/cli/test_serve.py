@@ -90,7 +90,8 @@ def test_a_port_that_is_in_use(tmp_path):
     [
         (["--max-body", 0], "error body: is 0; give a whole number ≥ 1"),
         (["--max-rate", -1], "error rate: is -1; give a whole number ≥ 1"),
-        (["--port", 65536], "65535"),
+        (["--port", 65536], "error port: is 65536; give one of 0..65535"),
+        (["--port", -1], "error port: is -1; give one of 0..65535"),
     ],
 )
 def test_numbers_that_are_refused(words, line, capsys):

@@ -46,7 +46,8 @@ Store = Annotated[
     str,
     typer.Option(
         envvar="DRIFTBANDIT_STORE",
-        help="Where experiments are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
+        metavar="URL",
+        help="Where experiments are kept: sqlite:///FILE or postgresql://USER@HOST/DB.",
     ),
 ]
 Device = Annotated[str | None, typer.Option(help="cpu or gpu.", show_default="chosen by JAX")]

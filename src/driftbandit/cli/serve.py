@@ -29,10 +29,11 @@ EXAMPLES = """
 
 With a model file from `driftbandit fit`, send it as "system" in place of the structure.
 """
+PANEL = "Limits and logs"
 
 
 def _limit(default: int, description: str) -> Any:
-    return typer.Option(default, metavar="N", help=description, rich_help_panel="Limits")
+    return typer.Option(default, metavar="N", help=description, rich_help_panel=PANEL)
 
 
 def command(
@@ -42,20 +43,21 @@ def command(
         metavar="ADDRESS",
         help="Address to listen at. One that other machines reach needs a key in the store.",
     ),
-    port: int = typer.Option(
-        8080, min=0, max=65535, metavar="N", help="Port to listen at; 0 picks a free one."
-    ),
+    port: int = typer.Option(8080, metavar="N", help="Port to listen at; 0 picks a free one."),
     demo: bool = typer.Option(
         False, "--demo", help="Show the service at work: simulated visitors, a temporary store."
-    ),
-    log_requests: bool = typer.Option(
-        False, "--log-requests", help="Log method, route, status and time of every request."
     ),
     max_body: int = _limit(2**20, "Bytes of a request."),
     max_batch: int = _limit(1000, "Decisions or rewards in a request."),
     max_arms: int = _limit(10_000, "Arms of an experiment."),
     max_open: int = _limit(100_000, "Decisions inside the window of an experiment."),
     max_rate: int = _limit(10_000, "Requests per second with one key."),
+    log_requests: bool = typer.Option(
+        False,
+        "--log-requests",
+        help="Log method, route, status and time of every request.",
+        rich_help_panel=PANEL,
+    ),
 ) -> None:
     """Run the decision service: agents behind an HTTP API, and a page that shows what they do.
 
@@ -72,6 +74,7 @@ def command(
         from driftbandit.service.limits import Limits
         from driftbandit.service.serving import log_as_json, serve
         from driftbandit.service.store import using
+    errors.whole_number(port, "port", low=0, high=65535)
     limits = Limits(max_body, max_batch, max_arms, max_open, max_rate)
     visitors = None
     if demo:

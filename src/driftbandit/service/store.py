@@ -200,7 +200,9 @@ def _sqlite(url: URL, file: SQLiteFile) -> sa.Engine:
 def _postgresql(url: URL) -> sa.Engine:
     errors.require("PostgreSQL", "psycopg")
     options = f"-c lock_timeout={BUSY} -c statement_timeout=60000 -c synchronous_commit=on"
-    given = {"connect_timeout": 5, "application_name": "driftbandit", "options": options}
+    given: dict[str, Any] = {"connect_timeout": 5, "application_name": "driftbandit"}
+    given |= {"options": options, "tcp_user_timeout": 20_000}  # a server that does not answer
+    given |= {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
     # No ping before each use: after a restart one request gets 503, then connections are new.
     return _engine(url, connect_args=given, pool_size=5)
 
