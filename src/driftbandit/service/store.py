@@ -163,18 +163,10 @@ def using(url: str, *, make: bool = True) -> Iterator[Store]:
         store.close()
 
 
-def _engine(url: URL, **options: Any) -> sa.Engine:
-    """An engine that inserts many rows by one statement.
-
-    A driver lets another thread run at every row that it inserts by itself, and waits for it.
-    """
-    engine = sa.create_engine(url, **options)
-    engine.dialect.use_insertmanyvalues_wo_returning = True
-    return engine
-
-
 def _sqlite(url: URL, file: SQLiteFile) -> sa.Engine:
-    engine = _engine(url, pool_size=20, max_overflow=20)
+    engine = sa.create_engine(url, pool_size=20, max_overflow=20)
+    # Many rows by one statement: at every row the driver lets other threads run, and waits for them.
+    engine.dialect.use_insertmanyvalues_wo_returning = True
 
     @sa.event.listens_for(engine, "do_connect")
     def check(*_: Any) -> None:
@@ -204,7 +196,7 @@ def _postgresql(url: URL) -> sa.Engine:
     given |= {"options": options, "tcp_user_timeout": 20_000}  # a server that does not answer
     given |= {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
     # No ping before each use: after a restart one request gets 503, then connections are new.
-    return _engine(url, connect_args=given, pool_size=5)
+    return sa.create_engine(url, connect_args=given, pool_size=5)
 
 
 @contextlib.contextmanager

@@ -236,4 +236,7 @@ def _read(text: str, what: str) -> dict[str, Any]:
 
 def written(document: Any) -> str:
     """A JSON document as every database can keep it: in ASCII, without NaN."""
-    return json.dumps(document, separators=(",", ":"), allow_nan=False)
+    return _encode(document)
+
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
