@@ -165,7 +165,7 @@ def using(url: str, *, make: bool = True) -> Iterator[Store]:
 
 def _sqlite(url: URL, file: SQLiteFile) -> sa.Engine:
     engine = sa.create_engine(url, pool_size=20, max_overflow=20)
-    # Many rows by one statement: at every row the driver lets other threads run, and waits for them.
+    # Many rows by one statement: at every row the driver lets other threads run, and waits.
     engine.dialect.use_insertmanyvalues_wo_returning = True
 
     @sa.event.listens_for(engine, "do_connect")
