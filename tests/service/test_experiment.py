@@ -209,8 +209,9 @@ def test_a_decision_of_another_experiment_is_noticed():
     experiment = made()
     (decision,) = experiment.decide(0.0, most_open=9)
     told = {"decision": decision.id, "reward": 1.0, "arm": decision.arm, "round": decision.round}
-    with pytest.raises(Conflict):
-        experiment.reward(0.0, [told | {"round": 5}])
+    for wrong in ({"round": 5}, {"round": 5, "arm": None}, {"arm": "both", "round": None}):
+        with pytest.raises(Conflict):
+            experiment.reward(0.0, [told | wrong])
     assert experiment.reward(0.0, [told]) == ["learned"]
 
 

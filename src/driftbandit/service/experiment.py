@@ -158,8 +158,11 @@ class Experiment:
                 detail = f"{id_} was never made: this experiment has {self.tally.decisions}"
                 raise Problem(404, detail, where or "decision")
             decision: Decision | int = id_
-            if told.get("arm") is not None and told.get("round") is not None:
-                decision = Decision(id_, told["arm"], told["round"], None, None, None)
+            made_round, made_arm = self.tally.waiting.get(id_, (None, None))
+            arm = made_arm if told.get("arm") is None else told["arm"]
+            round_ = made_round if told.get("round") is None else told["round"]
+            if arm is not None and round_ is not None:
+                decision = Decision(id_, arm, round_, None, None, None)
             pairs.append((decision, told["reward"]))
         try:
             outcomes = self.agent.tell_many(pairs)

@@ -116,7 +116,7 @@ class AskFor(_Strict):
 
 
 class Told(_Strict):
-    """The reward of a decision; ``arm`` and ``round`` are compared with it if both are there."""
+    """The reward of a decision; ``arm`` and ``round``, if given, are compared with the decision."""
 
     decision: DecisionId
     reward: Number | bool | Row | None
