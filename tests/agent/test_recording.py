@@ -94,7 +94,9 @@ def test_many_rewards_are_learned_as_one_by_one():
     assert agent.tell_many(rewards) == outcomes == [other.tell(*pair) for pair in rewards]
     assert agent.to_json() == other.to_json()
     assert agent.open_decisions == [1]
-    assert agent.n_in_window == 4
+    assert agent.in_window() == 4
+    assert agent.in_window(101) == 1  # the window is 100 rounds
+    assert agent.in_window(102) == 0
     assert agent.tell_many([]) == []
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from driftbandit.cli.serve import EXAMPLES
 from driftbandit.errors import InvalidInput
-from driftbandit.service import keys, serving
+from driftbandit.service import keys, middleware, serving
 from driftbandit.service.store import using
 from driftbandit.service.verifying import verify
 from service.load import settings
@@ -109,7 +109,7 @@ def test_numbers_that_are_refused(words, line, capsys):
     ],
 )  # fmt: skip
 def test_which_addresses_only_this_machine_reaches(host, is_local, tmp_path):
-    assert serving.is_loopback(host) is is_local
+    assert middleware.is_loopback(host) is is_local
     with using(sqlite_url(tmp_path)) as store:
         if is_local:
             serving.check_host(store, host)

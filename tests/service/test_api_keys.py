@@ -182,7 +182,7 @@ def unlocked(tmp_path_factory):
 
 
 FOREIGN = ["bandit.example", "127.0.0.1.example", "example:127.0.0.1", "localhost.example:80", ""]
-FOREIGN += ["0.0.0.0", "127.0.0.2", "[::2]", "[::1].example", "localhost@example", "é"]
+FOREIGN += ["0.0.0.0", "128.0.0.1", "[::2]", "[::1].example", "localhost@example", "é"]
 
 
 @pytest.mark.parametrize("host", FOREIGN)
@@ -196,7 +196,10 @@ def test_an_open_server_answers_only_under_local_names(unlocked, host):
     assert Experiment(unlocked, "one").version == 1
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:1", "[::1]", "[::1]:80"])
+HOSTS = ["localhost", "LOCALHOST:80", "127.0.0.1:1", "127.0.0.2:80", "[::1]", "[::1]:80"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
 def test_local_names(unlocked, host):
     assert unlocked.get("/v1/experiments", headers={"Host": host}).status_code == 200
 

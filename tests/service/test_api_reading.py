@@ -12,7 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 import driftbandit
 from driftbandit import Agent
 from driftbandit.identify import read_log
-from driftbandit.service.transaction import StoreError
+from driftbandit.service import routes_reading
+from driftbandit.service.transaction import StoreError, Transaction
+from driftbandit.service.writer import Writer
 from service.inprocess import Service
 from service.systems_served import DOCUMENT, NAMES, OTHER_DOCUMENT, PRICED_DOCUMENT, SYSTEM
 
@@ -176,6 +178,29 @@ def test_the_live_stream_begins_with_the_state_and_goes_on_with_news(busy):
     assert busy.service.get("/v1/experiments/nobody/live").status_code == 404
 
 
+def test_the_live_stream_repeats_no_event(service, monkeypatch):
+    """Even if events are added after the state was read, and before its events are."""
+    monkeypatch.setattr(routes_reading, "PACE", 0.05)
+    one = service.create("streamed", system=DOCUMENT)
+    state_of, late = routes_reading.state_of, [True]
+
+    def slow(experiment, now):
+        found = state_of(experiment, now)
+        return found | {"version": found["version"] - 1} if late and late.pop() else found
+
+    monkeypatch.setattr(routes_reading, "state_of", slow)
+    one.decide()
+    numbers = []
+    with service.client.stream("GET", f"{one.path}/live") as stream:
+        lines = stream.iter_lines()
+        while 3 not in numbers:
+            kind, document = _message(lines)
+            numbers += [event["number"] for event in document.get("events", [])]
+            if kind == "state" and document["version"] == 2 and 3 not in numbers:
+                one.decide()
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
 def _message(lines):
     kind = next(line for line in lines if line.startswith("event: "))
     data = next(line for line in lines if line.startswith("data: "))
@@ -196,6 +221,13 @@ def test_health_and_readiness(service):
     assert service.get("/readyz").json() == {"status": "ready"}
 
 
+def test_not_ready_without_the_writer(service, monkeypatch):
+    monkeypatch.setattr(Writer, "is_alive", False)
+    answer = service.get("/readyz")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert answer.json()["detail"] == "nothing can be written any more; start the server again"
+
+
 def test_while_the_store_is_away(service, busy, monkeypatch):
     @contextlib.contextmanager
     def away():
@@ -214,6 +246,29 @@ def test_while_the_store_is_away(service, busy, monkeypatch):
         assert service.get("/healthz").status_code == 200
     assert busy.version == version
     busy.decide()
+
+
+def test_outcomes_are_counted_once_and_only_when_they_are_stored(service, monkeypatch):
+    one = service.create("counted", system=DOCUMENT)
+    one.decide()
+    told = {"decision": 0, "reward": 1.5}
+    before = _learned(service)
+
+    def failing(*_):
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "append", failing)
+        assert one.post("rewards", told, key="a").status_code == 503
+    assert _learned(service) == before
+    for _ in range(3):
+        assert one.post("rewards", told, key="a").json() == {"outcome": "learned"}
+    assert _learned(service) == before + 1
+
+
+def _learned(service):
+    found = re.search(r'driftbandit_rewards_total{outcome="learned"} (\S+)', service.metrics())
+    return float(found.group(1)) if found else 0.0
 
 
 def test_the_metrics(service, busy):

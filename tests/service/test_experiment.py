@@ -230,6 +230,69 @@ def test_limits_and_pauses():
     assert [e["kind"] for e in experiment.new[4:]] == ["paused", "rewarded", "resumed", "decided"]
 
 
+def test_decisions_that_left_the_window_do_not_count_as_open():
+    for time, later in (("rounds", {"round": 9}), ({"seconds": 1.0}, {})):
+        experiment = made(window=1, time=time)
+        experiment.decide(1000.5, count=3, most_open=3)
+        with pytest.raises(Problem, match="the most"):
+            experiment.decide(1000.6, most_open=3)
+        assert len(experiment.decide(1010.0, count=3, most_open=3, **later)) == 3
+
+
+def test_a_clock_before_the_first_round_is_harmless():
+    experiment = made(time={"seconds": 10.0})
+    assert experiment.decide(990.0, most_open=9)[0].round == 0
+
+
+def test_rounds_cannot_run_away():
+    experiment = made()
+    experiment.decide(0.0, round=1_790_000_000, most_open=9)  # Unix seconds
+    with pytest.raises(InvalidInput, match="rounds ahead"):
+        experiment.decide(0.0, round=2**53, most_open=9)
+    assert experiment.decide(0.0, round=1_790_600_000, most_open=9)[0].id == 1
+
+
+def test_a_small_request_makes_no_large_events():
+    experiment = made()
+    with pytest.raises(InvalidInput, match="count: is 100, each with 400"):
+        experiment.decide(0.0, count=100, distinct=False, arms=["left"] * 400, most_open=MANY)
+    assert len(experiment.decide(0.0, arms=["left"] * 400, most_open=MANY)) == 1
+
+
+def test_arms_stay_if_refits_learn_something_for_each():
+    settings_ = checked({"structure": "level(arm)", "names": ["a", "b"]}, MANY)
+    experiment = Experiment.create("one", settings_, 0.0)
+    for change in (
+        lambda: experiment.add_arm(0.0, "c", None),
+        lambda: experiment.retire_arm(0.0, "a"),
+        lambda: experiment.decide(0.0, features=[[1.0, 0.0]], most_open=9),
+    ):
+        with pytest.raises(InvalidInput, match="for each arm"):
+            change()
+
+
+def test_a_refit_does_not_undo_later_changes_and_a_lost_one_is_due_again():
+    experiment = made(refit={"after": 12})
+    for _ in range(12):
+        (decision,) = experiment.decide(0.0, most_open=MANY)
+        experiment.reward(0.0, [{"decision": decision.id, "reward": 1.0}])
+    assert experiment.refit_is_due(0.0)
+    experiment.start_refit(0.0)
+    experiment.finish_refit(0.0, {"reason": "the server stopped", "lost": True})
+    assert experiment.refit_is_due(0.0)
+    experiment.start_refit(0.0)
+    assert not experiment.refit_is_due(3599.0)
+    assert experiment.refit_is_due(3601.0)  # the worker was lost with its server
+    experiment.start_refit(3601.0)
+    experiment.replace_model(3602.0, model_file.to_document(OTHER))
+    found = {"system": model_file.to_document(SYSTEM), "start": 0, "rewards": 12}
+    experiment.finish_refit(3603.0, found)
+    assert experiment.tally.refit_failure == "the model or the arms were changed meanwhile"
+    assert experiment.agent.model.reward_std == OTHER.model.reward_std
+    assert not experiment.refit_is_due(3604.0)
+    assert folded(experiment.new).to_snapshot() == experiment.to_snapshot()
+
+
 def test_events_out_of_order_are_refused():
     experiment = made()
     experiment.decide(0.0, count=2, most_open=9)

@@ -14,7 +14,7 @@ from driftbandit.service.store import StoreError, using
 from service.load import settings
 from service.postgres import postgres  # noqa: F401
 from service.servers import Server
-from service.stores import call, desk, sqlite_url
+from service.stores import call, desk, rows, sqlite_url
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_what_a_key_allows():
             assert allowed((scope,), None, other, None) is (scope in (other, "admin"))
 
 
-def test_a_server_is_open_until_the_first_key_and_never_again(store):
+def test_a_server_is_open_until_the_first_key_and_never_again(store, tmp_path):
     keeper = Doorkeeper(store)
     assert keeper.open
     assert status(keeper, None) == 200
@@ -97,6 +97,10 @@ def test_a_server_is_open_until_the_first_key_and_never_again(store):
     keys.revoke(store, made.split("_")[1])
     assert status(keeper, f"Bearer {made}") == 401
     assert status(keeper, None) == 401
+    assert not keeper.open
+    with rows(tmp_path) as connection:
+        connection.execute("DELETE FROM keys")
+    assert status(keeper, None) == 401  # a table that lost its keys does not open the server
     assert not keeper.open
 
 

@@ -138,6 +138,40 @@ def test_a_refit_on_demand_with_components_keeps_the_phase(service):
         one.run(lambda e, now: e.decide(now, most_open=10**6)[0].to_dict())
 
 
+@pytest.mark.parametrize(("memory", "rewarded"), [(5000, range(1, 40)), (20, range(40))])
+def test_the_model_starts_before_the_oldest_open_decision(service, memory, rewarded):
+    """Though that one was never rewarded, or the memory is shorter than the window."""
+    refit = {"after": 10, "memory": memory, "iterations": 5}
+    one = service(arms=ARMS, window=100, refit=refit | {"after": memory})
+    world = World()
+    for number in range(40):
+        arm = one.run(lambda e, now: e.decide(now, most_open=10**6)[0].to_dict())
+        if number in rewarded and number != 30:
+            told = [{"decision": arm["id"], "reward": world.pays(arm["arm"])}]
+            one.run(lambda e, now, told=told: e.reward(now, told))
+    with one.store.read() as transaction:
+        task = json.loads(json.dumps(task_of(transaction, "shop")))
+    assert task["plays"][0][0] == 0
+    assert len(task["plays"]) == 40
+    found = worked(task | {"options": refit})
+    assert found["rewards"] == len([n for n in rewarded if n != 30])
+    if one.run(lambda e, now: not e.refit_in_progress(now)):
+        one.run(lambda e, now: e.start_refit(now))
+    one.run(lambda e, now: e.finish_refit(now, found))
+    one.wait("refitted")
+    assert_folds(one)
+
+
+def test_a_server_that_stops_says_so(service):
+    one = service(arms=ARMS, window=5, refit={"after": 12, "iterations": 2000})
+    one.play(World(), 12)
+    one.wait("refit_started")
+    one.refitter.close()
+    assert one.wait("refit_failed")["lost"]
+    assert one.run(lambda e, now: e.refit_is_due(now))
+    assert_folds(one)
+
+
 def test_a_worker_that_fails_leaves_the_model_and_says_why(service, monkeypatch):
     one = service(arms=ARMS, window=5, refit={"after": 20})
     monkeypatch.setattr("driftbandit.service.refitting.sys.executable", "/bin/false")

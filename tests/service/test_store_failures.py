@@ -17,6 +17,7 @@ from driftbandit.service import store as stores
 from driftbandit.service import writer
 from driftbandit.service.experiment import Experiment
 from driftbandit.service.problems import Problem
+from driftbandit.service.sqlite_file import SQLiteFile
 from driftbandit.service.store import Store, StoreError, using
 from driftbandit.service.verifying import verify
 from service.load import settings
@@ -371,6 +372,26 @@ def test_a_file_that_is_cut_off_while_the_server_runs(tmp_path):
         with path.open("r+b") as file:  # the same file gets its content back
             file.write(content)
         player.ends_well()
+
+
+def test_a_file_that_another_thread_saw_grow(tmp_path):
+    path = tmp_path / "decisions.db"
+    path.write_bytes(b"old")
+    file = SQLiteFile(str(path))
+    file.remember()
+
+    class Slow:
+        name = path.name
+
+        def stat(self):
+            before = path.stat()
+            path.write_bytes(b"grown")
+            file.path = path
+            file.check_identity()  # the other thread
+            return before
+
+    file.path = Slow()
+    file.check_identity()
 
 
 def test_pages_that_are_overwritten_while_the_server_runs(tmp_path):

@@ -80,6 +80,12 @@ def test_a_snapshot_that_differs(folder):
     }
 
 
+def test_a_snapshot_after_the_last_event(folder):
+    changed(folder, "UPDATE snapshots SET number = 70 WHERE experiment = 'two' AND number = 61")
+    said = "snapshot 70 cannot be compared: the last event is 61"
+    assert problems(folder) == {"one": None, "two": said}
+
+
 def test_a_snapshot_that_cannot_be_read(folder):
     changed(folder, "UPDATE snapshots SET agent = '{' WHERE experiment = 'two' AND number = 61")
     found = problems(folder)

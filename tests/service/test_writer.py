@@ -139,6 +139,32 @@ def test_what_is_refused_leaves_the_others_alone(service):
     assert commits(service)[0] - before == 1
 
 
+def test_a_late_reward_that_cannot_be_learned_is_refused_alone(service, monkeypatch):
+    """The decision after it would drop it silently, though it was already answered for."""
+    from driftbandit.agent.ledger import Ledger
+
+    compute = Ledger._compute
+
+    def fails(ledger, entries):
+        if any(entry.reward == 13.0 for entry in entries):
+            raise ValueError("thirteen")
+        compute(ledger, entries)
+
+    monkeypatch.setattr(Ledger, "_compute", fails)
+    for _ in range(4):
+        service.decide()
+
+    def tell(id_, reward):
+        return lambda one, now: (200, one.reward(now, [{"decision": id_, "reward": reward}]))
+
+    good, bad, last = submitted(service, [tell(0, 1.0), tell(1, 13.0), decision])
+    assert (parsed(good), bad.status, parsed(last)["decision"]) == (["learned"], 422, 4)
+    assert [e["reward"] for e in service.events() if e["kind"] == "rewarded"] == [1.0]
+    live = service.snapshot()
+    assert verify(service.store)[0].clean
+    assert service.snapshot() == live
+
+
 def test_a_request_that_makes_the_agent_fail_is_refused_alone(service, monkeypatch, caplog):
     """Nobody expected it, so the group is undone, and its requests run one by one."""
     from driftbandit.agent import Agent

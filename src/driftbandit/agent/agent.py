@@ -182,11 +182,6 @@ class Agent:
         return self._history.round
 
     @property
-    def n_in_window(self) -> int:
-        """How many decisions are inside the window, with a reward or without."""
-        return len(self._history.ledger)
-
-    @property
     def open_decisions(self) -> list[int]:
         """The ids of the decisions inside the window that have no reward yet, oldest first."""
         with self._lock:
@@ -239,6 +234,12 @@ class Agent:
             arms = self.actions.describe(len(self._history.names))
             waiting = len(self.open_decisions)
             return f"Agent({self.policy.label}, {arms}, round {self.round}, {waiting} open)"
+
+    def in_window(self, round: int | None = None) -> int:
+        """How many decisions are inside the window in a round; None: in the next one."""
+        with self._lock:
+            now = self._history.checked_round(round)
+            return self._history.ledger.count_since(now - self.window)
 
     def ask(self, arms: Any = None, *, round: int | None = None, context: Any = None) -> Decision:
         """Choose an arm for the next round, or for the round you name.

@@ -87,6 +87,10 @@ def fold(
     return state, round
 
 
+class Unlearnable(errors.InvalidInput):
+    """Late rewards that the policy cannot take; they were dropped."""
+
+
 class Ledger:
     """The open decisions, oldest first, on top of a settled state and its round."""
 
@@ -125,6 +129,12 @@ class Ledger:
         entry.before = entry.after = state
         self._open.append(entry)
         self._by_id[entry.id] = entry  # type: ignore[index]
+
+    def count_since(self, oldest: int) -> int:
+        """How many decisions are in round ``oldest`` or later."""
+        if not self._open or self._open[0].round >= oldest:
+            return len(self._open)
+        return len(self._open) - bisect.bisect_left(self._open, oldest, key=_round)
 
     def find(self, id_: int) -> Entry | None:
         """The open decision with that number."""
@@ -221,7 +231,7 @@ class Ledger:
             which = ", ".join(str(entry.id) for entry in pending)
             problem = f"told late for decision {which} cannot be learned ({error})"
             remedy = "it was dropped; go on, or tell another"
-            raise errors.InvalidInput("reward", problem, remedy) from error
+            raise Unlearnable("reward", problem, remedy) from error
         for entry in late:
             entry.pending = False
         self._stale = None

@@ -24,6 +24,8 @@ from driftbandit.system import Name
 Event = dict[str, Any]
 FORMAT = 1  # of snapshots
 REFIT_PATIENCE = 3600.0  # seconds after which a worker that did not report counts as lost
+MOST_SKIPPED = 10**8  # rounds that a decision may be ahead: three years of seconds
+MOST_NOTED = 20_000  # names or numbers that the events of one request repeat
 FEWEST = 10  # rewards that a model can be learned from
 
 
@@ -45,6 +47,7 @@ class Experiment:
         self.refit = reading.refit_of(settings)
         self.tally = Tally()
         self.version = 0
+        self.view: tuple[Any, dict[str, Any]] | None = None  # what readers were told last
         self.last: Event | None = None  # the last decision, if this process has seen it
         self.new: list[Event] = []  # not stored yet
         self._room: tuple[Any, int] = None, 0  # the agent's problem, and `settings.room` under it
@@ -98,7 +101,7 @@ class Experiment:
             return None
         seconds = self.settings["time"]["seconds"]
         passed = math.floor(now / seconds) - math.floor(self.created / seconds)
-        return max(passed, self.tally.last_round)
+        return max(0, passed, self.tally.last_round)
 
     # Commands.
 
@@ -120,16 +123,20 @@ class Experiment:
             raise Problem(409, f"the experiment is paused{reason}; resume it first", "id")
         if self._room[0] is not self.agent.problem:
             self._room = self.agent.problem, reading.room(self.agent)
-        most_open = min(most_open, self._room[1])
-        if self.agent.n_in_window + (count or 1) > most_open:
-            detail = f"{self.agent.n_in_window} decisions are inside the window and {most_open} are"
-            raise Problem(
-                409, f"{detail} the most; let rounds pass, or take a smaller window", "id"
-            )
         by_clock = self.round_at(now)
         if by_clock is not None and round is not None:
             raise Problem(422, "rounds follow the clock in this experiment; leave it out", "round")
         round = by_clock if round is None else round
+        if self.tally.decisions and round is not None and round > self.agent.round + MOST_SKIPPED:
+            problem = f"is {round}, more than {MOST_SKIPPED:,} rounds ahead"
+            raise errors.InvalidInput("round", problem, "rounds cannot be taken back")
+        inside, most_open = self.agent.in_window(round), min(most_open, self._room[1])
+        if inside + (count or 1) > most_open:
+            detail = f"{inside} decisions are inside the window and {most_open} are the most"
+            raise Problem(409, f"{detail}; let rounds pass, or take a smaller window", "id")
+        if features is not None:
+            self._check_arms_can_change("features", "be new")
+        _check_size(count or 1, arms, context)
         offer = _offer(arms, features)
         given: dict[str, Any] = {"round": round}
         given["context"] = reading.context_of(context, self.agent)
@@ -181,15 +188,22 @@ class Experiment:
 
     def add_arm(self, now: float, arm: Name, features: Sequence[float] | None) -> None:
         """See `Agent.add_arm`."""
-        reading.check_states(self.agent.model.n_states + (features is None), "arm")
+        self._check_arms_can_change("arm", "be added")
+        reading.check_states(self.agent.model.n_states + 2 * (features is None), "arm")
         self.agent.add_arm(arm, features)
         given = None if features is None else list(features)
         self._note("arm_added", now, arm=arm, features=given)
 
     def retire_arm(self, now: float, arm: Name) -> None:
         """See `Agent.remove_arm`."""
+        self._check_arms_can_change("arm", "be retired")
         self.agent.remove_arm(arm)
         self._note("arm_retired", now, arm=arm)
+
+    def _check_arms_can_change(self, argument: str, what: str) -> None:
+        if self.refit is not None and self.refit.by_arm:
+            problem = f"cannot {what}: refits learn offsets or components for each arm"
+            raise errors.InvalidInput(argument, problem, "make a new experiment")
 
     def replace_model(self, now: float, system: Mapping[str, Any]) -> None:
         """See `Agent.replace_model`."""
@@ -213,7 +227,8 @@ class Experiment:
 
     def refit_is_due(self, now: float) -> bool:
         """Whether a worker should learn the model now."""
-        return self.rewards_until_refit() == 0 and not self.refit_in_progress(now)
+        enough = self.rewards_until_refit() == 0 and self.tally.rewards >= FEWEST
+        return enough and not self.refit_in_progress(now)
 
     def start_refit(self, now: float) -> None:
         """Note that a worker begins to learn the model."""
@@ -228,12 +243,14 @@ class Experiment:
 
     def finish_refit(self, now: float, found: Mapping[str, Any]) -> None:
         """Go on with the model that a worker learned, or note why it could not."""
+        if "reason" not in found and self.tally.changed_since_refit:
+            found = {"reason": "the model or the arms were changed meanwhile"}
         if "reason" not in found:
             try:
                 reading.check_states(len(found["system"]["transition"]), "the learned model")
                 self._adopt(found)
-            except errors.InvalidInput as error:
-                found = {"reason": str(error)}
+            except (ArithmeticError, ValueError) as error:  # it fits neither arms nor rewards
+                found = {"reason": " ".join(str(error).split())[:500]}
         kind = "refit_failed" if "reason" in found else "refitted"
         self._note(kind, now, **found)
 
@@ -304,6 +321,16 @@ def _offer(arms: Sequence[Name] | None, features: Any) -> Any:
     if len(set(map(str, arms))) < len(arms):
         raise errors.InvalidInput("arms", "has a name twice", "give each name once")
     return dict(zip(arms, features, strict=True))
+
+
+def _check_size(count: int, arms: Sequence[Name] | None, context: Any) -> None:
+    """Refuse a batch whose events would be far larger than its request."""
+    noted = len(arms or ())
+    for value in (context or {}).values():
+        noted += len(value) if isinstance(value, Mapping | Sequence) else 1
+    if count > 1 and count * noted > MOST_NOTED:
+        problem = f"is {count}, each with {noted} names or numbers"
+        raise errors.InvalidInput("count", problem, f"{MOST_NOTED:,} in all are the most")
 
 
 def answer_of(decision: Decision) -> dict[str, Any]:

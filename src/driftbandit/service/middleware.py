@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -29,7 +30,6 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
-LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 logger = logging.getLogger("driftbandit.service")
 
@@ -94,7 +94,22 @@ def _is_local(scope: Scope) -> bool:
         "latin1"
     )
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    return name.lower() in LOCAL
+    return is_loopback(name)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    Example:
+        >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+        (True, True, False)
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 async def _answer(send: Send, problem: Problem) -> None:

@@ -37,7 +37,17 @@ def summary_of(experiment: Experiment, *, full: bool = False) -> dict[str, Any]:
 
 
 def state_of(experiment: Experiment, now: float) -> dict[str, Any]:
-    """What the experiment believes in the present round, and what it has done."""
+    """What the experiment believes in the present round, and what it has done.
+
+    Many readers may ask; it is computed once for each version and round.
+    """
+    moment = experiment.version, experiment.round_at(now), experiment.refit_in_progress(now)
+    if experiment.view is None or experiment.view[0] != moment:
+        experiment.view = moment, _state(experiment, now)
+    return experiment.view[1] | {"time": now}
+
+
+def _state(experiment: Experiment, now: float) -> dict[str, Any]:
     tally, agent, model = experiment.tally, experiment.agent, experiment.agent.model
     by_clock = experiment.round_at(now)
     return {

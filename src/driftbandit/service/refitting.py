@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,9 @@ from driftbandit.service.store import Store
 from driftbandit.service.writer import Writer
 from driftbandit.system import System
 
+WORKERS = 2  # at a time; others wait for their turn
+PATIENCE = 5.0  # seconds for a stopped worker to end
+
 logger = logging.getLogger("driftbandit.service")
 
 
@@ -42,30 +47,40 @@ class Refitter:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = threading.Lock()
-        self._running: dict[str, subprocess.Popen[str] | None] = {}
+        self._slots = threading.Semaphore(WORKERS)
+        self._scheduling: set[str] = set()
+        self._workers: dict[str, subprocess.Popen[str]] = {}
+        self._threads: list[threading.Thread] = []
         self._closed = False
 
     def request(self, id: str) -> None:
         """Note that a refit is due; a thread says so in an event, and begins."""
         with self._lock:
-            if id in self._running or self._closed:
+            if id in self._scheduling:
                 return
-            self._running[id] = None
-        threading.Thread(target=self._scheduled, args=(id,), name="refit", daemon=True).start()
+            self._scheduling.add(id)
+        self._start(self._scheduled, id)
 
     def begin(self, id: str) -> None:
         """Begin a refit whose start is an event already."""
+        self._start(self._refit, id)
+
+    def _start(self, target: Callable[[str], None], id: str) -> None:
+        thread = threading.Thread(target=target, args=(id,), name="refit", daemon=True)
         with self._lock:
-            self._running.setdefault(id, None)
-        threading.Thread(target=self._refit, args=(id,), name="refit", daemon=True).start()
+            if self._closed:
+                return
+            self._threads = [one for one in self._threads if one.is_alive()] + [thread]
+            thread.start()
 
     def close(self) -> None:
-        """Stop all workers; their refits are due again later."""
+        """Stop all workers, and say so in events: their refits are due again."""
         with self._lock:
             self._closed = True
-            workers = [one for one in self._running.values() if one is not None]
-        for worker in workers:
-            worker.kill()
+            for worker in self._workers.values():
+                worker.kill()
+        for thread in self._threads:
+            thread.join(PATIENCE)
 
     def _scheduled(self, id: str) -> None:
         def start(experiment: Experiment, now: float) -> tuple[int, Any]:
@@ -78,21 +93,23 @@ class Refitter:
             self.writer.run(id, start)
         except Problem as problem:
             logger.info("experiment %s: no refit (%s)", id, problem.detail)
-            with self._lock:
-                self._running.pop(id, None)
             return
+        finally:
+            with self._lock:
+                self._scheduling.discard(id)
         self._refit(id)
 
     def _refit(self, id: str) -> None:
         begun = time.perf_counter()
         try:
-            found = self._worked(id)
+            with self._slots:
+                found = self._worked(id)
         except Exception as error:
             found = {"reason": " ".join(str(error).split())[:500] or type(error).__name__}
         with self._lock:
-            self._running.pop(id, None)
-            if self._closed:
-                return
+            self._workers.pop(id, None)
+            if self._closed and "reason" in found:
+                found = {"reason": "the server stopped; the refit is due again", "lost": True}
         if "reason" not in found:
             found["seconds"] = round(time.perf_counter() - begun, 3)
 
@@ -113,7 +130,7 @@ class Refitter:
         pipe = subprocess.PIPE
         worker = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         with self._lock:
-            self._running[id] = worker
+            self._workers[id] = worker
             if self._closed:
                 worker.kill()
         try:
@@ -130,27 +147,34 @@ class Refitter:
 
 
 def task_of(transaction: Any, id: str) -> dict[str, Any]:
-    """What a worker needs: plays and rewards, arms, options, and the model to start from."""
+    """What a worker needs: plays and rewards, arms, options, and the model to start from.
+
+    The newest ``memory`` rewards; and at least from the oldest decision inside the window on, since
+    the new model must start before it. In the window, plays without a reward count as missing ones.
+    """
     experiment, _ = opened(transaction, id)
     memory = (experiment.refit or Refit()).memory
     fold(experiment, transaction)
+    agent, settings = experiment.agent, experiment.settings
     # A reward comes after its decision: so many events hold the newest rewards, and more.
-    columns = columns_of(transaction.events(id, max(0, experiment.version - 4 * memory)))
-    names = list(experiment.agent.names)
+    reach = 4 * (memory + agent.in_window())
+    columns = columns_of(transaction.events(id, max(0, experiment.version - reach)))
+    names = list(agent.names)
     rows = {name: row for row, name in enumerate(names)}
+    oldest = agent.round - 1 - agent.window
     plays = [
         [round_, rows[arm], reward]
         for round_, arm, reward in zip(
             *(columns[c] for c in ("round", "arm", "reward")), strict=True
         )
-        if arm in rows and isinstance(reward, float | int)
-    ][-memory:]
-    agent, settings = experiment.agent, experiment.settings
+        if arm in rows and (isinstance(reward, float | int) or round_ >= oldest)
+    ]
+    inside = sum(round_ >= oldest for round_, _, _ in plays)
+    begin = max(0, len(plays) - max(memory, inside + 1))
     by_arm = experiment.refit is not None and experiment.refit.by_arm
-    first_names, first_features = features_of(settings)
-    features = first_features if by_arm and first_names == names else agent.problem.arms
+    features = features_of(settings) if by_arm else agent.problem.arms
     return {
-        "plays": plays,
+        "plays": plays[begin : begin + 2 * memory],
         "names": names,
         "features": np.asarray(features).tolist(),
         "options": settings["refit"],
@@ -162,14 +186,18 @@ def task_of(transaction: Any, id: str) -> dict[str, Any]:
 def worked(task: dict[str, Any]) -> dict[str, Any]:
     """Learn the model; see `agent.refitting.learned`."""
     options = Refit(**(task["options"] or {}))
-    entries = [Entry(None, round_, arm, None, float(x)) for round_, arm, x in task["plays"]]
-    if not entries:
+    entries = [
+        Entry(None, round_, arm, None, math.nan if reward is None else float(reward))
+        for round_, arm, reward in task["plays"]
+    ]
+    rewards = sum(not math.isnan(entry.reward) for entry in entries)
+    if not rewards:
         raise errors.InvalidInput("log", "has no rewards of the present arms", "let some come")
     start = None if task["model"] is None else model_file.from_document(task["model"]).model
     model, arms = learned(entries, np.array(task["features"]), options, start, task["seed"])
     system = System(model, arms, task["names"])
     document = model_file.to_document(system)
-    return {"system": document, "start": entries[0].round, "rewards": len(entries)}
+    return {"system": document, "start": entries[0].round, "rewards": rewards}
 
 
 def main() -> None:

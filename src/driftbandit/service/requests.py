@@ -35,9 +35,16 @@ class Gate:
         self.writer, self.limits, self.doorkeeper = writer, limits, doorkeeper
         self._buckets = Buckets(limits.rate)
 
-    def admit(self, request: Request, scope: str, experiment: str | None = None) -> Key | None:
-        """Let a request pass, or raise 401, 403, 404 or 429."""
+    def admit(
+        self, request: Request, scope: str, experiment: str | None = None, *, own: bool = False
+    ) -> Key | None:
+        """Let a request pass, or raise 401, 403, 404 or 429.
+
+        ``own``: it is about the experiments that the key opens, whichever they are.
+        """
         key = self.doorkeeper.check(request.headers.get("authorization"))
+        if own and key is not None:
+            experiment = key.experiment
         if not self._buckets.takes(OPEN if key is None else key.id, time.monotonic()):
             detail = f"{self.limits.rate} requests per second are the most; slow down"
             raise Problem(429, detail, retry_after=1)
@@ -108,6 +115,12 @@ class Gate:
 
         self.writer.submit(Job(experiment, work, done, **options))
         return await future
+
+
+def gate_of(request: Request) -> Gate:
+    """The gate of the application that a request came to."""
+    gate: Gate = request.app.state.gate
+    return gate
 
 
 def _set(future: asyncio.Future[Result], result: Result | Problem) -> None:

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from driftbandit.service import settings, wire
 from driftbandit.service.experiment import Experiment, answer_of
 from driftbandit.service.problems import Problem
-from driftbandit.service.requests import Gate, read_as, read_rewards
+from driftbandit.service.requests import gate_of, read_as, read_rewards
 
 router = APIRouter(prefix="/v1/experiments")
 Id = Annotated[str, Path(description="the experiment's id", json_schema_extra={"pattern": wire.ID})]
@@ -28,7 +28,7 @@ BODIES += [wire.NewModel, wire.Pause, wire.Nothing]
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
 STATUSES = {
     401: "no valid key",
-    403: "the key does not open this",
+    403: "the key lacks the scope or the experiment",
     404: "there is no such experiment or decision",
     408: "the body came too slowly",
     409: "contradicts what was said before",
@@ -52,15 +52,10 @@ def _takes(*models: type) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
-def _gate(request: Request) -> Gate:
-    gate: Gate = request.app.state.gate
-    return gate
-
-
 @router.post("", status_code=201, responses=PROBLEMS, openapi_extra=_takes(wire.NewExperiment))
 async def create(request: Request, idempotency_key: IdempotencyKey = None) -> Response:
     """Make an experiment."""
-    gate = _gate(request)
+    gate = gate_of(request)
     gate.admit(request, "admin")
     body = await gate.body(request)
     given = read_as(wire.NewExperiment, body).model_dump()
@@ -76,7 +71,7 @@ async def create(request: Request, idempotency_key: IdempotencyKey = None) -> Re
 )
 async def decide(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Decide which arm to play: once, or `count` times in one round."""
-    gate = _gate(request)
+    gate = gate_of(request)
     gate.admit(request, "decide", id)
     body = await gate.body(request)
     asked = read_as(wire.AskFor, body)
@@ -103,22 +98,25 @@ async def decide(request: Request, id: Id, idempotency_key: IdempotencyKey = Non
 )
 async def reward(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Tell the reward of a decision, or of several."""
-    gate = _gate(request)
+    gate = gate_of(request)
     gate.admit(request, "reward", id)
     body = await gate.body(request)
     many, rewards = read_rewards(body)
     if len(rewards) > gate.limits.batch:
         detail = f"has {len(rewards)} entries; {gate.limits.batch} are the most in one request"
         raise Problem(422, detail, "rewards")
-    counters = request.app.state.metrics.outcomes
+    outcomes: list[str] = []
 
     def work(experiment: Experiment, now: float) -> tuple[int, Any]:
+        nonlocal outcomes
         outcomes = experiment.reward(now, rewards)
-        for outcome in outcomes:
-            counters.labels(outcome).inc()
         return 200, {"outcomes": outcomes} if many else {"outcome": outcomes[0]}
 
-    return await gate.run(request, id, work, body=body, early=True)
+    response = await gate.run(request, id, work, body=body, early=True)
+    if "Idempotent-Replayed" not in response.headers:  # the work may run twice: counted once
+        for outcome in outcomes:
+            request.app.state.metrics.outcomes.labels(outcome).inc()
+    return response
 
 
 VERSION: Any = PROBLEMS | {200: {"model": wire.Version}}
@@ -132,7 +130,7 @@ VERSION: Any = PROBLEMS | {200: {"model": wire.Version}}
 )
 async def add_arm(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Offer one more arm from now on."""
-    gate = _gate(request)
+    gate = gate_of(request)
     gate.admit(request, "admin", id)
     body = await gate.body(request)
     given = read_as(wire.NewArm, body)
@@ -149,7 +147,7 @@ async def add_arm(request: Request, id: Id, idempotency_key: IdempotencyKey = No
 @router.post("/{id}/arms/retire", responses=VERSION, openapi_extra=_takes(wire.OldArm))
 async def retire_arm(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Stop offering an arm; its open decisions can still be rewarded."""
-    gate = _gate(request)
+    gate = gate_of(request)
     gate.admit(request, "admin", id)
     body = await gate.body(request)
     arm = read_as(wire.OldArm, body).arm
@@ -159,7 +157,7 @@ async def retire_arm(request: Request, id: Id, idempotency_key: IdempotencyKey =
 @router.post("/{id}/model", responses=VERSION, openapi_extra=_takes(wire.NewModel))
 async def model(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Go on with another model of the same arms; kept rewards are filtered again under it."""
-    gate = _gate(request)
+    gate = gate_of(request)
     gate.admit(request, "admin", id)
     body = await gate.body(request)
     system = read_as(wire.NewModel, body).system
@@ -175,7 +173,7 @@ async def model(request: Request, id: Id, idempotency_key: IdempotencyKey = None
 )
 async def refit(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Learn the model from the experiment's rewards, in a process of its own."""
-    gate = _gate(request)
+    gate = gate_of(request)
     gate.admit(request, "admin", id)
     body = await gate.body(request)
     read_as(wire.Nothing, body)
@@ -193,7 +191,7 @@ async def refit(request: Request, id: Id, idempotency_key: IdempotencyKey = None
 @router.post("/{id}/pause", responses=VERSION, openapi_extra=_takes(wire.Pause))
 async def pause(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Refuse decisions until the experiment is resumed; rewards are still taken."""
-    gate = _gate(request)
+    gate = gate_of(request)
     gate.admit(request, "admin", id)
     body = await gate.body(request)
     reason = read_as(wire.Pause, body).reason
@@ -203,7 +201,7 @@ async def pause(request: Request, id: Id, idempotency_key: IdempotencyKey = None
 @router.post("/{id}/resume", responses=VERSION, openapi_extra=_takes(wire.Nothing))
 async def resume(request: Request, id: Id, idempotency_key: IdempotencyKey = None) -> Response:
     """Decide again."""
-    gate = _gate(request)
+    gate = gate_of(request)
     gate.admit(request, "admin", id)
     body = await gate.body(request)
     read_as(wire.Nothing, body)

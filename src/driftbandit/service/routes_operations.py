@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
 from driftbandit._version import __version__
-from driftbandit.service.problems import unavailable
-from driftbandit.service.requests import Gate
+from driftbandit.service.problems import Problem, unavailable
+from driftbandit.service.requests import gate_of
 from driftbandit.service.routes_experiments import READING
 from driftbandit.service.store import Store, StoreError
 from driftbandit.service.transaction import written
@@ -31,8 +31,10 @@ async def healthz() -> Response:
 
 @router.get("/readyz", responses={403: READING[403], 503: READING[503]})
 async def readyz(request: Request) -> Response:
-    """Whether the store answers, so that decisions can be made."""
+    """Whether the store answers and can be written, so that decisions can be made."""
     store: Store = request.app.state.store
+    if not gate_of(request).writer.is_alive:
+        raise Problem(503, "nothing can be written any more; start the server again", retry_after=1)
 
     def read() -> None:
         with store.read() as transaction:
@@ -54,8 +56,7 @@ COUNTERS[200] = {"content": {METRICS: {}}, "description": "counters"}
 @router.get("/metrics", response_class=Response, responses=COUNTERS)
 async def metrics(request: Request) -> Response:
     """Counters for Prometheus."""
-    gate: Gate = request.app.state.gate
-    gate.admit(request, "read")
+    gate_of(request).admit(request, "read")
     return Response(request.app.state.metrics.text(), media_type=METRICS)
 
 

@@ -14,7 +14,7 @@ from driftbandit.service import exporting
 from driftbandit.service.experiment import Experiment
 from driftbandit.service.problems import Problem, unavailable
 from driftbandit.service.reading import state_of, summary_of
-from driftbandit.service.requests import Gate
+from driftbandit.service.requests import gate_of
 from driftbandit.service.routes_experiments import READING, Id
 from driftbandit.service.store import Store, StoreError
 from driftbandit.service.transaction import written
@@ -25,11 +25,6 @@ Number = Annotated[int, Query(ge=0, le=2**53)]
 NEWEST = 200  # events in the first message of a stream
 PACE = 1.0  # seconds between two messages, at least
 PING = 15  # messages' time without news after which a comment keeps the connection open
-
-
-def _gate(request: Request) -> Gate:
-    gate: Gate = request.app.state.gate
-    return gate
 
 
 def _json(document: Any) -> Response:
@@ -53,15 +48,10 @@ async def _read(request: Request, read: Any, *arguments: Any) -> Any:
 @router.get("")
 async def experiments(request: Request) -> Response:
     """All experiments that the key opens."""
-    key = _gate(request).admit(request, "read", experiment=_own(request))
+    key = gate_of(request).admit(request, "read", own=True)
     found = await _read(request, lambda transaction: transaction.experiments())
     only = None if key is None else key.experiment
     return _json({"experiments": [one for one in found if only in (None, one["id"])]})
-
-
-def _own(request: Request) -> str | None:
-    """The experiment of the key: whoever may read one experiment may list it."""
-    return request.app.state.gate.doorkeeper.experiment_of(request.headers.get("authorization"))
 
 
 @router.get("/{id}")
@@ -77,7 +67,7 @@ async def state(request: Request, id: Id) -> Response:
 
 
 async def _told(request: Request, id: str, work: Any) -> Response:
-    gate = _gate(request)
+    gate = gate_of(request)
     gate.admit(request, "read", id)
     return await gate.run(request, id, work, writes=False)
 
@@ -90,7 +80,7 @@ async def events(
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> Response:
     """The experiment's events after a number, oldest first."""
-    _gate(request).admit(request, "read", id)
+    gate_of(request).admit(request, "read", id)
 
     def read(transaction: Any) -> list[dict[str, Any]] | None:
         known = transaction.version(id) is not None
@@ -107,7 +97,7 @@ async def samples(
     request: Request, id: Id, limit: Annotated[int, Query(ge=1, le=1000)] = 500
 ) -> Response:
     """What was expected of the arms over time, oldest first; recent times are denser."""
-    _gate(request).admit(request, "read", id)
+    gate_of(request).admit(request, "read", id)
 
     def read(transaction: Any) -> list[dict[str, Any]] | None:
         known = transaction.version(id) is not None
@@ -130,7 +120,7 @@ def _unknown(id: str) -> Problem:
 )
 async def log(request: Request, id: Id) -> Response:
     """The log as `driftbandit fit` and `driftbandit replay` read it: round, arm, reward."""
-    _gate(request).admit(request, "read", id)
+    gate_of(request).admit(request, "read", id)
     content = await _read(request, exporting.parquet, id)
     if content is None:
         raise _unknown(id)
@@ -145,7 +135,7 @@ async def log(request: Request, id: Id) -> Response:
 )
 async def live(request: Request, id: Id) -> Response:
     """A stream of server-sent events: `state` whenever it changes, and new `events`."""
-    gate = _gate(request)
+    gate = gate_of(request)
     gate.admit(request, "read", id)
     first = await gate.result(id, _state, writes=False)  # an unknown experiment is refused here
     return StreamingResponse(_stream(request, id, first), media_type="text/event-stream")
@@ -156,7 +146,7 @@ def _state(experiment: Experiment, now: float) -> tuple[int, Any]:
 
 
 async def _stream(request: Request, id: str, first: Result) -> AsyncIterator[str]:
-    gate, closing = _gate(request), request.app.state.closing
+    gate, closing = gate_of(request), request.app.state.closing
     metrics = request.app.state.metrics
     metrics.pages.inc()
     try:
@@ -171,7 +161,8 @@ async def _stream(request: Request, id: str, first: Result) -> AsyncIterator[str
                 )
                 if new:
                     yield f"event: events\ndata: {written({'events': new})}\n\n"
-                shown, quiet, seen = now, 0, max(document["version"], seen)
+                    seen = new[-1]["number"]  # some may be newer than the state
+                shown, quiet = now, 0
             else:
                 quiet += 1
                 if quiet % PING == 0:

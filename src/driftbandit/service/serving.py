@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import json
 import logging
 import os
@@ -21,6 +20,7 @@ from driftbandit import errors
 from driftbandit.service import keys
 from driftbandit.service.app import create_app, guarded
 from driftbandit.service.limits import Limits
+from driftbandit.service.middleware import is_loopback
 from driftbandit.service.store import Store
 
 GRACE = 10  # seconds for requests to finish after the signal to stop
@@ -30,21 +30,6 @@ LOGGERS = ("driftbandit", "uvicorn.error", "asyncio", "sqlalchemy", "concurrent.
 SWITCH = (
     0.0005  # seconds after which Python lets the other thread run; the default is ten times that
 )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address.
-
-    Example:
-        >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-        (True, True, False)
-    """
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def check_host(store: Store, host: str) -> None:

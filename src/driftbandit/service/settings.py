@@ -11,7 +11,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent import Agent, Refit
-from driftbandit.agent.refitting import STRUCTURES, random_walk
+from driftbandit.agent.refitting import random_walk
 from driftbandit.io import model_file
 from driftbandit.system import System
 
@@ -173,13 +173,6 @@ def agent_of(settings: Mapping[str, Any]) -> Agent:
     return Agent(system, **{name: settings[name] for name in names})
 
 
-def features_of(settings: Mapping[str, Any]) -> tuple[list, np.ndarray]:
-    """Names and features of the arms that the experiment began with."""
-    system = model_file.from_document(settings["system"])
-    return list(system.names), system.arms
-
-
-def is_by_arm(settings: Mapping[str, Any]) -> bool:
-    """Whether refits learn what belongs to each arm, rather than to its features."""
-    refit = settings["refit"]
-    return refit is not None and (refit["offsets"] or refit["structure"] not in STRUCTURES)
+def features_of(settings: Mapping[str, Any]) -> np.ndarray:
+    """The features of the arms that the experiment began with."""
+    return model_file.from_document(settings["system"]).arms

@@ -68,15 +68,16 @@ class SQLiteFile:
 
         SQLite would go on with a file that was deleted, and lose what it writes there.
         """
-        if self._seen is None:
+        seen = self._seen  # before the file is looked at: another thread may see a larger one later
+        if seen is None:
             return
         try:
             now = self.path.stat()
         except OSError as error:
             raise StoreError(f"{self.path.name}: {error.strerror}") from None
-        if (now.st_dev, now.st_ino) != (self._seen.st_dev, self._seen.st_ino):
+        if (now.st_dev, now.st_ino) != (seen.st_dev, seen.st_ino):
             raise StoreError(f"{self.path.name} was replaced; start the server again")
-        if now.st_size < self._seen.st_size:
+        if now.st_size < seen.st_size:
             raise StoreError(f"{self.path.name} became smaller; start the server again")
         self._seen = now
 

@@ -164,7 +164,7 @@ def using(url: str, *, make: bool = True) -> Iterator[Store]:
 
 
 def _sqlite(url: URL, file: SQLiteFile) -> sa.Engine:
-    engine = sa.create_engine(url, pool_size=20, max_overflow=20)
+    engine = sa.create_engine(url, pool_size=20, max_overflow=20, hide_parameters=True)
     # Many rows by one statement: at every row the driver lets other threads run, and waits.
     engine.dialect.use_insertmanyvalues_wo_returning = True
 
@@ -196,7 +196,7 @@ def _postgresql(url: URL) -> sa.Engine:
     given |= {"options": options, "tcp_user_timeout": 20_000}  # a server that does not answer
     given |= {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
     # No ping before each use: after a restart one request gets 503, then connections are new.
-    return sa.create_engine(url, connect_args=given, pool_size=5)
+    return sa.create_engine(url, connect_args=given, pool_size=5, hide_parameters=True)
 
 
 @contextlib.contextmanager

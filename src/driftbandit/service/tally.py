@@ -28,7 +28,9 @@ class Tally:
     models: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     refit_started: float | None = None  # when the refit in progress began
     refit_failure: str | None = None
-    rewards_at_refit: int = 0  # how many rewards there were when the last refit began
+    rewards_at_refit: int = 0  # how many rewards there were when the last finished refit began
+    rewards_at_start: int = 0  # the same for the refit in progress
+    changed_since_refit: bool = False  # whether the model or the arms changed since it began
 
     def add(self, event: dict[str, Any], window: int, n_states: int, reward_std: float) -> None:
         """Count an event, after which the model has so many states and so much noise."""
@@ -53,15 +55,19 @@ class Tally:
         elif kind == "resumed":
             self.paused = None
         elif kind == "refit_started":
-            self.refit_started, self.rewards_at_refit = event["time"], self.rewards
+            self.refit_started, self.rewards_at_start = event["time"], self.rewards
+            self.changed_since_refit = False
         elif kind in ("refitted", "refit_failed"):
             self.refit_started = None
             self.refit_failure = event.get("reason")
+            if not event.get("lost"):  # a lost one is due again
+                self.rewards_at_refit = self.rewards_at_start
         if kind == "arm_retired":
             self.retired.append(event["arm"])
         elif kind == "arm_added" and event["arm"] in self.retired:
             self.retired.remove(event["arm"])
         if kind in REMEMBERED:
+            self.changed_since_refit = True
             said = {"number": event["number"], "kind": kind, "time": event["time"]}
             said |= {"n_states": n_states, "reward_std": reward_std}
             said |= {key: event[key] for key in ("arm", "rewards") if key in event}

@@ -143,11 +143,6 @@ class Transaction:
 
     # Snapshots and samples.
 
-    def snapshot(self, id: str) -> Snapshot | None:
-        """The newest snapshot of an experiment."""
-        found = self.snapshots(id)
-        return found[-1] if found else None
-
     def snapshots(self, id: str) -> list[Snapshot]:
         """The snapshots of an experiment, oldest first."""
         query = sa.select(snapshots.c.number, snapshots.c.agent, snapshots.c.rest)
@@ -196,9 +191,12 @@ class Transaction:
         ]
         self._connection.execute(_NEW_ANSWERS, rows)
 
-    def forget_answers(self, before: float) -> None:
-        """Drop the answers that were given before a time."""
-        self._connection.execute(sa.delete(answers).where(answers.c.time < before))
+    def forget_answers(self, before: float, most: int) -> int:
+        """Drop answers that were given before a time, ``most`` at most; return how many."""
+        own = sa.tuple_(answers.c.experiment, answers.c.key)
+        old = sa.select(answers.c.experiment, answers.c.key).where(answers.c.time < before)
+        done = self._connection.execute(sa.delete(answers).where(own.in_(old.limit(most))))
+        return done.rowcount
 
     # Keys.
 

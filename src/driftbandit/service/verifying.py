@@ -80,6 +80,9 @@ def _verdict(transaction: Transaction, id: str, progress: Callable[..., None]) -
     version = 0 if folded is None else folded.version
     if problem is None and version != last:
         problem = f"the last event is {version}, and the experiment says {last}"
+    if problem is None and compared < len(snapshots):
+        number = max(snapshots)
+        problem = f"snapshot {number} cannot be compared: the last event is {version}"
     progress(id, version, last)
     return Verdict(id, version, compared, problem)
 

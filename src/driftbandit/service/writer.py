@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.agent.ledger import Unlearnable
 from driftbandit.kalman import Belief
 from driftbandit.service.experiment import Experiment
 from driftbandit.service.folding import fold, opened
@@ -44,6 +45,8 @@ SAMPLE_EVERY = 1.0  # seconds between two samples for the page, at least
 MOST_SAMPLES = 1000
 MOST_CACHED = 256  # experiments whose agents are kept in memory
 MOST_TOGETHER = 500  # requests in one transaction
+PRUNE_EVERY = 600.0  # seconds
+MOST_PRUNED = 2000  # answers dropped at a time
 ANSWERS_KEPT = 7 * 86400.0  # seconds for which an idempotency key gives the same answer
 
 Work = Callable[[Experiment, float], tuple[int, Any]]
@@ -90,7 +93,7 @@ class Writer:
         self._cache: OrderedDict[str, Experiment] = OrderedDict()
         self._snapshot_at: dict[str, int] = {}
         self._sampled_at: dict[str, float] = {}
-        self._pruned_at = 0.0
+        self._prune_at = clock() + PRUNE_EVERY
         self._thread = threading.Thread(target=self._run, name="driftbandit writer", daemon=True)
         self._thread.start()
 
@@ -107,6 +110,11 @@ class Writer:
             raise result
         return result
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
+
     def close(self) -> None:
         """Finish the jobs that wait, take snapshots, and stop."""
         self._jobs.put(None)
@@ -122,9 +130,22 @@ class Writer:
                 for id_, group in groups.items():
                     group.sort(key=lambda job: not job.early)
                     self._answer(id_, group)
+                self._prune(self.clock())
                 if last:
                     self._save_all()
                     return
+
+    def _prune(self, now: float) -> None:
+        """Drop old answers now and then, a few at a time, so that no request waits for long."""
+        if now < self._prune_at:
+            return
+        self._prune_at = now + PRUNE_EVERY
+        try:
+            with self.store.write() as transaction:
+                if transaction.forget_answers(now - ANSWERS_KEPT, MOST_PRUNED) >= MOST_PRUNED:
+                    self._prune_at = now + 1
+        except StoreError as error:
+            logger.warning("old answers are kept for now (%s)", error)
 
     def _waiting(self) -> tuple[list[Job], bool]:
         """The jobs that wait, at least one; and whether there will be no more."""
@@ -156,8 +177,8 @@ class Writer:
         for job, result in zip(group, results, strict=True):
             try:
                 job.done(result)
-            except RuntimeError:  # the event loop that waited for it is closed
-                logger.warning("nobody waits for an answer any more")
+            except Exception as error:  # the event loop that waited for it is closed
+                logger.warning("nobody waits for an answer any more (%s)", error)
 
     def _committed(self, id: str, group: list[Job]) -> list[Result | Problem]:
         begun, writes = time.perf_counter(), any(job.writes for job in group)
@@ -187,9 +208,6 @@ class Writer:
                 self._keep_views(transaction, experiment, now)
             if fresh:
                 transaction.put_answers(id, fresh, now)
-            if writes and now > self._pruned_at + 3600:
-                transaction.forget_answers(now - ANSWERS_KEPT)
-                self._pruned_at = now
         if experiment is not None:
             experiment.new = []
             self._remember(experiment)
@@ -286,6 +304,8 @@ def _result(
         status, document = job.work(experiment, now)
     except Problem as problem:
         return problem
+    except Unlearnable:  # a reward of this group was dropped: the group must not be stored
+        raise
     except errors.InvalidInput as error:
         return of_input(error)
     return Result(status, written(document))
