@@ -75,9 +75,10 @@ def nothing_is_lost(store, folder, kills, rewards, seconds):
 
 
 def test_killed_on_sqlite(tmp_path):
-    nothing_is_lost(f"sqlite:///{tmp_path}/decisions.db", tmp_path, 4, 2500, 120)
+    nothing_is_lost(f"sqlite:///{tmp_path}/decisions.db", tmp_path, 2, 800, 120)
 
 
+@pytest.mark.nightly
 def test_killed_on_postgresql(tmp_path, postgres):  # noqa: F811
     nothing_is_lost(postgres.database(), tmp_path, 2, 1000, 120)
 
@@ -85,9 +86,9 @@ def test_killed_on_postgresql(tmp_path, postgres):  # noqa: F811
 def test_stopped_under_load(tmp_path):
     document, store = settings("stopped"), f"sqlite:///{tmp_path}/decisions.db"
     with Server(store, tmp_path) as server:
-        load = Load([server.url], document, clients=12, rewards=800)
+        load = Load([server.url], document, clients=12, rewards=300)
         post(f"{server.url}/v1/experiments", document)
-        asyncio.run(load.run(stopped(server, load, 2)))
+        asyncio.run(load.run(stopped(server, load, 1)))
         check(server.url, document, load.ledger)
         assert server.stop() == 0
     code, report = verified(store)

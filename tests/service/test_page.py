@@ -58,8 +58,15 @@ def test_charts_say_what_they_show(url, service):
     assert len(driver.find_elements("css selector", "#belief-chart .line")) == len(ARMS)
 
 
-@pytest.mark.parametrize("width", [375, 1280])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (375, True),
+        (1280, False),
+        pytest.param(375, False, marks=pytest.mark.nightly),
+        pytest.param(1280, True, marks=pytest.mark.nightly),
+    ],
+)
 def test_the_page_is_readable(url, service, width, dark):
     driver = open_experiment(url, service, "prices", width, dark)
     assert "one round lasts 1 hour" in text(driver, "[data-field=time]")

@@ -110,8 +110,15 @@ def test_hostile_names_are_only_text(shop):
     assert console_problems(driver) == []
 
 
-@pytest.mark.parametrize("width", [375, 1280])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (375, True),
+        pytest.param(375, False, marks=pytest.mark.nightly),
+        pytest.param(1280, False, marks=pytest.mark.nightly),
+        pytest.param(1280, True, marks=pytest.mark.nightly),
+    ],
+)
 def test_the_page_is_readable(shop, width, dark):
     driver = shop.open(width, dark)
     assert_readable(driver)
@@ -151,6 +158,7 @@ def refusals(driver):
     return []
 
 
+@pytest.mark.nightly
 def test_a_server_that_gets_keys(tmp_path):
     with Server(sqlite_url(tmp_path), tmp_path) as server:
         shop = Shop(server).create().play(40)

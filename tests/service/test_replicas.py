@@ -64,9 +64,10 @@ async def restarted(postgres, load, modes):  # noqa: F811
 
 
 def test_two_replicas(tmp_path, postgres):  # noqa: F811
-    answer_alike(postgres.database(), tmp_path, 1500, 60)
+    answer_alike(postgres.database(), tmp_path, 500, 60)
 
 
+@pytest.mark.nightly
 def test_the_database_restarts(tmp_path, postgres):  # noqa: F811
     def disturb(load, *_):
         return restarted(postgres, load, ["fast", "immediate"])
@@ -77,15 +78,15 @@ def test_the_database_restarts(tmp_path, postgres):  # noqa: F811
 
 def test_one_replica_is_killed(tmp_path, postgres):  # noqa: F811
     async def disturb(load, one, two):
-        while load.ledger.counts["answered"] < 200:
+        while load.ledger.counts["answered"] < 100:
             await asyncio.sleep(0.001)
         one.kill()  # its clients go to the other
-        while load.ledger.counts["answered"] < 400:
+        while load.ledger.counts["answered"] < 200:
             await asyncio.sleep(0.001)
         one.launch()
         await asyncio.to_thread(one.wait_until_ready)
 
-    counts = answer_alike(postgres.database(), tmp_path, 800, 60, disturb)
+    counts = answer_alike(postgres.database(), tmp_path, 400, 60, disturb)
     assert counts["lost answers"] > 0
 
 
