@@ -7,6 +7,7 @@ from typing import Any
 
 from driftbandit import errors, policies
 from driftbandit.io import model_file
+from driftbandit.monitoring import health as _health  # noqa: F401 - else the first reader waits
 from driftbandit.service.experiment import Experiment
 
 MOST_SURPRISES = 500

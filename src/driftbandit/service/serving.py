@@ -23,13 +23,12 @@ from driftbandit.service.limits import Limits
 from driftbandit.service.middleware import is_loopback
 from driftbandit.service.store import Store
 
+IDLE = 75  # seconds after which a connection without requests is closed; proxies close earlier
 GRACE = 10  # seconds for requests to finish after the signal to stop
 MOST_CONNECTIONS = 4096
 BACKLOG = 2048  # connections that wait to be taken
 LOGGERS = ("driftbandit", "uvicorn.error", "asyncio", "sqlalchemy", "concurrent.futures")
-SWITCH = (
-    0.0005  # seconds after which Python lets the other thread run; the default is ten times that
-)
+SWITCH = 0.0005  # seconds after which Python lets the other thread run; by default 0.005
 
 
 def check_host(store: Store, host: str) -> None:
@@ -65,6 +64,7 @@ def serve(
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE,
+            timeout_keep_alive=IDLE,
             limit_concurrency=MOST_CONNECTIONS,
         )
         try:

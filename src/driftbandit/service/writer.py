@@ -3,7 +3,8 @@
 Requests that wait for the same experiment share a transaction. It locks the experiment, brings the
 cached agent up to the stored version, runs the requests one after another, appends their events and
 commits. Only then are they answered. So a busy server waits for the disk once per group, and two
-servers never decide at the same time for one experiment.
+servers never decide at the same time for one experiment. Under load the thread waits a moment for
+more requests: larger groups cost less, and latencies have shorter tails.
 
 If a group fails in a way that no request should (a policy that cannot take a reward, say), it is
 undone, and its requests run again one by one: only the one that fails is refused.
@@ -40,10 +41,12 @@ from driftbandit.service.transaction import (
     written,
 )
 
-SNAPSHOT_EVERY = 1000  # events: opening an experiment folds at most so many
+SNAPSHOT_EVERY = 10_000  # events: opening an experiment folds at most so many
 SAMPLE_EVERY = 1.0  # seconds between two samples for the page, at least
 MOST_SAMPLES = 1000
 MOST_CACHED = 256  # experiments whose agents are kept in memory
+BUSY = 4  # requests at a time from which on it pays to wait for more
+GATHER = 0.003  # seconds of this wait
 MOST_TOGETHER = 500  # requests in one transaction
 PRUNE_EVERY = 600.0  # seconds
 MOST_PRUNED = 2000  # answers dropped at a time
@@ -94,6 +97,7 @@ class Writer:
         self._snapshot_at: dict[str, int] = {}
         self._sampled_at: dict[str, float] = {}
         self._prune_at = clock() + PRUNE_EVERY
+        self._is_busy = False
         self._thread = threading.Thread(target=self._run, name="driftbandit writer", daemon=True)
         self._thread.start()
 
@@ -150,9 +154,12 @@ class Writer:
     def _waiting(self) -> tuple[list[Job], bool]:
         """The jobs that wait, at least one; and whether there will be no more."""
         job, jobs = self._jobs.get(), []
+        if self._is_busy:  # more will come in a moment, and share the transaction
+            time.sleep(GATHER)
         while job is not None:
             jobs.append(job)
             if self._jobs.empty() or len(jobs) >= MOST_TOGETHER:
+                self._is_busy = len(jobs) >= BUSY
                 return jobs, False
             job = self._jobs.get()
         return jobs, True
