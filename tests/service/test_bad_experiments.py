@@ -80,8 +80,9 @@ def test_too_many_decisions_inside_the_window(service):
         one.decide(round=0, count=100, distinct=False)
     version = one.version
     check_refused(one.post("decisions", {"round": 0}), 409, "id")
-    check_refused(one.post("decisions", {"round": 9, "count": 1}), 409, "id")
+    check_refused(one.post("decisions", {"round": 5, "count": 1}), 409, "id")
     assert one.version == version
+    assert one.post("decisions", {"round": 6}).status_code == 201  # they have left the window
 
 
 # Names, texts and other experiments.
