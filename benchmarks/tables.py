@@ -548,8 +548,8 @@ def service() -> str:
     agent, empty = reference["plain ask and tell/s"], reference["empty endpoint/s, 16 clients"]
     said = f"""*d = k = 10, IDEA, one server process; clients and store are on the same
     {found["cores"]} cores (`python benchmarks/service.py`). Latencies are those of the slower kind
-    of request. Measured beside it, a plain `Agent` asks and learns {agent:,.0f} times per second, an
-    empty endpoint answers {empty:,.0f} requests per second, and the disk confirms
+    of request. Measured beside it, a plain `Agent` asks and learns {agent:,.0f} times per second,
+    an empty endpoint answers {empty:,.0f} requests per second, and the disk confirms
     {reference["fdatasync/s"]:,.0f} writes per second. So Python's work per request, on one core, is
     the limit, not the disk: batches help most.*"""
     large = [found[f"{store}: million"] for store in ("SQLite", "PostgreSQL")]
