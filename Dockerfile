@@ -1,4 +1,4 @@
-# The decision service. Other machines reach it, so it needs a key before it starts: see docs/service.md.
+# The decision service. Other machines reach it, so it needs a key before it starts: see docs/do/serve.md.
 FROM python:3.13-slim
 
 RUN useradd --create-home --uid 1000 bandit && install -d -o bandit /data

@@ -95,7 +95,7 @@ def policy(name: str) -> Any:
     """A registered name, or the policy of add_a_policy.md with that name, its code unchanged."""
     if name not in PAGE:
         return name
-    page = (ROOT / "docs" / "add_a_policy.md").read_text()
+    page = (ROOT / "docs/do/add_a_policy.md").read_text()
     code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[PAGE[name]]
     names: dict[str, Any] = {"__name__": "page"}
     exec(code.partition("\nmodel, arms = ")[0], names)

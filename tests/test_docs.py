@@ -12,7 +12,7 @@ from driftbandit import Client, load_model
 from service.servers import Server
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -50,7 +50,7 @@ def test_the_requests_of_the_service_page_work(running, tmp_path):
     """Its curl commands, after its tutorial has made an experiment with some decisions."""
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
-    text = running((ROOT / "docs/service.md").read_text())
+    text = running((ROOT / "docs/do/serve.md").read_text())
     url = re.search(r"http://127\.0\.0\.1:\d+", text)[0]
     client = Client(url).create("plant", load_model(ROOT / "examples/plant.json"))
     for _ in range(4):
@@ -82,7 +82,7 @@ ROW = re.compile(r"^\| (P\d+) \|(.*)\|$", re.MULTILINE)
 
 
 def test_every_item_of_the_paper_has_its_line():
-    rows = dict(ROW.findall((ROOT / "docs/paper.md").read_text()))
+    rows = dict(ROW.findall((ROOT / "docs/understand/paper.md").read_text()))
     assert list(rows) == [f"P{number}" for number in range(1, 25)]
     for item, row in rows.items():
         tests = re.findall(r"`((?:\w+/)?test_\w+\.py)`", row)
@@ -98,8 +98,8 @@ def test_every_item_of_the_paper_has_its_line():
 def test_every_function_of_the_theory_is_described():
     from driftbandit import theory
 
-    notation = (ROOT / "docs/notation.md").read_text()
-    paper = (ROOT / "docs/paper.md").read_text()
+    notation = (ROOT / "docs/lookup/notation.md").read_text()
+    paper = (ROOT / "docs/understand/paper.md").read_text()
     functions = [name for name in theory.__all__ if name[0].islower()]
     assert [name for name in functions if name not in notation] == []
     assert [name for name in functions if f"`theory.{name}`" not in paper] == []

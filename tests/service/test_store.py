@@ -297,7 +297,7 @@ def test_a_file_that_cannot_be_written(tmp_path):
 
 
 def test_a_backup_that_is_taken_while_it_runs(tmp_path):
-    """As docs/service.md says."""
+    """As docs/do/serve.md says."""
     place = tmp_path / "restored"
     place.mkdir()
     with desk(sqlite_url(tmp_path)) as service:

@@ -72,7 +72,7 @@ def advise(
     Of a system: facts about arms, the lower bound on regret, a simulation and a recommendation.
     Of a log: whether arms drift, how fast, how predictable that is, what policies would have
     earned, what a fixed choice loses, and a recommendation by fixed rules
-    (`log_rules.recommend`); see `docs/advise_log.md`.
+    (`log_rules.recommend`); see `docs/do/advise_log.md`.
 
     Facts: what each arm pays and shows of the state (P3, P14), the lower bound on regret (P11),
     the interval of the metric φ for IDEA, KODE and Kalman-UCB (P17). Then a short paired

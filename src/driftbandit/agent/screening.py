@@ -5,7 +5,7 @@
 with y = (F V)ᵀ a, Mᵀ M = V Λ Vᵀ, and q = √(Σ y_i² + σ²), or 1 if the bonus has no divisor; F, M and
 σ are the policy's `LengthRatio`. An arm whose rough + doubt is below another's rough − doubt is not
 the best. The policy itself scores the few that remain, so the decision is the same as if every arm
-were scored. docs/screening.md has the proof.
+were scored. docs/understand/screening.md has the proof.
 """
 
 from __future__ import annotations
