@@ -17,13 +17,18 @@ LIGHT := test_contexts test_errors test_families test_kalman test_light test_mod
   policies/test_registry policies/test_ucb theory/test_bounds theory/test_exploration \
   theory/test_metric theory/test_mistakes
 
-.PHONY: demo test numbers light nightly bench lint clean
+.PHONY: demo docs test numbers light nightly bench release-check lint clean
 
 demo: $(VENV)/demo  ## compare the policies on random systems: a table and a plot in under two minutes
 	$(BIN)/driftbandit simulate --family all --systems 20 --runs 4 --rounds 500 --plot demo.png
 
 test: $(VENV)/test lint  ## run the linter, the type checker and the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0
+
+docs: $(VENV)/docs  ## run the gallery and build the site into site/
+	$(BIN)/python tools/gallery.py build/gallery
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "The site is in site/: open site/index.html"
 
 numbers: $(VENV)/test  ## run the tests that compare numbers, to check other XLA_FLAGS
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0 $(NUMBERS:%=tests/%.py)
@@ -41,6 +46,9 @@ lint: $(VENV)/test  ## run the linter and the type checker
 nightly: $(VENV)/test  ## run the long numerical tests
 	$(BIN)/python -m pytest -n $(WORKERS) -m nightly
 
+release-check: $(VENV)/release  ## build the release, install it in clean environments, and check it
+	$(BIN)/python tools/release.py $(if $(TAG),--tag $(TAG))
+
 bench: $(VENV)/bench  ## measure speed against other programs in the same run
 	$(BIN)/python benchmarks/engine.py
 
@@ -57,9 +65,17 @@ $(VENV)/test: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
+$(VENV)/docs: $(VENV)/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+$(VENV)/release: $(VENV)/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	@touch $@
+
 $(VENV)/bench: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-light .mypy_cache .pytest_cache .ruff_cache .hypothesis demo.png
+	rm -rf $(VENV) .venv-light .mypy_cache .pytest_cache .ruff_cache .hypothesis demo.png build dist site

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -565,6 +566,187 @@ def service() -> str:
 ENDS = ("stopped", "killed")
 
 
+def _times(ratio: float) -> str:
+    """A ratio of times in words."""
+    if 0.95 < ratio < 1.05:
+        return "the same"
+    slow = ratio > 1
+    return f"{number(ratio if slow else 1 / ratio)} times {'slower' if slow else 'faster'}"
+
+
+def comparison_decide() -> str:
+    """One choice and its update, by package."""
+    rows = [
+        [
+            f"{one['package']}: {one['policy']}",
+            f"{number(one['us'])} µs",
+            f"{number(one['least'])} to {number(one['most'])}",
+            "" if one["ratio"] == 1 else _times(one["ratio"]),
+        ]
+        for one in sorted(stored("comparison")["decide"].values(), key=lambda one: one["us"])
+    ]
+    return table(
+        ["package and policy", "median", "over the turns", "against the first `Agent`"], rows
+    )
+
+
+def comparison_simulate() -> str:
+    """The simulators, per round."""
+    found = stored("comparison")["simulate"]
+    rows = [
+        [
+            name,
+            f"{one['runs']:,}",
+            f"{number(one['us per round'])} µs",
+            "" if one["ratio"] == 1 else _times(one["ratio"]),
+        ]
+        for name, one in sorted(found.items(), key=lambda item: item[1]["ratio"])
+    ]
+    ours = found["driftbandit"]
+    note = (
+        f"Without compiling. driftbandit's first call takes {ours['first call']:.1f} s, of which "
+        f"{ours['compile']:.1f} s compile the policy; the program is kept on disk."
+    )
+    head = ["package", "runs in one call", "time per round", "against driftbandit"]
+    return f"{table(head, rows)}\n{textwrap.fill(note, 100)}\n"
+
+
+def comparison_filter() -> str:
+    """The filters on one log."""
+    rows = [
+        [
+            name,
+            f"{number(1e3 * one['first call'])} ms",
+            f"{number(1e3 * one['seconds'])} ms",
+            "" if one["ratio"] == 1 else _times(one["ratio"]),
+            f"{one['log-likelihood']:.4f}",
+        ]
+        for name, one in sorted(
+            stored("comparison")["filter"].items(), key=lambda item: item[1]["seconds"]
+        )
+    ]
+    head = ["package and function", "first call", "later calls, best", "against `one_step`"]
+    return table([*head, "log-likelihood"], rows).replace(" -", " −")
+
+
+def comparison_learn() -> str:
+    """Fits of the same structure to the same logs."""
+    titles = {"series": "one series", "arms": "four arms"}
+    rows = [
+        [
+            titles[case],
+            name,
+            f"{number(one['first call'])} s",
+            f"{number(one['seconds'])} s",
+            f"{one['log-likelihood']:.2f}",
+        ]
+        for case, found in stored("comparison")["learn"].items()
+        for name, one in found.items()
+    ]
+    head = [
+        "log",
+        "package and function",
+        "first fit",
+        "later fits, best",
+        "log-likelihood reached",
+    ]
+    return table(head, rows).replace(" -", " −")
+
+
+def comparison_regret() -> str:
+    """Regret of driftbandit's policies and of each other package's best policy in each world."""
+    worlds = stored("comparison")["regret"]
+    ours = {
+        one["policy"]: ""
+        for one in next(iter(worlds.values())).values()
+        if one["package"] == "driftbandit"
+    }
+    rivals = {one["package"] for one in next(iter(worlds.values())).values()}
+    rows = [
+        [f"driftbandit: {policy}"]
+        + [_regret_cell(found[f"driftbandit: {policy}"]) for found in worlds.values()]
+        for policy in ours
+    ]
+    for package in sorted(rivals - {"driftbandit", ""}, key=str.lower):
+        cells = []
+        for found in worlds.values():
+            best = best_rival(found, package)
+            cells.append(f"{_regret_cell(best)} {best['policy']}")
+        rows.append([package, *cells])
+    rows.append(["random play", *(_regret_cell(found["random play"]) for found in worlds.values())])
+    notes = []
+    for kind, found in worlds.items():
+        best = best_rival(found)
+        mean, low, high = best["minus fitted"]
+        notes.append(
+            f"{kind}, {best['package']} ({best['policy']}): {mean:+.3f} ({low:+.3f} to {high:+.3f})"
+        )
+    sizes = stored("comparison")["sizes"]
+    note = (
+        f"Regret per round, mean of {sizes['tables']} tables ± half a 95 % Student's t interval. "
+        "The tables differ much, so the intervals are wide; paired differences are sharper. The "
+        f"best policy of all other packages minus IDEA on its fitted model: {'; '.join(notes)}."
+    )
+    text = f"{table(['', *worlds], rows)}\n{textwrap.fill(note, 100)}\n"
+    return re.sub(r"(?<=[ (])-(?=\d)", "−", text)
+
+
+def best_rival(found: dict[str, Any], package: str | None = None) -> dict[str, Any]:
+    """The policy with the lowest regret, of one package or of all others."""
+    able = [
+        one
+        for one in found.values()
+        if one["package"] not in ("", "driftbandit") and package in (None, one["package"])
+    ]
+    return dict(min(able, key=lambda one: one["regret"][0]))
+
+
+def _regret_cell(one: dict[str, Any]) -> str:
+    mean, low, _ = one["regret"]
+    return f"{mean:.3f} ± {mean - low:.3f}"
+
+
+def tuning() -> str:
+    """Loss in the end relative to the filter's, one table for single runs and populations."""
+    found = stored("tuning")
+    problems = list(found["problems"].values())
+    words = {"better": "lower", "worse": "higher"}
+    rows, group = [], ""
+    for name, first in problems[0]["methods"].items():
+        cells = [problem["methods"][name] for problem in problems]
+        verdicts = [words.get(cell["verdict"], "tie") for cell in cells]
+        if first["group"] != group:
+            group = first["group"]
+            title = f"**{group}, {first['epochs']} epochs**"
+            rows.append([title, *[""] * (len(cells) + 1)])
+        if first["verdict"] == "reference":
+            own = [f"loss {number(math.exp(cell['log loss']))}" for cell in cells]
+            rows.append([name, *own, ""])
+            continue
+        shown = [
+            f"{_ratio(cell['difference'])} {word}"
+            for cell, word in zip(cells, verdicts, strict=True)
+        ]
+        tally = "–".join(str(verdicts.count(word)) for word in ("higher", "tie", "lower"))
+        rows.append([name, *shown, tally])
+    head = ["", *found["problems"], "filter wins–ties–losses"]
+    first, last = found["seeds"]
+    note = f"""*Loss after the last epoch, divided by the filter's, which is the first line of its
+    group (for the oracle: of the single runs): geometric mean of {last - first + 1} seeds and 95 %
+    interval, paired by seed. Lower: the method beats the filter; a tie: the interval contains 1.
+    `python benchmarks/tuning.py`,
+    {found["seconds"]:.0f} s.*"""
+    lines = table(head, rows).replace("|  |", "| |")
+    return lines + "\n" + textwrap.fill(" ".join(note.split()), 100) + "\n"
+
+
+def _ratio(logs: Sequence[float]) -> str:
+    """The exponential of a value and of its interval."""
+    values = [math.exp(x) for x in logs]
+    value, low, high = (f"{x:.2f}" if 0.1 <= x < 10 else number(x) for x in values)
+    return f"{value} ({low}–{high})" if values[0] < 1000 else "above 1000"
+
+
 def advise() -> str:
     """The recommendation that the command prints for the example, verbatim."""
     code = "from driftbandit.cli import main; main()"
@@ -599,8 +781,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "replay french": lambda: replay("french"),
     "off policy": off_policy,
     "sphere": sphere,
+    "tuning": tuning,
     "monitoring seen": monitoring_seen,
     "monitoring remedies": monitoring_remedies,
+    "comparison decide": comparison_decide,
+    "comparison simulate": comparison_simulate,
+    "comparison filter": comparison_filter,
+    "comparison learn": comparison_learn,
+    "comparison regret": comparison_regret,
     "beyond": lambda: beyond("ratio"),
     "beyond geometric": lambda: beyond("geometric"),
 }

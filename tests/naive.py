@@ -851,13 +851,17 @@ def metric_covariance(arms, i, j, Z, P):
     )
 
 
+def _matrix_root(S):
+    """The semidefinite root of a semidefinite S. SciPy's sqrtm 1.18 fails on some singular ones."""
+    values, vectors = np.linalg.eigh((S + S.T) / 2)
+    return vectors @ np.diag(np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+
+
 def metric(arms, u, Z, P_A, P, squared=False):
-    """P17: phi(i, j | P) as printed, sqrtm and all; u holds the k bonuses under P.
+    """P17: phi(i, j | P) as printed, matrix roots and all; u holds the k bonuses under P.
 
     phi = |mu_i| + tr(S + S^) - 2 tr((S^^1/2 S S^^1/2)^1/2), NaN where i = j.
     """
-    from scipy.linalg import sqrtm
-
     k = len(arms)
     phi = np.full((k, k), np.nan)
     for i in range(k):
@@ -867,8 +871,8 @@ def metric(arms, u, Z, P_A, P, squared=False):
                 continue
             S = metric_covariance(arms, i, j, Z, P_A)
             S_hat = metric_covariance(arms, i, j, Z, P)
-            root = sqrtm(S_hat)
-            cross = np.trace(sqrtm(root @ S @ root)).real
+            root = _matrix_root(S_hat)
+            cross = np.trace(_matrix_root(root @ S @ root))
             length = mu @ mu if squared else math.sqrt(mu @ mu)
             phi[i, j] = length + np.trace(S) + np.trace(S_hat) - 2.0 * cross
     return phi

@@ -62,7 +62,13 @@ def components(draw, sizes=SIZES):
 def structures(most=3, sizes=SIZES):
     """Sums of different components."""
     lists = st.lists(components(sizes), min_size=1, max_size=most, unique_by=str)
-    return lists.map(lambda parts: Structure(tuple(parts)))
+    return lists.filter(_every_arm_reads).map(lambda parts: Structure(tuple(parts)))
+
+
+def _every_arm_reads(parts):
+    """Whether every arm has a loading that is not zero: `Layout` refuses an arm without one."""
+    loadings = [one.loadings if isinstance(one.loadings, tuple) else (1,) * ARMS for one in parts]
+    return all(map(any, zip(*loadings, strict=True)))
 
 
 def random_log(seed, rows=24, sequences=2, names=tuple(GROUPS)):

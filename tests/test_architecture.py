@@ -1,4 +1,4 @@
-"""`docs/understand/architecture.md` is true of the sources: its names exist, and every room is on it."""
+"""The page on the architecture is true of the sources: its names exist, and every room is on it."""
 
 import importlib
 import re
@@ -8,7 +8,9 @@ import pytest
 
 from test_layers import LAYERS, PACKAGE
 
-PAGE = (Path(__file__).parent.parent / "docs/understand/architecture.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent / "docs/understand/architecture.md").read_text(
+    encoding="utf-8"
+)
 ROOMS = " ".join(LAYERS).split()
 NAMES = sorted(
     name

@@ -1,81 +1,118 @@
-"""The documentation's Python blocks run, in order, page by page."""
+"""Every code block and command of README and docs runs, and prints what the page shows."""
 
-import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from driftbandit import Client, load_model
-from service.servers import Server
+import pages
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-SERVER = "http://127.0.0.1:8080"  # what pages write for the address of a running service
+def relative(page):
+    return str(page.relative_to(ROOT))
 
 
-@pytest.fixture
-def running(tmp_path):
-    """A server, for pages that talk to one: `running(text)` is the text with its address."""
-    server = Server(f"sqlite:///{tmp_path / 'decisions.db'}", tmp_path)
+RUN = [page for page in PAGES if any(one.runs(False) for one in pages.blocks(page.read_text()))]
+SLOW = [page for page in PAGES if "<!-- slow: " in page.read_text()]
 
-    def addressed(text):
-        if SERVER in text and server.process is None:
-            server.start()
-        return text.replace(SERVER, server.url)
 
-    yield addressed
-    if server.process is not None:
-        assert server.stop() == 0
+@pytest.mark.parametrize("page", RUN, ids=relative)
+def test_blocks_run_and_print_what_is_shown(page):
+    """If only an output is wrong: `python tools/pages.py PAGE` writes it anew."""
+    assert not (found := pages.mistakes(page)), "\n\n".join(found)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", SLOW, ids=relative)
+def test_slow_blocks_run(page):
+    assert not (found := pages.mistakes(page, nightly=True)), "\n\n".join(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_block_has_a_language(page):
+    """So that no code hides in a block that nobody runs."""
+    plain = [block.line for block in pages.blocks(page.read_text()) if not block.language]
+    assert plain == [], f"lines {plain}: write ```text, or the language"
+    other = {block.language for block in pages.blocks(page.read_text())} - {*pages.RUN}
+    assert other <= {"text", "json", "toml", "csv", "yaml", "bibtex"}, other
+
+
+PRINTS = "```python\nprint(0.5)\n```\n\n```text\n{}\n```\n"
+SH = "{}\n```sh\n{}\n```\n"
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name
+    ("text", "wrong"),
+    [
+        (PRINTS.format("0.5"), 0),
+        (PRINTS.format("0.6"), 0),  # one in the last digit: another processor
+        (PRINTS.format("0.7"), 1),
+        (PRINTS.format("..."), 0),
+        (PRINTS.format(""), 1),
+        (PRINTS.format("0.5").replace("print(0.5)", "print(5)"), 1),
+        (SH.format("", "echo hi") + "\n```text\nhi\n```\n", 0),
+        (SH.format("", "echo hi") + "\n```text\nho\n```\n", 1),
+        (SH.format("<!-- not run: a reason -->", "exit 1"), 0),
+        (SH.format("<!-- fails -->", "echo hi >&2; exit 2") + "\n```text\nhi\n```\n", 0),
+        ('```csv title="a.csv"\nx\n```\n' + SH.format("", "cat a.csv") + "```text\nx\n```\n", 0),
+    ],
 )
-def test_python_blocks_run(page, tmp_path, monkeypatch, capsys, running):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    for number, block in enumerate(BLOCK.findall(running(page.read_text()))):
-        code = compile(block, f"{page.name}, block {number}", "exec")
-        exec(code, {"__name__": "__main__"})
-    assert capsys.readouterr().out
+def test_wrong_outputs_are_noticed(text, wrong, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    assert len(pages.mistakes(page)) == wrong
 
 
-def test_the_requests_of_the_service_page_work(running, tmp_path):
-    """Its curl commands, after its tutorial has made an experiment with some decisions."""
-    if shutil.which("curl") is None:
-        pytest.skip("curl is not installed")
-    text = running((ROOT / "docs/do/serve.md").read_text())
-    url = re.search(r"http://127\.0\.0\.1:\d+", text)[0]
-    client = Client(url).create("plant", load_model(ROOT / "examples/plant.json"))
-    for _ in range(4):
-        client.ask_many(2)
-    commands = re.findall(r"^curl .*?[^\\]\n", text, re.DOTALL | re.MULTILINE)
-    answers = [
-        json.loads(subprocess.run(["sh", "-c", f"{one.strip()} -s"], capture_output=True).stdout)
-        for one in commands
-    ]
-    assert [next(iter(answer)) for answer in answers] == ["decision", "outcome"]
-    client.close()
+@pytest.mark.parametrize("mark", ["", "<!-- not run -->", "<!-- not run: -->"])
+def test_commands_that_fail_are_noticed(mark, tmp_path):
+    """A mark needs a reason."""
+    page = tmp_path / "page.md"
+    page.write_text(SH.format(mark, "exit 3"))
+    with pytest.raises(AssertionError, match="code 3"):
+        pages.mistakes(page)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_wrong_outputs_are_rewritten(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(PRINTS.format("?"))
+    page.write_text(pages.rewritten(page))
+    assert page.read_text() == PRINTS.format("0.5")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_local_links_exist(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+    made = ("gallery/", "lookup/api/", "lookup/changelog.md")  # by the site's tools
+    for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text()):
+        path = (page.parent / target).resolve()
+        if "://" not in target and not path.exists():
+            assert str(path.relative_to(ROOT / "docs")).startswith(made), target
+
+
+def test_readme_has_only_absolute_links():
+    """PyPI shows it without the repository around it."""
+    text = (ROOT / "README.md").read_text()
+    assert [t for t in re.findall(r"\]\(([^)]+)\)", text) if not t.startswith("https://")] == []
+
+
+def test_readme_links_lead_to_pages():
+    text = (ROOT / "README.md").read_text()
+    site = re.findall(r"https://driftbandit\.github\.io/driftbandit/([\w/]+)\.html", text)
+    assert len(site) > 10
+    for name in site:
+        assert (ROOT / "docs" / f"{name}.md").exists() or name == "lookup/api/index", name
+    files = re.findall(r"driftbandit/driftbandit/(?:blob/)?main/([\w./]+)", text)
+    assert len(files) > 3
+    assert [name for name in files if not (ROOT / name).exists()] == []
 
 
 def test_every_policy_is_described():
     from driftbandit.policies import available
 
-    readme = (ROOT / "README.md").read_text()
-    assert [name for name in available() if f"`{name}`" not in readme] == []
+    page = (ROOT / "docs/lookup/policies.md").read_text()
+    assert [name for name in available() if f"`{name}`" not in page] == []
 
 
 ROW = re.compile(r"^\| (P\d+) \|(.*)\|$", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Adding a policy, a family or a command takes what `docs/understand/architecture.md` promises, and no more.
+"""Adding a policy, a family or a command takes what the page on the architecture promises.
 
 Each test does it in a copy of the sources and runs the copy in a process of its own.
 """

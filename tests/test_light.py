@@ -45,6 +45,7 @@ assert db.monitor(db.System(model, arms), log).report().title
 agent = db.Agent(model, arms, window=0)
 agent.tell_log(log)
 assert len(agent.health().surprises.values) == 29
+assert len(db.trace(model, arms, rounds=5).regret) == 5
 assert "simulate" not in dir(db)  # help(db) would load it
 help(db)
 """

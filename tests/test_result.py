@@ -193,6 +193,31 @@ def test_a_frame_needs_pandas(monkeypatch):
         result().to_dataframe()
 
 
+def test_the_printed_table_is_as_wide_as_its_longest_label():
+    for name in ("idea", "a policy with a name of more than twenty characters"):
+        lines = str(result((4,), (name, "kode"))).splitlines()
+        assert len({len(line) for line in lines}) == 1
+        assert len(lines[0]) == max(20, len(name)) + 48
+
+
+@pytest.mark.parametrize("written", ["IDEA", "Idea", " idea ", db.policies.make("idea")])
+def test_a_baseline_is_written_as_for_simulate(written):
+    assert result().compare(written) == result().compare("idea")
+    assert result().normalized("Kalman Oracle").keys() == result().normalized().keys()
+
+
+def test_a_baseline_of_ones_own_or_with_parameters():
+    names = ("My policy", "kalman_ucb(width=1)", "kalman_ucb(width=2)", "ucb")
+    given = result((4,), names)
+    assert "My policy" not in given.compare("my policy")
+    assert "kalman_ucb(width=2)" not in given.compare("Kalman-UCB(width=2.0)")
+    assert "ucb" not in given.compare(db.policies.make("ucb(delta=0.5)"))  # played without a twin
+    assert "kalman_ucb(width=1)" not in given.compare("Kalman-UCB")  # the default
+    for unknown in ("ucb(delta=0.5)", db.policies.make("kode"), "kode"):
+        with pytest.raises(db.InvalidInput, match="baseline: unknown name"):
+            given.compare(unknown)
+
+
 def test_notebooks_get_an_escaped_table():
     html = result((4,), ("<b>&", "idea"))._repr_html_()
     assert "<b>" not in html
@@ -221,7 +246,68 @@ def test_plots(kind, shape, tmp_path):
     assert given.plot().axes  # nothing is written
 
 
+def colors(figure):
+    """By label, of a figure with a legend or with named rows."""
+    (axis,) = figure.axes
+    if axis.get_legend() is not None:
+        return {line.get_label(): line.get_color() for line in axis.lines}
+    names = [label.get_text() for label in axis.get_yticklabels()]
+    dots = [line for line in axis.lines if line.get_marker() == "o"]
+    return {names[round(line.get_ydata()[0])]: line.get_color() for line in dots}
+
+
+def test_colors_are_distinct_and_the_same_in_all_kinds():
+    own = ["mine", "another, with a long name", "Zebra"]
+    given = result((4,), (*own, *db.policies.available(), "kode(a=1)", "kode(a=2)"))
+    boxes = colors(given.plot())
+    assert len(set(boxes.values())) == len(boxes) == len(given.regret)
+    assert colors(given.plot(kind="curves")) == boxes
+    differences = colors(given.plot(kind="differences", baseline="idea"))
+    assert differences == {
+        name: color for name, color in boxes.items() if name not in ("idea", "kalman_oracle")
+    }
+    alone = colors(result((4,), ("idea", "ucb")).plot())
+    assert alone == {name: boxes[name] for name in alone}
+
+
+@pytest.mark.parametrize("kind", ["boxes", "curves", "differences"])
+def test_long_names_fit_into_the_figure(kind):
+    given = result(
+        (4,), ("idea", "a policy with a name of more than sixty characters in this test")
+    )
+    figure = given.plot(kind=kind, baseline="idea" if kind == "differences" else None)
+    figure.draw_without_rendering()
+    (axis,) = figure.axes
+    inside = figure.bbox.padded(2)
+    titles = [axis.title, axis._left_title, axis._right_title]  # no public name for the last two
+    for text in [*titles, axis.xaxis.label, *axis.get_yticklabels()]:
+        if text.get_text():
+            box = text.get_window_extent()
+            assert inside.x0 <= box.x0 < box.x1 <= inside.x1, text
+    assert axis.get_window_extent().width > 0.4 * 6.4 * figure.dpi
+
+
+def test_differences_are_those_of_compare(played):
+    figure = played.plot(kind="differences", baseline="IDEA")
+    (axis,) = figure.axes
+    row = played.compare("idea")["random"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["random"]  # no Oracle
+    assert axis.lines[0].get_xdata() == [row.low, row.high]
+    assert axis.lines[1].get_xdata() == [row.median_difference]
+    assert axis.get_title("left") == "← less regret than IDEA"
+    assert "in units of the Oracle's regret\nmedian and 95 % interval over 24" in axis.get_xlabel()
+    plain = result((4,)).plot(kind="differences", baseline="idea").axes[0]
+    assert "Oracle" not in plain.get_xlabel()
+    only = result((4,), ("idea", "kalman_oracle")).plot(kind="differences", baseline="idea")
+    assert [label.get_text() for label in only.axes[0].get_yticklabels()] == ["kalman_oracle"]
+
+
 def test_bad_plots_get_one_line(tmp_path):
+    for given in ({"kind": "differences"}, {"baseline": "idea"}):
+        with pytest.raises(db.InvalidInput, match=r'baseline: .*; give kind="differences" and a'):
+            result().plot(**given)
+    with pytest.raises(db.InvalidInput, match=r"baseline: .* idea played alone; simulate others"):
+        result(names=("idea",)).plot(kind="differences", baseline="idea")
     with pytest.raises(db.InvalidInput, match="kind: unknown name 'curve'; did you mean 'curves'"):
         result().plot(kind="curve")
     with pytest.raises(db.InvalidInput, match=r"path: is .*; end it in \.png"):

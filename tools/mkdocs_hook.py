@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,17 +20,23 @@ LINK = re.compile(r"(\]\()((?:\.\./)+(?!docs/)[^)#\s]+)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the changelog, the reference, and the gallery that `make docs` made in build/gallery."""
+    """Add the changelog, the reference, example files, and the gallery that was made before."""
     from mkdocs.structure.files import File
 
     changelog = (ROOT / "CHANGELOG.md").read_text()
     made = {"lookup/changelog.md": re.sub(r"\]\(docs/", "](../", changelog).encode()}
     made |= {f"lookup/api/{name}": text.encode() for name, text in reference.pages().items()}
-    gallery = ROOT / "build/gallery"
+    commands = (ROOT / "docs/lookup/commands.md").read_text()
+    made["lookup/commands.md"] = f"{commands}\n{reference.commands()}".encode()
+    for path in sorted((ROOT / "examples").glob("*.*")):
+        made[f"examples/{path.name}"] = path.read_bytes()
+    gallery = Path(os.environ.get("GALLERY", ROOT / "build/gallery"))
     for path in sorted(gallery.rglob("*")):
         if path.is_file():
             made[f"gallery/{path.relative_to(gallery)}"] = path.read_bytes()
     for name, content in made.items():
+        if (old := files.get_file_from_path(name)) is not None:
+            files.remove(old)
         files.append(File.generated(config, name, content=content))
     return files
 
@@ -41,6 +49,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) 
         path = target.resolve()
         if path.is_relative_to(ROOT / "docs") or not path.exists():
             return match[0]
-        return f"{match[1]}{config.extra['repository']}/blob/main/{path.relative_to(ROOT)}"
+        place = path.relative_to(ROOT).as_posix()
+        if path.parent == ROOT / "examples":  # has a copy on the site
+            return f"{match[1]}{posixpath.relpath(place, posixpath.dirname(page.file.src_uri))}"
+        return f"{match[1]}{config.extra['repository']}/blob/main/{place}"
 
     return LINK.sub(outside, markdown)

@@ -46,6 +46,8 @@ FENCE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+VARIES = re.compile(r"[\d.]+ M rounds in .*? compiled in [\d.]+ s", re.DOTALL)
+"""What outputs say about speed: pages show ``...`` instead."""
 SHELL = set("|&;<>$`*")
 """Characters that need a real shell."""
 
@@ -277,7 +279,7 @@ def rewritten(page: Path) -> str:
     text = page.read_text()
     for _, shown, output in reversed(list(played(page))):
         if shown is not None and not agrees(shown.code, output):
-            lines = _tidy(output).splitlines()
+            lines = _tidy(VARIES.sub("...", output)).splitlines()
             code = "".join(f"{shown.indent}{line}".rstrip() + "\n" for line in lines)
             text = text[: shown.start] + code + text[shown.end :]
     return text

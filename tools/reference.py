@@ -130,3 +130,17 @@ def index() -> str:
 def pages() -> dict[str, str]:
     """Return all pages of the reference, by file name."""
     return {"index.md": index(), **{f"{name}.md": page(shelf) for name, shelf in PAGES.items()}}
+
+
+def commands() -> str:
+    """Return the help of every command, as a page's sections."""
+    from typer.testing import CliRunner
+
+    from driftbandit.cli.app import COMMANDS, app
+
+    lines = []
+    for name in COMMANDS:
+        shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"})
+        text = "\n".join(line.rstrip() for line in shown.stdout.strip("\n").splitlines())
+        lines += [f"## driftbandit {name}", "", "```text", text, "```", ""]
+    return "\n".join(lines)

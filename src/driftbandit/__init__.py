@@ -7,7 +7,7 @@
     print(result)
 
 Every name is imported when it is first used, so that `import driftbandit` loads no other library.
-Only `simulate`, `fit` and studies load JAX; `Agent` and the mathematics run on NumPy.
+Only `simulate`, `fit` and studies load JAX; `Agent`, `trace` and the mathematics run on NumPy.
 """
 
 from __future__ import annotations
@@ -33,8 +33,15 @@ if TYPE_CHECKING:
         studies,
         theory,
     )
+    from driftbandit import arrays as arrays  # not in __all__, but there for those who look
+    from driftbandit import errors as errors
+    from driftbandit import model as model
+    from driftbandit import result as result
+    from driftbandit import simulation as simulation
+    from driftbandit import system as system
     from driftbandit.advice import advise
     from driftbandit.agent import Agent, Decision, Refit
+    from driftbandit.agent.tracing import Trace, trace
     from driftbandit.errors import InvalidInput, MissingExtra, NotDetectable
     from driftbandit.identify import fit
     from driftbandit.io.model_file import load_model, save_model
@@ -60,11 +67,12 @@ __all__ += [
     "MissingExtra",
 ]
 __all__ += ["NotDetectable", "Refit", "Result", "System", "advise", "fit", "load_model"]
-__all__ += ["Unavailable", "monitor", "replay", "save_model", "simulate"]
+__all__ += ["Trace", "Unavailable", "monitor", "replay", "save_model", "simulate", "trace"]
 
 _HOMES = {
     "advice": "advise",
     "agent": "Agent Decision Refit",
+    "agent.tracing": "Trace trace",
     "errors": "InvalidInput MissingExtra NotDetectable",
     "identify": "fit",
     "io.model_file": "load_model save_model",
@@ -93,12 +101,14 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__} - (set() if whole else _HEAVY))
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME and name not in _MODULES:
-        raise AttributeError(f"module 'driftbandit' has no attribute {name!r}")
-    errors = importlib.import_module("driftbandit.errors")
-    with errors.needing(name):
-        module = importlib.import_module(f"driftbandit.{_HOME.get(name, name)}")
-        found = getattr(module, name) if name in _HOME else module
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # with it, type checkers would accept any misspelled name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME and name not in _MODULES:
+            raise AttributeError(f"module 'driftbandit' has no attribute {name!r}")
+        errors = importlib.import_module("driftbandit.errors")
+        with errors.needing(name):
+            module = importlib.import_module(f"driftbandit.{_HOME.get(name, name)}")
+            found = getattr(module, name) if name in _HOME else module
+        globals()[name] = found
+        return found

@@ -25,7 +25,19 @@ REMEDY = "give a mapping from each feature's name to a k × d array"
 
 
 def checked(arms: Any, contexts: Any, model: LGDS) -> tuple[np.ndarray, Contexts]:
-    """A and the B_j, read-only; an arm of zeros needs a context that changes it."""
+    """A and the B_j, read-only; an arm of zeros needs a context that changes it.
+
+    Args:
+        arms: A, k × d.
+        contexts: B_j, k × d, by the feature's name; None: there are none.
+        model: what the arms read.
+
+    Example:
+        >>> model = LGDS(np.eye(2) / 2, np.eye(2), reward_std=1.0)
+        >>> arms, contexts = checked([[1, 0], [0, 0]], {"price": [[0, 0], [0, 1]]}, model)
+        >>> arms.shape, list(contexts), contexts["price"].flags.writeable
+        ((2, 2), ['price'], False)
+    """
     if contexts is None or (isinstance(contexts, Mapping) and not contexts):
         return checked_arms(arms, model), NO_CONTEXTS
     if not isinstance(contexts, Mapping):
@@ -66,7 +78,23 @@ def read_rows(arms: Array, read_outs: Sequence[Array] | Array, values: Array) ->
 def arms_in(
     arms: np.ndarray, contexts: Contexts, context: Any, names: Sequence[str | int]
 ) -> np.ndarray:
-    """The rows of all arms, k × d, in a context: see `System.arms_in`."""
+    """The rows of all arms in a context: see `System.arms_in`.
+
+    Args:
+        arms, contexts: A, k × d; B_j, k × d, by the feature's name.
+        context: the value of every feature: one number for all arms, a list of k, or a mapping
+            from each arm's name.
+        names: of the arms.
+
+    Returns:
+        A + Σ_j x_j B_j, k × d.
+
+    Example:
+        >>> slopes = {"price": np.array([[0.0, 1.0], [0.0, 1.0]])}
+        >>> context = {"price": {"left": 3.0, "right": 5.0}}
+        >>> arms_in(np.array([[1.0, 0.0], [2.0, 0.0]]), slopes, context, ("left", "right")).tolist()
+        [[1.0, 3.0], [2.0, 5.0]]
+    """
     remedy = f"give a mapping with {', '.join(contexts)}"
     if context is None:
         raise errors.InvalidInput("context", "is missing", remedy)
@@ -88,7 +116,12 @@ def arms_in(
 
 
 def argument_of(feature: str, owner: str = "context") -> str:
-    """What errors call a feature: its name on one line, cut short."""
+    """What errors call a feature: its name on one line, cut short.
+
+    Example:
+        >>> argument_of("price"), argument_of("price", "contexts")
+        ('context price', 'contexts price')
+    """
     return f"{owner} {errors.printable(feature if len(feature) <= 40 else feature[:39] + '…')}"
 
 

@@ -42,7 +42,26 @@ SYMMETRY_TOLERANCE = 1e-10
 
 
 class InvalidInput(ValueError):
-    """An argument is wrong; the message gives the argument, its value and the remedy."""
+    """An argument is wrong; the message gives the argument, its value and the remedy.
+
+    Args:
+        argument: its name.
+        problem: what is wrong with it, with its value.
+        remedy: what to give instead.
+
+    Example:
+        Every function checks its arguments before it works. All three parts are attributes.
+
+        >>> from driftbandit import LGDS
+        >>> try:
+        ...     LGDS([[0.9]], [[-1.0]], reward_std=1.0)
+        ... except InvalidInput as error:
+        ...     print(error.argument, "|", error.problem)
+        process_cov | is indefinite: smallest eigenvalue -1
+        >>> error = InvalidInput("arms", "is empty", "give at least one")
+        >>> str(error.of("system 3"))
+        'system 3 arms: is empty; give at least one'
+    """
 
     def __init__(self, argument: str, problem: str, remedy: str) -> None:
         super().__init__(f"{argument}: {problem}; {remedy}")
@@ -53,22 +72,64 @@ class InvalidInput(ValueError):
         return type(self), (self.argument, self.problem, self.remedy)
 
     def of(self, owner: str) -> InvalidInput:
-        """The same error with ``owner`` in front of the argument's name."""
+        """The same error with ``owner`` in front of the argument's name.
+
+        Args:
+            owner: whose argument it is, such as "model file"; once is enough.
+        """
         if self.argument.startswith(owner):
             return self
         return type(self)(f"{owner} {self.argument}", self.problem, self.remedy)
 
 
 class Conflict(InvalidInput):
-    """An argument contradicts what was said before, such as a second reward of a decision."""
+    """An argument contradicts what was said before, such as a second reward of a decision.
+
+    Example:
+        >>> from driftbandit import LGDS, Agent
+        >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0]])
+        >>> agent.tell(agent.ask(), 0.5)
+        'learned'
+        >>> agent.tell(0, 0.7)
+        Traceback (most recent call last):
+        driftbandit.errors.Conflict: reward: is 0.7, but decision 0 was told 0.5; a ...
+    """
 
 
 class NotDetectable(ValueError):
-    """The steady state does not exist: no observed arm reads some unstable mode."""
+    """The steady state does not exist: no observed arm reads some unstable mode.
+
+    Example:
+        The second state is a random walk, and the only arm does not read it.
+
+        >>> from driftbandit import LGDS, steady_state
+        >>> model = LGDS(np.diag([0.5, 1.0]), np.eye(2), 1.0, initial_cov=np.eye(2))
+        >>> try:
+        ...     steady_state.prediction_cov(model, [1.0, 0.0])
+        ... except NotDetectable:
+        ...     print("its variance grows without limit")
+        its variance grows without limit
+    """
 
 
 class MissingExtra(ImportError):
-    """An optional library is not installed; the message names the extra that brings it."""
+    """An optional library is not installed; the message names the extra that brings it.
+
+    Args:
+        what: what needs it, such as "simulate".
+        library: the name by which it is imported.
+
+    Example:
+        It is an ImportError, so that code may go on without the extra.
+
+        >>> def plotted():
+        ...     raise MissingExtra("plot", "matplotlib")  # as any function that needs one does
+        >>> try:
+        ...     plotted()
+        ... except ImportError as error:
+        ...     print(error)
+        plot needs matplotlib; install driftbandit[report]
+    """
 
     def __init__(self, what: str, library: str) -> None:
         title, package = EXTRAS[library]

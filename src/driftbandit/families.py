@@ -33,7 +33,22 @@ SPECTRAL_RADIUS = 0.9  # the table's ρ(Γ)
 
 
 class Systems(list[tuple[LGDS, np.ndarray]]):
-    """Random systems of one family: a list of (model, arms); ``redraws`` counts rejected draws."""
+    """Random systems of one family: a list of (model, arms); ``redraws`` counts rejected draws.
+
+    `sample` returns it, and `simulate` takes it.
+
+    Args:
+        family: its name.
+        systems: pairs of (model, arms).
+        redraws: how many draws were rejected.
+
+    Example:
+        >>> systems = sample("bernoulli", systems=3, n_states=2, n_arms=4, seed=1)
+        >>> len(systems), systems.family, systems.redraws > 0
+        (3, 'bernoulli', True)
+        >>> [arms.shape for model, arms in systems]
+        [(4, 2), (4, 2), (4, 2)]
+    """
 
     def __init__(
         self, family: str, systems: Iterable[tuple[LGDS, np.ndarray]] = (), redraws: int = 0
@@ -72,6 +87,9 @@ def sample(
         unit_arms: scale arms to length one (Assumption 1); the table uses them as drawn.
         radius, noise_scale: ρ(Γ), between 0 and 1, and σ in units of |r|; 0.9 and 1 in the table.
 
+    Returns:
+        `Systems`, a list of (model, arms).
+
     Example:
         >>> model, arms = sample("gaussian", n_states=3, n_arms=5)[0]
         >>> round(model.spectral_radius, 6), arms.shape
@@ -97,7 +115,16 @@ def sample(
 
 
 class Draw(NamedTuple):
-    """The numbers of Table I for n systems, before they are scaled."""
+    """The numbers of Table I for n systems, before they are scaled; `draw` returns it.
+
+    Example:
+        Γ of `sample` is T scaled to spectral radius 0.9.
+
+        >>> raw = draw(FAMILIES["uniform"], [generator("uniform", seed=0, number=0)], 3, 5)
+        >>> model, arms = sample("uniform", n_states=3, n_arms=5)[0]
+        >>> np.allclose(0.9 * raw.transition[0] / raw.radius[0], model.transition)
+        True
+    """
 
     transition: np.ndarray  # T, n × d × d
     radius: np.ndarray  # ρ(T) > 0, n numbers
@@ -108,7 +135,18 @@ class Draw(NamedTuple):
 
 
 def generator(family: str, seed: int, number: int) -> np.random.Generator:
-    """The random numbers of system ``number`` of a family."""
+    """The random numbers of system ``number`` of a family.
+
+    Args:
+        family: a name in `FAMILIES`.
+        seed: of the study, ≥ 0.
+        number: of the system, ≥ 0.
+
+    Example:
+        >>> again = [generator("gaussian", seed=7, number=2).random() for _ in range(2)]
+        >>> again[0] == again[1], again[0] == generator("gaussian", seed=7, number=3).random()
+        (True, False)
+    """
     place = list(FAMILIES).index(family)
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, place, number])))
 
@@ -118,6 +156,20 @@ def draw(entries: Entries, rngs: Sequence[np.random.Generator], n_states: int, n
 
     T is redrawn while ρ(T) = 0, which is exact for a nilpotent 0/1 matrix, thanks to LAPACK's
     balancing; arms are redrawn while they are zero.
+
+    Args:
+        entries: the distribution of all entries, such as ``FAMILIES["gaussian"]``.
+        rngs: one generator for each of n systems.
+        n_states, n_arms: d and k.
+
+    Returns:
+        `Draw`, before Γ is scaled and Q = RRᵀ is formed.
+
+    Example:
+        >>> rngs = [generator("bernoulli", 0, number) for number in range(20)]
+        >>> raw = draw(FAMILIES["bernoulli"], rngs, n_states=2, n_arms=3)
+        >>> raw.transition.shape, bool((raw.radius > 0).all()), raw.redraws > 0
+        ((20, 2, 2), True, True)
     """
     transition = np.array([entries(rng, (n_states, n_states)) for rng in rngs])
     radius = _radii(transition)
@@ -139,7 +191,17 @@ def _radii(matrices: np.ndarray) -> np.ndarray:
 def draw_arms(
     entries: Entries, rngs: Sequence[np.random.Generator], n_states: int, n_arms: int
 ) -> tuple[np.ndarray, int]:
-    """The arms of each system, n × k × d, and how many zero vectors were redrawn."""
+    """The arms of each system, n × k × d, and how many zero vectors were redrawn.
+
+    Args:
+        entries, rngs, n_states, n_arms: as in `draw`.
+
+    Example:
+        >>> rngs = [generator("bernoulli", 0, number) for number in range(20)]
+        >>> arms, redraws = draw_arms(FAMILIES["bernoulli"], rngs, n_states=2, n_arms=3)
+        >>> arms.shape, bool(arms.any(axis=2).all()), redraws > 0
+        ((20, 3, 2), True, True)
+    """
     redraws = 0
     arms = np.array([entries(rng, (n_arms, n_states)) for rng in rngs])
     for i in np.unique(np.nonzero(~arms.any(axis=2))[0]).tolist():

@@ -28,14 +28,30 @@ __all__ += ["riccati_step", "rounded_up", "smooth", "spread", "step"]
 
 
 class Belief(NamedTuple):
-    """What is known about the state: z ~ N(mean, cov)."""
+    """What is known about the state: z ~ N(mean, cov).
+
+    A filter is a loop over beliefs: predict, decide, fold the reward in.
+
+    Example:
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=2.0)
+        >>> arm = np.array([1.0])
+        >>> belief = prior(model)
+        >>> for reward in (1.0, 2.0, -1.0):
+        ...     belief = step(belief, model, arm, reward)
+        >>> expected, std = arm @ belief.mean, np.sqrt(arm @ belief.cov @ arm)
+        >>> round(float(expected), 3), round(float(std), 3)
+        (-0.089, 1.861)
+    """
 
     mean: Array  # ẑ, d numbers
     cov: Array  # P, d × d
 
 
 def prior(model: LGDS) -> Belief:
-    """Belief before the first reward: the mean of z(0), covariance Σ0 or the stationary Z.
+    """Belief before the first reward: the mean of z(0), covariance Σ0 or the stationary Z (P1).
+
+    Args:
+        model: Γ, Q, σ; ρ(Γ) < 1 if it has no Σ0.
 
     Example:
         >>> prior(LGDS([[0.5]], [[3.0]], 1.0)).cov.tolist()
@@ -45,7 +61,19 @@ def prior(model: LGDS) -> Belief:
 
 
 def priors(models: Sequence[LGDS]) -> Belief:
-    """The `prior` of n models, as arrays with a leading axis."""
+    """The `prior` of n models, as arrays with a leading axis.
+
+    Args:
+        models: n models with the same number of states.
+
+    Returns:
+        Belief with means n × d and covariances n × d × d.
+
+    Example:
+        >>> models = [LGDS([[0.5]], [[q]], reward_std=1.0) for q in (3.0, 6.0)]
+        >>> priors(models).cov.ravel().round(9).tolist()
+        [4.0, 8.0]
+    """
     return Belief(*start_moments(models))
 
 
@@ -61,12 +89,25 @@ def _upper(n_states: int) -> np.ndarray:
 
 
 def rounded_up(cov: Array) -> Array:
-    """P with a diagonal larger by 8 d ε of itself, which covers the rounding error of an update."""
+    """P with a diagonal larger by 8 d ε of itself, which covers the rounding error of an update.
+
+    Example:
+        >>> raised = np.diag(rounded_up(np.eye(2))) - 1
+        >>> bool((raised == 16 * np.finfo(float).eps).all())
+        True
+    """
     return cov * _upwards(cov.shape[0], cov.dtype)
 
 
 class Spread(NamedTuple):
-    """How uncertain the rewards of arms are; see `spread`."""
+    """How uncertain the rewards of arms are; see `spread`.
+
+    Example:
+        >>> model = LGDS(np.eye(2) / 2, np.eye(2), reward_std=2.0)
+        >>> seen = spread(np.eye(2), model, np.array([[1.0, 0.0], [3.0, 4.0]]))
+        >>> seen.variance.round(9).tolist(), seen.cross.round(9).tolist()
+        ([5.0, 29.0], [[1.0, 0.0], [3.0, 4.0]])
+    """
 
     cov: Array  # P, rounded up, d × d
     cross: Array  # P a, the shape of the arms
@@ -74,10 +115,24 @@ class Spread(NamedTuple):
 
 
 def spread(cov: Array, model: LGDS, arms: Array) -> Spread:
-    """P rounded up, P a and aᵀPa + σ², for one arm (d,) or many (k, d).
+    """P rounded up, P a and aᵀPa + σ², for one arm (d,) or many (k, d) (P5).
 
     A variance of zero means that the reward is known in advance. It is returned as infinity, which
     makes the gain zero without a branch and without NaN.
+
+    Args:
+        cov, model: P(t|t−1), d × d; Γ, Q, σ.
+        arms: a, d numbers, or k × d.
+
+    Returns:
+        P rounded up; P a, of the shape of ``arms``; and one variance per arm.
+
+    Example:
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=2.0)
+        >>> seen = spread(np.array([[4.0]]), model, np.array([1.0]))
+        >>> gain = seen.cross / seen.variance  # of the Kalman filter
+        >>> round(float(seen.variance), 9), gain.round(9).tolist()
+        (8.0, [0.5])
     """
     cov = rounded_up(cov)
     cross = times(arms, cov)
@@ -89,6 +144,17 @@ def moves(cov: Array, model: LGDS, arms: Array) -> Array:
     """Γ P a / √(aᵀPa + σ²) of every arm as a row v: ẑ⁺ = Γẑ + v ω, ω ~ N(0, 1) (P7, P15).
 
     √(aᵀPa + σ²) ω is the innovation of the arm's reward. Zero for an arm whose reward is known.
+
+    Args:
+        cov, model, arms: P(t|t−1), d × d; Γ, Q, σ; k × d.
+
+    Returns:
+        k × d.
+
+    Example:
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=0.0)
+        >>> moves(np.array([[4.0]]), model, np.array([[1.0], [-3.0]])).round(9).tolist()
+        [[1.0], [-1.0]]
     """
     seen = spread(cov, model, arms)
     shares = seen.cross * (1 / namespace(cov).sqrt(seen.variance))[:, None]
@@ -108,14 +174,34 @@ def _predicted_cov(cov: Array, model: LGDS) -> Array:
 
 
 def observe(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
-    """Fold in a reward: ẑ(t|t) = ẑ + K (X − ⟨a, ẑ⟩), P(t|t) = P − K aᵀP, K = Pa/(aᵀPa + σ²)."""
+    """Fold in a reward: ẑ(t|t) = ẑ + K (X − ⟨a, ẑ⟩), P(t|t) = P − K aᵀP, K = Pa/(aᵀPa + σ²) (P5).
+
+    The first half of `step`; time does not pass. So it can fold in several rewards of one round.
+
+    Args:
+        belief, model: ẑ(t|t−1) and P(t|t−1); Γ, Q, σ.
+        arm, reward: a, d numbers; X, what it paid.
+
+    Returns:
+        ẑ(t|t) and P(t|t).
+
+    Example:
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=2.0)
+        >>> belief = observe(prior(model), model, np.array([1.0]), reward=1.0)
+        >>> round(float(belief.mean[0]), 6), round(float(belief.cov[0, 0]), 6)
+        (0.5, 2.0)
+    """
     seen = spread(belief.cov, model, arm)
     surprise = reward - arm @ belief.mean
     return Belief(belief.mean + seen.cross * (surprise / seen.variance), _observed_cov(seen))
 
 
 def advance(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
-    """Predict ``rounds`` ≥ 0 rounds ahead: ẑ ↦ Γ ẑ, P ↦ Γ P Γᵀ + Q each time.
+    """Predict ``rounds`` ≥ 0 rounds ahead: ẑ ↦ Γ ẑ, P ↦ Γ P Γᵀ + Q each time (P5).
+
+    Args:
+        belief, model: ẑ(t|t) and P(t|t), or those of a round without a reward; Γ, Q, σ.
+        rounds: how many; several are one power of Γ, by repeated squaring.
 
     Example:
         >>> belief = Belief(np.array([8.0]), np.array([[0.0]]))
@@ -147,19 +233,40 @@ def step(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
 
 
 def riccati_step(cov: Array, model: LGDS, arm: Array) -> Array:
-    """g(P, a) = Γ P Γᵀ + Q − Γ P a aᵀ P Γᵀ / (aᵀPa + σ²): the covariance part of `step` (P5)."""
+    """g(P, a) = Γ P Γᵀ + Q − Γ P a aᵀ P Γᵀ / (aᵀPa + σ²): the covariance part of `step` (P5).
+
+    Args:
+        cov, model, arm: P(t|t−1), d × d; Γ, Q, σ; a, d numbers.
+
+    Returns:
+        P(t+1|t), d × d. No reward is needed: exploration can be planned ahead.
+
+    Example:
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=2.0)
+        >>> riccati_step(np.array([[4.0]]), model, np.array([1.0])).round(9).tolist()
+        [[3.5]]
+    """
     return _predicted_cov(_observed_cov(spread(cov, model, arm)), model)
 
 
 class Update(NamedTuple):
-    """A belief after one reward, and what a smoother needs; see `plain_update`."""
+    """A belief after one reward, and what a smoother needs; see `plain_update`.
 
-    mean: Array
-    cov: Array
-    cross: Array
-    surprise: Array
-    variance: Array
-    weight: Array
+    Example:
+        >>> one = np.ones(1)
+        >>> found = plain_update(0 * one, np.array([[4.0]]), one, reward=1.0, noise=4.0)
+        >>> found.mean.tolist(), found.cov.tolist()
+        ([0.5], [[2.0]])
+        >>> found.surprise.tolist(), found.variance.tolist(), found.weight.tolist()
+        (1.0, 8.0, 0.125)
+    """
+
+    mean: Array  # ẑ(t|t), d numbers
+    cov: Array  # P(t|t), d × d
+    cross: Array  # P a, d numbers
+    surprise: Array  # X − ⟨a, ẑ⟩
+    variance: Array  # aᵀPa + σ²; infinite where it is zero
+    weight: Array  # 1/variance; zero if the reward is known or missing
 
 
 def plain_update(
@@ -178,6 +285,11 @@ def plain_update(
     Returns:
         ẑ(t|t), P(t|t), P a, the innovation e = X − ⟨a, ẑ⟩, its variance s = aᵀPa + σ² (infinite
         where it is zero), and 1/s, which is zero if the reward is known or missing.
+
+    Example:
+        >>> belief = prior(LGDS([[0.5]], [[3.0]], reward_std=2.0))
+        >>> plain_update(*belief, np.ones(1), reward=0.0, noise=4.0, observed=0).cov.tolist()
+        [[4.0]]
     """
     cross = cov @ arm
     variance = arm @ cross + noise
@@ -198,6 +310,16 @@ def imagined_step(beliefs: Belief, model: LGDS, arms: Array, surprise: Array) ->
     Args:
         beliefs, model: means of shape (…, d) and covariances of shape (…, d, d); Γ, Q, σ.
         arms, surprise: the arm that each belief plays, (…, d), and its ω, (…).
+
+    Returns:
+        The beliefs of the next round, with the same leading axes.
+
+    Example:
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=0.0)
+        >>> two = Belief(np.array([[1.0], [1.0]]), np.array([[[4.0]], [[4.0]]]))
+        >>> ahead = imagined_step(two, model, np.ones((2, 1)), np.array([-1.0, 1.0]))
+        >>> ahead.mean.ravel().tolist(), ahead.cov.ravel().tolist()  # Γ(1 ± 2); Q, as σ = 0
+        ([-0.5, 1.5], [3.0, 3.0])
     """
     means, covs = beliefs
     xp, noise = namespace(covs), model.reward_std**2
@@ -210,7 +332,16 @@ def imagined_step(beliefs: Belief, model: LGDS, arms: Array, surprise: Array) ->
 
 
 class Predictions(NamedTuple):
-    """The predictor along a sequence of n rewards."""
+    """The predictor along a sequence of n rewards.
+
+    Example:
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=2.0)
+        >>> run = predictions(model, played=[[1.0], [1.0]], rewards=[1.0, 2.0])
+        >>> run.means.ravel().round(6).tolist(), run.surprises.round(6).tolist()
+        ([0.0, 0.25], [1.0, 1.75])
+        >>> run.covs.ravel().round(6).tolist(), run.variances.round(6).tolist()
+        ([4.0, 3.5], [8.0, 7.5])
+    """
 
     means: np.ndarray  # ẑ(t|t−1), n × d
     covs: np.ndarray  # P(t|t−1), n × d × d
@@ -231,6 +362,15 @@ def predictions(
     Args:
         model, played, rewards: Γ, Q, σ; n × d, the arm of each round; n numbers.
         belief: the belief before the first round; None: the prior.
+
+    Returns:
+        One row per round: ẑ, P, the innovation and its variance, all before the round's reward.
+
+    Example:
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=2.0)
+        >>> run = predictions(model, [[1.0]] * 3, [1.0, 2.0, -1.0])
+        >>> (run.surprises / np.sqrt(run.variances)).round(3).tolist()  # N(0, 1) if it fits
+        [0.354, 0.639, -0.561]
     """
     played, rewards = _sequence(model, played, rewards)
     belief = prior(model) if belief is None else belief
@@ -255,6 +395,9 @@ def log_likelihood(model: LGDS, played: Any, rewards: Any, belief: Belief | None
     """Log-density of a reward sequence: −½ Σ log 2πs + e²/s, e the innovations, s their variances.
 
     A reward that is known in advance (s = 0) has no density and adds zero.
+
+    Args:
+        model, played, rewards, belief: as in `predictions`.
 
     Example:
         >>> model = LGDS([[0.5]], [[3.0]], reward_std=0.0)
@@ -281,6 +424,14 @@ def smooth(model: LGDS, played: Any, rewards: Any, belief: Belief | None = None)
 
     Returns:
         Belief with means n × d and covariances n × d × d.
+
+    Example:
+        >>> model = LGDS([[1.0]], [[1.0]], reward_std=1.0, initial_cov=[[1.0]])
+        >>> known = smooth(model, played=[[1.0], [1.0]], rewards=[0.0, 5.0])
+        >>> known.mean.ravel().round(6).tolist()  # the second reward also tells of the first round
+        [1.0, 3.0]
+        >>> known.cov.ravel().round(6).tolist()
+        [0.4, 0.6]
     """
     played, rewards = _sequence(model, played, rewards)
     run = predictions(model, played, rewards, belief)

@@ -13,11 +13,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from driftbandit import errors
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 RANK_TOLERANCE = 1e-10
 """Singular values below this share of the largest count as zero in rank decisions."""
@@ -36,9 +39,26 @@ class LGDS:
         initial_mean: the mean of z(0), d numbers. None: zero, as in the paper.
 
     Example:
-        >>> model = LGDS([[0.5]], [[3.0]], reward_std=1.0)
-        >>> float(model.stationary_cov()[0, 0])
-        4.0
+        A slow and a fast state, observed with noise. Arrays are checked and read-only.
+
+        >>> model = LGDS([[0.9, 0.0], [0.0, 0.5]], [[0.19, 0.0], [0.0, 3.0]], reward_std=1.0)
+        >>> model.n_states, model.spectral_radius, model.is_stable
+        (2, 0.9, True)
+        >>> model.stationary_cov().round(6).tolist()  # Z = Γ Z Γᵀ + Q
+        [[1.0, 0.0], [0.0, 4.0]]
+        >>> bool((model.start_cov() == model.stationary_cov()).all()), model.start_mean().tolist()
+        (True, [0.0, 0.0])
+        >>> model.is_controllable()
+        True
+
+        A random walk has no stationary state, so its start has to be given.
+
+        >>> walk = LGDS([[1.0]], [[0.5]], 1.0, initial_cov=[[2.0]], initial_mean=[3.0])
+        >>> walk.is_stable, walk.state_mean(4).tolist(), walk.state_cov(4).tolist()
+        (False, [3.0], [[4.0]])
+        >>> walk.check_stable()
+        Traceback (most recent call last):
+        driftbandit.errors.InvalidInput: transition: has spectral radius 1, so there is no ...
     """
 
     transition: np.ndarray
@@ -46,6 +66,17 @@ class LGDS:
     reward_std: Any
     initial_cov: np.ndarray | None = None
     initial_mean: np.ndarray | None = None
+
+    if TYPE_CHECKING:  # lists may be given, although arrays are kept
+
+        def __init__(
+            self,
+            transition: ArrayLike,
+            process_cov: ArrayLike,
+            reward_std: Any,
+            initial_cov: ArrayLike | None = None,
+            initial_mean: ArrayLike | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         transition = errors.matrix(self.transition, "transition", shape=(None, None))
@@ -69,7 +100,15 @@ class LGDS:
 
     @classmethod
     def many(cls, transitions: Any, process_covs: Any, reward_stds: Any) -> list[LGDS]:
-        """``LGDS(Γ, Q, σ)`` of n systems, n × d × d twice and n numbers, checked together.
+        """``LGDS(Γ, Q, σ)`` of n systems, checked together, which is faster than one by one.
+
+        Args:
+            transitions: Γ of each, n × d × d.
+            process_covs: Q of each, n × d × d.
+            reward_stds: σ of each, n numbers.
+
+        Returns:
+            n models that start stationary.
 
         Example:
             >>> LGDS.many([[[0.5]], [[0.9]]], [[[3.0]], [[1.0]]], [1.0, 2.0])[1].spectral_radius
@@ -141,14 +180,29 @@ class LGDS:
 
     @functools.cached_property
     def moving(self) -> LGDS:
-        """The model without known constants and means: zeros in Γ. Its covariances are the same."""
+        """The model without known constants and means: zeros in Γ. Its covariances are the same.
+
+        Example:
+            >>> model = LGDS([[0.5, 1.0], [0.0, 1.0]], np.diag([3.0, 0.0]), 1.0)
+            >>> model.moving.transition.tolist()
+            [[0.5, 0.0], [0.0, 0.0]]
+        """
         if not self.constants.any():
             return self
         transition = np.where(self.constants | self.constants[:, None], 0.0, self.transition)
         return LGDS(transition, self.process_cov, self.reward_std, self.initial_cov)
 
     def without_offsets(self, arms: np.ndarray) -> np.ndarray:
-        """The arms with zeros where the state is a known constant."""
+        """The arms with zeros where the state is a known constant.
+
+        Args:
+            arms: k × d.
+
+        Example:
+            >>> model = LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0, initial_mean=[0, 1])
+            >>> model.without_offsets(np.array([[1.0, 7.0], [2.0, 8.0]])).tolist()
+            [[1.0, 0.0], [2.0, 0.0]]
+        """
         return np.where(self.constants, 0.0, arms) if self.constants.any() else arms
 
     @functools.cached_property
@@ -171,7 +225,11 @@ class LGDS:
         argument: str = "transition",
         remedy: str = "give initial_cov, or a transition with spectral radius below 1",
     ) -> None:
-        """Raise `InvalidInput` if there is no stationary state."""
+        """Raise `InvalidInput` if there is no stationary state.
+
+        Args:
+            argument, remedy: what the message calls the model, and what it says to do.
+        """
         if not self.is_stable:
             found = f"has spectral radius {self.spectral_radius:.6g}"
             problem = f"{found}, so there is no stationary state"
@@ -218,7 +276,7 @@ class LGDS:
         return np.zeros(self.n_states) if self.initial_mean is None else self.initial_mean
 
     def state_mean(self, rounds: int) -> np.ndarray:
-        """Mean of the state after ``rounds`` steps, Γ^t E z(0) (P3)."""
+        """Mean of the state after ``rounds`` steps, Γ^t E z(0) (P3), d numbers."""
         rounds = errors.whole_number(rounds, "rounds", low=0)
         if self.initial_mean is None:
             return np.zeros(self.n_states)
@@ -236,7 +294,18 @@ class LGDS:
         return self.propagated(self.start_mean(), self.initial_cov, rounds)[1]
 
     def propagated(self, mean: Any, cov: Any, rounds: int) -> tuple[Any, Any]:
-        """Mean and covariance after ``rounds`` steps z ↦ Γ z + ξ, by repeated squaring."""
+        """Mean and covariance after ``rounds`` steps z ↦ Γ z + ξ, by repeated squaring.
+
+        Args:
+            mean, cov: of the state now, d numbers and d × d.
+            rounds: number of steps ≥ 0.
+
+        Example:
+            >>> model = LGDS([[0.5]], [[3.0]], reward_std=1.0)
+            >>> mean, cov = model.propagated(np.array([8.0]), np.array([[0.0]]), rounds=2)
+            >>> mean.tolist(), cov.tolist()
+            ([2.0], [[3.75]])
+        """
         rounds = errors.whole_number(rounds, "rounds", low=0)  # a negative one would never end
         # (A, C) stands for the map P ↦ A P Aᵀ + C; maps compose as
         # (A2, C2) ∘ (A1, C1) = (A2 A1, A2 C1 A2ᵀ + C2).
@@ -249,11 +318,23 @@ class LGDS:
         return mean, 0.5 * (cov + cov.T)
 
     def settled_cov(self, rounds: int) -> np.ndarray:
-        """The state covariance that tuning constants use: Z if stable, otherwise Z(rounds)."""
+        """The state covariance that tuning constants use: Z if stable, otherwise Z(rounds).
+
+        Example:
+            >>> walk = LGDS([[1.0]], [[0.5]], 1.0, initial_cov=[[2.0]])
+            >>> walk.settled_cov(100).tolist(), LGDS([[0.5]], [[3.0]], 1.0).settled_cov(9).tolist()
+            ([[52.0]], [[4.0]])
+        """
         return self.stationary_cov() if self.is_stable else self.state_cov(rounds)
 
     def settled_moment(self, rounds: int) -> np.ndarray:
-        """E z zᵀ after ``rounds`` steps: `settled_cov` plus the outer product of the mean."""
+        """E z zᵀ after ``rounds`` steps: `settled_cov` plus the outer product of the mean.
+
+        Example:
+            >>> walk = LGDS([[1.0]], [[0.5]], 1.0, initial_cov=[[2.0]], initial_mean=[3.0])
+            >>> walk.settled_moment(100).tolist()
+            [[61.0]]
+        """
         if self.initial_mean is None:
             return self.settled_cov(rounds)
         mean = self.state_mean(rounds)
@@ -273,7 +354,14 @@ class LGDS:
     def observability_gramian(self, played: Any) -> np.ndarray:
         """O = Σ_τ (Γᵀ)^τ a_τ a_τᵀ Γ^τ (P3); if positive definite, the arms observe the state.
 
-        Row τ of ``played``, n × d, is the arm of round τ.
+        Args:
+            played: n × d; row τ is the arm of round τ.
+
+        Example:
+            >>> turning = LGDS([[0.0, 0.9], [-0.9, 0.0]], np.eye(2), reward_std=1.0)
+            >>> gramian = turning.observability_gramian([[1.0, 0.0], [1.0, 0.0]])
+            >>> gramian.round(6).tolist()  # one arm shows both states, one after the other
+            [[1.0, 0.0], [0.0, 0.81]]
         """
         played = checked_arms(played, self, "played")
         gramian = np.zeros_like(self.transition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import html
 import itertools
@@ -13,6 +14,7 @@ import numpy as np
 
 from driftbandit import errors, policies, statistics
 from driftbandit.io import atomic
+from driftbandit.policies import Policy
 from driftbandit.report import figures
 from driftbandit.statistics import Paired
 
@@ -41,6 +43,27 @@ class Result:
 
     Arrays have shape (runs,) for one system and (systems, runs) for several. ``print`` and
     notebooks show a table. Results with equal numbers are equal, whatever their timing.
+
+    Example:
+        Two policies and the Oracle on three random systems, four runs each.
+
+        >>> from driftbandit import families, simulate
+        >>> systems = families.sample("gaussian", systems=3, n_states=2, n_arms=3)
+        >>> players = ["kode", "random", "kalman_oracle"]
+        >>> result = simulate(systems, policies=players, rounds=50, runs=4)
+        >>> result.regret["kode"].shape, result.curves["kode"].shape[:2], result.rounds
+        ((3, 4), (3, 4), 50)
+        >>> int(result.checkpoints[-1]), bool((np.diff(result.curves["kode"]) >= 0).all())
+        (50, True)
+        >>> result.best(), result.in_oracle_units
+        ('kode', True)
+        >>> bool(np.median(result.normalized()["kode"]) < 1)  # how far above the Oracle
+        True
+        >>> sorted(result.summary()["kode"])
+        ['iqr', 'mean', 'median', 'standard_error']
+        >>> result.save("study.npz")
+        >>> Result.load("study.npz") == result
+        True
     """
 
     regret: dict[str, np.ndarray]
@@ -52,14 +75,24 @@ class Result:
     seed: int
     timing: Timing
 
-    def normalized(self, against: str = ORACLE) -> dict[str, np.ndarray]:
+    def normalized(self, against: str | Policy = ORACLE) -> dict[str, np.ndarray]:
         """(R − R_oracle) / R_oracle run by run, the quantity of Table II (P21).
 
         Runs in which the baseline has no regret give infinity, or zero if both have none.
+
+        Args:
+            against: the baseline, a simulated policy, written as for `simulate`.
+
+        Returns:
+            For every other policy, an array with the shape of its regret.
+
+        Example:
+            >>> regret = {"kalman_oracle": np.array([2.0, 4.0]), "kode": np.array([3.0, 4.0])}
+            >>> result = Result(regret, {}, np.array([9]), 9, 0, Timing(0, 0, 0, "cpu"))
+            >>> result.normalized()["kode"].tolist()
+            [0.5, 0.0]
         """
-        if against not in self.regret:
-            remedy = f"valid: {', '.join(self.regret)}"
-            raise errors.InvalidInput("against", f"{against!r} was not simulated", remedy)
+        against = self._label(against, "against")
         base = self.regret[against]
         others = {name: regret for name, regret in self.regret.items() if name != against}
         return {name: _ratio(regret - base, base) for name, regret in others.items()}
@@ -82,7 +115,7 @@ class Result:
         return min(rivals, key=lambda name: (values[name].mean(), median_and_iqr(values[name])[0]))
 
     def compare(
-        self, baseline: str, *, confidence: float = 0.95, seed: int = 0
+        self, baseline: str | Policy, *, confidence: float = 0.95, seed: int = 0
     ) -> dict[str, Paired]:
         """Compare every other policy with ``baseline``, run by run.
 
@@ -90,7 +123,7 @@ class Result:
         normalized regrets (P21); otherwise R − R_baseline.
 
         Args:
-            baseline: the label of a simulated policy.
+            baseline: a simulated policy, written as for `simulate`: "idea", "IDEA" or a `Policy`.
             confidence, seed: as in `statistics.paired`.
 
         Returns:
@@ -101,10 +134,10 @@ class Result:
             >>> from driftbandit import families, simulate
             >>> model, arms = families.sample("gaussian", n_states=2, n_arms=3)[0]
             >>> result = simulate(model, arms, ["idea", "random"], rounds=50, runs=20)
-            >>> result.compare("idea")["random"].verdict
+            >>> result.compare("IDEA")["random"].verdict
             'worse'
         """
-        baseline = errors.closest(baseline, "baseline", self.regret)
+        baseline = self._label(baseline, "baseline")
         base = self.regret[baseline]
         # Divided once: if the Oracle has no regret, both normalized regrets are infinite and
         # their difference is undefined, but this quotient still has a sign.
@@ -115,8 +148,33 @@ class Result:
             found[name] = statistics.paired(more, zero, confidence=confidence, seed=seed)
         return found
 
+    def _label(self, given: str | Policy, argument: str) -> str:
+        """The label of a policy that was simulated, from any name that `simulate` takes."""
+        if isinstance(given, Policy):
+            return errors.closest(_one_of(self.regret, given), argument, self.regret)
+        if not isinstance(given, str) or given in self.regret:
+            return errors.closest(given, argument, self.regret)
+        alike = [name for name in self.regret if policies.plain(name) == policies.plain(given)]
+        if len(alike) == 1:  # a policy of one's own, in another case
+            return alike[0]
+        with contextlib.suppress(errors.InvalidInput):  # a title, such as Kalman-UCB
+            made = policies.make(given)
+            if made.label in self.regret or "(" not in given:  # a label without any hides them
+                given = _one_of(self.regret, made)
+        return errors.closest(given, argument, self.regret)
+
     def summary(self) -> dict[str, dict[str, float]]:
-        """Mean, standard error (of the systems' means if there are several), median and IQR."""
+        """Mean, standard error (of the systems' means if there are several), median and IQR.
+
+        Returns:
+            By policy, a dictionary with mean, standard_error, median and iqr of its regret.
+
+        Example:
+            >>> regret = {"idea": np.array([1.0, 2.0, 6.0])}
+            >>> result = Result(regret, {}, np.array([9]), 9, 0, Timing(0, 0, 0, "cpu"))
+            >>> result.summary()["idea"]["mean"], result.summary()["idea"]["iqr"]
+            (3.0, 2.5)
+        """
         found = {}
         for name, regret in self.regret.items():
             means = statistics.units(regret).mean(axis=1)
@@ -148,17 +206,45 @@ class Result:
         return pd.DataFrame(columns)
 
     def plot(
-        self, path: str | Path | None = None, *, kind: Literal["boxes", "curves"] = "boxes"
+        self,
+        path: str | Path | None = None,
+        *,
+        kind: Literal["boxes", "curves", "differences"] = "boxes",
+        baseline: str | Policy | None = None,
     ) -> Figure:
         """Draw the regret, and save the figure if a path is given; needs matplotlib.
 
+        A policy has the same color in all kinds.
+
         Args:
             path: a .png, .svg or .pdf file, or None.
-            kind: "boxes", quartiles of each policy's regret over the runs, sorted by mean; or
-                "curves", cumulative regret round by round, median and quartiles.
+            kind: "boxes", quartiles of each policy's regret over the runs, sorted by mean;
+                "curves", cumulative regret round by round, median and quartiles; or "differences",
+                what `compare` finds: median differences from ``baseline`` with their intervals.
+                The last leaves out the Oracle, unless nothing else is left.
+            baseline: of "differences", a simulated policy, written as for `simulate`.
+
+        Returns:
+            The matplotlib figure, which notebooks show.
+
+        Example:
+            >>> regret = {"idea": np.array([1.0, 2.0]), "random": np.array([5.0, 7.0])}
+            >>> result = Result(regret, {}, np.array([9]), 9, 0, Timing(0, 0, 0, "cpu"))
+            >>> figure = result.plot("regret.svg")
+            >>> Path("regret.svg").exists(), figure.axes[0].get_title()
+            (True, 'Regret after 9 rounds: lower is better')
+            >>> result.plot(kind="differences", baseline="IDEA").axes[0].get_title("left")
+            '← less regret than IDEA'
         """
-        errors.closest(kind, "kind", ("boxes", "curves"))
-        figure = self._boxes() if kind == "boxes" else self._cumulative()
+        errors.closest(kind, "kind", ("boxes", "curves", "differences"))
+        if (kind == "differences") != (baseline is not None):
+            problem = "is missing" if baseline is None else f'was given with kind="{kind}"'
+            remedy = 'give kind="differences" and a policy to compare the others with'
+            raise errors.InvalidInput("baseline", problem, remedy)
+        if baseline is not None:
+            figure = self._differences(self._label(baseline, "baseline"))
+        else:
+            figure = self._boxes() if kind == "boxes" else self._cumulative()
         if path is not None:
             figures.save(figure, path)
         return figure
@@ -167,7 +253,8 @@ class Result:
         means = {label: float(regret.mean()) for label, regret in self.regret.items()}
         labels = sorted(means, key=lambda label: means[label])
         styles = policy_styles(labels)
-        figure, (axis,) = figures.grid(1, 1, 6.4, 1.3 + 0.34 * len(labels))
+        width = 6.4 + figures.beside(labels)
+        figure, (axis,) = figures.grid(1, 1, width, 1.3 + 0.34 * len(labels))
         rows = [(*quartiles(self.regret[label]), means[label]) for label in labels]
         figures.boxes(axis, rows, [styles[label]["color"] for label in labels])
         figures.name_rows(axis, labels)
@@ -183,17 +270,46 @@ class Result:
         ends = {label: float(curve[..., -1].mean()) for label, curve in self.curves.items()}
         order = sorted(ends, key=lambda label: -ends[label])  # as the lines end, top down
         lines = {label: self.curves[label].reshape(-1, len(self.checkpoints)) for label in order}
-        figure, (axis,) = figures.grid(1, 1, 6.4, 4.0)
+        figure, (axis,) = figures.grid(1, 1, 6.4 + figures.beside(order), 4.0)
         figures.curves(axis, self.checkpoints, lines, policy_styles(order), dashed=(ORACLE,))
-        axis.set_xlabel("round")
+        runs = len(lines[order[0]])
+        axis.set_xlabel(f"round (line: median, band: quartiles of {runs} runs)")
         axis.set_ylabel("cumulative regret")
         axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-        runs = len(lines[order[0]])
-        axis.set_title(f"Cumulative regret, median and quartiles of {runs} runs: lower is better")
+        axis.set_title("Cumulative regret: lower is better")
+        return figure
+
+    def _differences(self, baseline: str) -> Figure:
+        found = self.compare(baseline)
+        labels = sorted(found, key=lambda label: found[label].median_difference)
+        labels = [label for label in labels if label != ORACLE] or labels
+        if not labels:
+            problem = f"has nothing to compare with: {baseline} played alone"
+            raise errors.InvalidInput("baseline", problem, "simulate others too")
+        looks = policy_styles(self.regret)
+        width = 6.4 + figures.beside(labels)
+        figure, (axis,) = figures.grid(1, 1, width, 1.5 + 0.34 * len(labels))
+        rows = [(found[x].low, found[x].median_difference, found[x].high) for x in labels]
+        figures.interval_rows(axis, rows, [looks[label]["color"] for label in labels])
+        figures.name_rows(axis, labels)
+        axis.axvline(0, color="black", lw=1)
+        axis.margins(x=0.08)
+        axis.set_title(f"← less regret than {policies.title(baseline)}", loc="left", fontsize=10)
+        axis.set_title("more →", loc="right", fontsize=10)
+        unit = ", in units of the Oracle's regret" if self.in_oracle_units else ""
+        one = found[labels[0]]
+        axis.set_xlabel(
+            f"difference in regret{unit}\n"
+            f"median and {100 * one.confidence:g} % interval over {one.runs} paired runs"
+        )
         return figure
 
     def save(self, path: str | Path) -> None:
-        """Write all numbers to a file, whole or not at all; `load` reads them back exactly."""
+        """Write all numbers to a file, whole or not at all; `load` reads them back exactly.
+
+        Args:
+            path: of the file, which is replaced if it exists.
+        """
         header = {"rounds": self.rounds, "seed": self.seed, "timing": self.timing._asdict()}
         header |= {"regret": list(self.regret), "curves": list(self.curves)}
         arrays = {"checkpoints": self.checkpoints}
@@ -204,7 +320,11 @@ class Result:
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
-        """The result that `save` wrote."""
+        """The result that `save` wrote.
+
+        Args:
+            path: of the file; `InvalidInput` if it is none of `save`.
+        """
         remedy = "give a file that Result.save wrote"
         header, arrays = atomic.read_arrays(Path(path), "result", remedy)
         regret, curves = (
@@ -243,13 +363,19 @@ class Result:
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def __str__(self) -> str:
-        rows = ["{:<20} {:>12} {:>10} {:>12} {:>10}".format(*COLUMNS)]
-        form = "{:<20} {:>12.4g} {:>10.2g} {:>12.4g} {:>10.3g}"
-        rows += [form.format(name, *row.values()) for name, row in self._by_mean()]
+        first = max([20, *map(len, self.regret)])
+        rows = ["{:<{}} {:>12} {:>10} {:>12} {:>10}".format(COLUMNS[0], first, *COLUMNS[1:])]
+        form = "{:<{}} {:>12.4g} {:>10.2g} {:>12.4g} {:>10.3g}"
+        rows += [form.format(name, first, *row.values()) for name, row in self._by_mean()]
         return "\n".join(rows)
 
     def _by_mean(self) -> list[tuple[str, dict[str, float]]]:
         return sorted(self.summary().items(), key=lambda item: item[1]["mean"])
+
+
+def _one_of(labels: Iterable[str], policy: Policy) -> str:
+    """The label under which a policy plays: with its parameters, or without."""
+    return policy.label if policy.label in labels else policy.name
 
 
 def _same_numbers(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
@@ -280,5 +406,9 @@ def quartiles(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def policy_styles(labels: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Color and marker of each policy, the same in every figure; the Oracle is black."""
-    return figures.styles(labels, policies.available(), black=(ORACLE,))
+    """Color and marker of each policy, all colors different; the Oracle is black.
+
+    Registered policies look the same in every figure, others in every figure that has the same
+    ones.
+    """
+    return figures.styles(sorted(labels), policies.available(), black=(ORACLE,))

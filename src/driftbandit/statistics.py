@@ -16,19 +16,35 @@ import numpy as np
 
 from driftbandit import errors
 
+__all__ = ["BETTER", "NO_DIFFERENCE", "TOO_FEW", "WORSE", "Interval", "Paired", "block_interval"]
+__all__ += ["block_length", "block_means", "median_interval", "median_intervals", "paired"]
+__all__ += ["verdict"]
+
 STRETCHES = 16  # that the values near the median are divided into
 BLOCK = 50_000
 """Counts processed together: few enough to stay in a core's cache, and times `STRETCHES` few enough
 for BLAS to use one thread; more would wait for each other."""
-BETTER, WORSE = "better", "worse"
+BETTER, WORSE = "better", "worse"  # has less, or more, regret than the other policy
 NO_DIFFERENCE, TOO_FEW = "no difference seen", "too few to tell"
+"""The four verdicts on a difference; see `verdict`."""
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 """From how often each unit is in each resample (resamples × units) to one number per resample."""
 
 
 class Paired(NamedTuple):
-    """One policy against another, run by run; less is better, as with regret."""
+    """One policy against another, run by run; less is better, as with regret.
+
+    `paired` and `Result.compare` return it.
+
+    Example:
+        >>> new, old = np.arange(40) - 3.0, np.arange(40) + np.tile([-4.0, 0.0, 0.0, 0.0], 10)
+        >>> found = paired(new, old)
+        >>> found.median_difference, (found.low, found.high), found.win_rate
+        (-3.0, (-3.0, -3.0), 0.75)
+        >>> found.verdict, found.mean_difference, found.mean_verdict
+        ('better', -2.0, 'better')
+    """
 
     median_difference: float  # median over all runs of first − second, and its interval
     low: float
@@ -50,7 +66,7 @@ class Paired(NamedTuple):
 
     @property
     def mean_verdict(self) -> str:
-        """The same from the mean."""
+        """The same from the mean, which few large differences can decide."""
         return verdict(self.mean_low, self.mean_high, self.independent, self.confidence)
 
 
@@ -59,6 +75,18 @@ def verdict(low: float, high: float, independent: float, confidence: float = 0.9
 
     Without any difference, n independent medians are all on one side of zero with probability
     2¹⁻ⁿ. If that exceeds 1 − confidence, no data can decide (`TOO_FEW`): 95 % takes six.
+
+    Args:
+        low, high: the ends of the interval.
+        independent: what it rests on: the number of systems, or of runs of one system.
+        confidence: of the interval.
+
+    Returns:
+        `WORSE`, `BETTER`, `NO_DIFFERENCE` (zero is inside) or `TOO_FEW`.
+
+    Example:
+        >>> verdict(0.2, 0.9, 20), verdict(-0.1, 0.9, 20), verdict(0.2, 0.9, 5)
+        ('worse', 'no difference seen', 'too few to tell')
     """
     if 2.0 ** (1 - independent) > 1 - confidence:
         return TOO_FEW
@@ -79,6 +107,9 @@ def paired(
         first, second: the regret of two policies in the same runs; (runs,) or (systems, runs).
         confidence: of the intervals, between 0 and 1; with a single run they are NaN.
         resamples, seed: of the bootstrap; the same seed gives the same intervals.
+
+    Returns:
+        `Paired`: differences are first − second, so negative ones speak for the first.
 
     Example:
         >>> rng = np.random.default_rng(1)
@@ -109,6 +140,9 @@ def median_interval(
         values: (runs,) or (systems, runs); infinite ones count, NaN is refused.
         confidence, resamples, seed: as in `paired`; with a single run the ends are NaN.
 
+    Returns:
+        The two ends.
+
     Example:
         >>> median_interval([1, 2, 3, 4, 5, 6, 7, 8, 9])
         (2.0, 8.0)
@@ -120,7 +154,20 @@ def median_interval(
 def median_intervals(
     several: Sequence[Any], *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> list[tuple[float, float]]:
-    """The `median_interval` of each array; all have one shape, so the resamples are drawn once."""
+    """The `median_interval` of each array; all have one shape, so the resamples are drawn once.
+
+    Args:
+        several: arrays as `median_interval` takes one.
+        confidence, resamples, seed: as in `paired`.
+
+    Returns:
+        The two ends for each array.
+
+    Example:
+        >>> regret = np.arange(1.0, 10.0)
+        >>> median_intervals([regret, 10 * regret])
+        [(2.0, 8.0), (20.0, 80.0)]
+    """
     drawn = [units(_checked(values, "values")) for values in several]
     statistics = tuple(_median(values) for values in drawn)
     rows = _bootstrap(statistics, drawn[0].shape, confidence, resamples, seed)
@@ -248,7 +295,17 @@ def _mean(values: np.ndarray) -> Statistic:
 
 
 class Interval(NamedTuple):
-    """The mean of a series and its interval, from a bootstrap of ``block`` neighbors at a time."""
+    """The mean of a series and its interval, from a bootstrap of ``block`` neighbors at a time.
+
+    Example:
+        >>> earned = np.repeat([0.0, 1.0, 1.0, 0.0, 1.0], 20)  # rounds in a row are alike
+        >>> found = block_interval(earned, block=20)
+        >>> found.mean, found.low < 0.35, found.high > 0.85
+        (0.6, True, True)
+        >>> naive = block_interval(earned, block=1)  # as if rounds were independent
+        >>> naive.high - naive.low < (found.high - found.low) / 2
+        True
+    """
 
     mean: float
     low: float
@@ -263,6 +320,9 @@ def block_length(values: Any) -> int:
 
     R is the autocovariance, λ a flat-top window, M twice the lag from which on R is noise. The
     length is 1 for a series without memory, and at most min(3 √n, n/3).
+
+    Args:
+        values: n finite numbers in order of time.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -299,7 +359,15 @@ def block_means(values: Any, block: int, *, resamples: int = 2000, seed: int = 0
     Args:
         values: n numbers in order of time, or n × c, whose columns stay together.
         block: how many neighbors are drawn together; 1 is the ordinary bootstrap.
-        resamples, seed: as in `paired`; the result is resamples × c.
+        resamples, seed: as in `paired`.
+
+    Returns:
+        The mean of each resample, resamples × c.
+
+    Example:
+        >>> means = block_means(np.arange(100.0), block=10, resamples=500)
+        >>> means.shape, bool(abs(means.mean() - 49.5) < 2)
+        ((500, 1), True)
     """
     series = _series(values)
     n = len(series)
@@ -336,6 +404,9 @@ def block_interval(
         values: n numbers in order of time.
         block: how many neighbors are drawn together; None: `block_length`.
         confidence, resamples, seed: as in `paired`; with a single round the ends are NaN.
+
+    Returns:
+        `Interval`: the mean, both ends and the block length.
 
     Example:
         >>> found = block_interval(np.random.default_rng(2).normal(size=400))

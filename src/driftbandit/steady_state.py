@@ -22,6 +22,12 @@ __all__ += ["prediction_cov", "prediction_covs"]
 def detectable(model: LGDS, arms: Any) -> np.ndarray:
     """Whether (Γ, aᵀ) is detectable for each arm: every mode with |λ| ≥ 1 shows in ⟨a, z⟩ (P3).
 
+    Args:
+        model, arms: Γ, Q, σ; k × d.
+
+    Returns:
+        k truth values.
+
     Example:
         >>> model = LGDS([[1.0, 0.0], [0.0, 0.5]], np.eye(2), 1.0, initial_cov=np.eye(2))
         >>> detectable(model, [[1.0, 0.0], [0.0, 1.0]]).tolist()
@@ -33,6 +39,12 @@ def detectable(model: LGDS, arms: Any) -> np.ndarray:
 
 def prediction_cov(model: LGDS, arm: Any) -> np.ndarray:
     """P_a = g(P_a, a): the error covariance if ``arm`` is played forever (P9, P14).
+
+    Args:
+        model, arm: Γ, Q, σ; a, d numbers.
+
+    Returns:
+        P_a, d × d.
 
     Raises:
         NotDetectable: the arm does not show some mode that does not decay.
@@ -60,7 +72,24 @@ def prediction_covs(model: LGDS, arms: Any) -> np.ndarray:
 
 
 def oracle_cov(model: LGDS, arms: Any) -> np.ndarray:
-    """P_A: the error covariance if the rewards of all ``arms`` are observed every round (P9)."""
+    """P_A: the error covariance if the rewards of all ``arms`` are observed every round (P9).
+
+    Args:
+        model, arms: Γ, Q, σ; k × d.
+
+    Returns:
+        P_A, d × d.
+
+    Raises:
+        NotDetectable: no arm shows some mode that does not decay.
+
+    Example:
+        >>> model = LGDS([[1.0]], [[1.0]], reward_std=1.0, initial_cov=[[1.0]])
+        >>> float(oracle_cov(model, [[1.0]])[0, 0].round(6))  # as `prediction_cov`: it is one arm
+        1.618034
+        >>> float(oracle_cov(model, [[1.0], [1.0]])[0, 0].round(6))  # (1 + √3) / 2: half the noise
+        1.366025
+    """
     _, seen = _distilled(model.without_offsets(checked_arms(arms, model))[None])
     return riccati.settled([model], seen, ["arms"])[0][0]
 
@@ -93,6 +122,17 @@ def oracle_gain(model: LGDS, arms: Any) -> np.ndarray:
     The rewards of k > d arms hold no more information than d combinations of them with independent
     noise. Those are folded in one by one, without a k × k matrix; with σ = 0, a combination that
     repeats what is already known gets weight zero.
+
+    Args:
+        model, arms: Γ, Q, σ; k × d.
+
+    Raises:
+        NotDetectable: as in `oracle_cov`.
+
+    Example:
+        >>> model = LGDS([[1.0]], [[1.0]], reward_std=1.0, initial_cov=[[1.0]])
+        >>> oracle_gain(model, [[1.0], [1.0]]).round(6).tolist()  # equal arms, equal weights
+        [[0.366025, 0.366025]]
     """
     return _gains([model], checked_arms(arms, model)[None], ["arms"])[0]
 

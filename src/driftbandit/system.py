@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from driftbandit import contexts as reading
 from driftbandit import errors
 from driftbandit.contexts import Contexts
 from driftbandit.model import LGDS
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Returned = TypeVar("Returned")
 Name = str | int  # the name of an arm: a text or a whole number
@@ -37,14 +40,27 @@ class System:
 
     Example:
         >>> system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]], ["left", "right"])
-        >>> system.names, system.index("right")
-        (('left', 'right'), 1)
+        >>> system.names, system.arms.tolist(), system.model.n_states
+        (('left', 'right'), [[1.0], [2.0]], 1)
+        >>> from driftbandit import Agent
+        >>> Agent(system, policy="kalman_ucb").ask().arm  # what takes a model takes a System
+        'right'
     """
 
     model: LGDS
     arms: np.ndarray
     names: tuple[Name, ...] = None  # type: ignore[assignment]
     contexts: Contexts = None  # type: ignore[assignment]
+
+    if TYPE_CHECKING:  # lists may be given, although arrays are kept
+
+        def __init__(
+            self,
+            model: LGDS,
+            arms: ArrayLike,
+            names: Iterable[Name] | None = None,
+            contexts: Mapping[str, ArrayLike] | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         arms, contexts = reading.checked(self.arms, self.contexts, self.model)
@@ -80,6 +96,9 @@ class System:
             context: every feature's value by its name: one number for all arms, k numbers in the
                 order of arms, or a mapping from the names of all arms to numbers.
 
+        Returns:
+            k × d.
+
         Example:
             >>> model = LGDS(0.9 * np.eye(2), np.eye(2), 1.0)
             >>> by_price = {"x_price": [[0.0, 1.0], [0.0, 1.0]]}
@@ -92,7 +111,16 @@ class System:
         return reading.arms_in(self.arms, self.contexts, context, self.names)
 
     def index(self, name: Name) -> int:
-        """The row of the arm with that name."""
+        """The row of the arm with that name.
+
+        Args:
+            name: one of ``names``; any other raises `InvalidInput`.
+
+        Example:
+            >>> system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]], ["left", "right"])
+            >>> system.arms[system.index("right")].tolist()
+            [2.0]
+        """
         if name in self.names and not isinstance(name, bool):
             return self.names.index(name)
         valid = ", ".join(map(str, self.names[:20])) + (", …" if len(self.names) > 20 else "")

@@ -204,7 +204,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, name):
     [
         ("/no/such/model.json", "cannot read /no/such/model.json (No such file or directory)"),
         ("/", "cannot read / (Is a directory)"),
-        ("a\0b", "cannot read 'a\\x00b' (embedded null byte)"),
+        ("a\0b", "cannot read 'a\\x00b' ("),  # the rest depends on the version of Python
         ("two\nlines", "cannot read 'two\\nlines' (No such file"),
         (None, "cannot read None"),
         ("/dev/zero", "/dev/zero has 67,108,865 bytes or more; 67,108,864 is the most"),

@@ -48,7 +48,6 @@ def distances(model, arms, P):
 # Against the formula as it is printed.
 
 
-@pytest.mark.filterwarnings("ignore:Matrix is")  # sqrtm's, of a singular one
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize(
     ("k", "d"),

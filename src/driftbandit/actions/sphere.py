@@ -29,13 +29,25 @@ from driftbandit.arrays import Array, namespace
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 
+__all__ = ["Solution", "best", "direction", "idea_arm", "kalman_ucb_arm", "secular"]
+
 ACCURACY = 1e-9  # IDEA's bound is refined until its gap is this fraction of the score
 GRID, REFINEMENTS = 32, 2  # REFINEMENTS times, the root's bracket shrinks by GRID − 1
 NEWTON = 3  # number of Newton steps after the refinements
 
 
 class Solution(NamedTuple):
-    """A unit vector and its certificate."""
+    """A unit vector and its certificate; `best` returns it.
+
+    Example:
+        >>> model = LGDS(0.9 * np.eye(2), np.eye(2), reward_std=1.0)
+        >>> belief = Belief(np.array([0.0, 3.0]), np.diag([4.0, 0.0]))
+        >>> found = best(belief, model, "kalman_ucb", width=2.0)
+        >>> abs(found.arm).round(6).tolist(), round(found.value, 6)
+        ([0.8, 0.6], 5.0)
+        >>> found.residual < 1e-6, found.bound >= found.value, found.gap < 1e-6
+        (True, True, True)
+    """
 
     arm: np.ndarray  # a, d numbers
     value: float  # its score ⟨a, ẑ⟩ + u(a | P)
@@ -51,6 +63,9 @@ class Solution(NamedTuple):
 def direction(vector: Array) -> Array:
     """The vector scaled to length one, or the first coordinate vector if it is zero.
 
+    Args:
+        vector: d numbers, of NumPy or JAX.
+
     Example:
         >>> direction(np.array([3.0, 4.0])).tolist(), direction(np.zeros(2)).tolist()
         ([0.6, 0.8], [1.0, 0.0])
@@ -63,18 +78,41 @@ def direction(vector: Array) -> Array:
 
 
 def idea_arm(belief: Belief, model: LGDS) -> Array:
-    """The unit vector with the highest ⟨a, ẑ⟩ + ‖ΓPa‖/√(aᵀPa + σ²), IDEA's choice."""
+    """The unit vector with the highest ⟨a, ẑ⟩ + ‖ΓPa‖/√(aᵀPa + σ²), IDEA's choice.
+
+    Args:
+        belief, model: as in `best`, which also returns a bound; unchecked, of NumPy or JAX.
+
+    Example:
+        >>> model = LGDS(0.9 * np.eye(2), np.eye(2), reward_std=1.0)
+        >>> idea_arm(Belief(np.array([1.0, 0.0]), np.diag([1.0, 9.0])), model).round(3).tolist()
+        [0.702, 0.712]
+    """
     frame = framed(belief, model)
     return frame.vectors @ highest(idea(frame))
 
 
 def kalman_ucb_arm(belief: Belief, width: Array) -> Array:
-    """The unit vector with the highest ⟨a, ẑ⟩ + w √(aᵀPa), Kalman-UCB's choice."""
+    """The unit vector with the highest ⟨a, ẑ⟩ + w √(aᵀPa), Kalman-UCB's choice.
+
+    Args:
+        belief: as in `best`, which also returns a bound; unchecked, of NumPy or JAX.
+        width: w ≥ 0.
+
+    Example:
+        >>> belief = Belief(np.array([0.0, 3.0]), np.diag([4.0, 0.0]))
+        >>> [abs(kalman_ucb_arm(belief, width)).round(6).tolist() for width in (0.0, 2.0)]
+        [[0.0, 1.0], [0.8, 0.6]]
+    """
     return secular(belief.mean, belief.cov, width)[0]
 
 
 def secular(mean: Array, cov: Array, width: Array) -> tuple[Array, Array]:
-    """The unit vector with the highest ⟨a, ẑ⟩ + w √(aᵀPa), and the bound √D(μ); w ≥ 0.
+    """The unit vector with the highest ⟨a, ẑ⟩ + w √(aᵀPa), and the bound √D(μ).
+
+    Args:
+        mean, cov: ẑ and P.
+        width: w ≥ 0.
 
     Example:
         >>> arm, bound = secular(np.array([0.0, 3.0]), np.diag([4.0, 0.0]), 2.0)  # z₂ is known
@@ -133,6 +171,9 @@ def best(belief: Belief, model: LGDS, policy: str = "idea", width: float = 1.0) 
         model: Γ, Q, σ.
         policy: "idea", "kode" or "kalman_ucb".
         width: w, for Kalman-UCB only.
+
+    Returns:
+        `Solution`: the vector, its score, and how much better another one could be.
 
     Example:
         >>> model = LGDS(0.9 * np.eye(2), np.eye(2), reward_std=1.0)

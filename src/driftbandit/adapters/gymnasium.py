@@ -22,6 +22,7 @@ with errors.needing(__name__):
 __all__ = ["ID", "LGDSBandit"]
 
 ID = "driftbandit/LGDSBandit-v0"
+"""The name for ``gymnasium.make``."""
 HIGHEST = float(np.finfo(np.float32).max)
 """Largest reward in an observation; `check_env` warns about infinite bounds."""
 
@@ -50,6 +51,15 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
         >>> observation, reward, terminated, truncated, info = env.step(1)
         >>> observation.tolist(), reward, info["best_arm"], info["regret"]
         ([0.0, 1.0, -2.0, 0.5], -2.0, 0, 4.0)
+
+        The same by its registered name, with text:
+
+        >>> system = System(LGDS([[0.5]], [[3.0]], reward_std=0.0), [[1.0], [-1.0]])
+        >>> env = gymnasium.make(ID, model=system, rounds=10, render_mode="ansi")
+        >>> _ = env.reset(seed=0, options={"state": [2.0]})
+        >>> _ = env.step(0)
+        >>> env.render()
+        'round 1 of 10: arm 0 paid 2, best was arm 0, regret 0, 0 in all'
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
@@ -92,10 +102,19 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Start an episode: z is drawn from N(0, Σ0) or from the stationary distribution.
+        """Start an episode: z is drawn from N(0, Σ0) or from the stationary distribution (P1).
 
-        ``options={"state": z}`` starts from that state instead. Returns the first observation, all
-        zero, and an empty dictionary.
+        Args:
+            seed: of all random numbers; None: go on with the present ones.
+            options: ``{"state": z}`` starts from that state instead.
+
+        Returns:
+            The first observation, all zero, and an empty dictionary.
+
+        Example:
+            >>> env = LGDSBandit(LGDS([[0.5]], [[3.0]], reward_std=0.0), [[1.0], [-1.0]])
+            >>> env.reset(seed=1)[0].tolist(), env.state.shape
+            ([0.0, 0.0, 0.0, 0.0], (1,))
         """
         super().reset(seed=seed)
         for name in options or {}:
@@ -109,10 +128,20 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
         return self._observation(None, 0.0), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Play one round: ``action`` is the index of the arm.
+        """Play one round (P4).
+
+        Args:
+            action: the index of the arm.
 
         Returns:
             Observation, reward X, False (never terminated), whether this was the last round, info.
+
+        Example:
+            >>> env = LGDSBandit(LGDS([[0.5]], [[3.0]], reward_std=0.0), [[1.0], [-1.0]], rounds=1)
+            >>> _ = env.reset(options={"state": [2.0]})
+            >>> _, reward, _, truncated, info = env.step(0)
+            >>> reward, truncated, info["mean"], info["total_regret"]
+            (2.0, True, 2.0, 0.0)
         """
         if self._round >= self.rounds:
             raise gymnasium.error.ResetNeeded("no episode is running: call reset() before step()")
@@ -136,7 +165,7 @@ class LGDSBandit(gymnasium.Env[np.ndarray, Any]):
         return self._observation(arm, reward), reward, False, self._round == self.rounds, info
 
     def render(self) -> str | None:
-        """The last round in one line, if ``render_mode`` is "ansi"."""
+        """The last round in one line, if ``render_mode`` is "ansi"; otherwise None."""
         return self._line if self.render_mode == "ansi" else None
 
     def _observation(self, arm: int | None, reward: float) -> np.ndarray:

@@ -79,14 +79,32 @@ class KalmanPolicy(bandit.base.Policy):
 
     @property
     def predictions(self) -> dict[bandit.base.ArmID, float]:
-        """⟨a, ẑ⟩ of every arm: its expected reward now."""
+        """⟨a, ẑ⟩ of every arm: its expected reward now.
+
+        Example:
+            >>> model = LGDS([[0.5]], [[3.0]], reward_std=2.0)
+            >>> policy = KalmanPolicy(model, {"up": [1.0], "down": [-1.0]})
+            >>> policy.update("up", 1.0)
+            >>> {arm: round(mean, 6) for arm, mean in policy.predictions.items()}
+            {'up': 0.25, 'down': -0.25}
+        """
         means = self._problem.arms @ self.belief.mean
         return {arm_id: float(means[row]) for arm_id, row in self._place.items()}
 
     def update(self, arm_id: bandit.base.ArmID, *reward_args: Any, **reward_kwargs: Any) -> None:
-        """Learn the reward of an arm, pulled or not, and advance one round.
+        """Learn the reward of an arm, pulled or not, and advance one round (P5).
 
-        ``reward_args`` is the reward, one number; ``reward_kwargs`` are passed to ``reward_obj``.
+        Args:
+            arm_id: of the arm.
+            *reward_args: the reward, one number.
+            **reward_kwargs: passed to ``reward_obj``.
+
+        Example:
+            >>> model = LGDS([[0.5]], [[3.0]], reward_std=2.0)
+            >>> policy = KalmanPolicy(model, {"up": [1.0], "down": [-1.0]})
+            >>> policy.update("down", 1.0)
+            >>> policy.pull(["up", "down"])
+            'down'
         """
         row = self._row(arm_id)
         if len(reward_args) != 1:
@@ -99,7 +117,19 @@ class KalmanPolicy(bandit.base.Policy):
         self.belief = self._rule.update(self.belief, self._problem, row, reward)
 
     def advance(self, rounds: int = 1) -> None:
-        """Let rounds pass without a reward: ẑ ↦ Γẑ, P ↦ ΓPΓᵀ + Q, by repeated squaring."""
+        """Let rounds pass without a reward: ẑ ↦ Γẑ, P ↦ ΓPΓᵀ + Q, by repeated squaring.
+
+        Args:
+            rounds: how many, 0 or more.
+
+        Example:
+            >>> model = LGDS([[0.5]], [[3.0]], reward_std=2.0)
+            >>> policy = KalmanPolicy(model, {"up": [1.0], "down": [-1.0]})
+            >>> policy.update("up", 8.0)
+            >>> policy.advance(rounds=2)
+            >>> round(policy.predictions["up"], 6)  # it was 2
+            0.5
+        """
         rounds = errors.whole_number(rounds, "rounds", low=0)
         if rounds == 0:
             return

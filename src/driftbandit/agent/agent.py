@@ -70,16 +70,34 @@ class Agent:
             nothing; see `health`.
 
     Example:
+        Rewards may come late, and in any order.
+
         >>> from driftbandit import LGDS, Agent
         >>> model = LGDS([[0.9, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], reward_std=0.1)
         >>> agent = Agent(model, arms=[[1.0, 0.0], [0.0, 1.0]], names=["slow", "fast"])
         >>> first, second = agent.ask(), agent.ask()  # two rounds; no reward has come yet
+        >>> agent.round, agent.open_decisions, agent.in_window()
+        (2, [0, 1], 2)
         >>> agent.tell(second, reward=-3.0), agent.tell(first, reward=-4.0)
         ('learned', 'learned')
         >>> agent.tell(first, reward=-4.0)
         'duplicate'
         >>> first.arm, agent.ask().arm
         ('slow', 'fast')
+
+        What it knows now, and what it assumes:
+
+        >>> float(agent.state.mean[0].round(1))  # of the belief about the slow state
+        -2.4
+        >>> agent.names, agent.model is agent.problem.model, dict(agent.contexts)
+        (('slow', 'fast'), True, {})
+
+        It goes on from a file where it stopped.
+
+        >>> agent.save("agent.json")
+        >>> again = Agent.load("agent.json")
+        >>> again.round, again.ask() == agent.ask()
+        (3, True)
     """
 
     def __init__(
@@ -195,20 +213,40 @@ class Agent:
 
     @property
     def refit_failure(self) -> str | None:
-        """Why the last scheduled refit failed and left the model as it was; None: it did not."""
+        """Why the last scheduled refit failed and left the model as it was; None: it did not.
+
+        Example:
+            >>> agent = Agent(None, [[1.0], [-1.0]], refit=Refit(after=50))
+            >>> agent.refit_failure is None
+            True
+        """
         return self._history.refit_failure
 
     @property
     def alarms(self) -> tuple[Change, ...]:
-        """The last alarms that ``on_alarm`` acted on, the oldest first."""
+        """The last alarms that ``on_alarm`` acted on, the oldest first.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0]], window=0, on_alarm="widen")
+            >>> rewards = 30 * [0.5, -0.5] + 20 * [9.0, -9.0]  # from round 60 on, far larger
+            >>> agent.tell_log({"arm": [0] * 100, "reward": rewards})
+            {'learned': 100}
+            >>> agent.alarms[0].kind, agent.alarms[0].since
+            ('larger', 60)
+        """
         with self._lock:
             return tuple(self._watch("alarms").alarms)
 
     def health(self, level: float = 0.01) -> Health:
         """Does the model hold? The verdict on the last 1000 settled rewards (see ``window``).
 
-        After a change of the model it begins again. A true model is called wrong with probability
-        ``level``; see `monitoring.monitor`.
+        After a change of the model it begins again.
+
+        Args:
+            level: the probability that a true model is called wrong; see `monitoring.monitor`.
+
+        Returns:
+            `Health`; ``print`` says it in words.
 
         Example:
             >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0]], window=0)
@@ -236,7 +274,11 @@ class Agent:
             return f"Agent({self.policy.label}, {arms}, round {self.round}, {waiting} open)"
 
     def in_window(self, round: int | None = None) -> int:
-        """How many decisions are inside the window in a round; None: in the next one."""
+        """How many decisions are inside the window in a round; None: in the next one.
+
+        Args:
+            round: the round, not before the agent's own.
+        """
         with self._lock:
             now = self._history.checked_round(round)
             return self._history.ledger.count_since(now - self.window)
@@ -252,6 +294,20 @@ class Agent:
                 it (see `ask_many`); a later one lets time pass.
             context: the features of this decision, as in `System.arms_in`; required if the agent
                 was made of a `System` with contexts, and refused otherwise.
+
+        Returns:
+            `Decision`: the arm to play, and the id under which to `tell` its reward.
+
+        Example:
+            >>> model = LGDS([[0.9, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], reward_std=0.1)
+            >>> agent = Agent(model, [[1.0, 0.0], [0.0, 1.0]], names=["slow", "fast"])
+            >>> agent.ask().arm, agent.ask(["fast"]).arm  # of all arms; of those on offer
+            ('slow', 'fast')
+            >>> agent.ask({"both": [0.7, 0.7]}).arm  # an arm of this round only
+            'both'
+            >>> decision = agent.ask(round=10)  # seven rounds in which nobody asked
+            >>> decision.id, decision.round
+            (3, 10)
         """
         with self._lock:
             return self._ask(arms, round, context, self._choose_one)[0]
@@ -276,6 +332,9 @@ class Agent:
             count: how many.
             arms: as for `ask`, like ``round`` and ``context``.
             distinct: choose no arm twice.
+
+        Returns:
+            ``count`` decisions, each with an id of its own.
 
         Example:
             >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [0.8], [-0.5]])
@@ -366,6 +425,9 @@ class Agent:
 
         They are not stored with the agent. After `ask_many` they are those of its first decision.
 
+        Returns:
+            A `Score` for each arm on offer, in their order.
+
         Example:
             >>> agent = Agent(LGDS([[0.6]], [[0.64]], 1.0), [[1.0], [2.0]], names=["a", "b"])
             >>> agent.tell(agent.ask(), 1.5)
@@ -438,7 +500,12 @@ class Agent:
     ) -> list[Score]:
         """The policy's score of every arm in the next round, in the order of ``arms`` (see `ask`).
 
-        ``round``: a later round, as it looks from now.
+        Args:
+            arms: as for `ask`, like ``context``.
+            round: a later round, as it looks from now; None: the next.
+
+        Returns:
+            A `Score` for each arm.
 
         Example:
             >>> agent = Agent(LGDS([[0.6]], [[0.64]], 1.0), [[1.0], [2.0]], names=["a", "b"])
@@ -463,6 +530,15 @@ class Agent:
         Returns:
             "learned"; or, if nothing changes, "missing": there is no reward yet; "duplicate":
             the same was told before; "too late": the decision's round has left the window.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], window=2)
+            >>> early, late = agent.ask(), agent.ask()
+            >>> agent.tell(late, 0.3), agent.tell(early, None)
+            ('learned', 'missing')
+            >>> agent.advance(3)
+            >>> agent.tell(early.id, 0.5)
+            'too late'
         """
         with self._lock:
             outcome, entry, reward = self._history.outcome(decision, reward, {})
@@ -510,6 +586,13 @@ class Agent:
         Returns:
             "learned"; "missing"; or "too late": the round has left the window, and the agent no
             longer keeps all rewards since then (see ``memory``).
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], names=["up", "down"])
+            >>> agent.tell_play("down", 2.0)  # somebody else played it, in round 0
+            'learned'
+            >>> agent.round, agent.ask().arm
+            (1, 'down')
         """
         with self._lock:
             round = self.round if round is None else round
@@ -543,7 +626,20 @@ class Agent:
             return told
 
     def advance(self, rounds: int = 1) -> None:
-        """Let rounds pass in which nothing is decided."""
+        """Let rounds pass in which nothing is decided.
+
+        Args:
+            rounds: how many, ≥ 0.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.5]], [[3.0]], 1.0), [[1.0]])
+            >>> agent.tell(agent.ask(), 5.0)
+            'learned'
+            >>> sure = agent.scores()[0].uncertainty
+            >>> agent.advance(20)
+            >>> agent.round, sure < agent.scores()[0].uncertainty
+            (21, True)
+        """
         if errors.whole_number(rounds, "rounds", low=0, high=LAST_ROUND) == 0:
             return
         with self._lock:
@@ -561,6 +657,13 @@ class Agent:
             name: a name that no other arm has.
             features: d numbers; None: they are not known. The arm then gets a reward level of its
                 own that drifts and varies as the other arms' do (`changes.with_level`).
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], names=["a", "b"])
+            >>> agent.add_arm("c", features=[2.0])
+            >>> agent.add_arm("d")  # nothing is known of it
+            >>> agent.names, agent.model.n_states
+            (('a', 'b', 'c', 'd'), 2)
         """
         with self._lock:
             changes.add_arm(self._history, name, features)
@@ -569,6 +672,16 @@ class Agent:
         """Stop offering an arm. Its open decisions can still be told.
 
         The policy's state is kept or computed again as in `add_arm`.
+
+        Args:
+            name: of one of the agent's arms.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[2.0], [1.0]], names=["a", "b"])
+            >>> decision = agent.ask()
+            >>> agent.remove_arm("a")
+            >>> decision.arm, agent.ask().arm, agent.tell(decision, 0.4)
+            ('a', 'b', 'learned')
         """
         with self._lock:
             changes.remove_arm(self._history, name)
@@ -585,6 +698,14 @@ class Agent:
             start: the round in which the model's initial state holds, such as the first round of
                 the log that it was learned from. Older rewards are forgotten. None: the first round
                 that the agent keeps.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]])
+            >>> agent.tell(agent.ask(), 2.0)
+            'learned'
+            >>> agent.replace_model(LGDS([[0.5]], [[1.0]], 1.0))  # forgets sooner
+            >>> agent.model.spectral_radius, agent.scores()[0].mean < 1
+            (0.5, True)
         """
         with self._lock:
             changes.replace_model(self._history, model, start)
@@ -598,6 +719,16 @@ class Agent:
         The new model is in use when this returns. Other threads may ask in the meantime. An agent
         with a `Refit` refits by itself when it is asked; if that fails, it keeps its model, and
         `refit_failure` says why.
+
+        Example:
+            >>> once = Refit(after=30, iterations=5, background=False)
+            >>> agent = Agent(None, [[1.0], [0.5]], window=0, refit=once)
+            >>> for t in range(20):
+            ...     told = agent.tell(agent.ask(), np.sin(t / 5))
+            >>> before = agent.model
+            >>> agent.refit()  # sooner than planned
+            >>> agent.wait_for_refit(), agent.model == before
+            (True, False)
         """
         with self._lock:
             settled = len(self._history.log)
@@ -608,31 +739,77 @@ class Agent:
         task.run()
 
     def wait_for_refit(self, timeout: float | None = None) -> bool:
-        """Wait until no refit is in progress, or ``timeout`` seconds; return whether none is."""
+        """Wait until no refit is in progress, or ``timeout`` seconds; return whether none is.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]])
+            >>> agent.wait_for_refit(timeout=5)  # this one never learns its model
+            True
+        """
         with self._lock:
             task = self._history.refit_task
         return task is None or task.done.wait(timeout)
 
     def to_json(self) -> str:
-        """The whole agent as JSON text; `from_json` continues from it, bit for bit."""
+        """The whole agent as JSON text; `from_json` continues from it, bit for bit.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], policy="thompson")
+            >>> copy = Agent.from_json(agent.to_json())
+            >>> [agent.ask().arm for _ in range(5)] == [copy.ask().arm for _ in range(5)]
+            True
+        """
         settings = {name: getattr(self, name) for name in SETTINGS}
         with self._lock:
             return stored.text_of(self._history, settings, self.refit_options)
 
     @classmethod
     def from_json(cls, text: str, policy: str | Policy | None = None) -> Self:
-        """Bring back an agent from `to_json`; give ``policy`` if it is one of your own."""
+        """Bring back an agent from `to_json`.
+
+        Args:
+            text: what `to_json` returned.
+            policy: the agent's policy, if it is one of your own: text holds only its name.
+
+        Example:
+            >>> from driftbandit import policies
+            >>> own = policies.optimistic("bold", lambda cov, model, arms: 3 * arms[:, 0])
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], policy=own)
+            >>> Agent.from_json(agent.to_json(), policy=own).ask() == agent.ask()
+            True
+        """
         return cls._read(text, policy, "text")
 
     def save(self, path: str | Path) -> None:
-        """Write the whole agent to a file; readers see the old file or the new one, whole."""
+        """Write the whole agent to a file; readers see the old file or the new one, whole.
+
+        Args:
+            path: of the file, which is replaced if it exists.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], names=["up", "down"])
+            >>> decision = agent.ask()
+            >>> agent.save("agent.json")
+            >>> Agent.load("agent.json").tell(decision, 0.5)  # after a restart
+            'learned'
+        """
         target = stored.checked_path(path)
         with self._saving:
             write_whole(target, self.to_json().encode())
 
     @classmethod
     def load(cls, path: str | Path, policy: str | Policy | None = None) -> Self:
-        """Bring back an agent from `save`; a damaged file, or a newer version's, is refused."""
+        """Bring back an agent from `save`; a damaged file, or a newer version's, is refused.
+
+        Args:
+            path: of the file.
+            policy: as for `from_json`.
+
+        Example:
+            >>> Agent.load("none.json")
+            Traceback (most recent call last):
+            driftbandit.errors.InvalidInput: none.json: cannot be read (No such file or ...
+        """
         return cls._read(stored.file_text(path), policy, str(path))
 
     @classmethod

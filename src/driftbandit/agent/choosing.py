@@ -44,21 +44,41 @@ class _AsJSON:
     _asdict = to_dict
 
 
-class _Decision(NamedTuple):
-    id: int  # number of the decision, from 0
+class _Decision(NamedTuple):  # explained below
+    id: int
     arm: Any
-    """Name of the arm to play; without names, its row number. If `ask` was given features, their
-    row number or key; on the sphere, the unit vector, a NumPy array."""
-    round: int  # the round it is for
-    mean: float | None  # the reward that the policy expects; None: it expects none
+    round: int
+    mean: float | None
     bonus: float | None
-    """What the policy adds for exploration; infinite for an arm never tried; None for policies
-    without a score, and on the sphere."""
-    uncertainty: float | None  # √(aᵀPa), the standard deviation of ⟨a, z⟩; None: no Kalman filter
+    uncertainty: float | None
 
 
 class Decision(_AsJSON, _Decision):
-    """What to play in a round; `to_dict` returns JSON values."""
+    """What to play in a round; `to_dict` returns JSON values.
+
+    `Agent.ask` and `Client.ask` return it.
+
+    Attributes:
+        id: the number of the decision, from 0.
+        arm: the name of the arm to play; without names, its row number. If `ask` was given
+            features, their row number or key; on the sphere, the unit vector, a NumPy array.
+        round: the round it is for.
+        mean: the reward that the policy expects; None: it expects none.
+        bonus: what the policy adds for exploration; infinite for an arm never tried; None for
+            policies without a score, and on the sphere.
+        uncertainty: √(aᵀPa), the standard deviation of ⟨a, z⟩; None: no Kalman filter.
+
+    Example:
+        >>> from driftbandit import LGDS, Agent
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=1.0)
+        >>> decision = Agent(model, [[2.0], [1.0]], names=["left", "right"]).ask()
+        >>> decision.id, decision.arm, decision.round
+        (0, 'left', 0)
+        >>> decision.mean, round(decision.bonus, 3), decision.uncertainty  # why this arm
+        (0.0, 0.97, 4.0)
+        >>> decision.to_dict()["arm"]
+        'left'
+    """
 
     __slots__ = ()
 
@@ -71,7 +91,18 @@ class _Score(NamedTuple):
 
 
 class Score(_AsJSON, _Score):
-    """A policy's score of one arm; the fields mean what they mean in `Decision`."""
+    """A policy's score of one arm; the fields mean what they mean in `Decision`.
+
+    `Agent.scores` and `Agent.explain` return one for each arm: arm, mean, bonus, uncertainty.
+
+    Example:
+        >>> from driftbandit import LGDS, Agent
+        >>> agent = Agent(LGDS([[0.5]], [[3.0]], 1.0), [[2.0], [1.0]], policy="kalman_ucb")
+        >>> [(score.arm, score.mean + score.bonus) for score in agent.scores()]
+        [(0, 4.0), (1, 2.0)]
+        >>> agent.scores()[1].to_dict()
+        {'arm': 1, 'mean': 0.0, 'bonus': 2.0, 'uncertainty': 2.0}
+    """
 
     __slots__ = ()
 

@@ -50,6 +50,19 @@ class Refit:
             ready, since a service cannot wait the seconds that a fit takes. Which decision is the
             first under the new model then depends on timing. False: `Agent.ask` waits, so that the
             same rewards always give the same decisions, as experiments need.
+
+    Example:
+        An agent without a model, which learns one from its first 200 rewards.
+
+        >>> from driftbandit import Agent
+        >>> plan = Refit(after=200, structure="diagonal")
+        >>> agent = Agent(None, [[1.0, 0.0], [0.0, 1.0]], refit=plan)
+        >>> agent.model.is_stable  # until then, a random walk
+        False
+        >>> plan.pause(200), plan.pause(2000)  # settled rewards until the next refit
+        (200, 1000)
+        >>> plan.by_arm, Refit(structure="level(arm) + season(7)").by_arm
+        (False, True)
     """
 
     after: int = 200
@@ -79,7 +92,11 @@ class Refit:
             errors.boolean(getattr(self, field), field)
 
     def pause(self, seen: int) -> int:
-        """How many more settled rewards until the next refit, after one that used ``seen``."""
+        """How many more settled rewards until the next refit, after one that used ``seen``.
+
+        Args:
+            seen: settled rewards that the last refit used.
+        """
         return max(self.after, int(self.growth * min(seen, self.memory)))
 
     @property

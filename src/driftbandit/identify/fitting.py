@@ -35,6 +35,22 @@ class Fit:
     With offsets the model's last state is a constant 1, which each arm reads with its own offset.
     If `fit` chose the model, one state per arm precedes it: the error of the arm's offset, so that
     an agent that starts from the model keeps learning the offsets.
+
+    Example:
+        >>> drift, noise = np.random.default_rng(0).standard_normal((2, 80))
+        >>> rewards = [2.0, 2.0, 3.0, 3.0] * 20 + np.cumsum(0.3 * drift) + 0.2 * noise
+        >>> log = {"round": range(80), "arm": ["a", "a", "b", "b"] * 20, "reward": rewards}
+        >>> found = fit(log, n_states=1, starts=1)
+        >>> found.summary(), found.n_states, found.converged, found.warnings
+        ('All arms share one drifting factor (1 state).', 1, True, ())
+        >>> 0.9 < found.spectral_radius < 1  # it drifts slowly
+        True
+
+        `simulate`, `advise` and `Agent` take the system; so does `save_model`:
+
+        >>> from driftbandit import Agent
+        >>> Agent(found.system).ask().arm, found.start_system.names
+        ('b', ('a', 'b'))
     """
 
     model: LGDS
@@ -137,12 +153,14 @@ def fit(
         `Fit`; `StructuredFit`, if ``structure`` has components.
 
     Example:
-        >>> rng = np.random.default_rng(0)
-        >>> rewards = np.cumsum(rng.standard_normal(300)) * 0.1 + 5
-        >>> log = {"round": range(300), "arm": ["a"] * 300, "reward": rewards}
-        >>> found = fit(log, iterations=20, starts=1)
+        >>> drift, noise = np.random.default_rng(0).standard_normal((2, 100))
+        >>> rewards = 5 + np.cumsum(0.3 * drift) + 0.5 * noise
+        >>> log = {"round": range(100), "arm": ["a"] * 100, "reward": rewards}
+        >>> found = fit(log)
         >>> found.summary()
         'The arm drifts (1 state). No other model came close.'
+        >>> round(float(found.model.reward_std), 1), len(found.selection.candidates)
+        (0.5, 2)
     """
     if structure is not None and structure not in em.STRUCTURES:
         for name, value in (("arms", arms), ("n_states", n_states), ("start", start)):

@@ -29,7 +29,19 @@ HOW_CHOSEN = (
 
 
 class OneStep(NamedTuple):
-    """Rewards and their predictions, sequence after sequence in order of time, n each."""
+    """Rewards and their predictions, sequence after sequence in order of time, n each.
+
+    Example:
+        >>> from driftbandit import LGDS, System
+        >>> system = System(LGDS([[0.5]], [[3.0]], reward_std=2.0), [[1.0]])
+        >>> ahead = one_step(system, {"round": [0, 1], "arm": [0, 0], "reward": [1.0, 2.0]})
+        >>> ahead.surprises.round(3).tolist()  # 1/√8, 1.75/√7.5: small, so the model fits
+        [0.354, 0.639]
+        >>> round(ahead.log_likelihood, 3), round(ahead.log_likelihood_without_state, 3)
+        (-2.076, -0.726)
+        >>> ahead.own.tolist(), round(ahead.share, 3)  # worse than the mean, known in hindsight
+        ([1.5, 1.5], -7.125)
+    """
 
     rewards: np.ndarray  # those that were observed
     means: np.ndarray  # predicted
@@ -79,11 +91,15 @@ def one_step(
         log: of the same arms: the one it was learned from or, for a fair judgment, another.
         columns: as in `fit`, like ``every`` and ``zone``.
 
+    Returns:
+        The observed rewards and their predictions.
+
     Example:
-        >>> from driftbandit.identify import fit
-        >>> log = {"round": range(40), "arm": [0, 1] * 20, "reward": [1, 2] * 20}
-        >>> one_step(fit(log, n_states=1, starts=1, iterations=3), log).means.shape
-        (40,)
+        >>> from driftbandit import LGDS, System
+        >>> system = System(LGDS([[0.5]], [[3.0]], reward_std=2.0), [[1.0]])
+        >>> ahead = one_step(system, {"round": [0, 1], "arm": [0, 0], "reward": [1.0, 2.0]})
+        >>> ahead.means.round(6).tolist(), (ahead.stds**2).round(6).tolist()
+        ([0.0, 0.25], [8.0, 7.5])
     """
     read = as_log(log, found.names, columns=columns, every=every, zone=zone)
     if isinstance(found, StructuredFit):

@@ -30,7 +30,17 @@ RADIUS = 0.98  # largest ρ(Γ) of a starting point
 
 
 class Share(float):
-    """The share of a fit's work that is done, with the EM ``iterations`` so far."""
+    """The share of a fit's work that is done, with the EM ``iterations`` so far.
+
+    `fit` calls its ``progress`` with it.
+
+    Example:
+        >>> def show(share):
+        ...     print(f"{share:.0%} done, {share.iterations} EM iterations")
+        >>> report = Progress(show).part(share=0.5, iterations=20)  # as fit does
+        >>> report(0.5)
+        25% done, 10 EM iterations
+    """
 
     iterations: int
 

@@ -83,7 +83,19 @@ class Candidate(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The chosen model, and the scores of all candidates."""
+    """The chosen model, and the scores of all candidates.
+
+    `fit` returns it as ``selection`` if it chose the model.
+
+    Example:
+        >>> tried = [Candidate("constant", 0), Candidate("alike", 2), Candidate("free", 1)]
+        >>> log_densities = [[-2.0, -2.2], [-1.0, -1.3], [-0.9, -1.36]]  # of two held-out rewards
+        >>> found = chosen(tried, np.array(log_densities))
+        >>> found.chosen.label, found.n_states, [one.label for one in found.close]
+        ('each arm on its own, all alike', 2, ['one shared factor'])
+        >>> [round(score, 3) for score in found.scores], [round(one, 3) for one in found.errors]
+        ([-2.1, -1.15, -1.13], [0.13, 0.08, 0.0])
+    """
 
     chosen: Candidate
     candidates: tuple[Candidate, ...]  # all that were tried, simple models first

@@ -14,14 +14,25 @@ from driftbandit.system import Name
 
 
 def read_arms(path: Any, *, columns: Columns | None = None) -> Arms:
-    """Read the arms' features from a CSV or Parquet file.
+    r"""Read the arms' features from a CSV or Parquet file.
 
     Args:
         path: the file, .csv, .csv.gz or .parquet, with the column arm and one column of numbers
             or more, of any name; one row per arm.
         columns: as in ``read_log``: the column arm may have the log's name for it.
 
+    Returns:
+        The arms' names and features, in the file's order.
+
     Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "arms.csv"
+        ...     _ = path.write_text("arm,size,price\nsmall,1,2.5\nlarge,3,4\n")
+        ...     arms = read_arms(path)
+        >>> arms.names, arms.features.tolist()
+        (('small', 'large'), [[1.0, 2.5], [3.0, 4.0]])
         >>> read_arms("/")
         Traceback (most recent call last):
         driftbandit.errors.InvalidInput: /: is a folder; give the path of a CSV or Parquet file
@@ -67,12 +78,22 @@ def _arms(table: tables.Table, called: str) -> Arms:
 
 
 def read_groups(path: Any, *, columns: Columns | None = None) -> dict[Name, str]:
-    """Read the group of each arm from a CSV or Parquet file with the columns arm and group.
+    r"""Read the group of each arm from a CSV or Parquet file with the columns arm and group.
 
     Args:
         path, columns: as in `read_arms`.
 
+    Returns:
+        The group of each arm by name, as `fit` takes it.
+
     Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "groups.csv"
+        ...     _ = path.write_text("arm,group\nleft,web\nright,web\ntop,app\n")
+        ...     read_groups(path)
+        {'left': 'web', 'right': 'web', 'top': 'app'}
         >>> read_groups("no/such/groups.csv")
         Traceback (most recent call last):
         driftbandit.errors.InvalidInput: no/such/groups.csv: cannot be read (No such file or ...

@@ -33,7 +33,7 @@ def read_log(
     every: str | None = None,
     zone: str | None = None,
 ) -> Log:
-    """Read a log of decisions from a CSV or Parquet file.
+    r"""Read a log of decisions from a CSV or Parquet file.
 
     Args:
         path: the file, .csv, .csv.gz or .parquet, with the columns round, arm, reward and, if it
@@ -54,6 +54,14 @@ def read_log(
         ignored, and how long a round is.
 
     Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "log.csv"
+        ...     _ = path.write_text("day,arm,reward\n2026-01-01,b,0.5\n2026-01-03,a,\n")
+        ...     log = read_log(path, columns={"round": "day"})
+        >>> log.names, log.sequences[0].rounds.tolist(), log.rewards_seen
+        (('a', 'b'), [0, 2], 1)
         >>> read_log("no/such/log.csv")
         Traceback (most recent call last):
         driftbandit.errors.InvalidInput: no/such/log.csv: cannot be read (No such file or ...

@@ -125,9 +125,14 @@ class Log:
         feature_names: of the J features of each row, which start with ``x_``.
 
     Example:
-        >>> one = Sequence([0, 1], [0, 1], [0.7, float("nan")])
-        >>> Log((one,), ("left", "right"))
+        >>> one = Sequence([0, 1], [0, 1], [0.7, float("nan")], features=[[20.5], [18.0]])
+        >>> log = Log((one,), ("left", "right"), feature_names=("x_heat",))
+        >>> log
         Log(sequences=1, rows=2, rewards_seen=1, arms=2)
+        >>> log.rows, log.rewards_seen, [log.names[arm] for arm in log.sequences[0].arms]
+        (2, 1, ['left', 'right'])
+        >>> log.unused_features
+        ('The features x_heat are not used.',)
     """
 
     sequences: tuple[Sequence, ...]
@@ -184,8 +189,11 @@ class Arms:
         features: k × d, how each arm reads the state; no row is zero.
 
     Example:
-        >>> Arms(("left", "right"), [[1, 0], [0, 1]]).features.shape
-        (2, 2)
+        >>> from driftbandit.identify import as_log
+        >>> arms = Arms(("left", "right"), [[1, 0], [1, 1]])
+        >>> log = as_log({"round": [0, 1], "arm": ["right", "right"], "reward": [2, 3]}, arms.names)
+        >>> arms.features[log.sequences[0].arms].tolist()  # what was played, row by row
+        [[1.0, 1.0], [1.0, 1.0]]
     """
 
     names: tuple[Name, ...]

@@ -87,7 +87,24 @@ def from_document(document: Any) -> System:
 def load_model(path: str | Path) -> System:
     """Read a model file, as `fit` writes it: TOML if its name ends in .toml, else JSON.
 
+    Args:
+        path: of the file.
+
+    Returns:
+        A `System`; the file's numbers are checked.
+
     Example:
+        >>> text = '''
+        ...     transition = [[0.5]]
+        ...     process_cov = [[1.0]]
+        ...     reward_std = 1.0
+        ...     arms = [[1.0], [2.0]]
+        ...     names = ["left", "right"]
+        ... '''
+        >>> size = Path("model.toml").write_text(text)
+        >>> system = load_model("model.toml")
+        >>> system.names, system.model.spectral_radius
+        (('left', 'right'), 0.5)
         >>> load_model("no/such/model.json")
         Traceback (most recent call last):
         driftbandit.errors.InvalidInput: model file: cannot read no/such/model.json (No such ...
@@ -119,8 +136,16 @@ def load_model(path: str | Path) -> System:
 def save_model(system: System, path: str | Path) -> None:
     """Write a .json model file, which `load_model` reads; it is written whole or not at all.
 
+    Args:
+        system: such as ``fit.system``.
+        path: of the file, which is replaced if it exists.
+
     Example:
-        >>> save_model(System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0]], ["left"]), "model.toml")
+        >>> system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0]], ["left"])
+        >>> save_model(system, "model.json")
+        >>> load_model("model.json") == system
+        True
+        >>> save_model(system, "model.toml")
         Traceback (most recent call last):
         driftbandit.errors.InvalidInput: path: is model.toml; end it in .json
     """

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
 
 class Test(NamedTuple):
-    """One test: a figure, where it lies under the true model, and whether it does."""
+    """One test: a figure, where it lies under the true model, and whether it does.
+
+    `Health.tests` has one for each test by its name.
+
+    Example:
+        >>> from driftbandit import LGDS, System, monitor
+        >>> system = System(LGDS([[0.9]], [[0.01]], reward_std=0.1), [[1.0]])
+        >>> log = {"round": range(60), "arm": [0] * 60, "reward": [2.0, -2.0] * 30}
+        >>> test = monitor(system, log).tests["mean square"]
+        >>> test.holds, test.value > test.high > 1 > test.low, test.p_value < 0.001
+        (False, True, True)
+    """
 
     name: str
     value: float
@@ -27,7 +38,19 @@ class Test(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A chart that passed its limit (see `charts`), or a jump seen in hindsight."""
+    """A chart that passed its limit (see `charts`), or a jump seen in hindsight.
+
+    `Health.changes` and `Agent.alarms` hold them.
+
+    Example:
+        >>> from driftbandit import LGDS, System, monitor
+        >>> system = System(LGDS([[0.5]], [[0.01]], reward_std=1.0), [[1.0]], ["blue"])
+        >>> rewards = [0.5, -0.5] * 20 + [3.0] * 20  # from round 40 on it pays more
+        >>> log = {"round": range(60), "arm": ["blue"] * 60, "reward": rewards}
+        >>> change = next(one for one in monitor(system, log).changes if one.arm == "blue")
+        >>> change.kind, change.since, change.alarm > 40
+        ('higher', 40, True)
+    """
 
     arm: Name | None  # None: all arms together
     kind: str  # higher, lower (than predicted); larger, smaller (surprises); peak (one); jump
@@ -37,7 +60,18 @@ class Change(NamedTuple):
 
 
 class ArmHealth(NamedTuple):
-    """The surprises of one arm."""
+    """The surprises of one arm; `Health.arms` has one for each arm that was played.
+
+    Example:
+        >>> from driftbandit import LGDS, System, monitor
+        >>> system = System(LGDS([[0.5]], [[0.01]], 1.0), [[1.0], [1.0]], ["red", "blue"])
+        >>> rewards = [1.0, 0.5, -1.0, -0.5] * 15  # both arms, in turns
+        >>> log = {"round": range(60), "arm": ["red", "blue"] * 30, "reward": rewards}
+        >>> for arm in monitor(system, log).arms:
+        ...     print(arm.name, arm.rewards, arm.low < arm.mean_square < arm.high, arm.change)
+        red 30 True None
+        blue 30 False None
+    """
 
     name: Name
     rewards: int
@@ -50,20 +84,18 @@ class ArmHealth(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Findings:
-    """What the tests of a model's surprises found."""
+    """What the tests of a model's surprises found; `Health` explains the fields."""
 
     surprises: Surprises
-    level: float  # the chance that a true model does not hold here
-    tests: Mapping[str, Test]  # mean square, rounds, arms, outliers, changes, jumps
-    changes: tuple[Change, ...]  # the earliest first; then jumps, the largest first
-    arms: tuple[ArmHealth, ...]  # those that have surprises
+    level: float
+    tests: Mapping[str, Test]
+    changes: tuple[Change, ...]
+    arms: tuple[ArmHealth, ...]
     parts: tuple[PartHealth, ...] = ()
     correlations: Mapping[str, tuple[np.ndarray, np.ndarray]] = dataclasses.field(
         default_factory=dict
     )
-    """Autocorrelations by lag and their standard deviations: of rounds, and within arms."""
     limits: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Of the charts, by kind."""
 
     @property
     def holds(self) -> bool:

@@ -27,7 +27,38 @@ LEVEL = 0.01
 class Health(Findings):
     """Whether a model holds, which test says so, and which arm is off since when.
 
-    `print` shows the `summary`; `report` has tables and a figure.
+    `monitor` and `Agent.health` return it. `print` shows the `summary`; `report` has tables and a
+    figure.
+
+    Attributes:
+        surprises: of all rewards: ``values``, ``arms`` (numbers), ``rounds``, ``sequences``.
+        level: the chance that a true model does not hold here.
+        tests: by name: mean square, rounds, arms, outliers, changes, jumps.
+        changes: the earliest first; then jumps, the largest first.
+        arms: those that have surprises.
+        parts: what `monitor` found of the ``parts`` it was given.
+        correlations: autocorrelations by lag and their standard deviations: of rounds, and within
+            arms.
+        limits: of the charts, by kind.
+
+    Example:
+        The first arm pays 2 more from round 60 on, which the model did not expect.
+
+        >>> from driftbandit import LGDS, System
+        >>> model = LGDS(0.5 * np.eye(2), 0.01 * np.eye(2), reward_std=1.0)
+        >>> system = System(model, np.eye(2), ["red", "blue"])
+        >>> rewards = np.random.default_rng(0).standard_normal(120)
+        >>> rewards[60::2] += 2.0
+        >>> log = {"round": range(120), "arm": ["red", "blue"] * 60, "reward": rewards}
+        >>> health = monitor(system, log, parts={"red": [0], "blue": [1]})
+        >>> health.holds, health.off, [part.name for part in health.off_parts()]
+        (False, ('red',), ['red'])
+        >>> health.tests["mean square"].holds, health.tests["outliers"].holds
+        (False, True)
+        >>> "Arm red pays more than predicted since round 60." in health.summary()
+        True
+        >>> health.report("shop.csv").title
+        'Does the model hold on shop.csv?'
     """
 
     def summary(self) -> str:
@@ -35,7 +66,14 @@ class Health(Findings):
         return words.summary(self)
 
     def report(self, name: str = "log") -> Report:
-        """Verdict, tests, arms, parts and a figure."""
+        """Verdict, tests, arms, parts and a figure.
+
+        Args:
+            name: of the log, for the title.
+
+        Returns:
+            A `Report`; ``driftbandit.report.html.page`` makes an HTML page of it.
+        """
         return report.report(self, name)
 
     def __str__(self) -> str:
@@ -70,6 +108,9 @@ def monitor(
             the components of a fit that has some.
         level: the chance that a true model is called wrong.
         columns, every, zone: as in `fit`.
+
+    Returns:
+        `Health`; ``print`` says it in words.
 
     Example:
         >>> from driftbandit import LGDS, System

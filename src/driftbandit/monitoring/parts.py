@@ -31,7 +31,24 @@ DRAWS = 256  # simulated logs behind a standard deviation: it is known to 4 %
 
 
 class PartHealth(NamedTuple):
-    """What the smoothed disturbances say about a part of the state."""
+    """What the smoothed disturbances say about a part of the state.
+
+    `Health.parts` has one for each of the ``parts`` that `monitor` was given.
+
+    Example:
+        The first of two states jumps in round 50.
+
+        >>> from driftbandit import LGDS, System, monitor
+        >>> model = LGDS(np.diag([0.95, 0.95]), 0.01 * np.eye(2), reward_std=0.5)
+        >>> system, arms = System(model, np.eye(2)), [0, 1] * 50
+        >>> rewards = [5.0 if arm == 0 and t > 49 else 0.0 for t, arm in enumerate(arms)]
+        >>> log = {"round": range(100), "arm": arms, "reward": rewards}
+        >>> health = monitor(system, log, parts={"left": [0], "right": [1]})
+        >>> [(part.name, part.jump > 5) for part in health.parts]
+        [('left', True), ('right', False)]
+        >>> health.parts[0].jump_round, health.parts[0].jump_p_value < 0.001
+        (50, True)
+    """
 
     name: str
     speed: float  # mean 0, variance 1 under the model; positive: it moves more than the model says

@@ -41,7 +41,22 @@ def write_report(
 ) -> Path:
     """Write ``report.html`` from the targets that the folder ``out`` holds.
 
-    What was just ``made`` is not read and drawn again.
+    Args:
+        targets: by name, such as `TARGETS`.
+        out: the folder that `reproduce` wrote to.
+        made: what was just made, by name; it is not read and drawn again.
+
+    Returns:
+        The path of the report.
+
+    Example:
+        >>> import tempfile
+        >>> options = Options(Size(systems=2, runs=1, rounds=1), families=("gaussian",))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = reproduce(TARGETS["figure2"], options, folder)
+        ...     page = write_report(TARGETS, folder, {"figure2": made}).read_text()
+        >>> "Figure 2" in page, "Figure 3" in page  # only what was made
+        (True, False)
     """
     blocks: list[Block] = []
     facts: dict[str, str] = {}

@@ -280,7 +280,24 @@ class Cell(studies.Cell):
 
 @dataclasses.dataclass(frozen=True)
 class Options(studies.Options):
-    """What the paper's targets are computed for."""
+    """What the paper's targets (P20–P24) are computed for.
+
+    Args:
+        size, seed, families, dtype, platform, settings, policies: as in `studies.Options`.
+        reading: how the text is read where it leaves a choice.
+        congruent: Figure 3: T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT.
+
+    Example:
+        >>> size = studies.Size(systems=100, runs=4, rounds=1000)
+        >>> options = Options(size, families=("gaussian",), reading=named("arms=unit"))
+        >>> options.described()
+        {'families': ('gaussian',), 'reading': 'arms=unit'}
+        >>> ((model, arms),), _ = options.cell("gaussian").systems(range(1), 10, 10, options.seed)
+        >>> np.linalg.norm(arms, axis=1).round(6).tolist() == [1.0] * 10
+        True
+        >>> options.specification(("idea", "random")).systems
+        100
+    """
 
     reading: Reading = PLAIN
     congruent: bool = False  # Figure 3: T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT

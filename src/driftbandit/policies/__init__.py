@@ -30,12 +30,13 @@ from driftbandit.policies.base import (
     Problem,
     highest,
 )
-from driftbandit.policies.optimistic import optimistic
+from driftbandit.policies.optimistic import filtering, optimistic
 
 __all__ = ["REGISTRY", "TITLES", "ActionAbilities", "AgentAbilities", "BatchAbilities", "Entry"]
 __all__ += ["LengthRatio", "Noise", "Policy", "Problem", "available", "check_contexts", "chosen"]
 __all__ += [
     "default",
+    "filtering",
     "filters",
     "highest",
     "idea",
@@ -49,7 +50,19 @@ __all__ += [
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known about a policy; every other list of policies is derived from these entries."""
+    """What is known about a policy; every other list of policies is derived from these entries.
+
+    Example:
+        >>> entry = REGISTRY["kalman_ucb"]
+        >>> entry.title, entry.filters, entry.default, entry.quick
+        ('Kalman-UCB', True, True, True)
+        >>> entry.policy.label, entry.build(width=3).label
+        ('kalman_ucb(width=1)', 'kalman_ucb(width=3)')
+        >>> entry.bonus is kalman_ucb.bonus, REGISTRY["ucb"].bonus
+        (True, None)
+        >>> REGISTRY["lookahead"].max_arms, entry.max_arms, entry.sphere
+        (2000, None, True)
+    """
 
     function: str  # the function in this folder that builds it, such as "idea.policy"
     title: str  # its name in papers
@@ -111,6 +124,7 @@ REGISTRY: dict[str, Entry] = {
 """In the order of tables, and of colors in figures."""
 
 TITLES = {name: entry.title for name, entry in REGISTRY.items()}
+"""Each policy's name in papers."""
 
 _SUGGESTED = {"linucb": "oful", "lin_ucb": "oful", "greedy": "kode", "exp3": "rexp3"}
 _SUGGESTED |= {"ts": "thompson", "thompson_sampling": "thompson"}
@@ -118,7 +132,12 @@ _SUGGESTED |= {"ts": "thompson", "thompson_sampling": "thompson"}
 
 
 def available() -> tuple[str, ...]:
-    """Names of all registered policies, in the order of tables."""
+    """Names of all registered policies, in the order of tables.
+
+    Example:
+        >>> available()[:4], len(available()) == len(REGISTRY)
+        (('lookahead', 'idea', 'kode', 'kalman_ucb'), True)
+    """
     return tuple(REGISTRY)
 
 
@@ -151,6 +170,12 @@ def check_contexts(policy: Policy, argument: str = "policy", *, online: bool = T
         policy: the policy.
         argument: what the message calls it.
         online: whether contexts are known one round at a time, not all in advance.
+
+    Example:
+        >>> check_contexts(make("idea"))
+        >>> check_contexts(make("rexp3"))
+        Traceback (most recent call last):
+        driftbandit.errors.InvalidInput: policy: rexp3 cannot play arms that contexts change; ...
     """
     able = ("online",) if online else ("online", "in advance")
     if policy.actions.contexts in able:
@@ -165,6 +190,9 @@ def check_contexts(policy: Policy, argument: str = "policy", *, online: bool = T
 def filters(label: str) -> bool:
     """Whether a registered policy, with or without parameters, runs a Kalman filter.
 
+    Args:
+        label: the policy's name, with parameters or without; False for one that is unknown.
+
     Example:
         >>> filters("kalman_ucb(width=2)"), filters("ucb"), filters("yours")
         (True, False, False)
@@ -175,6 +203,9 @@ def filters(label: str) -> bool:
 
 def title(label: str) -> str:
     """A policy as the papers write it, with its parameters if it has any.
+
+    Args:
+        label: the policy's name, with parameters or without; an unknown one is returned as it is.
 
     Example:
         >>> title("idea"), title("kalman_ucb(width=2)"), title("yours")
@@ -190,9 +221,18 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
     A name may be written as in `available` or as in `TITLES`, in any case: ``kalman_ucb``,
     ``Kalman-UCB`` and ``KALMAN UCB`` are one policy.
 
+    Args:
+        policy: the name, the text or the `Policy`.
+        **parameters: tuning parameters by name, instead of those in the text.
+
+    Raises:
+        InvalidInput: the name or a parameter is unknown; the message suggests the closest one.
+
     Example:
         >>> make("kalman_ucb(width=2)").parameters
         {'width': 2.0}
+        >>> make("Kalman-UCB", width=2) == make("kalman_ucb(width=2)")
+        True
     """
     if isinstance(policy, Policy):
         for key in parameters:
@@ -262,17 +302,18 @@ def chosen(
     return labels
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """The name in lower case with underscores: two names are one policy if this is the same."""
     return re.sub("[ -]+", "_", name.lower())
 
 
 def _known(text: str) -> str:
     """The registered name of what a user wrote."""
-    titles = {_plain(text): name for name, text in TITLES.items()}
-    plain = _plain(text)
-    if plain in REGISTRY or plain in titles:
-        return titles.get(plain, plain)
-    raise errors.unknown(text, "policy", sorted(REGISTRY), _SUGGESTED.get(plain, plain))
+    titles = {plain(title): name for name, title in TITLES.items()}
+    given = plain(text)
+    if given in REGISTRY or given in titles:
+        return titles.get(given, given)
+    raise errors.unknown(text, "policy", sorted(REGISTRY), _SUGGESTED.get(given, given))
 
 
 def _number(text: str, argument: str) -> float | int:

@@ -33,7 +33,19 @@ Prepared = tuple[Mapping[str, Any], NamedTuple]  # constants, and the state befo
 
 
 class Problem(NamedTuple):
-    """What a policy knows besides its state."""
+    """What a policy knows besides its state.
+
+    ``choose``, ``scores`` and ``update`` of a policy get it beside the state.
+
+    Example:
+        >>> from driftbandit.policies import make
+        >>> model, arms = LGDS([[0.5]], [[3.0]], reward_std=1.0), np.array([[1.0], [-2.0]])
+        >>> policy = make("kalman_ucb(width=2)")
+        >>> constants, state = policy.prepare(model, arms, 100)
+        >>> problem = Problem(model, arms, constants)
+        >>> int(policy.choose(state, problem, None)), dict(problem.constants)
+        (1, {'width': 2.0})
+    """
 
     model: LGDS
     arms: Array  # k × d
@@ -41,7 +53,13 @@ class Problem(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """The random numbers a policy asks for, fresh every round; the engine draws them."""
+    """The random numbers a policy asks for, fresh every round; the engine draws them.
+
+    Example:
+        >>> from driftbandit.policies import make
+        >>> make("thompson").noise, make("thompson").noise.shape(n_states=3, n_arms=5)
+        (Noise(distribution='normal', size='states'), (3,))
+    """
 
     distribution: Literal["uniform", "normal"]  # uniform on [0, 1), or standard normal
     size: Literal["one", "states", "arms"]  # shape (), (d,) or (k,)
@@ -57,7 +75,20 @@ Scores = Callable[[Any, Problem], tuple[Array, Array]]
 
 @dataclasses.dataclass(frozen=True)  # equal for the same scores, so it compiles once
 class highest:  # noqa: N801  (a function that can be compared and pickled)
-    """``choose`` of a policy that plays the highest score, the first of equal ones."""
+    """``choose`` of a policy that plays the highest score, the first of equal ones.
+
+    Args:
+        scores: ``scores(state, problem) -> (expected rewards, bonuses)``, k numbers each.
+
+    Example:
+        >>> def scores(state, problem):
+        ...     return np.array([1.0, 3.0, 2.0]), np.array([0.5, 0.0, 2.0])
+        >>> choose = highest(scores)
+        >>> int(choose(None, None, None))
+        2
+        >>> choose.best(None, None)
+        (2, 2.0, 2.0)
+    """
 
     scores: Scores
 
@@ -86,6 +117,15 @@ class LengthRatio(NamedTuple):
 
     Its rounding errors are known in advance, so `Agent` can screen very many arms in single
     precision and score only those that can be the best (`agent.screening`).
+
+    Example:
+        >>> from driftbandit.policies import kalman_ucb
+        >>> model = LGDS(np.eye(2) / 2, np.eye(2), reward_std=1.0)
+        >>> ratio, arm = kalman_ucb.length_ratio(np.eye(2), model, width=2.0), np.array([3.0, 4.0])
+        >>> round(float(np.linalg.norm(ratio.stretch @ ratio.factor.T @ arm)), 9)  # no divisor
+        10.0
+        >>> kalman_ucb.bonus(np.eye(2), model, arm[None], width=2.0).tolist()
+        [10.0]
     """
 
     factor: np.ndarray  # F, d × r, with F Fᵀ = P
@@ -97,7 +137,17 @@ class LengthRatio(NamedTuple):
 
 
 class ActionAbilities(NamedTuple):
-    """Which arms a policy can play besides a short list."""
+    """Which arms a policy can play besides a short list.
+
+    Example:
+        >>> from driftbandit.policies import make
+        >>> make("lookahead").actions.max_arms, make("idea").actions.max_arms
+        (2000, None)
+        >>> make("idea").actions.on_sphere is not None, make("ucb").actions.on_sphere
+        (True, None)
+        >>> [make(name).actions.contexts for name in ("idea", "ucb", "rexp3")]
+        ['online', 'in advance', None]
+    """
 
     max_arms: int | None = None  # the longest list of arms; None: any
     compares: bool = False  # whether an arm's score depends on the other arms
@@ -115,7 +165,18 @@ class ActionAbilities(NamedTuple):
 
 
 class AgentAbilities(NamedTuple):
-    """What lets an `Agent` offer other arms and skip rounds."""
+    """What lets an `Agent` offer other arms and skip rounds.
+
+    Example:
+        >>> from driftbandit import kalman
+        >>> from driftbandit.policies import make
+        >>> idea, model = make("idea"), LGDS([[0.5]], [[3.0]], reward_std=1.0)
+        >>> belief = kalman.Belief(np.array([8.0]), np.array([[1.0]]))
+        >>> idea.agent.advance(belief, Problem(model, np.eye(1), {}), 3).mean.tolist()
+        [1.0]
+        >>> make("ucb").agent.reads_features  # it counts plays: a new arm needs a new agent
+        False
+    """
 
     reads_features: bool = False  # whether it can play new arms by their rows in ``problem.arms``
     observe: Callable[[Any, Problem, Array, Array], Any] | None = None
@@ -128,7 +189,16 @@ Systems = Sequence[tuple[LGDS, Array]]  # models and their arms, all of one shap
 
 
 class BatchAbilities(NamedTuple):
-    """What helps simulations to plan time and memory."""
+    """What helps simulations to plan time and memory.
+
+    Example:
+        >>> from driftbandit.policies import make
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=1.0)
+        >>> systems = [(model, np.eye(1)), (model, 2 * np.eye(1))]
+        >>> constants, beliefs = make("kalman_ucb").batch.prepare_stack(systems, 100)
+        >>> constants["width"].tolist(), beliefs.mean.shape
+        ([1.0, 1.0], (2, 1))
+    """
 
     prepare_stack: Callable[[Systems, int], Prepared] | None = None
     """``prepare`` for many systems at once: the same numbers, with a leading systems axis. None:
@@ -143,6 +213,52 @@ class Policy:
 
     Two policies with the same ``choose`` and ``update`` share one compiled program, whatever
     their constants: put tuning parameters into the constants, not into closures.
+
+    `simulate` and `Agent` take a Policy, registered or not. A Kalman policy needs only its bonus:
+    see `optimistic`.
+
+    Args:
+        name: for tables and logs.
+        prepare: ``prepare(model, arms, rounds) -> (constants, state)``, once per system.
+        choose: ``choose(state, problem, noise) -> arm index``, every round.
+        update: ``update(state, problem, arm, reward) -> state``, every round.
+        noise: the random numbers that ``choose`` gets; None: it gets None.
+        full_information: whether ``update`` gets the rewards of all k arms.
+        parameters: the tuning parameters, for labels and stored state.
+        actions, agent, batch: what it can do besides.
+
+    Example:
+        >>> class Round(NamedTuple):
+        ...     number: int
+        >>> in_turn = Policy(
+        ...     "in_turn",
+        ...     prepare=lambda model, arms, rounds: ({}, Round(0)),
+        ...     choose=lambda state, problem, noise: state.number % problem.arms.shape[0],
+        ...     update=lambda state, problem, arm, reward: Round(state.number + 1),
+        ... )
+        >>> from driftbandit import Agent
+        >>> agent = Agent(LGDS(np.eye(2) / 2, np.eye(2), 1.0), np.eye(2), policy=in_turn)
+        >>> for _ in range(3):
+        ...     decision = agent.ask()
+        ...     print(decision.arm, agent.tell(decision, reward=0.0))
+        0 learned
+        1 learned
+        0 learned
+
+        What a policy says of itself:
+
+        >>> from driftbandit import actions, policies
+        >>> wide = policies.make("kalman_ucb", width=2)
+        >>> wide.label, wide == policies.make(wide.label), len(wide.values())
+        ('kalman_ucb(width=2)', True, 10)
+        >>> model = LGDS([[0.5]], [[4.0]], reward_std=1.0, initial_cov=[[4.0]])
+        >>> constants, belief = wide.prepare(model, np.eye(1), 100)
+        >>> expected, bonus = wide.scores(belief, Problem(model, np.eye(1), constants))
+        >>> expected.tolist(), bonus.tolist(), in_turn.scores
+        ([0.0], [4.0], None)
+        >>> in_turn.check_plays(actions.SPHERE, n_arms=2)
+        Traceback (most recent call last):
+        driftbandit.errors.InvalidInput: policy: in_turn chooses from a list of arms, not from ...
     """
 
     name: str
@@ -179,7 +295,13 @@ class Policy:
         return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     def check_plays(self, actions: ActionSet, n_arms: int, argument: str = "policy") -> None:
-        """Raise `InvalidInput` if the policy cannot play these arms."""
+        """Raise `InvalidInput` if the policy cannot play these arms.
+
+        Args:
+            actions: `actions.FINITE`, a list of arms, or `actions.SPHERE`, all unit vectors.
+            n_arms: how long the list is.
+            argument: what the message calls the policy.
+        """
         refusal = actions.refusal(self, n_arms, argument)
         if refusal is not None:
             raise refusal

@@ -40,7 +40,21 @@ def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
 
 
 def length_ratio(cov: np.ndarray, model: LGDS) -> LengthRatio:
-    """‖Γ P a‖ = ‖Γ F Fᵀa‖ and aᵀPa = ‖Fᵀa‖² with F Fᵀ = P."""
+    """IDEA's bonus as a ratio of lengths (P15): ‖Γ P a‖ = ‖Γ F Fᵀa‖, aᵀPa = ‖Fᵀa‖², F Fᵀ = P.
+
+    Args:
+        cov, model: P(t|t−1), d × d; Γ, Q, σ.
+
+    Example:
+        >>> model = LGDS(np.eye(2) / 2, np.eye(2), reward_std=1.0)
+        >>> ratio, arm = length_ratio(np.eye(2), model), np.array([0.0, 1.0])
+        >>> seen = ratio.factor.T @ arm
+        >>> divisor = np.hypot(np.linalg.norm(seen), ratio.noise)
+        >>> round(float(np.linalg.norm(ratio.stretch @ seen) / divisor), 6)  # 0.5 / √2
+        0.353553
+        >>> bonus(np.eye(2), model, arm[None]).round(6).tolist()
+        [0.353553]
+    """
     root = factor(cov)
     size = float(np.linalg.norm(model.transition) * np.linalg.norm(root))
     return LengthRatio(root, model.transition @ root, float(model.reward_std), size)
@@ -52,5 +66,12 @@ def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
 
 
 def policy() -> Policy:
-    """IDEA has no parameters."""
+    """IDEA (Algorithm 3, P15); it has no parameters.
+
+    Example:
+        >>> from driftbandit import Agent
+        >>> model = LGDS(np.diag([0.9, 0.5]), np.eye(2), reward_std=1.0)
+        >>> Agent(model, np.eye(2), policy=policy()).ask().arm  # the slow state teaches more
+        0
+    """
     return optimistic("idea", bonus, on_sphere=on_sphere, length_ratio=length_ratio)

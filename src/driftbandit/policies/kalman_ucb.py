@@ -17,7 +17,7 @@ __all__ = ["bonus", "length_ratio", "policy"]
 
 
 def bonus(cov: Array, model: LGDS, arms: Array, width: float = 1.0) -> Array:
-    """u(a | P) = w √(aᵀPa), the predicted reward's standard deviation times w.
+    """u(a | P) = w √(aᵀPa), the predicted reward's standard deviation times w (P13).
 
     Args:
         cov: P(t|t−1), d × d.
@@ -35,7 +35,16 @@ def bonus(cov: Array, model: LGDS, arms: Array, width: float = 1.0) -> Array:
 
 
 def length_ratio(cov: np.ndarray, model: LGDS, width: float = 1.0) -> LengthRatio:
-    """The bonus w √(aᵀPa) = ‖w Fᵀa‖, F Fᵀ = P."""
+    """Kalman-UCB's bonus as a length (P13): w √(aᵀPa) = ‖w Fᵀa‖, F Fᵀ = P.
+
+    Args:
+        cov, model, width: P(t|t−1), d × d; Γ, Q, σ (not used); w.
+
+    Example:
+        >>> ratio = length_ratio(np.diag([4.0, 9.0]), None, width=2.0)
+        >>> round(float(np.linalg.norm(ratio.stretch @ ratio.factor.T @ [0.0, 1.0])), 9)
+        6.0
+    """
     return LengthRatio(factor(cov), width * np.eye(len(cov)), None, width)
 
 
@@ -45,7 +54,18 @@ def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
 
 
 def policy(width: float = 1.0) -> Policy:
-    """Kalman-UCB with ``width`` w; 1 is the algorithm box's value, √log(1/δ) the text's."""
+    """Kalman-UCB (Algorithm 2, P13).
+
+    Args:
+        width: w ≥ 0; 1 is the algorithm box's value, √log(1/δ) the text's.
+
+    Example:
+        >>> from driftbandit import Agent
+        >>> model = LGDS(np.eye(2) / 2, np.diag([1.0, 4.0]), reward_std=1.0)
+        >>> decision = Agent(model, np.eye(2), policy=policy(width=3.0)).ask()
+        >>> decision.arm, round(decision.bonus, 3)  # 3 √(4 / (1 − ¼))
+        (1, 6.928)
+    """
     width = errors.number(width, "width", low=0)
     return optimistic(
         "kalman_ucb", bonus, on_sphere=on_sphere, length_ratio=length_ratio, width=width

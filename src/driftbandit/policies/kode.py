@@ -14,7 +14,16 @@ __all__ = ["bonus", "policy"]
 
 
 def bonus(cov: Array, model: LGDS, arms: Array) -> Array:
-    """u(a | P) = 0 for each of the k arms; the arguments are the same as for `idea.bonus`."""
+    """u(a | P) = 0 for each of the k arms (P19).
+
+    Args:
+        cov, model, arms: as for `idea.bonus`; only the number of arms counts.
+
+    Example:
+        >>> import numpy as np
+        >>> bonus(np.eye(2), None, np.ones((3, 2))).tolist()
+        [0.0, 0.0, 0.0]
+    """
     return namespace(arms).zeros(arms.shape[0], dtype=cov.dtype)
 
 
@@ -24,5 +33,13 @@ def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
 
 
 def policy() -> Policy:
-    """KODE: no bonus, no parameters."""
+    """KODE (P19): no bonus, no parameters.
+
+    Example:
+        >>> import numpy as np
+        >>> from driftbandit.kalman import Belief
+        >>> problem = Problem(None, np.array([[1.0, 0.0], [0.6, 0.8]]), {})
+        >>> int(policy().choose(Belief(np.array([1.0, 2.0]), np.eye(2)), problem, None))
+        1
+    """
     return optimistic("kode", bonus, on_sphere=on_sphere)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from driftbandit import kalman
+from driftbandit import errors, kalman
 from driftbandit.arrays import Array, dots, namespace, times
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
@@ -48,6 +49,23 @@ def filtering(
             ``constants(model, arms, rounds)``. With a function that looks at the arms, the policy
             cannot play contexts; with one that does not, set ``ActionAbilities.contexts``.
         **fields: other fields of `Policy`.
+
+    Example:
+        It plays the arm with the highest expected reward after noise of its own.
+
+        >>> from driftbandit import Agent
+        >>> from driftbandit.arrays import first_highest
+        >>> from driftbandit.policies import Noise
+        >>> def choose(belief, problem, noise):
+        ...     expected = problem.arms @ belief.mean
+        ...     return first_highest(expected + problem.constants["width"] * noise)
+        >>> shaken = filtering("shaken", choose, {"width": 0.1}, noise=Noise("normal", "arms"))
+        >>> model = LGDS(np.eye(2) / 2, np.eye(2), reward_std=1.0)
+        >>> agent = Agent(model, np.eye(2), policy=shaken)
+        >>> agent.tell(agent.ask(), reward=0.5)
+        'learned'
+        >>> agent.policy.name, agent.policy.agent.reads_features
+        ('shaken', True)
     """
     prepare = functools.partial(_prepare, constants)
     if not callable(constants):
@@ -102,10 +120,17 @@ def optimistic(
         **parameters: passed to ``bonus`` every round.
 
     Example:
-        >>> greedy = optimistic("greedy", lambda cov, model, arms: 0 * arms[:, 0])
-        >>> greedy.name
-        'greedy'
+        >>> def bonus(cov, model, arms, width):
+        ...     return width * namespace(cov).sqrt(dots(arms @ cov, arms))
+        >>> cautious = optimistic("cautious", bonus, width=-1.0)
+        >>> cautious.label
+        'cautious(width=-1)'
+        >>> from driftbandit import Agent
+        >>> model = LGDS(np.eye(2) / 2, np.diag([1.0, 4.0]), reward_std=1.0)
+        >>> Agent(model, np.eye(2), policy=cautious).ask().arm  # the less uncertain one
+        0
     """
+    _check_call(name, bonus, parameters)
     ratio = length_ratio and functools.partial(_mean_and_ratio, length_ratio)
     return filtering(
         name,
@@ -122,7 +147,32 @@ class _Scores:
 
     def __call__(self, belief: Belief, problem: Problem) -> tuple[Array, Array]:
         model, arms, parameters = problem
-        return arms @ belief.mean, self.bonus(belief.cov, model, arms, **parameters)
+        bonuses = self.bonus(belief.cov, model, arms, **parameters)
+        if getattr(bonuses, "shape", None) != arms.shape[:1]:
+            remedy = f"return one number per arm, shape {arms.shape[:1]}"
+            raise errors.InvalidInput("bonus", f"returns {_kind_of(bonuses)}", remedy)
+        return arms @ belief.mean, bonuses
+
+
+def _kind_of(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return f"a {type(value).__name__}" if shape is None else f"an array of shape {shape}"
+
+
+def _check_call(name: str, bonus: Bonus, parameters: Mapping[str, Any]) -> None:
+    """Refuse a bonus that cannot be called with what it will get."""
+    if not callable(bonus):
+        problem = f"is {_kind_of(bonus)}"
+        raise errors.InvalidInput("bonus", problem, "give a function of cov, model and arms")
+    try:
+        inspect.signature(bonus).bind(None, None, None, **parameters)
+    except TypeError as error:
+        given = "".join(f", {key}" for key in parameters)
+        problem = f"cannot be called with cov, model, arms{given}: {error}"
+        remedy = f"give its parameters to optimistic({name!r}, bonus, parameter=number)"
+        raise errors.InvalidInput(f"policy {name!r} bonus", problem, remedy) from error
+    except ValueError:  # a function without a signature, such as NumPy's own
+        return
 
 
 def _mean_and_ratio(

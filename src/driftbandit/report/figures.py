@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, safe for readers with any kind of color vision.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#666666")
 GRAY = COLORS[-1]
+MORE_COLORS = (
+    *("#2233EE", "#00BB00", "#FF0066", "#AA1188", "#11DDAA", "#9933DD", "#226600", "#CC5555"),
+    *("#B0B0B0", "#440088", "#AACC44", "#661111", "#AA88FF", "#0B3D2E", "#FFAA88", "#FF44DD"),
+)
+"""For figures with more than eight lines: far in CIELAB from those eight and from each other."""
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 PLAIN: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False}
 """Matplotlib settings of every figure; `grid` applies them."""
@@ -27,9 +32,10 @@ FORMATS = (".png", ".svg", ".pdf")
 def styles(
     labels: Iterable[str], known: Sequence[str] = (), black: Sequence[str] = ()
 ) -> dict[str, dict[str, Any]]:
-    """One color and marker per label of a figure.
+    """One color and marker per label of a figure; no two labels have the same color.
 
     Args:
+        labels: in the order in which those that are not known take their colors.
         known: labels whose style is the same in every figure, such as the registered policies.
         black: labels drawn in black without a marker, such as a reference.
 
@@ -41,10 +47,28 @@ def styles(
     labels = list(labels)
     order = [label for label in dict.fromkeys([*known, *labels]) if label not in black]
     found: dict[str, dict[str, Any]] = {
-        label: {"color": COLORS[i % len(COLORS)], "marker": MARKERS[(i + i // 8) % len(MARKERS)]}
+        label: {"color": _color(i), "marker": MARKERS[(i + i // 8) % len(MARKERS)]}
         for i, label in enumerate(order)
     }
     return {label: found.get(label, {"color": "black", "marker": ""}) for label in labels}
+
+
+def _color(place: int) -> str:
+    """The color of a label; beyond the palette, the same colors again, each time darker."""
+    palette = COLORS + MORE_COLORS
+    again, place = divmod(place, len(palette))
+    parts = (int(palette[place][start : start + 2], 16) for start in (1, 3, 5))
+    return "#" + "".join(f"{round(part * 0.7**again):02X}" for part in parts)
+
+
+def beside(labels: Iterable[str]) -> float:
+    """Inches to add to a figure whose axis has these names at its side, so that it keeps its size.
+
+    Example:
+        >>> beside(["idea", "kalman_ucb"]), round(beside(["mixed, with half the usual bonus"]), 2)
+        (0.0, 1.19)
+    """
+    return 0.066 * max([0, *(len(label) - 14 for label in labels)])
 
 
 def grid(

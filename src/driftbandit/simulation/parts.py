@@ -19,7 +19,7 @@ import numpy as np
 from driftbandit.arrays import Array
 from driftbandit.lanes import Unsupported
 from driftbandit.policies import Problem
-from driftbandit.simulation import draws, programs
+from driftbandit.simulation import blame, draws, programs
 from driftbandit.simulation.jobs import Job
 
 START, MOVE = "", " "  # the environment's parts; policies go by their labels
@@ -56,12 +56,13 @@ def _move(own: Any, z: Array, round_: Array, stream: Any) -> Any:
     return programs.move(key, environment, z, round_), environment.arms @ z
 
 
-def _policy(rule: programs.Rule, game: programs.Game) -> Callable[..., Any]:
+def _policy(label: str, rule: programs.Rule, game: programs.Game) -> Callable[..., Any]:
     play = programs.policy_round(rule, game)
 
     def step(own: Any, now: Any, round_: Array, values: Array) -> Any:
         keys, _, system = own
-        state, lost = play(programs.Lanes(*keys, *system), now[0], round_, values)
+        with blame.blaming(label):
+            state, lost = play(programs.Lanes(*keys, *system), now[0], round_, values)
         return (state, now[1] + lost), now[1] + lost
 
     return step
@@ -83,7 +84,7 @@ def parts(job: Job) -> dict[str, Part]:
         system = Problem(model, arms, player.constants), noise_std
         state = player.state, np.zeros(count, job.dtype)
         rule, streams = (player.rule, job.game), (draws.REWARD, player.role)
-        found[label] = Part(rule, _policy(*rule), streams, (), system, state, values)
+        found[label] = Part(rule, _policy(label, *rule), streams, (), system, state, values)
     return found
 
 

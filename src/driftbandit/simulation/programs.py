@@ -24,7 +24,7 @@ from driftbandit.contexts import read_rows
 from driftbandit.model import LGDS
 from driftbandit.policies import Noise, Policy, Problem
 from driftbandit.policies.base import check_kinds
-from driftbandit.simulation import draws
+from driftbandit.simulation import blame, draws
 from driftbandit.simulation.draws import Key
 
 LEAVES = ("transition", "process_cov", "reward_std")
@@ -191,6 +191,8 @@ def policy_round(rule: Rule, game: Game) -> Callable[..., tuple[Any, Array]]:
             index = jnp.arange(size[0]) if size else 0
             noise = draw(lane.policy_key, round_, index, values.dtype)
         arm = rule.choose(state, problem, noise)
+        if game.actions == FINITE:
+            blame.check_arm(arm)
 
         def reward(mean: Array, index: Array) -> Array:
             index = index * 0 if game.common_noise else index

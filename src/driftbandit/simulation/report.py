@@ -259,7 +259,8 @@ def _excess_figure(results: Results) -> Any:
 def _curves_figure(results: Results) -> Any:
     """Regret per round so far, in multiples of the Oracle's final one if it played."""
     count = len(results)
-    drawing, axes = figures.grid(count, count, 1 + 4.6 * count, 3.6)
+    wider = figures.beside(label for result in results.values() for label in result.curves)
+    drawing, axes = figures.grid(count, count, 1 + 4.6 * count + wider, 3.6)
     for axis, (name, result) in zip(axes, results.items(), strict=True):
         rounds = result.checkpoints
         scale: Any = rounds

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from driftbandit.machine import cores
-from driftbandit.simulation import draws, jobs, programs
+from driftbandit.simulation import blame, draws, jobs, programs
 from driftbandit.simulation.jobs import Job
 from driftbandit.simulation.work import Kept, Progress, Work
 
@@ -100,7 +100,8 @@ def _compile(job: Job) -> dict[str, Any]:
 
     def build(label: str) -> Any:
         program, arguments = wanted[label]
-        with programs.numerics(job.dtype), jax.default_device(job.device):
+        settings = programs.numerics(job.dtype)
+        with settings, jax.default_device(job.device), blame.blaming(label):
             return program.lower(*arguments).compile()
 
     with ThreadPoolExecutor(cores()) as pool:

@@ -32,6 +32,9 @@ def constant(scope: Scope = "arm", **options: Any) -> Component:
     Example:
         >>> print(constant() + level("shared", memory="free"))
         constant(arm) + level(shared, memory=free)
+        >>> model = Layout(constant("arm", start=2.0), ["left", "right"]).system(mean=3.0).model
+        >>> model.initial_mean.tolist(), model.initial_cov.tolist(), model.process_cov.max().item()
+        ([3.0, 3.0], [[4.0, 0.0], [0.0, 4.0]], 0.0)
     """
     return made(KINDS["constant"], {"scope": scope, **options})
 
@@ -48,6 +51,10 @@ def level(scope: Scope = "arm", memory: Any = None, **options: Any) -> Component
     Example:
         >>> print(level("arm") + level("shared", memory=20, drift=0.1))
         level(arm) + level(shared, memory=20, drift=0.1)
+        >>> layout = Layout(level("shared", memory=20), ["left", "right"])
+        >>> model = layout.system({"level(shared, memory=20).drift": 0.1}).model
+        >>> model.transition.round(4).tolist(), model.process_cov.round(4).tolist()  # e^(−1/20)
+        ([[0.9512]], [[0.01]])
     """
     return made(KINDS["level"], {"scope": scope, "memory": memory, **options})
 
@@ -66,6 +73,9 @@ def trend(
     Example:
         >>> print(trend("shared", damping="free", smooth=True) + constant("arm"))
         trend(shared, damping=free, smooth) + constant(arm)
+        >>> layout = Layout(trend("shared", damping=0.9), ["left", "right"])
+        >>> layout.system().model.transition.tolist()
+        [[1.0, 1.0], [0.0, 0.9]]
     """
     given = {"scope": scope, "damping": damping, "smooth": smooth}
     return made(KINDS["trend"], {**given, **options})
@@ -92,6 +102,12 @@ def season(
     Example:
         >>> print(season(7) + season(168, harmonics=3, scope="arm"))
         season(7) + season(168, arm, harmonics=3)
+        >>> layout = Layout(season(4), ["left", "right"])
+        >>> layout.states
+        ('season(4) wave 1', 'season(4) wave 1, quarter ahead', 'season(4) wave 2')
+        >>> turn = layout.system().model.transition
+        >>> (turn @ turn @ turn @ turn).round(9).diagonal().tolist()  # a whole period
+        [1.0, 1.0, 1.0]
     """
     given = {"period": period, "harmonics": harmonics, "scope": scope, "unchanging": unchanging}
     return made(KINDS["season"], {**given, **options})
@@ -109,6 +125,9 @@ def ar(order: int = 1, scope: Scope = "arm", **options: Any) -> Component:
     Example:
         >>> print(constant() + ar(2, "shared"))
         constant(arm) + ar(2, shared)
+        >>> known = ar(2, "shared", partial1=0.5, partial2=-0.2)  # φ_1 = 0.5 + 0.5 · 0.2
+        >>> Layout(known, ["left", "right"]).system().model.transition.round(9).tolist()
+        [[0.6, -0.2], [1.0, 0.0]]
     """
     return made(KINDS["ar"], {"order": order, "scope": scope, **options})
 
@@ -127,6 +146,9 @@ def regression(
     Example:
         >>> print(level() + regression("x_price", "arm", drifting=True))
         level(arm) + regression(x_price, arm, drifting)
+        >>> system = Layout(level() + regression("x_price"), ["left", "right"]).system()
+        >>> system.arms_in({"x_price": {"left": 3.0, "right": 5.0}}).tolist()
+        [[1.0, 0.0, 3.0], [0.0, 1.0, 5.0]]
     """
     several = isinstance(features, Iterable) and not isinstance(features, str)
     names = tuple(features) if several else (features,)
@@ -147,5 +169,8 @@ def noise(scope: Scope = "arm", **options: Any) -> Component:
     Example:
         >>> print(level() + noise("arm", own=True))
         level(arm) + noise(arm, own)
+        >>> model = Layout(noise("shared", size=0.5), ["left", "right"]).system().model
+        >>> model.transition.tolist(), model.process_cov.tolist()
+        ([[0.0]], [[0.25]])
     """
     return made(KINDS["noise"], {"scope": scope, **options})

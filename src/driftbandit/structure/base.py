@@ -67,6 +67,36 @@ class Component:
             for levels and trends three times the rewards' spread, or zero if another component
             holds the arms' means.
         fixed: values of parameters that are known, by name.
+
+    Example:
+        >>> import numpy as np
+        >>> from driftbandit.structure import Layout, constant, level
+        >>> part = level("shared", memory="free", drift=0.1)
+        >>> [one.name for one in part.all_parameters()], [one.name for one in part.parameters()]
+        (['drift', 'memory'], ['memory'])
+        >>> part.holds_mean, level("arm").holds_mean, constant("arm").persists
+        (False, True, True)
+        >>> part.options()
+        ['scope', 'own', 'loadings', 'start', 'memory']
+        >>> (block,) = part.blocks({"drift": 0.1, "memory": 20.0}, Start(level=3.0, slope=0.3), np)
+        >>> block.transition.round(4).tolist()  # e^(−1/20)
+        [[0.9512]]
+
+        A kind of your own, a pattern +w, −w, +w, … for each arm:
+
+        >>> @dataclasses.dataclass(frozen=True, kw_only=True)
+        ... class Alternating(Component):
+        ...     kind = "alternating"
+        ...
+        ...     def all_parameters(self):
+        ...         return self.size_parameter()
+        ...
+        ...     def blocks(self, values, start, xp):
+        ...         one = xp.eye(1)
+        ...         return [Block(-one, 0 * one, self.size_var(values) * one, (1.0,), ("",))]
+        >>> system = Layout(level() + Alternating(), ["left", "right"]).system()
+        >>> np.diag(system.model.transition).tolist(), system.arms.tolist()
+        ([1.0, 1.0, -1.0, -1.0], [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
     """
 
     scope: Scope = "arm"
@@ -113,7 +143,18 @@ class Component:
             raise self.wrong("loadings", problem, "say shared or group")
 
     def check_value(self, parameter: Parameter, value: Any) -> None:
-        """Refuse a value that the parameter cannot have."""
+        """Refuse a value that the parameter cannot have.
+
+        Args:
+            parameter, value: one of `all_parameters`, and a number for it.
+
+        Example:
+            >>> from driftbandit.structure import level
+            >>> part = level()
+            >>> part.check_value(part.parameters()[0], -0.1)
+            Traceback (most recent call last):
+            driftbandit.errors.InvalidInput: level: drift: is -0.1; ...
+        """
         name, kind = parameter.name, parameter.kind
         low = -1 if kind == "correlation" else 0
         found = self.number(name, value, low=low)
@@ -123,11 +164,26 @@ class Component:
             raise self.wrong(name, f"is {found:g}", f"give a number {ends}")
 
     def number(self, name: str, value: Any, low: float = -math.inf) -> float:
-        """The value of an option that must be a finite number."""
+        """The value of an option that must be a finite number.
+
+        Args:
+            name, value, low: of the option; the least value allowed.
+
+        Example:
+            >>> from driftbandit.structure import level
+            >>> level().number("start", 2, low=0)
+            2.0
+        """
         return errors.number(value, f"{self.kind}: {name}", low=low)
 
     def wrong(self, name: str, problem: str, remedy: str) -> errors.InvalidInput:
-        """An error that names the component and its option."""
+        """An error that names the component and its option.
+
+        Example:
+            >>> from driftbandit.structure import level
+            >>> print(level().wrong("memory", "is 0", "give a number above 0"))
+            level: memory: is 0; give a number above 0
+        """
         return errors.InvalidInput(f"{self.kind}: {name}", problem, remedy)
 
     def all_parameters(self) -> tuple[Parameter, ...]:
@@ -145,6 +201,9 @@ class Component:
             values: every parameter's value, by name.
             start: standard deviations at the start that are neither given nor learned.
             xp: numpy or jax.numpy.
+
+        Returns:
+            Blocks of states that move together; their read-outs add up to the component.
         """
         raise NotImplementedError
 
@@ -167,7 +226,13 @@ class Component:
         return (values["size"] if self.start is None else self.start) ** 2
 
     def start_var(self, start: Start) -> Any:
-        """The variance at the start of a level."""
+        """The variance at the start of a level.
+
+        Example:
+            >>> from driftbandit.structure import level
+            >>> level().start_var(Start(level=3.0, slope=0.3)), level(start=2).start_var(None)
+            (9.0, 4)
+        """
         return (start.level if self.start is None else self.start) ** 2
 
     def __add__(self, other: Any) -> Structure:
@@ -198,10 +263,16 @@ def _written(value: Any) -> str:
 class Structure:
     """A sum of components.
 
+    Args:
+        components: one or more, all different.
+
     Example:
-        >>> from driftbandit.structure import level, season
-        >>> str(level("arm") + season(7) + level("shared"))
-        'level(arm) + season(7) + level(shared)'
+        >>> from driftbandit.structure import level, regression, season
+        >>> structure = level("arm") + season(7) + regression(["x_price", "x_rain"])
+        >>> str(structure), len(structure.components)
+        ('level(arm) + season(7) + regression(x_price, x_rain)', 3)
+        >>> structure.features
+        ('x_price', 'x_rain')
     """
 
     components: tuple[Component, ...]

@@ -59,6 +59,26 @@ class Layout:
         (('level(arm) left', 'level(arm) right', 'season(4) wave 1'), 6)
         >>> [free.name for free in layout.free][:2]
         ['level(arm).drift', 'season(4).size']
+
+        Values of parameters, as one vector θ, and back:
+
+        >>> theta = layout.theta_of({"level(arm).drift": 0.1, "noise": 0.5})
+        >>> round(layout.value(0, theta[0]), 6), layout.learns_transition, layout.learns_reads
+        (0.1, False, False)
+
+        The system that a θ stands for:
+
+        >>> model, (arms, contexts) = layout.model(theta), layout.arms(theta)
+        >>> round(float(model.reward_std), 6), arms[0].tolist(), contexts
+        (0.5, [1.0, 0.0, 1.0, 0.0, 1.0, 1.0], {})
+        >>> blocks = layout.matrices(theta).transition  # 5 of them, the largest is 2 × 2
+        >>> blocks.shape, bool((layout.dense(blocks) == model.transition).all())
+        ((5, 2, 2), True)
+
+        The component that holds the arms' means, its states, and what never moves:
+
+        >>> layout.mean_component, layout.mean_states.tolist(), layout.persistent.any().tolist()
+        (0, [True, True, False, False, False, False], False)
     """
 
     def __init__(
@@ -193,7 +213,13 @@ class Layout:
     # θ → matrices
 
     def matrices(self, theta: Any, units: Units = UNIT, xp: Any = np) -> Matrices:
-        """The blocks, read-outs and σ² of a θ."""
+        """The blocks, read-outs and σ² of a θ.
+
+        Args:
+            theta: one number for each of ``free``.
+            units: what sizes are measured in.
+            xp: numpy or jax.numpy.
+        """
         size = int(self.sizes.max())
         blocks = [block for one in self._sets for block in self._blocks(*one, theta, units, xp)]
 
@@ -269,6 +295,10 @@ class Layout:
     def theta_of(self, values: Mapping[str, float], scale: float = 1.0) -> np.ndarray:
         """θ from values by name; what is not given has the median of its prior.
 
+        Args:
+            values: by name, as in ``free``.
+            scale: the rewards' spread, in which sizes are measured.
+
         Example:
             >>> layout = Layout("level(arm)", ["left", "right"])
             >>> layout.theta_of({"level(arm).drift": 1.0, "noise": 1.0}).tolist()
@@ -286,7 +316,12 @@ class Layout:
         return theta
 
     def value(self, place: int, number: float, scale: float = 1.0) -> float:
-        """The value that a number at that place of θ stands for."""
+        """The value that a number at that place of θ stands for.
+
+        Args:
+            place, number: in θ.
+            scale: the rewards' spread, in which sizes are measured.
+        """
         return self.free[place].value(number, scale)
 
     # θ → system
@@ -298,7 +333,13 @@ class Layout:
         cov: Any = None,
         units: Units = UNIT,
     ) -> LGDS:
-        """The model of a θ; mean and covariance of z(0) if they are not those of the structure."""
+        """The model of a θ.
+
+        Args:
+            theta: one number for each of ``free``.
+            mean, cov: of z(0); None: those of the structure.
+            units: what sizes are measured in.
+        """
         found = self.matrices(theta, units)
         start = self.dense(found.start_cov) if cov is None else cov
         transition, process = self.dense(found.transition), self.dense(found.process_cov)
@@ -330,7 +371,7 @@ class Layout:
         return System(self.model(theta, start), arms, self.names, contexts)
 
     def dense(self, blocks: Any) -> np.ndarray:
-        """A d × d matrix from its blocks."""
+        """A d × d matrix from its blocks, n × m × m."""
         same = self.block_of[:, None] == self.block_of
         rows, columns = self.place_in_block[:, None], self.place_in_block[None]
         return np.where(same, np.asarray(blocks)[self.block_of[:, None], rows, columns], 0.0)

@@ -26,8 +26,11 @@ def parse(text: Any, others: Sequence[str] = ()) -> Structure:
 
     Each component is a name and options in parentheses: its scope (arm, group or shared), words
     such as own, ``name=value``, a season's period, an autoregression's order, a regression's
-    features. Numbers for parameters fix them. ``others`` are words that the caller takes as well,
-    for the message about an unknown one.
+    features. Numbers for parameters fix them.
+
+    Args:
+        text: the description; a `Component` or a `Structure` is returned as a `Structure`.
+        others: words that the caller takes as well, for the message about an unknown one.
 
     Example:
         >>> str(parse("level(arm,drift=0.1)+season(24, harmonics=3) + regression(x_price, arm)"))

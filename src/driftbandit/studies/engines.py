@@ -22,6 +22,7 @@ from driftbandit.studies.specification import Chunk, Columns, Specification, com
 from driftbandit.studies.store import Store, encode, logged_seconds
 
 ENGINES = ("local", "ray")
+"""What the command line calls `local` and `on_ray`."""
 
 Report = Callable[[Chunk, float], None]  # called with the finished share of a chunk
 Progress = Callable[[str, float, float], None]
@@ -38,9 +39,10 @@ class Done(NamedTuple):
 
 IsStored = Callable[[Chunk], bool]
 Engine = Callable[[Specification, list[Chunk], IsStored, Report], Generator[Done, None, None]]
-"""Yields each of the wanted chunks as soon as it is done, in any order.
+"""A function that yields each of the wanted chunks as soon as it is done, in any order.
 
 Skips those that another process has stored in the meantime. Closing the generator stops the work.
+`run` shows one.
 """
 
 
@@ -56,7 +58,25 @@ class _Stopped(Exception):
 
 
 def local(workers: int | None = None) -> Engine:
-    """Threads of this process; None: one per core, or two that share a GPU."""
+    """Threads of this process.
+
+    Args:
+        workers: how many; None: one per core, or two that share a GPU.
+
+    Returns:
+        An engine for `run` and `reproduce`.
+
+    Example:
+        >>> import tempfile
+        >>> from driftbandit.studies import Cell
+        >>> shape = {"n_states": 2, "n_arms": 2, "measure": "metric"}
+        >>> study = Specification((Cell("gaussian"),), ("idea",), systems=4, chunk=2, **shape)
+        >>> news = []
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = run(study, folder, local(workers=2), progress=lambda *one: news.append(one))
+        >>> news[0], news[-1]  # the cell, its finished share, and what was stored before
+        (('gaussian', 0.0, 0.0), ('gaussian', 1.0, 0.0))
+    """
     if workers is not None:
         workers = errors.whole_number(workers, "workers", low=1)
 
@@ -94,9 +114,21 @@ def local(workers: int | None = None) -> Engine:
 
 
 def on_ray(address: str | None = None) -> Engine:
-    """A Ray cluster: ``address`` of a running one, or None to start one on this machine.
+    """A Ray cluster.
 
     Chunks come back as bytes and are stored here, so the nodes need no shared folder.
+
+    Args:
+        address: of a running cluster, as "10.0.0.1:6379"; None: start one on this machine.
+
+    Returns:
+        An engine for `run` and `reproduce`.
+
+    Example:
+        >>> outcome = run(study, "results", on_ray("10.0.0.1:6379"))  # doctest: +SKIP
+        >>> on_ray("127.0.0.1:1")
+        Traceback (most recent call last):
+        driftbandit.errors.InvalidInput: address: '127.0.0.1:1' does not answer (...); start Ray ...
     """
     with errors.needing("engine 'ray'"):
         import ray
@@ -161,7 +193,21 @@ def _unreachable(address: str | None, error: Exception) -> errors.InvalidInput:
 
 
 class Outcome(NamedTuple):
-    """A finished study: its columns by cell, its cost, and the versions of all packages used."""
+    """A finished study: its columns by cell, its cost, and the versions of all packages used.
+
+    Example:
+        >>> import tempfile
+        >>> from driftbandit.studies import Cell
+        >>> small = Specification((Cell("gaussian"),), ("random",), 2, runs=2, rounds=5, n_states=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     outcome = run(small, folder)
+        >>> list(outcome.columns["gaussian"]), outcome.columns["gaussian"]["system"].tolist()
+        (['system', 'run', 'random'], [0, 0, 1, 1])
+        >>> outcome.results()["gaussian"].regret["random"].shape  # systems × runs
+        (2, 2)
+        >>> list(outcome.seconds), len(outcome.versions["numpy"])
+        (['prepare', 'compile', 'play'], 1)
+    """
 
     specification: Specification
     columns: Mapping[str, Columns]
@@ -200,6 +246,9 @@ def run(
         resume: keep the stored chunks that are intact; False: compute all of them again.
         progress: called with the finished share of each cell.
 
+    Returns:
+        The numbers of all cells, and what they cost.
+
     Example:
         >>> import tempfile
         >>> from driftbandit.studies import Cell
@@ -207,6 +256,16 @@ def run(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     run(small, folder).results()["gaussian"].regret["random"].shape
         (2, 2)
+
+        An engine of your own, and a second run, which finds everything stored:
+
+        >>> def one_by_one(specification, wanted, is_stored, report):
+        ...     for chunk in wanted:
+        ...         print("computing", chunk.name)
+        ...         yield play(specification, chunk, report)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     first, second = (run(small, folder, one_by_one) for _ in range(2))
+        computing gaussian-000000
     """
     store = Store(folder, specification)
     wanted = store.missing() if resume else list(specification.chunks())

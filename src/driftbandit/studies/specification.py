@@ -24,7 +24,25 @@ MEASURES = ("regret", "metric")
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One kind of random systems. A subclass may also change what the learners assume."""
+    """One kind of random systems. A subclass may also change what the learners assume.
+
+    Args:
+        family: gaussian, cauchy, uniform, bernoulli or exponential.
+        n_states, n_arms: d and k; None: the specification's.
+        radius, noise_scale: ρ(Γ), between 0 and 1; the factor on the drawn σ.
+        absent: policies of the study that do not play here.
+
+    Example:
+        >>> cell = Cell("gaussian", n_arms=100, radius=0.5)
+        >>> cell.label
+        'gaussian.k-100.radius-0.5'
+        >>> cell.check_shape(n_states=3, n_arms=100)  # refuses nothing; subclasses may
+        >>> systems, assumed = cell.systems(range(2), n_states=3, n_arms=100, seed=0)
+        >>> [round(model.spectral_radius, 6) for model, arms in systems], systems[0][1].shape
+        ([0.5, 0.5], (100, 3))
+        >>> assumed, cell.simulation_options()  # the learners know the truth
+        (None, {})
+    """
 
     family: str
     n_states: int | None = None  # None: the specification's
@@ -71,7 +89,7 @@ class Cell:
         return families.sample(self.family, *size, seed, first=numbers.start, **scales), None
 
     def simulation_options(self) -> dict[str, Any]:
-        """Further arguments of `simulate`."""
+        """Further arguments of `simulate`, as `simulation.Options` takes them."""
         return {}
 
 
@@ -82,7 +100,14 @@ def set_fields(frozen: Any, values: Mapping[str, Any]) -> None:
 
 
 class Chunk(NamedTuple):
-    """All runs of some systems of one cell: the unit of work and of storage."""
+    """All runs of some systems of one cell: the unit of work and of storage.
+
+    Example:
+        >>> study = Specification((Cell("gaussian"),), ("idea",), systems=120)
+        >>> *_, last = study.chunks()
+        >>> last.name, last.numbers, last.cell.family
+        ('gaussian-000100', range(100, 120), 'gaussian')
+    """
 
     cell: Cell
     first: int
@@ -103,10 +128,35 @@ class Chunk(NamedTuple):
 class Specification:
     """Everything that the numbers of a study depend on.
 
+    Args:
+        cells: the kinds of random systems.
+        policies: their names, as `policies.make` reads them.
+        systems, runs, rounds: per cell; per system; per run.
+        seed: of all random numbers.
+        n_states, n_arms: d and k of cells that do not set their own.
+        measure: "regret" (P21), or "metric", the intervals of φ (P17).
+        dtype, platform: "float64" or "float32"; "cpu", or "gpu", which rounds differently.
+        chunk: systems per chunk.
+
     Example:
-        >>> specification = Specification((Cell("gaussian"),), ("idea", "random"), systems=120)
-        >>> [chunk.name for chunk in specification.chunks()]
-        ['gaussian-000000', 'gaussian-000050', 'gaussian-000100']
+        >>> cells = Cell("gaussian"), Cell("cauchy", n_arms=3, absent=("random",))
+        >>> specification = Specification(cells, ("idea", "random"), systems=120, n_states=2)
+        >>> [chunk.name for chunk in specification.chunks()][:4]
+        ['gaussian-000000', 'gaussian-000050', 'gaussian-000100', 'cauchy.k-3-000000']
+        >>> specification.shape(cells[1]), specification.players(cells[1])
+        ((2, 3), ('idea',))
+        >>> *_, last = specification.chunks()
+        >>> len(specification.systems_of(last)[0])
+        20
+
+        It can be stored, and has an identity, which names its folder:
+
+        >>> stored = json.loads(json.dumps(specification.as_dict()))
+        >>> again = Specification.from_dict(stored)
+        >>> again == specification, again.identity == specification.identity
+        (True, True)
+        >>> dataclasses.replace(specification, seed=1).identity == specification.identity
+        False
     """
 
     cells: tuple[Cell, ...]

@@ -60,7 +60,32 @@ def encode(specification: Specification, chunk: Chunk, columns: Columns) -> byte
 
 
 class Store:
-    """The stored chunks of one study."""
+    """The stored chunks of one study.
+
+    Args:
+        folder: where studies are stored, each in a folder of its own, which is created if needed.
+        specification: of the study.
+
+    Example:
+        >>> import tempfile
+        >>> from driftbandit.studies import Cell
+        >>> from driftbandit.studies.specification import compute
+        >>> shape = {"n_states": 2, "n_arms": 2, "measure": "metric"}
+        >>> study = Specification((Cell("gaussian"),), ("idea",), systems=3, chunk=2, **shape)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(folder, study)
+        ...     wanted = store.missing()
+        ...     for chunk in wanted:
+        ...         columns, timing = compute(study, chunk)
+        ...         store.put(chunk, encode(study, chunk, columns), timing)
+        ...     found, manifest = store.gather()
+        ...     store.find(wanted[1]).unlink()  # a file is lost
+        ...     again = [chunk.name for chunk, file in store.read_all() if file is None]
+        >>> [chunk.name for chunk in wanted], manifest["complete"], again
+        (['gaussian-000000', 'gaussian-000002'], True, ['gaussian-000002'])
+        >>> found["gaussian"]["system"].tolist()
+        [0, 1, 2]
+    """
 
     def __init__(self, folder: Path, specification: Specification) -> None:
         """Open the study's folder below ``folder``, and create it if needed."""
@@ -121,7 +146,15 @@ class Store:
         return [chunk for chunk, found in self.read_all() if found is None]
 
     def put(self, chunk: Chunk, content: bytes, timing: Timing, *, replace: bool = False) -> None:
-        """Store a chunk's bytes, then remove its damaged files, or all others (``replace``)."""
+        """Store a chunk's bytes, then remove its damaged files.
+
+        Args:
+            chunk, content, timing: the chunk, as `encode` returns it, and the time it took.
+            replace: remove its other files as well, even if they are intact.
+
+        Raises:
+            InvalidInput: the bytes are those of another chunk, or were computed by other code.
+        """
         if not self._belongs(chunk, content):
             problem = f"chunk {chunk.name} was computed by other code than this process runs"
             raise errors.InvalidInput("engine", problem, "install the same driftbandit everywhere")
@@ -137,7 +170,11 @@ class Store:
             log.write(line)
 
     def gather(self) -> tuple[dict[str, Columns], Mapping[str, Any]]:
-        """All columns of a finished study by cell, and its manifest, which is also written."""
+        """All columns of a finished study by cell, and its manifest, which is also written.
+
+        Raises:
+            InvalidInput: a chunk is missing or damaged.
+        """
         listed, absent = {}, []
         parts: dict[str, list[Columns]] = {}
         for chunk, found in self.read_all():

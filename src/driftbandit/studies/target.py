@@ -27,7 +27,13 @@ Document = Mapping[str, Any]
 
 
 class Size(NamedTuple):
-    """The size of a study: systems per family, runs per system, rounds per run."""
+    """The size of a study: systems per family, runs per system, rounds per run.
+
+    Example:
+        >>> size = Size(systems=1000, runs=10, rounds=1000)
+        >>> size.systems * size.runs * size.rounds  # decisions of every policy in a family
+        10000000
+    """
 
     systems: int
     runs: int
@@ -36,7 +42,24 @@ class Size(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a target is computed for; a subclass may draw other systems."""
+    """What a target is computed for; a subclass may draw other systems.
+
+    Args:
+        size, seed: of the study.
+        families: the cells, one for each family.
+        dtype, platform: as in `Specification`.
+        settings, policies: if the target has several; empty: all of them.
+
+    Example:
+        >>> size = Size(systems=120, runs=2, rounds=100)
+        >>> options = Options(size, families=("gaussian", "cauchy"))
+        >>> study = options.specification(("idea", "random"))
+        >>> study.systems, [cell.label for cell in study.cells], study.chunk
+        (120, ['gaussian', 'cauchy'], 50)
+        >>> more = options.specification(("idea",), [options.cell("gaussian", n_arms=50)])
+        >>> more.cells[0].label, options.described()
+        ('gaussian.k-50', {'families': ('gaussian', 'cauchy')})
+    """
 
     size: Size
     seed: int = 0
@@ -47,7 +70,7 @@ class Options:
     policies: tuple[str, ...] = ()  # if the target lets you choose; empty: all of them
 
     def cell(self, family: str, **changes: Any) -> Cell:
-        """A cell of the study."""
+        """A cell of the study; ``changes`` are further arguments of `Cell`."""
         return Cell(family, **changes)
 
     def described(self) -> dict[str, Any]:
@@ -64,7 +87,13 @@ class Options:
 
 
 class Summary(NamedTuple):
-    """What a target found, for the top of the report; a verdict is "reproduced: 35 of 35"."""
+    """What a target found, for the top of the report; a verdict is "reproduced: 35 of 35".
+
+    Example:
+        >>> found = Summary.counted(35, 35, "medians are as published")
+        >>> found.verdict, found.sentence, found.tone
+        ('reproduced: 35 of 35', '35 of 35 medians are as published.', 'good')
+    """
 
     verdict: str
     sentence: str
@@ -86,7 +115,27 @@ class Summary(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A table, figure or ranking."""
+    """A table, figure or ranking.
+
+    Example:
+        >>> from driftbandit.paper import TARGETS, Options
+        >>> target = TARGETS["figure1"]
+        >>> target.title, target.full, target.published
+        ('Figure 1', Size(systems=1000, runs=10, rounds=1000), True)
+        >>> study = target.specification(Options(target.quick, families=("gaussian",)))
+        >>> study.systems, study.policies[:3]
+        (100, ('idea', 'kode', 'kalman_ucb'))
+
+        Its page is made of the numbers of its document:
+
+        >>> numbers = {"idea": [1.0, 2.0], "kalman_ucb": [1.1, 2.2], "systems_won": 1.0}
+        >>> numbers |= {"median_difference": -0.1, "low": -0.2, "high": 0.0, "win_rate": 0.9}
+        >>> document = {"families": {"gaussian": numbers}}
+        >>> [type(block).__name__ for block in target.drawn(document)]
+        ['Heading', 'Text', 'Points', 'Figure', 'Table']
+        >>> target.summary(document).verdict
+        'reproduced: 1 of 1'
+    """
 
     name: str
     title: str
@@ -112,7 +161,19 @@ class Target(NamedTuple):
 
 
 class Reproduced(NamedTuple):
-    """A target that was computed and written."""
+    """A target that was computed and written.
+
+    Example:
+        >>> import tempfile
+        >>> from driftbandit.paper import TARGETS, Options
+        >>> options = Options(Size(systems=2, runs=1, rounds=1), families=("gaussian",))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = reproduce(TARGETS["figure2"], options, folder)
+        >>> made.target.title, made.document["settings"]["systems"], len(made.blocks) > 2
+        ('Figure 2', 2, True)
+        >>> [file.suffix for file in made.files], list(made.outcome.columns)
+        (['.json', '.svg', '.png'], ['gaussian'])
+    """
 
     target: Target
     document: Document
@@ -141,6 +202,19 @@ def reproduce(
         target, options: such as one of `paper.TARGETS`, and its size, seed, families, precision.
         out: folder for all files.
         engine, resume, progress: as in `run`.
+
+    Returns:
+        The target's numbers, the blocks of its report, and the files that were written.
+
+    Example:
+        >>> import tempfile
+        >>> from driftbandit.paper import TARGETS, Options
+        >>> options = Options(Size(systems=2, runs=1, rounds=1), families=("gaussian",))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = reproduce(TARGETS["figure2"], options, folder)
+        ...     document = json.loads(Path(folder, "figure2.json").read_text())
+        >>> document == made.document, document["settings"]["reading"]
+        (True, 'plain')
     """
     errors.require("reproduce", "matplotlib", "jinja2")  # before hours of work
     out, name = Path(out), target.name

@@ -39,6 +39,9 @@ def two_step_value(belief: Belief, model: LGDS, arms: Array) -> Array:
         model: Γ, Q, σ.
         arms: k × d, one row per arm.
 
+    Returns:
+        One value per arm, k numbers.
+
     Example:
         >>> model = LGDS(np.eye(2), np.eye(2), reward_std=1.0, initial_cov=np.diag([1.0, 9.0]))
         >>> two_step_value(kalman.prior(model), model, np.eye(2)).round(4).tolist()
@@ -117,7 +120,17 @@ def _checked(belief: Belief, model: LGDS, arms: Array) -> tuple[Array, Belief]:
 
 
 class Schedule(NamedTuple):
-    """Row numbers of the arms to play: ``opening`` once, then ``cycle`` repeatedly."""
+    """Row numbers of the arms to play (P14): ``opening`` once, then ``cycle`` repeatedly.
+
+    Example:
+        >>> from driftbandit.policies import kalman_ucb
+        >>> model = LGDS(np.diag([0.9, 0.5]), np.eye(2), reward_std=0.5)
+        >>> found = exploration_schedule(model, np.eye(2), kalman_ucb.bonus, rounds=200)
+        >>> found.period, found.opening.tolist(), found.cycle.tolist()
+        (2, [], [0, 1])
+        >>> found.covs.shape  # of the cycle's rounds
+        (2, 2, 2)
+    """
 
     opening: np.ndarray
     cycle: np.ndarray  # empty if no period was found
@@ -145,6 +158,12 @@ def exploration_schedule(
         bonus: u, for example ``policies.kalman_ucb.bonus``.
         rounds: how many rounds to play.
         cov: the first P; by default, the prior's.
+
+    Returns:
+        The arms before the cycle, the cycle, and its covariances.
+
+    Raises:
+        NotDetectable: the covariance overflows, because the explored arms miss a growing mode.
 
     Example:
         >>> from driftbandit.policies import kalman_ucb

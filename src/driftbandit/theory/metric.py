@@ -27,7 +27,19 @@ from driftbandit.theory import checks
 
 
 class Intervals(NamedTuple):
-    """The lowest and the highest φ of n systems, each n × 2."""
+    """The lowest and the highest φ of n systems (P17), each n × 2; see `metric_intervals`.
+
+    Example:
+        >>> from driftbandit import families
+        >>> from driftbandit.policies import idea
+        >>> systems = families.sample("gaussian", systems=4, n_states=3, n_arms=3)
+        >>> found = metric_intervals(systems, {"idea": idea.bonus})["idea"]
+        >>> found.printed.shape, found.squared.shape
+        ((4, 2), (4, 2))
+        >>> low, high = found.squared[2]  # of the third system
+        >>> bool(0 <= low <= high)
+        True
+    """
 
     printed: np.ndarray  # with ‖μ_i‖, as in the paper
     squared: np.ndarray  # with ‖μ_i‖²: the squared 2-Wasserstein distance
@@ -68,6 +80,9 @@ def metric_interval(
     Args:
         model, arms, bonus, squared: as in `metric`.
 
+    Returns:
+        The least and the greatest φ.
+
     Example:
         >>> from driftbandit.policies import idea
         >>> model = LGDS(0.5 * np.eye(2), np.eye(2), reward_std=1.0)
@@ -93,6 +108,9 @@ def metric_intervals(
         systems, bonuses: n pairs (model, arms), or Systems; name and u of each policy.
         progress: called with the finished share, from 0 to 1.
         workers: threads; None: one per core.
+
+    Returns:
+        The intervals of all systems, by the policy's name.
 
     Example:
         >>> from driftbandit import families

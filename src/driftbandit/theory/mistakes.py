@@ -29,7 +29,16 @@ RANK = 1e-13  # singular values below this share of the largest count as zero
 
 
 class Mistakes(NamedTuple):
-    """How often each arm is played while each is best; see `wrong_action_probability`."""
+    """How often each arm is played while each is best (P16); see `wrong_action_probability`.
+
+    Example:
+        >>> from driftbandit.policies import kode
+        >>> model = LGDS([[0.5]], [[0.75]], reward_std=1.0)  # the state's variance is 1
+        >>> found = wrong_action_probability(model, [[1.0], [-1.0]], kode.bonus, [[0.5]])
+        >>> wrong = found.probability.sum(axis=0) - np.diag(found.probability)
+        >>> wrong.round(2).tolist(), bool((found.error < 0.005).all())  # by the best arm
+        ([0.25, 0.25], True)
+    """
 
     probability: np.ndarray  # k × k: row i the played arm, column j the best one
     error: np.ndarray  # half-width of the 99 % intervals, the largest of each column: k numbers

@@ -36,6 +36,12 @@ class Path(NamedTuple):
 def components(found: StructuredFit) -> list[Path]:
     """The paths of all components, in the order of the structure.
 
+    Args:
+        found: as `fit` returned it.
+
+    Returns:
+        One `Path` for each arm, group or feature of a component, or for all arms together.
+
     Example:
         >>> from driftbandit.identify import as_log
         >>> from driftbandit.identify.structured.fitting import fit_structure

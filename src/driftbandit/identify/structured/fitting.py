@@ -166,7 +166,38 @@ def hessian(problem: Problem, theta: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StructuredFit:
-    """A structure whose parameters were learned from a log."""
+    """A structure whose parameters were learned from a log.
+
+    `fit` returns it if its ``structure`` has components.
+
+    Example:
+        >>> from driftbandit.identify import as_log, fit
+        >>> drift, noise = np.random.default_rng(0).standard_normal((2, 100))
+        >>> rewards = 5 + np.cumsum(0.3 * drift) + 0.5 * noise
+        >>> log = {"round": range(100), "arm": ["a"] * 100, "reward": rewards}
+        >>> found = fit(log, structure="level(arm)", starts=1)
+        >>> found.summary(), found.n_states, found.spectral_radius
+        ('level(arm); level(arm).drift 0.25... per round.', 1, 1.0)
+        >>> str(found.structure), found.names, found.arms.tolist(), found.selection
+        ('level(arm)', ('a',), [[1.0]], None)
+
+        The system goes on where the log ends; ``start_system`` is the same before any reward:
+
+        >>> bool(found.model.initial_cov < 0.5), bool(found.start_system.model.initial_cov > 10)
+        (True, True)
+        >>> from driftbandit import Agent
+        >>> round(Agent(found.system).ask().mean, 1) == round(float(found.model.initial_mean[0]), 1)
+        True
+
+        θ holds the logarithms of the drift and of the noise; its covariance, and its likelihood in
+        another log:
+
+        >>> found.covariance.shape, bool(np.sqrt(found.covariance[1, 1]) < 0.2)  # of log σ
+        ((2, 2), True)
+        >>> noisier = found.problem_of(as_log(log | {"reward": rewards + [2.0, -2.0] * 50}))
+        >>> noisier.log_likelihood(found.theta) < found.log_likelihood
+        True
+    """
 
     layout: Layout
     problem: Problem = dataclasses.field(repr=False)
@@ -253,7 +284,7 @@ class StructuredFit:
         return
 
     def problem_of(self, log: Log) -> Problem:
-        """The same problem with another log."""
+        """The same problem with another log of the same arms."""
         described = rows_of(log, self.layout, self.problem.described)
         return self.problem._replace(described=described)
 

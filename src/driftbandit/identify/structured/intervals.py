@@ -41,7 +41,24 @@ class Estimate(NamedTuple):
 
 
 def estimates(found: StructuredFit) -> list[Estimate]:
-    """All parameters with their intervals, in the order of the structure."""
+    """All parameters with their 95 % intervals, in the order of the structure.
+
+    Args:
+        found: as `fit` returned it.
+
+    Returns:
+        One `Estimate` for each parameter; loadings come last.
+
+    Example:
+        >>> from driftbandit.identify import fit
+        >>> drift, noise = np.random.default_rng(0).standard_normal((2, 100))
+        >>> rewards = 5 + np.cumsum(0.3 * drift) + 0.5 * noise
+        >>> log = {"round": range(100), "arm": ["a"] * 100, "reward": rewards}
+        >>> for one in estimates(fit(log, structure="level(arm)", starts=1)):
+        ...     print(f"{one.name}: {one.value:.2f}, {one.low:.1f} to {one.high:.1f} {one.unit}")
+        level(arm).drift: 0.25, 0.2 to 0.4 reward per √round
+        noise: 0.51, 0.4 to 0.6 reward
+    """
     layout, problem = found.layout, found.problem
     scale, free = problem.described.units.scale, layout.free
     second = hessian(problem, found.theta)

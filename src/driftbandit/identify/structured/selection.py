@@ -48,7 +48,21 @@ FEW_HARMONICS = 2  # of seasons that every arm has for itself
 
 
 class Comparison(NamedTuple):
-    """Structures in the order in which they were tried, and how well they predicted."""
+    """Structures in the order in which they were tried, and how well they predicted.
+
+    Example:
+        >>> from driftbandit.identify import as_log
+        >>> drift, noise = np.random.default_rng(0).standard_normal((2, 100))
+        >>> rewards = 5 + np.cumsum(0.3 * drift) + 0.5 * noise
+        >>> log = as_log({"round": range(100), "arm": ["a"] * 100, "reward": rewards})
+        >>> still, moving = (compare(log, [text]) for text in ("constant(arm)", "level(arm)"))
+        >>> both = still.joined(moving)
+        >>> str(both.chosen), both.scored, both.scores[1] > both.scores[0]
+        ('level(arm)', 50, True)
+        >>> gain, error = both.difference(1, 0)  # per reward
+        >>> round(gain, 1), round(error, 1)
+        (1.6, 0.1)
+    """
 
     structures: tuple[Structure, ...]
     scores: tuple[float, ...]  # mean log-likelihood of the scored rewards
@@ -90,6 +104,20 @@ def compare(
         periods: of the seasons, if ``structures`` is None; None: 7, 12 and 24, if each repeats four
             times in the log.
         report: called with the share of the work done.
+
+    Returns:
+        The scores, and which structure is the best.
+
+    Example:
+        >>> from driftbandit.identify import as_log
+        >>> drift, noise = np.random.default_rng(0).standard_normal((2, 100))
+        >>> rewards = 5 + np.cumsum(0.3 * drift) + 0.5 * noise
+        >>> log = as_log({"round": range(100), "arm": ["a"] * 100, "reward": rewards})
+        >>> found = compare(log, ["constant(arm)", "level(arm)"])
+        >>> for structure, score in zip(found.structures, found.scores, strict=True):
+        ...     print(f"{structure}: {score:.2f}")
+        constant(arm): -2.58
+        level(arm): -0.98
     """
     if structures is not None and periods is not None:
         problem = f"is {periods!r}, and the structures are given"

@@ -25,6 +25,51 @@ class AsyncClient:
 
     Args:
         url, key, experiment, timeout, patience: as for `Client`.
+
+    Example:
+        Several requests are on their way at the same time.
+
+        >>> from driftbandit import LGDS, AsyncClient, System
+        >>> model = LGDS([[0.9, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], reward_std=0.1)
+        >>> system = System(model, [[1.0, 0.0], [0.0, 1.0]], ["slow", "fast"])
+        >>> async def play():
+        ...     async with AsyncClient(url) as server:
+        ...         client = await server.create("shop", system)
+        ...         decision = await client.ask()
+        ...         print(decision.arm, await client.tell(decision, -3.0))
+        ...         both = await client.ask_many(2)
+        ...         print(await client.tell_many([(one, 1.0) for one in both]))
+        ...         given = client.names(), client.round(), server.experiments()
+        ...         print(await asyncio.gather(*given))
+        ...         await client.close()
+        >>> asyncio.run(play())
+        slow learned
+        ['learned', 'learned']
+        [('slow', 'fast'), 2, ['shop']]
+
+        What it knows, and what changes it:
+
+        >>> async def change():
+        ...     async with AsyncClient(url, experiment="shop") as client:
+        ...         print([score.arm for score in await client.scores() if score.mean > 0.6])
+        ...         state = await client.state()
+        ...         print(state["decisions"], [event["kind"] async for event in client.events(4)])
+        ...         await client.download_log("log.parquet")
+        ...         await client.add_arm("both", [0.7, 0.7])
+        ...         await client.remove_arm("fast")
+        ...         faster = LGDS(0.5 * model.transition, model.process_cov, reward_std=0.1)
+        ...         rows = [[1.0, 0.0], [0.7, 0.7]]
+        ...         await client.replace_model(System(faster, rows, ["slow", "both"]))
+        ...         await client.pause("stocktaking")
+        ...         await client.resume()
+        ...         try:
+        ...             await client.refit()
+        ...         except ValueError as error:
+        ...             print(error)
+        >>> asyncio.run(change())
+        ['slow']
+        3 ['decided', 'rewarded', 'rewarded']
+        id: there are 3 rewards, and a refit takes 10; let more come
     """
 
     def __init__(
@@ -113,9 +158,10 @@ class AsyncClient:
         context: Any = None,
         idempotency_key: str | None = None,
     ) -> Decision:
-        """Choose an arm for the next round, or for the round you name: see `Agent.ask`.
+        """Choose an arm for the next round, or for the round you name: see `Client.ask`.
 
-        On the wire an infinite bonus is None.
+        Args:
+            arms, round, context, idempotency_key: as for `Client.ask`.
         """
         return await self._run(self._calls.ask(arms, round, context, idempotency_key))
 
@@ -129,24 +175,36 @@ class AsyncClient:
         context: Any = None,
         idempotency_key: str | None = None,
     ) -> list[Decision]:
-        """Choose several arms for one round: see `Agent.ask_many`."""
+        """Choose several arms for one round: see `Client.ask_many`.
+
+        Args:
+            count, arms, round, distinct, context, idempotency_key: as for `Client.ask_many`.
+        """
         given = (count, arms, round, distinct, context, idempotency_key)
         return await self._run(self._calls.ask_many(*given))
 
     async def tell(
         self, decision: Decision | int, reward: Any, *, idempotency_key: str | None = None
     ) -> Told:
-        """Tell the reward of a decision: see `Agent.tell`."""
+        """Tell the reward of a decision: see `Client.tell`.
+
+        Args:
+            decision, reward, idempotency_key: as for `Client.tell`.
+        """
         return await self._run(self._calls.tell(decision, reward, idempotency_key))
 
     async def tell_many(
         self, rewards: Iterable[tuple[Decision | int, Any]], *, idempotency_key: str | None = None
     ) -> list[Told]:
-        """Tell the rewards of several decisions, all or none of them: see `Agent.tell_many`."""
+        """Tell the rewards of several decisions, all or none of them: see `Client.tell_many`.
+
+        Args:
+            rewards, idempotency_key: as for `Client.tell_many`.
+        """
         return await self._run(self._calls.tell_many(rewards, idempotency_key))
 
     async def scores(self) -> list[Score]:
-        """The policy's score of every arm in the present round."""
+        """The policy's score of every arm in the present round, a `Score` each."""
         return await self._run(self._calls.scores())
 
     async def names(self) -> tuple[Name, ...]:
@@ -158,11 +216,18 @@ class AsyncClient:
         return await self._run(self._calls.round())
 
     async def state(self) -> dict[str, Any]:
-        """The experiment as it is now: arms, counts, calibration, models."""
+        """The experiment as it is now: see `Client.state`."""
         return await self._run(self._calls.state())
 
     async def events(self, after: int = 0) -> AsyncIterator[dict[str, Any]]:
-        """Everything that happened, oldest first, from the event after number ``after`` on."""
+        """Everything that happened, oldest first, page by page as it is read.
+
+        Args:
+            after: the number of the last event that you know; 0: none.
+
+        Returns:
+            An asynchronous iterator, for ``async for``.
+        """
         while True:
             page = await self._run(self._calls.events(after))
             for event in page:
@@ -172,34 +237,65 @@ class AsyncClient:
             after = page[-1]["number"]
 
     async def download_log(self, path: str | Path) -> None:
-        """Write the plays and their rewards to a Parquet file, for `fit` and `replay`."""
+        """Write the plays and their rewards to a Parquet file, for `fit` and `replay`.
+
+        Args:
+            path: of the file, which is replaced if it exists.
+        """
         content = await self._run(self._calls.log())
         await asyncio.to_thread(write_whole, Path(path), content)
 
     async def add_arm(
         self, name: Name, features: Any = None, *, idempotency_key: str | None = None
     ) -> None:
-        """Offer one more arm from now on: see `Agent.add_arm`."""
+        """Offer one more arm from now on: see `Client.add_arm`.
+
+        Args:
+            name, features, idempotency_key: as for `Client.add_arm`.
+        """
         await self._run(self._calls.add_arm(name, features, idempotency_key))
 
     async def remove_arm(self, name: Name, *, idempotency_key: str | None = None) -> None:
-        """Stop offering an arm; its open decisions can still be told."""
+        """Stop offering an arm; its open decisions can still be told.
+
+        Args:
+            name: of the arm.
+            idempotency_key: see `Client`.
+        """
         await self._run(self._calls.remove_arm(name, idempotency_key))
 
     async def replace_model(self, model: System, *, idempotency_key: str | None = None) -> None:
-        """Switch to the model of a `System`, which has an arm for each of the experiment's."""
+        """Switch to the model of a `System`: see `Client.replace_model`.
+
+        Args:
+            model: has an arm for each of the experiment's.
+            idempotency_key: see `Client`.
+        """
         await self._run(self._calls.replace_model(model, idempotency_key))
 
     async def refit(self, *, idempotency_key: str | None = None) -> None:
-        """Begin to learn the model from the experiment's log; `state` says when it is done."""
+        """Begin to learn the model from the experiment's log; `state` says when it is done.
+
+        Args:
+            idempotency_key: see `Client`.
+        """
         await self._run(self._calls.refit(idempotency_key))
 
     async def pause(self, reason: str | None = None, *, idempotency_key: str | None = None) -> None:
-        """Refuse to decide until `resume`; rewards are still taken."""
+        """Refuse to decide until `resume`; rewards are still taken.
+
+        Args:
+            reason: a text for those who ask in the meantime.
+            idempotency_key: see `Client`.
+        """
         await self._run(self._calls.pause(reason, idempotency_key))
 
     async def resume(self, *, idempotency_key: str | None = None) -> None:
-        """Decide again."""
+        """Decide again.
+
+        Args:
+            idempotency_key: see `Client`.
+        """
         await self._run(self._calls.resume(idempotency_key))
 
     async def experiments(self) -> list[str]:
@@ -221,8 +317,11 @@ class AsyncClient:
             id: of the experiment.
             system: the model, the arms and their names. None: ``settings`` give the arms.
             policy: the name of a policy.
-            settings: as the service takes them: seed, window, rounds, memory, time, refit (also a
-                `Refit`), on_alarm; without a system, arms or structure and names.
+            idempotency_key: see `Client`.
+            **settings: as for `Client.create`.
+
+        Returns:
+            A client of the new experiment, with the settings of this one.
         """
         calls = self._calls
         id = await self._run(calls.create(id, system, policy, settings, idempotency_key))

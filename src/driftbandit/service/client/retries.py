@@ -62,6 +62,24 @@ class Unavailable(ConnectionError):
     Whether it carried out the request is not known. ``key``: the Idempotency-Key that all attempts
     carried (None: the request changes nothing). A request that is repeated with it is carried out
     once, however often it was received.
+
+    Args:
+        message: which request, how often it was tried, and why it failed the last time.
+        key: the Idempotency-Key.
+
+    Example:
+        Nobody listens at this port. The same call with the key of the error can be made later,
+        without deciding twice.
+
+        >>> from driftbandit import Client
+        >>> with Client("http://127.0.0.1:9", experiment="shop", patience=0) as client:
+        ...     try:
+        ...         client.ask()
+        ...     except Unavailable as error:
+        ...         key = error.key
+        >>> later = {"idempotency_key": key}  # client.ask(**later)
+        >>> isinstance(key, str)
+        True
     """
 
     def __init__(self, message: str, key: str | None = None) -> None:

@@ -1,0 +1,1 @@
+"""Draw the pictures of the explanation pages: `python -m tools.pictures`, in the project's root."""
