@@ -108,6 +108,7 @@ def cell(one: Played, reference: Played, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 2),
         "final": np.round(one.final, 4).tolist(),
         "curve": np.round(one.curves.mean(axis=0), 4).tolist(),
+        "rate changes after epoch 48": float((np.diff(one.rates[:, 48:]) != 0).sum(axis=1).mean()),
         "rate": np.exp(np.log(one.rates).mean(axis=0)).round(6).tolist(),
     }
 

@@ -32,6 +32,7 @@ class SuccessiveHalving:
 
     64 settings train for 8 epochs, the 16 with the lowest loss up to epoch 16, then 8, 4 and 2 up
     to epochs 32, 64 and 128: 1024 epochs, as many as 8 members that train to the end.
+    Those that go on are numbered anew, so they meet the noise of the first members.
     """
 
     members = 64
