@@ -10,8 +10,8 @@ NUMBERS := simulation/test_engine policies/test_every_policy policies/test_linea
   policies/test_published_examples
 LIGHT := test_contexts test_errors test_families test_kalman test_light test_model test_result \
   test_statistics test_steady_state test_system agent/test_agent agent/test_arms \
-  agent/test_changes agent/test_contexts agent/test_failures agent/test_history agent/test_kill \
-  agent/test_limits agent/test_random_lives agent/test_refitting agent/test_screening \
+  agent/test_changes agent/test_contexts agent/test_failures agent/test_first_round \
+  agent/test_history agent/test_kill agent/test_limits agent/test_random_lives agent/test_refitting agent/test_screening \
   agent/test_stored agent/test_threads gaussian/test_norms io/test_atomic io/test_model_file \
   monitoring/test_charts monitoring/test_disturbances monitoring/test_parts \
   policies/test_registry policies/test_ucb theory/test_bounds theory/test_exploration \
@@ -19,7 +19,7 @@ LIGHT := test_contexts test_errors test_families test_kalman test_light test_mod
 
 .PHONY: demo docs test numbers light nightly bench release-check lint clean
 
-demo: $(VENV)/demo  ## compare the policies on random systems: a table and a plot in under two minutes
+demo: $(VENV)/demo  ## compare the policies on random systems: a table and a plot in about a minute
 	$(BIN)/driftbandit simulate --family all --systems 20 --runs 4 --rounds 500 --plot demo.png
 
 test: $(VENV)/test lint  ## run the linter, the type checker and the tests

@@ -46,7 +46,7 @@ REPEATS = 3
 CLOSE = 1e-10  # of the largest regret
 SLOW = {"information_directed": 100, "lookahead": 32, "rollout": 16}  # runs of slow policies
 FEW_ROUNDS = {"lookahead": 100, "rollout": 20}
-PAGE = {"mixed": 0, "epsilon_greedy": 1}  # policies of add_a_policy.md, and their code blocks
+PAGE = ("mixed", "epsilon_greedy")  # policies of add_a_policy.md
 TABLE2 = "Table II, nine together"
 WANTED = {"idea": 4.5, "kalman_ucb": 4.0, "kode": 3.5, TABLE2: 4.0}
 WANTED |= dict.fromkeys(PAGE, 4.0)
@@ -96,7 +96,8 @@ def policy(name: str) -> Any:
     if name not in PAGE:
         return name
     page = (ROOT / "docs/do/add_a_policy.md").read_text()
-    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[PAGE[name]]
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code = next(block for block in blocks if f"\n{name} = " in block)
     names: dict[str, Any] = {"__name__": "page"}
     exec(code.partition("\nmodel, arms = ")[0], names)
     return names[name]

@@ -292,8 +292,8 @@ def test_differences_are_those_of_compare(played):
     (axis,) = figure.axes
     row = played.compare("idea")["random"]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["random"]  # no Oracle
-    assert axis.lines[0].get_xdata() == [row.low, row.high]
-    assert axis.lines[1].get_xdata() == [row.median_difference]
+    assert list(axis.lines[0].get_xdata()) == [row.low, row.high]
+    assert list(axis.lines[1].get_xdata()) == [row.median_difference]
     assert axis.get_title("left") == "← less regret than IDEA"
     assert "in units of the Oracle's regret\nmedian and 95 % interval over 24" in axis.get_xlabel()
     plain = result((4,)).plot(kind="differences", baseline="idea").axes[0]

@@ -1,5 +1,8 @@
 """A system: model, arms and the arms' names."""
 
+import dataclasses
+import pickle
+
 import numpy as np
 import pytest
 
@@ -39,3 +42,17 @@ def test_bad_names_are_refused(names, message):
 def test_an_unknown_name_is_refused():
     with pytest.raises(db.InvalidInput, match="'c' is not the name of an arm; valid: a, b"):
         db.System(MODEL, [[1.0], [2.0]], ["a", "b"]).index("c")
+
+
+def test_the_first_round_is_kept_and_compared():
+    system = db.System(MODEL, [[1.0]], first_round=np.int64(899))
+    assert (system.first_round, type(system.first_round)) == (899, int)
+    assert pickle.loads(pickle.dumps(system)) == system != db.System(MODEL, [[1.0]])
+    assert repr(system) == "System(1 states, 1 arms: 0; from round 899)"
+    assert dataclasses.replace(system, first_round=None) == db.System(MODEL, [[1.0]])
+
+
+@pytest.mark.parametrize("wrong", ["7", 1.5, True, 2**53 + 1])
+def test_a_first_round_is_a_whole_number(wrong):
+    with pytest.raises(db.InvalidInput, match=r"^first_round: "):
+        db.System(MODEL, [[1.0]], first_round=wrong)

@@ -21,7 +21,7 @@ def readable(docstring: str) -> str:
     r"""Return a docstring as the parser expects it.
 
     Example:
-        >>> print(readable("One line.\n\nArgs:\n    a, b: numbers.\n\nExample:\n    >>> 1\n    1"))
+        >>> print(readable("One line.\n\nArgs:\n    a, b: numbers.\n\nExample:\n    ..."))
         One line.
         <BLANKLINE>
         Args:
@@ -29,8 +29,7 @@ def readable(docstring: str) -> str:
             b: numbers.
         <BLANKLINE>
         Examples:
-            >>> 1
-            1
+            ...
     """
     docstring = re.sub(r"^Example:$", "Examples:", docstring, flags=re.MULTILINE)
     return SEVERAL.sub(

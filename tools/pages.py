@@ -127,8 +127,13 @@ def shown_outputs(text: str) -> Iterator[tuple[Block, Block | None]]:
         yield block, output if block.language in RUN else None
 
 
-def played(page: Path, nightly: bool = True) -> Iterator[tuple[Block, Block | None, str]]:
-    """Run a page in a folder of its own; yield block, shown output and real output."""
+def played(
+    page: Path, nightly: bool = True, pictures: Path | None = None
+) -> Iterator[tuple[Block, Block | None, str]]:
+    """Run a page in a folder of its own; yield block, shown output and real output.
+
+    Pictures that the page both saves and shows are copied to ``pictures``.
+    """
     text = page.read_text()
     namespace: dict[str, object] = {"__name__": "__main__"}
     with working_folder(SERVER in text) as (folder, url):
@@ -143,6 +148,9 @@ def played(page: Path, nightly: bool = True) -> Iterator[tuple[Block, Block | No
             else:
                 output = "".join(_command(one, block, place) for one in commands(code))
             yield block, shown, output.replace(url, SERVER)
+        for name in re.findall(r"\]\([./]*pictures/(\w+\.png)\)", text):
+            if pictures is not None and (folder / name).exists():
+                shutil.copy(folder / name, pictures)
 
 
 @contextlib.contextmanager
@@ -275,9 +283,12 @@ def mistakes(page: Path, nightly: bool = False) -> list[str]:
 
 
 def rewritten(page: Path) -> str:
-    """Run a page; return its text with the real outputs where those shown are wrong."""
+    """Run a page; return its text with the real outputs where those shown are wrong.
+
+    Pictures that it makes and shows are replaced.
+    """
     text = page.read_text()
-    for _, shown, output in reversed(list(played(page))):
+    for _, shown, output in reversed(list(played(page, pictures=ROOT / "docs/pictures"))):
         if shown is not None and not agrees(shown.code, output):
             lines = _tidy(VARIES.sub("...", output)).splitlines()
             code = "".join(f"{shown.indent}{line}".rstrip() + "\n" for line in lines)

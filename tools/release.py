@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import yaml
-from trove_classifiers import classifiers
 
 import release_rules as rules
 
@@ -188,6 +187,8 @@ def check_archives(checks: Checks, folder: Path, version: str) -> Path | None:
     sizes = {path.name: path.stat().st_size for path in (wheel, sdist)}
     told = ", ".join(f"{n_bytes / 1e6:.1f} MB" for n_bytes in sizes.values())
     checks.say(f"sizes: {told}", [p for name, n in sizes.items() for p in rules.size(name, n)])
+    from trove_classifiers import classifiers  # only installed for a release
+
     wrong = rules.metadata(metadata_of(wheel), version, classifiers)
     checks.say("metadata: license, Python, URLs, classifiers", wrong)
     twine = (sys.executable, "-m", "twine", "check", "--strict", sdist, wheel)

@@ -2,7 +2,7 @@
 # # Drifting arms and a policy's choices
 #
 # Four arms, whose expected rewards drift. Which arm is best changes again and again, and you see
-# only the reward of the arm that you play. What does a policy do that knows how fast things drift?
+# only the reward of the arm that you play. What does a policy do if it knows how fast they drift?
 #
 # `db.trace` plays one run in a simulated world and records every round. Each arm's expected reward
 # is a hidden state that returns to zero with a memory of 33 rounds and has variance 1.
@@ -36,8 +36,8 @@ figure = idea.plot(arm="b")
 #
 # ## What it costs
 #
-# UCB assumes that nothing drifts. It averages all rewards of an arm, old and new, and is the more
-# certain the longer it has played. Both policies meet the same states and, on the same arm in the
+# UCB assumes that nothing drifts. It averages all rewards of an arm, old and new, and the longer it
+# has played, the more certain it is. Both policies meet the same states and, on the same arm in the
 # same round, the same noise.
 
 # %%

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # What exploration buys
 #
-# KODE always plays the arm that it expects to pay most. IDEA, Kalman-UCB and Lookahead use the same
-# Kalman filter and sometimes play another arm in order to learn. Is that worth its price?
+# KODE always plays the arm with the highest predicted reward. IDEA, Kalman-UCB and Lookahead use
+# the same Kalman filter and sometimes play another arm in order to learn. Is that worth its price?
 #
 # On many systems it hardly matters. On the [leaderboard](../understand/leaderboard.md), with random
 # systems in 55 settings, KODE has 1.015 times IDEA's regret (95 % interval 1.013 to 1.016). There,
@@ -84,8 +84,8 @@ axis.legend(frameon=False, fontsize=9, loc="lower left")
 #
 # Which policy explores best depends on the system, too. Kalman-UCB does as well as IDEA here; over
 # the whole leaderboard it has 1.325 times IDEA's regret (1.318 to 1.332). Lookahead, which has the
-# least there (0.977), values what a reward teaches for the next round alone, and explores too
-# little if levels last for hundreds.
+# lowest regret there (0.977 times IDEA's), values what a reward teaches for the next three rounds
+# only, and explores too little if levels last for hundreds.
 #
 # For your own system, [`db.advise`](../do/advise.md) makes this comparison. Next:
 # [Lookahead](../understand/lookahead.md) and the [leaderboard](../understand/leaderboard.md).

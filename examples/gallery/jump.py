@@ -5,8 +5,9 @@
 # a competitor falls, a sensor breaks, and the best arm pays much less from one round to the next.
 # Does the agent notice, and how long does it hang on to the arm?
 #
-# Four arms wander slowly, 0.01 per round, around levels that differ by about 1. In round 200 the
-# arm that is best by then loses 3.
+# Four arms start at levels with a standard deviation of 1, and drift slowly, with a standard
+# deviation of 0.01 per round. In round 200, the expected reward of the arm that is best by then
+# drops by 3.
 
 # %%
 import numpy as np
@@ -68,9 +69,9 @@ print(f"regret after the jump: {after[None].mean():.0f}, with widening {after['w
 print(f"difference {pair.mean_difference:.0f} ({pair.mean_low:.0f} to {pair.mean_high:.0f})")
 
 # %% [markdown]
-# That is much because this model is nearly sure that nothing moves. With drifts of 0.04 per round
-# instead of 0.01, the filter follows by itself: the same code then gives a regret of 19 after the
-# jump, and a difference of 0 (−6 to 4). Nor does widening help against everything: with a season
-# that the model does not have, it makes things worse.
+# The difference is this large because the model is nearly sure that nothing moves. With drifts of
+# 0.04 per round instead of 0.01, the filter follows by itself: the same code then gives a regret of
+# 19 after the jump, and a difference of 0 (−6 to 4). Nor does widening help against everything:
+# with a season that the model does not have, it makes things worse.
 # [Does the model still hold?](../do/monitor.md) measures what the tests see, and what remedies win
 # and cost. Next: [Decide online](../do/decide_online.md).

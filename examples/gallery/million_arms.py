@@ -68,10 +68,10 @@ axis.grid(alpha=0.3)
 
 # %% [markdown]
 # The time grows in proportion to the number of arms. Below 65 536 arms the agent scores all of
-# them. Above, it is several times faster than that. At a million arms it takes little longer than a
-# single product, because both wait for the memory: 1.6 times as long when nothing else runs
-# (`python benchmarks/huge.py`). The times in the picture are those of the
-# machine that made this page. The decisions are the same, number by number.
+# them. Above, it screens, which is several times faster. At a million arms a decision takes little
+# longer than a single product, because both wait for the memory: 1.6 times as long when nothing
+# else runs (`python benchmarks/huge.py`). The times in the picture are those of the machine that
+# made this page. The decisions are the same, number by number.
 #
 # The screen takes half as much memory as the arms do. `Agent(…, screen=False)` leaves it out.
 #

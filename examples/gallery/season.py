@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A season anticipated
 #
-# What people like depends on the hour. A policy that only follows rewards notices a change when it
-# has happened. One whose model has a season knows today what yesterday looked like, and changes
-# arms on time.
+# What people like depends on the hour. A policy that only follows rewards notices a change after
+# it has happened. A policy whose model has a season expects today what happened yesterday at this
+# hour, and changes arms on time.
 #
 # Here three kinds of content have a level that wanders and a daily pattern of their own. The model
 # says that there is a pattern of 24 rounds. It does not say what it looks like: the agent has to

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 Returned = TypeVar("Returned")
+LAST_ROUND = 2**53  # the largest round: JSON readers may round larger numbers
 Name = str | int  # the name of an arm: a text or a whole number
 
 
@@ -37,6 +38,9 @@ class System:
         names: k different texts or whole numbers. None: the row numbers 0 … k − 1.
         contexts: by the name of each feature x_j, the k × d array B_j that it adds to the arms,
             arms(x) = A + Σ_j x_j B_j. None: the arms are the same in every round.
+        first_round: the round of which the model's initial mean and covariance speak, if they
+            already contain what was learned from earlier rounds; an `Agent` then starts in it.
+            None: they speak of any first round.
 
     Example:
         >>> system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]], ["left", "right"])
@@ -45,12 +49,18 @@ class System:
         >>> from driftbandit import Agent
         >>> Agent(system, policy="kalman_ucb").ask().arm  # what takes a model takes a System
         'right'
+        >>> learned = System(system.model, system.arms, system.names, first_round=899)
+        >>> learned
+        System(1 states, 2 arms: 'left', 'right'; from round 899)
+        >>> Agent(learned).ask().round
+        899
     """
 
     model: LGDS
     arms: np.ndarray
     names: tuple[Name, ...] = None  # type: ignore[assignment]
     contexts: Contexts = None  # type: ignore[assignment]
+    first_round: int | None = None
 
     if TYPE_CHECKING:  # lists may be given, although arrays are kept
 
@@ -60,6 +70,7 @@ class System:
             arms: ArrayLike,
             names: Iterable[Name] | None = None,
             contexts: Mapping[str, ArrayLike] | None = None,
+            first_round: int | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -67,9 +78,15 @@ class System:
         object.__setattr__(self, "arms", arms)
         object.__setattr__(self, "names", checked_names(self.names, len(arms)))
         object.__setattr__(self, "contexts", contexts)
+        if self.first_round is not None:
+            limits = {"low": -LAST_ROUND, "high": LAST_ROUND}
+            first = errors.whole_number(self.first_round, "first_round", **limits)
+            object.__setattr__(self, "first_round", first)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, System) or self.names != other.names:
+            return False
+        if self.first_round != other.first_round:
             return False
         if list(self.contexts) != list(other.contexts):  # their order is that of arrays of features
             return False
@@ -83,11 +100,14 @@ class System:
         if self.contexts:
             features = [label(name) for name in self.contexts]
             shown += f"; contexts: {', '.join(features[:4])}" + ", …" * (len(features) > 4)
+        if self.first_round is not None:
+            shown += f"; from round {self.first_round}"
         return f"System({self.model.n_states} states, {len(self.names)} arms: {shown})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the arguments: a copy is checked again and its arms are read-only."""
-        return System, (self.model, self.arms, self.names, dict(self.contexts))
+        parts = self.model, self.arms, self.names, dict(self.contexts)
+        return System, (*parts, self.first_round)
 
     def arms_in(self, context: Mapping[str, Any]) -> np.ndarray:
         """The arms in a context, k × d: arms(x) = A + Σ_j x_j B_j.

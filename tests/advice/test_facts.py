@@ -300,3 +300,20 @@ def test_wrong_arguments_are_refused_before_any_work(wrong, message):
     with pytest.raises(db.InvalidInput, match=message):
         db.advise(given.pop("model"), given.pop("arms"), **given)
     assert told == []
+
+
+def test_which_arm_is_best_is_averaged_over_a_season():
+    turn = 2 * math.pi / 12
+    season = [[math.cos(turn), math.sin(turn)], [-math.sin(turn), math.cos(turn)]]
+    start = {"initial_mean": [1.0, 0.0], "initial_cov": 0.01 * np.eye(2)}
+    model = LGDS(season, 1e-6 * np.eye(2), 0.1, **start)
+    assert not model.is_stable
+    found = db.advise(model, [[1.0, 0.0], [-1.0, 0.0]], runs=8, rounds=240, policies=["idea"])
+    assert [arm.best_share for arm in found.arms] == pytest.approx([0.5, 0.5], abs=0.15)
+
+
+def test_a_single_policy_has_no_rival():
+    model, arms = db.families.sample("gaussian", n_states=2, n_arms=3)[0]
+    found = db.advise(model, arms, runs=16, rounds=50, policies=["idea"])
+    assert found.recommendation.headline == "Play IDEA."
+    assert "No other was compared." in found.recommendation.reasons[0]

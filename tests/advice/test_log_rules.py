@@ -136,13 +136,12 @@ def test_commands_can_be_pasted():
     ]  # fmt: skip
     compile(shlex.split(found[3])[2], "command", "exec")
     kinds = {kind: commands(kind, *given[1:]) for kind in ("collect", "keep", "fixed arm")}
-    assert (
-        kinds["keep"]
-        == kinds["fixed arm"]
-        == ("driftbandit advise 'my log'\"'\"'s.csv' --every '1 h'",)
-    )
+    assert kinds["keep"] == kinds["fixed arm"] == kinds["collect"] == (found[1],)
     assumed = commands("collect", None, [], "level(arm)", "idea", "none")
-    assert assumed[0] == "driftbandit advise LOG.csv --chances uniform"
+    line, condition = assumed[0].split("   # ")
+    assert line == "driftbandit advise LOG.csv --chances uniform"
+    assert condition == "only if arms were drawn uniformly"
+    assert shlex.split(assumed[0], comments=True) == shlex.split(line)
     assert "uniform" not in " ".join(commands("collect", None, [], "a", "b", "none", several=True))
     for kind in ("agent", "collect"):  # fit has no such option
         for line in commands(kind, None, [], "a", "b", "chances", chances="uniform"):

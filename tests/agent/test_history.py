@@ -213,7 +213,8 @@ WRONG = [
     ({"arm": ["left"]}, "log: has no column 'reward'"),
     ({"arm": ["left"], "reward": [1.0, 2.0]}, "log: has 1 rounds, 1 arms and 2 rewards"),
     ({"arm": "left", "reward": [1.0]}, "log: column arm is 'left'"),
-    ("log.csv", "log: is 'log.csv'"),
+    ("log.csv", "log.csv: cannot be read"),
+    (b"log.csv", "log: is b'log.csv'"),
     (None, "log: is None"),
 ]
 
@@ -287,3 +288,43 @@ def test_a_first_play_without_reward_lets_time_begin():
     assert one_by_one.tell_play("a", None) == "missing"
     assert one_by_one.tell_play("a", 0.5) == "learned"
     assert at_once.to_json() == one_by_one.to_json()
+
+
+CALLED = {"round": "hour", "arm": "variant", "reward": "pay"}
+TIMES = ["2024-01-31 09:00", "2024-01-31 11:00", "2024-01-31 12:00"]
+
+
+def test_a_log_may_be_a_file_or_a_table_with_times_and_other_names(tmp_path):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"hour": TIMES, "variant": ["left", "right", "left"], "pay": [1.0, 2, 3]})
+    path = tmp_path / "log.csv"
+    table.to_csv(path, index=False)
+    stamped = table.assign(hour=pd.to_datetime(table["hour"]))
+    plain = Agent(SYSTEM)
+    plain.tell_log([(0, "left", 1.0), (2, "right", 2.0), (3, "left", 3.0)])
+    for form in (path, str(path), table, stamped, dict(table)):
+        agent = Agent(SYSTEM)
+        assert agent.tell_log(form, columns=CALLED) == {"learned": 3}
+        assert_same(agent, plain)
+    for form in (table, stamped):
+        agent = Agent(SYSTEM)
+        agent.tell_log(form.rename(columns={name: role for role, name in CALLED.items()}))
+        assert_same(agent, plain)
+    halves = Agent(SYSTEM)
+    halves.tell_log(path, columns=CALLED, every="30 minutes", zone="Europe/Berlin")
+    assert halves.round == 7
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (lambda a: a.tell_log("none.csv"), "none.csv: cannot be read"),
+        (lambda a: a.tell_log({"variant": ["left"], "reward": [1.0]}), r"columns=\{\"arm\": "),
+        (lambda a: a.tell_log([(TIMES[0], "left", 1.0)]), "row 0: round: .* identify.as_log"),
+        (lambda a: a.tell_log(7), r"log: is 7; .* a path \(see read_log\)"),
+        (lambda a: a.tell_log(Log((Sequence([0], [0], [1.0]),), (0,)), every="1h"), "every: was"),
+    ],
+)
+def test_a_log_that_cannot_be_read_says_what_would_be(told, said):
+    with pytest.raises(InvalidInput, match=said):
+        told(Agent(SYSTEM))

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -111,3 +112,25 @@ def test_help_shows_a_log():
     output = CliRunner().invoke(app, ["fit", "--help"]).output
     assert "sequence,round,arm,reward" in output
     assert "driftbandit fit examples/plant_log.csv" in output
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "line"),
+    [
+        ("1h", [], "--select --season 24   # a daily pattern?"),
+        ("1D", ["--zone", "UTC"], "--zone UTC --select --season 7   # a weekly pattern?"),
+        ("1h", ["--structure", "level(arm)"], None),
+        ("15min", [], None),
+        (None, [], None),
+    ],
+)
+def test_a_log_with_hours_or_days_is_asked_for_seasons(tmp_path, step, options, line):
+    times = range(40) if step is None else pd.date_range("2024-01-01", periods=40, freq=step)
+    rewards = np.random.default_rng(0).standard_normal(40)
+    log = tmp_path / "log.csv"
+    pd.DataFrame({"round": times, "arm": ["a", "b"] * 20, "reward": rewards}).to_csv(log)
+    output = run(log, *SMALL, *options).output
+    if line is None:
+        assert "--season" not in output
+    else:
+        assert f"next: driftbandit fit {log} {line}" in output

@@ -194,7 +194,8 @@ def test_a_signal_ends_it_in_good_order(tmp_path, number):
             assert time.monotonic() - begin < 5
         assert stream[0] == b"event: state\n"
         assert server.process.stdout.read() == b""
-    assert [line["message"] for line in lines(server)][-1:] == ["ready"]
+    said = [line["message"] for line in lines(server)]
+    assert said[1:] == ["opened 0 experiments, 0 events", "ready", "stopped"]
     assert snapshots(url) == [2]
     assert {path.name for path in tmp_path.iterdir()} == {"decisions.db", "stderr.txt"}
 

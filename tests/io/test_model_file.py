@@ -279,3 +279,19 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path, monkeypatch):
     with pytest.raises(db.InvalidInput, match=r"system: takes \d+ bytes as a file; give fewer"):
         db.save_model(system, path)
     assert path.read_bytes() == before
+
+
+def test_the_first_round_is_stored_and_older_files_have_none(tmp_path):
+    system = db.System(db.LGDS([[0.5]], [[1.0]], 1.0), [[1.0]], first_round=899)
+    path = tmp_path / "model.json"
+    db.save_model(system, path)
+    assert json.loads(path.read_text())["first_round"] == 899
+    assert db.load_model(path) == system
+    older = json.loads(path.read_text())
+    del older["first_round"]
+    path.write_text(json.dumps(older))
+    assert db.load_model(path).first_round is None
+    assert "first_round" not in model_file.to_document(db.load_model(path))
+    path.write_text(json.dumps(older | {"first_round": "soon"}))
+    with pytest.raises(db.InvalidInput, match=r"^model file first_round: "):
+        db.load_model(path)

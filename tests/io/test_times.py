@@ -249,3 +249,54 @@ def test_dates_without_dashes_are_said():
 def test_units_may_be_short(every, note):
     log = as_log({"round": ["2024-01-01"], "arm": [0], "reward": [1]}, every=every)
     assert log.notes[0].startswith(f"Rounds are {note} since 2024-01-01")
+
+
+def logged(times, **options):
+    return as_log(
+        {"round": times, "arm": ["a"] * len(times), "reward": [1] * len(times)}, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "options"),
+    [
+        (["2024-01-31", "2024-02-01", "2024-02-04"], {}),
+        (["2024-01-31 09:00", "2024-01-31 10:15", "2024-02-04 23:45"], {}),
+        (["2024-03-30T12:00Z", "2024-03-31T02:00Z", "2024-04-01T05:00Z"], {}),
+        (["2024-03-30T12:00+01:00", "2024-03-31T12:00+02:00"], {}),  # days of local time
+        (["2024-03-30T12:20Z", "2024-03-31T12:20Z"], {"every": "1h", "zone": "Europe/Berlin"}),
+        (["2024-03-30 12:20", "2024-03-31 12:20"], {"every": "1h", "zone": "Europe/Berlin"}),
+    ],
+)
+def test_the_round_of_a_logs_time_is_its_round(times, options):
+    log = logged(times, **options)
+    found = [log.round_of(time) for time in times]
+    assert found == log.sequences[0].rounds.tolist()
+    assert [type(one) for one in found] == [int] * len(found)
+    moments = [pd.Timestamp(time) for time in times]
+    assert [log.round_of(moment) for moment in moments] == found
+    assert [log.round_of(moment.to_pydatetime()) for moment in moments] == found
+
+
+def test_other_times_have_rounds_too():
+    log = logged(["2024-01-31 09:00", "2024-01-31 10:00"])
+    assert log.round_of("2024-01-31 12:59") == 3  # within the hour
+    assert log.round_of(datetime.date(2024, 2, 1)) == 15
+    assert log.round_of(np.datetime64("2024-01-31T08:59")) == -1
+    berlin = logged(["2024-03-30 12:00", "2024-03-30 13:00"], zone="Europe/Berlin")
+    assert berlin.round_of("2024-03-31T10:00Z") == 24  # clocks went forward: it is noon there
+    assert berlin.round_of("2024-03-31 12:00") == 24
+
+
+@pytest.mark.parametrize(
+    ("times", "time", "said"),
+    [
+        ([0, 1], "2024-01-31", "the rounds of this log are whole numbers"),
+        (["2024-01-31 09:00", "2024-01-31 10:00"], 7, "7 is not a date or time"),
+        (["2024-01-31 09:00", "2024-01-31 10:00"], "2024-01-31T10:00Z", "has a time zone, and"),
+        (["2024-01-31T09:00Z", "2024-01-31T10:00Z"], "2024-01-31 10:00", "has no time zone, and"),
+    ],
+)
+def test_a_time_is_written_as_the_log_writes_it(times, time, said):
+    with pytest.raises(db.InvalidInput, match=f"^time: .*{said}"):
+        logged(times).round_of(time)

@@ -226,6 +226,11 @@ def small_types(own, state, t, _):
     return (), (n + 1,)
 
 
+def powers(own, state, t, _):
+    (x, n), (s,) = own, state
+    return (0.5 * s**0.3 + (1.0 + t) ** -0.5,), (s**x, 2.0**-x, s**0.5, jnp.power(-x, n))
+
+
 def mixed_cond(own, state, t, _):
     (n, x), (s,) = own, state
     a = jax.lax.cond(n > 2, lambda s: s[::-1], lambda s: s + x, s)
@@ -268,6 +273,7 @@ CASES = {
     ),
     "ring_reads": (ring_reads, (whole(-3, 43),), (real(40),)),
     "strided": (strided, (real(5, 3),), ()),
+    "powers": (powers, (real(3), whole(-3, 4, dtype=np.int32)), (real(3),)),
     "mixed_cond": (mixed_cond, (whole(0, 5), real(3)), (real(3),)),
 }
 

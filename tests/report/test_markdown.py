@@ -1,6 +1,7 @@
 """Reports as Markdown."""
 
 from driftbandit import report
+from driftbandit.report import markdown
 
 
 def test_blocks_as_markdown():
@@ -17,7 +18,7 @@ def test_blocks_as_markdown():
             [["x|y", report.Cell("1", note="(0–2)", tone="good")], ["z", report.Cell("")]],
         ),
     ]
-    text = report.markdown.text(report.Report("Title", "", blocks), {"drawn": "picture.png"})
+    text = markdown.text(report.Report("Title", "", blocks), {"drawn": "picture.png"})
     lines = text.splitlines()
     assert lines[0] == "# Title"
     assert "## Part" in lines

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from driftbandit import LGDS, Agent, System
 from driftbandit.errors import Conflict, InvalidInput
 from driftbandit.io import model_file
-from driftbandit.service.experiment import Experiment
+from driftbandit.service.experiment import REFIT_LEASE, Experiment
 from driftbandit.service.problems import Problem
 from driftbandit.service.reading import sample_of, state_of, summary_of
 from driftbandit.service.settings import checked
@@ -105,13 +105,20 @@ class Life:
         self.experiment.resume(self.now)
 
     def refit(self):
-        self.experiment.start_refit(self.now)
+        started = self.experiment.start_refit(self.now)
+        if self.rng.random() < 0.5:
+            self.experiment.continue_refit(self.now, started)
+        if self.rng.random() < 0.3:
+            started = self.experiment.take_over_refit(self.now, started, ended=True)
+            if started is None:
+                return
         start = self.rng.choice([0, max(0, self.experiment.agent.round - 8)])
         agent = self.experiment.agent
         model = LGDS(0.9 * agent.model.transition, agent.model.process_cov, 0.7)
         system = System(model, agent.problem.arms, agent.names)
         found = {"system": model_file.to_document(system), "start": start, "rewards": 12}
-        self.experiment.finish_refit(self.now, self.rng.choice([found, {"reason": "no luck"}]))
+        found = self.rng.choice([found, {"reason": "no luck"}])
+        self.experiment.finish_refit(self.now, found, started)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -276,20 +283,76 @@ def test_a_refit_does_not_undo_later_changes_and_a_lost_one_is_due_again():
     for _ in range(12):
         (decision,) = experiment.decide(0.0, most_open=MANY)
         experiment.reward(0.0, [{"decision": decision.id, "reward": 1.0}])
-    assert experiment.refit_is_due(0.0)
+    assert experiment.refit_is_due()
     experiment.start_refit(0.0)
-    experiment.finish_refit(0.0, {"reason": "the server stopped", "lost": True})
-    assert experiment.refit_is_due(0.0)
-    experiment.start_refit(0.0)
-    assert not experiment.refit_is_due(3599.0)
-    assert experiment.refit_is_due(3601.0)  # the worker was lost with its server
-    experiment.start_refit(3601.0)
-    experiment.replace_model(3602.0, model_file.to_document(OTHER))
+    experiment.finish_refit(0.0, {"reason": "the server stopped", "lost": True}, 0.0)
+    assert experiment.refit_is_due()
+    experiment.start_refit(1.0)
+    assert not experiment.refit_is_due()
+    experiment.replace_model(2.0, model_file.to_document(OTHER))
     found = {"system": model_file.to_document(SYSTEM), "start": 0, "rewards": 12}
-    experiment.finish_refit(3603.0, found)
+    experiment.finish_refit(3.0, found, 1.0)
     assert experiment.tally.refit_failure == "the model or the arms were changed meanwhile"
     assert experiment.agent.model.reward_std == OTHER.model.reward_std
-    assert not experiment.refit_is_due(3604.0)
+    assert not experiment.refit_is_due()
+    assert folded(experiment.new).to_snapshot() == experiment.to_snapshot()
+
+
+def rewarded(**options):
+    """An experiment with twelve rewards."""
+    experiment = made(**options)
+    for _ in range(12):
+        (decision,) = experiment.decide(0.0, most_open=MANY)
+        experiment.reward(0.0, [{"decision": decision.id, "reward": 1.0}])
+    return experiment
+
+
+def kinds_since_rewards(experiment):
+    return [event["kind"] for event in experiment.new[25:]]
+
+
+def test_a_refit_is_taken_over_when_its_lease_is_over():
+    experiment, late = rewarded(refit={"after": 12}), 5.0 + REFIT_LEASE
+    experiment.start_refit(0.0)
+    experiment.continue_refit(5.0, 0.0)
+    with pytest.raises(Problem, match="goes on"):
+        experiment.take_over_refit(late - 0.1, 0.0, ended=False)
+    with pytest.raises(Problem, match="in progress"):
+        experiment.start_refit(late - 0.1)
+    assert experiment.take_over_refit(late, 0.0, ended=False) == late
+    for again in (experiment.continue_refit, experiment.take_over_refit):  # two servers do it once
+        with pytest.raises(Problem, match="another server"):
+            again(late + 1, 0.0, **({"ended": True} if "take" in again.__name__ else {}))
+    found = {"system": model_file.to_document(OTHER), "start": 0, "rewards": 12}
+    with pytest.raises(Problem, match="another server"):  # the first server was only slow
+        experiment.finish_refit(late + 2, found, 0.0)
+    experiment.finish_refit(late + 3, found, late)
+    with pytest.raises(Problem, match="has ended it"):
+        experiment.finish_refit(late + 4, found, late)
+    expected = ["refit_started", "refit_continues", "refit_failed", "refit_started", "refitted"]
+    assert kinds_since_rewards(experiment) == expected
+    assert experiment.tally.refits_lost == 0
+    assert folded(experiment.new).to_snapshot() == experiment.to_snapshot()
+
+
+def test_an_abandoned_refit_can_be_started_by_hand():
+    experiment = rewarded()
+    experiment.start_refit(0.0)
+    assert experiment.start_refit(REFIT_LEASE) == REFIT_LEASE
+    assert kinds_since_rewards(experiment) == ["refit_started", "refit_failed", "refit_started"]
+    assert folded(experiment.new).to_snapshot() == experiment.to_snapshot()
+
+
+def test_a_refit_that_ends_its_servers_does_not_begin_for_ever():
+    experiment = rewarded(refit={"after": 12})
+    started = experiment.start_refit(0.0)
+    for now in (1.0, 2.0):
+        started = experiment.take_over_refit(now, started, ended=True)
+        assert started == now
+    assert experiment.take_over_refit(3.0, started, ended=True) is None
+    assert "3 times in a row" in experiment.tally.refit_failure
+    assert not experiment.refit_is_due()
+    assert experiment.rewards_until_refit() == 12
     assert folded(experiment.new).to_snapshot() == experiment.to_snapshot()
 
 
@@ -333,3 +396,25 @@ def test_contexts():
     assert state_of(experiment, 0.0)["arms"][0]["mean"] is None  # it depends on the price
     with pytest.raises(InvalidInput):
         experiment.decide(0.0, most_open=9)
+
+
+LEARNED = model_file.to_document(SYSTEM) | {"first_round": 899}
+
+
+def test_rounds_begin_in_the_first_round_of_the_system():
+    experiment = made(system=LEARNED)
+    first, second = (experiment.decide(2000.0, most_open=MANY)[0] for _ in range(2))
+    assert (first.round, second.round) == (899, 900)
+    assert experiment.decide(2000.0, round=911, most_open=MANY)[0].round == 911
+    experiment.reward(2001.0, [{"decision": 0, "reward": 0.5}])
+    assert folded(experiment.new).to_snapshot() == experiment.to_snapshot()
+    early = made(system=LEARNED)
+    with pytest.raises(InvalidInput, match="the model starts in round 899"):
+        early.decide(2000.0, round=0, most_open=MANY)
+
+
+def test_rounds_by_the_clock_begin_at_zero_whatever_the_system_says():
+    experiment = made(system=LEARNED, time={"seconds": 10})
+    assert "first_round" not in experiment.settings["system"]
+    assert LEARNED["first_round"] == 899  # the caller's own is left alone
+    assert experiment.decide(1025.0, most_open=MANY)[0].round == 2

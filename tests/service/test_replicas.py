@@ -76,6 +76,7 @@ def test_the_database_restarts(tmp_path, postgres):  # noqa: F811
     assert counts["restarts"] == 2
 
 
+@pytest.mark.nightly
 def test_one_replica_is_killed(tmp_path, postgres):  # noqa: F811
     async def disturb(load, one, two):
         while load.ledger.counts["answered"] < 100:

@@ -199,8 +199,8 @@ def fuzzed(folder, requests, monkeypatch):
         for id_, given_ in EXPERIMENTS.items():
             service.create(id_, **given_)
         fuzz = Fuzz(service)
-        for block in range(requests // BLOCK):
-            fuzz.run(BLOCK, seed_=block)
+        for block in range(-(-requests // BLOCK)):
+            fuzz.run(min(BLOCK, requests), seed_=block)
         states = {id_: _lasting(service, id_) for id_ in EXPERIMENTS}
     statuses = fuzz.report(time.monotonic() - begun)
     assert not fuzz.problems, f"{len(fuzz.problems)} problems\n" + "\n\n".join(fuzz.problems[:5])
@@ -223,10 +223,10 @@ def _lasting(service, id_):
     return {key: value for key, value in answer.json().items() if key not in passing}
 
 
-def test_two_thousand_requests(tmp_path, monkeypatch):
-    statuses = fuzzed(tmp_path, BLOCK, monkeypatch)
-    assert statuses.total() >= BLOCK
-    assert min(statuses[200], statuses[201]) > 100  # many got through
+def test_many_requests(tmp_path, monkeypatch):
+    statuses = fuzzed(tmp_path, 1000, monkeypatch)
+    assert statuses.total() >= 1000
+    assert min(statuses[200], statuses[201]) > 50  # many got through
 
 
 @pytest.mark.nightly

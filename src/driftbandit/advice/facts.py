@@ -28,6 +28,8 @@ RANDOM = "random"
 FILTERS = {name: entry for name, entry in REGISTRY.items() if entry.filters and entry.default}
 PLAYED = [name for name, entry in FILTERS.items() if not entry.policy.full_information]
 DRAWS = 1 << 14  # draws of the state that `Arm.best_share` comes from
+ROUNDS_SHOWN = 64  # rounds in which a state that never settles is drawn
+LARGE = 200  # states: of more, one round is enough work
 BLOCK = 1 << 22  # numbers held at once
 LONGEST = 1e7  # work of the metric, about 2.5 seconds of one core
 ACCURACY = 0.03  # of a lower bound over the first rounds, each with its own covariances
@@ -182,7 +184,7 @@ def system_facts(model: LGDS, arms: np.ndarray) -> SystemFacts:
 
 
 def arm_facts(model: LGDS, arms: np.ndarray, names: Sequence[Name], rounds: int) -> tuple[Arm, ...]:
-    """What every arm pays and shows; with an unstable state, which is best after ``rounds``."""
+    """What every arm pays and shows; with an unstable state, which is best in ``rounds`` rounds."""
     seen = steady_state.detectable(model, arms)
     traces = _error_traces(model, arms, seen)
     spreads: list[float | None] = [None] * len(arms)
@@ -195,7 +197,7 @@ def arm_facts(model: LGDS, arms: np.ndarray, names: Sequence[Name], rounds: int)
         spreads = np.sqrt(np.maximum(np.vecdot(arms @ Z, arms), 0)).tolist()
     conditions, ranks = _gramians(model, arms)
     first, group = _groups(arms)
-    shares = _best_shares(arms @ model.state_mean(rounds), model.settled_cov(rounds), arms)
+    shares = _best_shares(model, arms, rounds)
     return tuple(
         Arm(
             name=names[i],
@@ -259,20 +261,30 @@ def _groups(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, group.ravel()
 
 
-def _best_shares(means: np.ndarray, cov: np.ndarray, arms: np.ndarray) -> list[Any]:
-    """How often each of ``arms`` is the best, alone or with others, by its mean and Cov z."""
-    if not (np.isfinite(cov).all() and np.isfinite(means).all()):
-        return [None] * len(arms)
-    directions = arms @ factor(cov)
-    tie = 1e-9 * np.abs(directions).max()
+def _best_shares(model: LGDS, arms: np.ndarray, rounds: int) -> list[Any]:
+    """How often each of ``arms`` is the best, alone or with others, from draws of the state.
+
+    A state that never settles is drawn in some of the first ``rounds``: of a model with seasons, a
+    single round would show a single hour or weekday.
+    """
     rng = np.random.default_rng(0)
+    times = np.array([rounds])
+    if not model.is_stable:  # at random, so that no season keeps step with them
+        count = min(rounds, ROUNDS_SHOWN if model.n_states <= LARGE else 1)
+        times = np.sort(rng.choice(rounds, count, replace=False)) if count > 1 else times
     wins = np.zeros(len(arms))
-    size = max(1, BLOCK // max(arms.shape))
-    for start in range(0, DRAWS, size):
-        points = rng.standard_normal((min(size, DRAWS - start), arms.shape[1]))
-        values = means + points @ directions.T
-        wins += (values >= values.max(axis=1, keepdims=True) - tie).sum(axis=0)
-    return (wins / DRAWS).tolist()
+    draws, size = DRAWS // len(times), max(1, BLOCK // max(arms.shape))
+    for time in times.tolist():
+        means, cov = arms @ model.state_mean(time), model.settled_cov(time)
+        if not (np.isfinite(cov).all() and np.isfinite(means).all()):
+            return [None] * len(arms)
+        directions = arms @ factor(cov)
+        tie = 1e-9 * np.abs(directions).max()
+        for start in range(0, draws, size):
+            points = rng.standard_normal((min(size, draws - start), arms.shape[1]))
+            values = means + points @ directions.T
+            wins += (values >= values.max(axis=1, keepdims=True) - tie).sum(axis=0)
+    return (wins / (draws * len(times))).tolist()
 
 
 def lower_bound(model: LGDS, arms: np.ndarray, rounds: int) -> LowerBound:

@@ -19,7 +19,7 @@ from driftbandit.advice.log_seasons import Season
 from driftbandit.identify.report import one_step
 from driftbandit.identify.structured.fitting import StructuredFit, fit_structure
 from driftbandit.identify.structured.selection import FEW_HARMONICS, LEAST, Comparison, compare
-from driftbandit.io import model_file
+from driftbandit.io import log_columns, model_file
 from driftbandit.io.log_reader import as_log
 from driftbandit.io.logs import Log
 from driftbandit.io.logs import Sequence as Plays
@@ -59,7 +59,7 @@ class LogAdvice:
 
     @property
     def system(self) -> Any:
-        """The model that predicts best; its round 0 is the round after the log's last."""
+        """The model that predicts best; it knows the log, and starts in the round after it."""
         return self.fit.system
 
     def __str__(self) -> str:
@@ -168,7 +168,7 @@ def advise_log(
     if any(one.features and one.scope == "arm" for one in scores.chosen.components):
         findings = findings._replace(moves="yes")  # the best arm depends on the context
     said = log_rules.recommend(findings)
-    flags = _flags(columns, every, zone)
+    flags = log_columns.flags(columns, every, zone)
     source = os.fspath(data) if isinstance(data, str | os.PathLike) else None
     several = held.sequences > 1
     warnings = [*notes, *found.warnings, *(done.notes if done else ())]
@@ -316,11 +316,3 @@ def _findings(
         fixed_over_log=fixed.over_log,
         effective=row.effective,
     )
-
-
-def _flags(columns: Mapping[str, str] | None, every: str | None, zone: str | None) -> list[str]:
-    """The options of the command line that read the log the same way."""
-    given = [[f"--{key}-column", name] for key, name in (columns or {}).items()]
-    given += [["--every", every]] if every else []
-    given += [["--zone", zone]] if zone else []
-    return [word for pair in given for word in pair]

@@ -80,14 +80,15 @@ def report(advice: LogAdvice, name: str, *, terminal: bool = False) -> Report:
 
 def _contents(advice: LogAdvice) -> Iterator[Block]:
     held = advice.contents
-    several = f" in {held.sequences} sequences" if held.sequences > 1 else ""
+    several = f" of {held.sequences} sequences" if held.sequences > 1 else ""
     arms = f"{len(held.arms)} arms" if len(held.arms) > 1 else "one arm"
     who = EVIDENCE[held.evidence] if len(held.arms) > 1 else ""
     if who and held.evidence == "chances" and held.least_chance is None:
         who = ASSUMED
     who = SEVERAL if held.sequences > 1 and who else who
     yield Text(
-        f"{held.rewards:,} rewards of {arms} from {held.rounds:,} rounds{several}. {who}".strip()
+        f"{held.rewards:,} rewards of {arms} in {held.rows:,} rows, which span {held.span:,} rounds"
+        f"{several}. {who}".strip()
     )
     order = sorted(held.arms, key=lambda arm: -arm.rewards)
     rows: list[list[Cell | str | float]] = [
@@ -194,7 +195,8 @@ def _predictable(advice: LogAdvice) -> Iterator[Block]:
         yield Text(f"{start}: {percent(known.share)} {ahead} ({ends}).")
     if known.half_life is not None and known.low > 0:
         fades = f"Half of that is gone after {known.half_life:,.0f} rounds without new rewards."
-        lasts = "Without new rewards, most of that lasts longer than the log is long."
+        lasts = f"More than half of that is left after {advice.contents.span:,} rounds, the length "
+        lasts += "of the log, without new rewards."
         yield Text(fades if known.half_life <= advice.contents.span else lasts)
     yield Points(
         [f"On {known.rewards:,} rewards after those that the model was learned from."], "dim"

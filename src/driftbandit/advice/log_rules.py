@@ -193,8 +193,7 @@ def commands(
             "driftbandit advise model.json",
             f"python -c {shlex.quote(python)}",
         )
-    again = f"driftbandit advise {estimated}"
-    if kind == "collect":
-        assumed = [f"{again} --chances uniform"] * (evidence == "none" and not several)
-        return (*assumed, fitted, again)
-    return (again,) if kind in ("keep", "fixed arm") else (fitted,)
+    if kind == "collect" and evidence == "none" and not several:
+        uniform = f"driftbandit advise {estimated} --chances uniform"
+        return (f"{uniform}   # only if arms were drawn uniformly", fitted)
+    return (fitted,)

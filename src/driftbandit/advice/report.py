@@ -23,7 +23,7 @@ from driftbandit.report import (
     Text,
     verdict_cell,
 )
-from driftbandit.report.figures import GRAY, grid, interval_rows, log_ticks, name_rows
+from driftbandit.report.figures import grid, interval_rows, log_ticks, name_rows
 from driftbandit.report.numbers import NONE, percent, plus_minus, short
 from driftbandit.result import policy_styles
 from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
@@ -87,6 +87,8 @@ def _ranking(simulation: Simulation) -> list[str]:
             f"It loses {short(best.regret)} per round, and random choice differs from that by at "
             f"most {short(_most(random))}: past rewards say little about the next ones.",
         ]
+    if not rivals:
+        return [f"Play {name}.", f"It loses {short(best.regret)} per round. No other was compared."]
     if not worse:
         names = _list([title(row.policy) for row in simulation.policies[:-1]])
         wide = max(_most(row) for row in level) > MATTERS * best.regret
@@ -443,7 +445,7 @@ def _metric_figure(forms: Mapping[str, tuple[Mapping[str, tuple[float, float]], 
 
 def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
     names = [row.policy for row in simulation.policies]
-    styles = policy_styles(names) | {facts.RANDOM: {"color": GRAY}}
+    styles = policy_styles(names)
     drawing, (left, right) = grid(2, 2, 6.6, 1.0 + 0.22 * len(names))
     colors = [styles[name]["color"] for name in names]
     left.barh(range(len(names)), [row.regret for row in simulation.policies], 0.6, color=colors)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,11 +21,11 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.actions import action_set
-from driftbandit.agent import changes, choosing, refitting, stored
+from driftbandit.agent import changes, choosing, logged, refitting, stored
 from driftbandit.agent.arms import ArmNames, Offer, offered
 from driftbandit.agent.choosing import Chosen, Decision, Score
 from driftbandit.agent.compiled import compiled as compile_policy
-from driftbandit.agent.history import LAST_ROUND, History, Told
+from driftbandit.agent.history import History, Told
 from driftbandit.agent.refitting import Refit, RefitTask
 from driftbandit.agent.screening import Screen
 from driftbandit.agent.watch import OnAlarm, Watch, checked_on_alarm
@@ -33,7 +33,7 @@ from driftbandit.contexts import NO_CONTEXTS, Contexts
 from driftbandit.io.atomic import write_whole
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem, check_contexts, make
-from driftbandit.system import Name, System
+from driftbandit.system import LAST_ROUND, Name, System
 
 if TYPE_CHECKING:
     from driftbandit.monitoring import Change, Health
@@ -48,7 +48,8 @@ class Agent:
 
     Args:
         model: the model of the rewards, or a `System`, which includes the arms, their names and
-            perhaps contexts. None: not known; see ``refit``.
+            perhaps contexts. If it has a ``first_round``, as one learned from components has, the
+            agent starts in that round. None: not known; see ``refit``.
         arms: k × d; or "sphere": every unit vector.
         policy: a name such as "idea" or "kalman_ucb(width=2)", or a `Policy` of your own.
         names: the arms' names, strings or whole numbers; None: their row numbers.
@@ -117,6 +118,7 @@ class Agent:
         on_alarm: OnAlarm | None = None,
     ) -> None:
         contexts = model.contexts if isinstance(model, System) else NO_CONTEXTS
+        start = model.first_round if isinstance(model, System) else None
         model, arms, names = _unpacked(model, arms, names)
         self.policy = make(policy)
         if contexts:
@@ -165,6 +167,7 @@ class Agent:
             has_model=has_model,
             actions=self.actions,
             contexts=contexts,
+            start=start,
             on_alarm=self.on_alarm,
         )
         if self.on_alarm is not None:
@@ -579,7 +582,7 @@ class Agent:
             arm: the arm's name; on the sphere, the unit vector.
             reward: its reward; None: not known, so that only time passes.
             round: when; None: the next round, as for `ask`. It may be in the past, even before
-                the agent's first round.
+                the agent's first round, but not before the system's ``first_round``.
             features: d numbers, if the arm is not one of the agent's own.
             context: as for `ask`.
 
@@ -597,17 +600,32 @@ class Agent:
         with self._lock:
             round = self.round if round is None else round
             entry = self._history.play(round, arm, reward, features, context)
+            self._history.check_told(entry.round, entry.round, "round")
             told = self._history.tell_plays([entry])
             self._settle(self._history, self._history.now)
             return next(iter(told))
 
-    def tell_log(self, log: Any) -> dict[Told, int]:
+    def tell_log(
+        self,
+        log: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        every: str | None = None,
+        zone: str | None = None,
+    ) -> dict[Told, int]:
         """Learn from a log of plays that the agent did not choose; a bad log changes nothing.
 
+        An agent of a model that starts where the log ends (``System.first_round``), such as one
+        learned from components, knows the log already and refuses it.
+
         Args:
-            log: a mapping or table with columns ``arm``, ``reward`` and perhaps ``round``; rows of
-                (round, arm, reward), or mappings; or a `Log` of one sequence. A reward of None or
-                NaN is missing. With contexts: a table, mappings or a `Log` that has all features.
+            log: the path of a file; a mapping or table with columns ``arm``, ``reward`` and perhaps
+                ``round``; rows of (round, arm, reward), or mappings; or a `Log` of one sequence. A
+                reward of None or NaN is missing. Times are counted from the log's first one. With
+                contexts: a file, a table, mappings or a `Log` that has all features.
+            columns: the log's own column names, as {"round": "day"}; see `identify.read_log`.
+            every: the length of a round if the log has times, as "15 minutes".
+            zone: whose clocks the rounds count if the log has times, as "Europe/Berlin".
 
         Returns:
             How many plays were "learned", "missing" and "too late"; see `tell_play`.
@@ -619,6 +637,7 @@ class Agent:
             >>> agent.ask().round
             0
         """
+        log = logged.read(log, columns, every, zone)
         with self._lock:
             told = self._history.tell_log(log)
             if told:
@@ -696,8 +715,8 @@ class Agent:
             model: an `LGDS` that fits the arms' features; or a `System` that has an arm for each of
                 the agent's names.
             start: the round in which the model's initial state holds, such as the first round of
-                the log that it was learned from. Older rewards are forgotten. None: the first round
-                that the agent keeps.
+                the log that it was learned from. Older rewards are forgotten. None: the system's
+                ``first_round``; if it has none, the first round that the agent keeps.
 
         Example:
             >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]])

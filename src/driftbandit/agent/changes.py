@@ -154,6 +154,8 @@ def replace_model(history: History, model: LGDS | System, start: int | None = No
             problem = f"is {start}, after the decision in round {oldest}, which is open"
             raise errors.InvalidInput("start", problem, f"give {oldest} or an earlier round")
     if isinstance(model, System):
+        if start is None and model.first_round is not None:
+            start = _checked_first_round(history, model.first_round)
         _replace_system(history, model, start)
         return
     check_model(model)
@@ -164,6 +166,19 @@ def replace_model(history: History, model: LGDS | System, start: int | None = No
         names = ArmNames(None, len(arms))
     _check_size_of_played(history, model, lambda entry: entry.row is not None)
     _rebuild(history, model, arms, names, keep_belief=None, start=start)
+
+
+def _checked_first_round(history: History, first: int) -> int:
+    """Refuse a system that contains plays which the agent would filter once more."""
+    oldest = next((entry.round for entry in history.ledger), None)
+    if oldest is not None and oldest < first:
+        where = f"and the agent's window begins with the play of round {oldest}"
+    elif history.now < first:
+        where = f"and the agent is in round {history.now}"
+    else:
+        return first
+    remedy = "make a new agent of it, or give start_system, and its first round as start"
+    raise errors.InvalidInput("system", f"starts in round {first}, {where}", remedy)
 
 
 def check_model(model: Any) -> None:
@@ -221,6 +236,7 @@ def _replace_system(history: History, system: System, start: int | None) -> None
 
     features = _reordered_features(history, system, rows) if history.offsets else None
     given: dict[str, Any] = {"features": features, "contexts": system.contexts, "start": start}
+    given["first_round"] = system.first_round
     _rebuild(history, system.model, arms, names, renamed, keep_belief=None, **given)
 
 
@@ -275,12 +291,14 @@ def _rebuild(
     removed: tuple[Name, ...] | None = None,
     contexts: Contexts | None = None,
     start: int | None = None,
+    first_round: int | None = None,
 ) -> None:
     """Change the agent's model, arms and names, and adapt the plays it keeps (``update_entry``).
 
     ``keep_belief`` carries over a Kalman filter's belief. Without it, and for other policies, the
     state is computed again from the plays. ``features``: the arms without offsets, if they differ.
-    ``contexts``: the B_j, if they change. ``start``: the round of the model's initial state.
+    ``contexts``: the B_j, if they change. ``start``: the round of the model's initial state;
+    ``first_round``: that of a new system, which contains earlier ones.
     """
     arms, contexts = checked(arms, history.contexts if contexts is None else contexts, model)
     arms = by_columns(arms)
@@ -302,5 +320,7 @@ def _rebuild(
     new.contexts = contexts
     if removed is not None:
         new.removed = removed
+    if keep_belief is None:  # another model
+        new.start = first_round
     new.change_model(problem, state, round_)
     history.adopt(new)

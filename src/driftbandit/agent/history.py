@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import datetime
 import sys
 import threading
 from collections import Counter, deque
@@ -27,11 +28,10 @@ from driftbandit.contexts import Contexts, arms_in
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem
-from driftbandit.system import Name, checked_names
+from driftbandit.system import LAST_ROUND, Name, checked_names
 
 Told = Literal["learned", "missing", "duplicate", "too late"]
 
-LAST_ROUND = 2**53  # the largest round: JSON readers may round larger numbers
 BLOCK = 1000  # plays of a log that are open at a time; each keeps the state before and after it
 
 
@@ -51,6 +51,9 @@ class History:
     has_model: bool  # whether the model was given or learned; if not, it is a random walk
     actions: ActionSet
     contexts: Contexts  # the B_j; without any, features are the same in every round
+    # The round of the model's initial state, which contains what was learned from earlier rounds,
+    # so that their plays are refused. None: time begins with the first question or play.
+    start: int | None = None
     on_alarm: OnAlarm | None = None
     watch: Watch | None = dataclasses.field(init=False)  # None: the policy has no Kalman filter
     problem: Problem = dataclasses.field(init=False)
@@ -70,7 +73,9 @@ class History:
 
     def __post_init__(self, model: LGDS) -> None:
         self.problem, state = self.prepared(model, self.features)
-        self.ledger = Ledger(self.policy, self.problem, state, round=0)
+        if self.start is not None:
+            self.round = self.now = self.base = self.start
+        self.ledger = Ledger(self.policy, self.problem, state, round=self.base)
         watched = isinstance(state, Belief) and not self.policy.full_information
         self.watch = Watch(model, self.on_alarm) if watched else None
 
@@ -115,7 +120,8 @@ class History:
             return self.round
         now = whole_round(self.round if round is None else round)
         if now < self.now:
-            problem = f"is {now}, but the agent is already at round {self.now}"
+            where = "the model starts in" if self.now == self.start else "the agent is already at"
+            problem = f"is {now}, but {where} round {self.now}"
             raise errors.InvalidInput("round", problem, "give this round or a later one")
         return now
 
@@ -138,7 +144,9 @@ class History:
             self.base = self.ledger.round = round
 
     def _is_untouched(self) -> bool:
-        """Whether nothing was ever decided or told, and no time has passed."""
+        """Whether nothing was ever decided or told, and time may begin in any round."""
+        if self.start is not None:
+            return False
         return not (self.decided or len(self.ledger) or self.log or self.round or self.ledger.round)
 
     def advance(self, round: int) -> None:
@@ -316,6 +324,22 @@ class History:
 
     # Plays that the agent did not choose.
 
+    def check_told(self, first: int, last: int, argument: str = "log") -> None:
+        """Refuse plays of rounds that the model's initial state contains already."""
+        if self.start is None or first >= self.start:
+            return
+        remedy = f"tell only rounds from {self.start} on"
+        learned = f"from earlier rounds and starts in round {self.start}"
+        said = f"is {first}"
+        if argument == "log":
+            said = f"holds rounds {first} to {last}"
+            learned = f"from those before round {self.start}, in which it starts"
+            if last < self.start:
+                remedy = "leave tell_log out"
+                learned = f"from them and starts in round {self.start}"
+        problem = f"{said}, but the model was learned {learned}"
+        raise errors.InvalidInput(argument, problem, f"{remedy}, or make the agent of start_system")
+
     def play(
         self,
         round: Any,
@@ -408,9 +432,14 @@ class History:
             try:
                 entry = self.play(round_, arm, reward, context=context, in_log=True)
             except errors.InvalidInput as error:
+                if error.argument == "round" and isinstance(round_, str | datetime.date):
+                    error = errors.InvalidInput("round", error.problem, logged.TIMES)
                 raise error.of(f"log row {number}:") from None
             next_ = max(next_, entry.round + 1)
             entries.append(entry)
+        if entries:
+            rounds = [entry.round for entry in entries]
+            self.check_told(min(rounds), max(rounds))
         return self.tell_plays(entries)
 
 

@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+import datetime
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from driftbandit import errors
 
 COLUMNS = ("round", "arm", "reward")
-REMEDY = "give columns round, arm and reward, or rows of these three"
+REMEDY = "give columns round, arm and reward, rows of these three, or a path (see read_log)"
+NAMED = 'give columns round, arm and reward, or say columns={"arm": "its name", …}'
+TIMES = "give whole numbers; for times, identify.as_log makes a log of columns"
+
+
+def read(log: Any, columns: Any = None, every: Any = None, zone: Any = None) -> Any:
+    """The log as `fit` reads it, if it is a file, has times, or options say how; else unchanged.
+
+    Example:
+        >>> days = {"round": ["2024-01-31", "2024-02-02"], "arm": ["a", "b"], "reward": [1, 2]}
+        >>> rows_of(read(days))
+        [(0, 'a', 1.0), (2, 'b', 2.0)]
+    """
+    is_path = isinstance(log, str | os.PathLike)
+    if not is_path and columns is every is zone is None and not _has_times(log):
+        return log
+    from driftbandit.io.log_reader import as_log  # only here: agents seldom read files
+
+    return as_log(log, columns=columns, every=every, zone=zone)
+
+
+def _has_times(log: Any) -> bool:
+    names = getattr(log, "column_names", getattr(log, "columns", None))
+    if names is None and isinstance(log, Mapping):
+        names = log
+    if names is None or callable(names) or "round" not in list(names):
+        return False
+    kind = getattr(getattr(log["round"], "dtype", None), "kind", "O")
+    if kind != "O":
+        return bool(kind == "M")
+    known = (one for one in _column(log["round"], "round") if one is not None)
+    return isinstance(next(known, None), str | datetime.date | np.datetime64)
 
 
 def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
@@ -51,7 +86,7 @@ def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
 def _rows_of_table(log: Any, names: list[Any]) -> list[tuple[Any, Any, Any]]:
     for name in ("arm", "reward"):
         if name not in names:
-            raise errors.InvalidInput("log", f"has no column {name!r}", REMEDY)
+            raise errors.InvalidInput("log", f"has no column {name!r}", NAMED)
     arms, rewards = _column(log["arm"], "arm"), _column(log["reward"], "reward")
     rounds = _column(log["round"], "round") if "round" in names else [None] * len(arms)
     if not len(rounds) == len(arms) == len(rewards):

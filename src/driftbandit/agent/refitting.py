@@ -16,10 +16,11 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent.choosing import by_columns
-from driftbandit.agent.history import LAST_ROUND, History
+from driftbandit.agent.history import History
 from driftbandit.agent.ledger import Entry, replayed
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.structure import parse
+from driftbandit.system import LAST_ROUND
 
 STRUCTURES = ("free", "diagonal", "scalar")  # of Γ; others are sums of components
 FEW = 100  # most rewards that are filtered while the agent is locked
@@ -225,6 +226,7 @@ class RefitTask:
                     state, round_ = replayed(policy, problem, state, round_, more)
                     new = history.copy()
                     new.forget(base)
+                    new.start = None  # the new model knows only the agent's own log
                     if new.watch is not None:
                         new.watch.restart(model)
                     new.change_model(problem, state, round_)

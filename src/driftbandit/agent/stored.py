@@ -22,13 +22,13 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.actions import SPHERE
 from driftbandit.agent.choosing import by_columns
-from driftbandit.agent.history import LAST_ROUND, History
+from driftbandit.agent.history import History
 from driftbandit.agent.ledger import Entry, Ledger, observed
 from driftbandit.agent.refitting import Refit
 from driftbandit.io import model_file
 from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, make
-from driftbandit.system import System, checked_names
+from driftbandit.system import LAST_ROUND, System, checked_names
 
 FORMAT = 3  # version of the stored format
 READ = (2, FORMAT)  # versions that can be read
@@ -67,6 +67,8 @@ def text_of(history: History, settings: Mapping[str, Any], refit: Refit | None) 
         "refit_failure": history.refit_failure,
         "watch": None if history.watch is None else history.watch.as_json(),
     }
+    if history.start is not None:
+        inside["start"] = history.start
     try:  # parameters may hold arrays and NumPy numbers
         text = json.dumps(inside, default=_as_json, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -225,6 +227,8 @@ def restore(history: History, stored: Mapping[str, Any]) -> None:
     history.until_refit = None if history.until_refit is None else until_refit
     history.round, history.now = _whole(stored, "round"), _whole(stored, "now")
     history.base, history.decided = _whole(stored, "base"), _whole(stored, "decided", low=0)
+    if stored.get("start") is not None:  # absent in older files, and unless a System has one
+        history.start = _whole(stored, "start")
     removed = stored.get("removed", [])  # absent in older files
     if not isinstance(removed, list):
         raise errors.InvalidInput("removed", f"is {removed!r:.60}", REMEDY)
@@ -244,6 +248,8 @@ def _check_order(history: History, open_: list[Entry], log: list[Entry]) -> None
         raise errors.InvalidInput("round", problem, REMEDY)
     rounds = [history.base, *(entry.round for entry in log), history.ledger.round]
     rounds += [*(entry.round for entry in open_), history.now]
+    if history.start is not None:
+        rounds.insert(0, history.start)
     for early, late in itertools.pairwise(rounds):
         if late < early:
             raise errors.InvalidInput("rounds", f"run backwards, from {early} to {late}", REMEDY)

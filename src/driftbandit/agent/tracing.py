@@ -210,6 +210,7 @@ def trace(
     seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
     delay = errors.whole_number(delay, "delay", low=0)
     believed = world if assumed is None else _believed(assumed, world)
+    believed = dataclasses.replace(believed, first_round=None)  # a trace counts rounds from 0
     agent = Agent(
         believed, policy=policy, rounds=rounds, seed=seed, window=delay, on_alarm=on_alarm
     )

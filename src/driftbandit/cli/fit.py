@@ -19,7 +19,10 @@ from driftbandit.cli.options import (
     RoundColumn,
     SequenceColumn,
 )
-from driftbandit.io import model_file
+from driftbandit.io import log_columns, model_file
+from driftbandit.io.times import UNITS
+
+SEASONS = {UNITS["hour"]: (24, "daily"), UNITS["day"]: (7, "weekly")}  # by the length of a round
 
 EXAMPLES = """
 **The log** is a CSV or Parquet file. The optional column sequence names the independent sequence
@@ -179,7 +182,9 @@ def command(
         options.saved("Model", out, as_json)
     options.save_plot(made, plot, as_json)
     if not as_json:
-        _suggest_next(out)
+        step = read.clock.step if read.clock is not None and not (structure or select) else 0
+        reading = [errors.printable(str(log)), *log_columns.flags(columns, every, zone)]
+        _suggest_next(out, shlex.join(reading), step)
 
 
 def _structure(given: list[str] | None, select: bool) -> Any:
@@ -192,8 +197,13 @@ def _structure(given: list[str] | None, select: bool) -> Any:
     return given[0] if given else None
 
 
-def _suggest_next(out: Path | None) -> None:
+def _suggest_next(out: Path | None, log: str, step: int) -> None:
+    """The commands to run next; ``step``: the length of a round, if a season is worth a try."""
     model = "model.json" if out is None else shlex.quote(errors.printable(str(out)))
     keep = [f"the same command with --out {model}, to keep the model"] * (out is None)
-    for line in [*keep, f"driftbandit advise {model}", f"driftbandit simulate --model {model}"]:
+    lines = [*keep, f"driftbandit advise {model}", f"driftbandit simulate --model {model}"]
+    if step in SEASONS:  # models without components have none
+        period, name = SEASONS[step]
+        lines.append(f"driftbandit fit {log} --select --season {period}   # a {name} pattern?")
+    for line in lines:
         Console(highlight=False).print(Text(f"next: {line}", "dim"), soft_wrap=True)

@@ -59,7 +59,7 @@ def command(
     reading: str = typer.Option(
         "plain",
         help="How to interpret what the paper leaves open: plain, closest, unit, or individual "
-        "choices such as 'arms=unit, noise=one'; docs/understand/paper.md lists them.",
+        "choices such as 'arms=unit, noise=one', which the page on the paper lists.",
     ),
     family: str = typer.Option(ALL, "--families", help="Comma-separated families, or all."),
     resume: bool = typer.Option(True, help="Reuse the finished parts of this study in the folder."),

@@ -22,12 +22,12 @@ EXAMPLES = """
 **First decision**, while a server runs:
 
     curl http://127.0.0.1:8080/v1/experiments --json \\
-      '{"id": "shop", "structure": "level(arm)", "names": ["red", "blue"]}'
+      '{"id": "shop", "names": ["red", "blue"]}'
     curl http://127.0.0.1:8080/v1/experiments/shop/decisions --json '{}'
     curl http://127.0.0.1:8080/v1/experiments/shop/rewards --json \\
       '{"decision": 0, "reward": 1.5}'
 
-With a model file from `driftbandit fit`, send it as "system" in place of the structure.
+With a model file from `driftbandit fit`, send it as "system" in place of the names.
 """
 PANEL = "Limits and logs"
 

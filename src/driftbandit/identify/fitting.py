@@ -90,7 +90,11 @@ class Fit:
 
     @property
     def start_system(self) -> System:
-        """The same: the model starts anew, not where the log ends."""
+        """The same as ``system``, which has seen no reward yet.
+
+        A fit with components (`StructuredFit`) has two: one that starts where the log ends, and
+        this one. Here, `Agent.tell_log` brings an agent to the log's end.
+        """
         return self.system
 
 

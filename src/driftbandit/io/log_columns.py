@@ -79,5 +79,18 @@ def ignored(table: tables.Table, read: dict[str, int]) -> str:
     return note
 
 
+def flags(columns: Columns | None, every: str | None, zone: str | None) -> list[str]:
+    """The options of the command line that read a log the same way.
+
+    Example:
+        >>> flags({"round": "day"}, None, "Europe/Berlin")
+        ['--round-column', 'day', '--zone', 'Europe/Berlin']
+    """
+    given = [[f"--{key}-column", name] for key, name in (columns or {}).items()]
+    given += [["--every", every]] if every else []
+    given += [["--zone", zone]] if zone else []
+    return [word for pair in given for word in pair]
+
+
 def _shown_name(column: Any) -> str:
     return errors.printable(str(column)[:20]) or "''"

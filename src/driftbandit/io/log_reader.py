@@ -193,7 +193,7 @@ def _log(
     ones = _sequences(whole, labels)
     notes = log_columns.ignored(table, read), time.note, _repeated(whole)
     order = tuple(found[i] for i in ranked)
-    return Log(ones, order, tuple(filter(None, notes)), tuple(features))
+    return Log(ones, order, tuple(filter(None, notes)), tuple(features), time.clock)
 
 
 def _parsed(

@@ -11,6 +11,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import parsing, tables
+from driftbandit.io.times import Clock
 from driftbandit.system import Name
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # a label that is a whole number: 7, not 07
@@ -123,6 +124,7 @@ class Log:
         names: of the arms, texts or whole numbers; arm i of a sequence is ``names[i]``.
         notes: sentences on what the reader ignored or chose.
         feature_names: of the J features of each row, which start with ``x_``.
+        clock: how rounds count times, if the log was read from a table with times.
 
     Example:
         >>> one = Sequence([0, 1], [0, 1], [0.7, float("nan")], features=[[20.5], [18.0]])
@@ -139,6 +141,7 @@ class Log:
     names: tuple[Name, ...]
     notes: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
+    clock: Clock | None = None
 
     def __post_init__(self) -> None:
         names, features = checked_names(self.names), _feature_names(self.feature_names)
@@ -166,6 +169,28 @@ class Log:
     def rewards_seen(self) -> int:
         """Rewards observed in all sequences."""
         return sum(one.rewards_seen for one in self.sequences)
+
+    def round_of(self, time: Any) -> int:
+        """The round in which a time falls, if the log's rounds were dates or times.
+
+        Args:
+            time: text such as "2024-01-31T09:30", a date or a datetime; with a time zone if the
+                log's times have one.
+
+        Returns:
+            Its number; it may be after the log's last, or below 0 before the log's first.
+
+        Example:
+            >>> from driftbandit.identify import as_log
+            >>> hours = ["2024-01-31 09:00", "2024-01-31 10:00"]
+            >>> log = as_log({"round": hours, "arm": ["a", "b"], "reward": [1, 2]})
+            >>> log.round_of("2024-01-31 12:15")
+            3
+        """
+        if self.clock is None:
+            problem = "cannot be read: the rounds of this log are whole numbers"
+            raise errors.InvalidInput("time", problem, "give the number of the round itself")
+        return self.clock.round_of(time)
 
     @property
     def unused_features(self) -> tuple[str, ...]:

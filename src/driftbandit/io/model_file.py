@@ -1,11 +1,14 @@
 """Model files: a system, its arms and their names as JSON or TOML.
 
     {"transition": [[…]], "process_cov": [[…]], "reward_std": x, "initial_cov": [[…]],
-     "initial_mean": […], "arms": [[…]], "names": ["…"], "contexts": {"x_…": [[…]]}}
+     "initial_mean": […], "arms": [[…]], "names": ["…"], "contexts": {"x_…": [[…]]},
+     "first_round": n}
 
 Without ``initial_cov`` the state starts stationary, without ``initial_mean`` at zero. ``names`` are
 texts or whole numbers; without them arms are called 0 … k − 1. ``contexts`` has a matrix of the
 shape of ``arms`` for each feature that changes them; without it, arms are the same in every round.
+``first_round`` is the round of which ``initial_mean`` and ``initial_cov`` speak, if they contain
+what was learned from earlier rounds.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from driftbandit.model import LGDS
 from driftbandit.system import System, checked_names
 
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
-OPTIONAL = ("initial_cov", "initial_mean", "names", "contexts")
+OPTIONAL = ("initial_cov", "initial_mean", "names", "contexts", "first_round")
 LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}  # bytes; TOML is ten times slower to read
 
 
@@ -36,7 +39,9 @@ def to_document(
     contexts: Contexts = NO_CONTEXTS,
 ) -> dict[str, Any]:
     """The JSON object of a model file: of a `System`, or of a model, arms, perhaps names, …."""
+    first_round = None
     if isinstance(model, System):
+        first_round = model.first_round
         arms, names, contexts, model = model.arms, model.names, model.contexts, model.model
     fields = ["transition", "process_cov", "reward_std", "initial_cov", "initial_mean"]
     document = {field: getattr(model, field) for field in fields} | {"arms": arms}
@@ -45,6 +50,8 @@ def to_document(
         found["names"] = list(names)
     if contexts:
         found["contexts"] = {name: read_out.tolist() for name, read_out in contexts.items()}
+    if first_round is not None:
+        found["first_round"] = first_round
     return found
 
 
@@ -78,8 +85,8 @@ def from_document(document: Any) -> System:
         if names is not None and not isinstance(names, list):
             remedy = "give a list, one text or whole number for each arm"
             raise errors.InvalidInput("names", f"is {_shown(names)}", remedy)
-        contexts = _contexts(numbers.pop("contexts", None))
-        return System(LGDS(**numbers), arms, checked_names(names, len(arms)), contexts)
+        contexts, first = _contexts(numbers.pop("contexts", None)), numbers.pop("first_round", None)
+        return System(LGDS(**numbers), arms, checked_names(names, len(arms)), contexts, first)
     except errors.InvalidInput as error:
         raise error.of("model file") from None
 

@@ -8,6 +8,7 @@ zone if the user names one; else UTC if times have a zone, and their own clock i
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 import re
@@ -36,6 +37,54 @@ FIRST_DATE, LAST_DATE = 19000101, 21001231  # whole numbers between these may be
 TIME_REMEDY = "give it as 2024-01-31 or 2024-01-31T09:30:00"
 
 
+@dataclasses.dataclass(frozen=True)
+class Clock:
+    """How the rounds of a log count its times: as steps since its first.
+
+    Args:
+        start: when round 0 began, in microseconds since year 1.
+        step: the length of a round, in microseconds.
+        zone: whose clocks the rounds count, if that was said.
+        zoned: whether the log's times have a zone; None: they are dates.
+        local: whether rounds are days of local time, of times that have a zone.
+
+    Example:
+        >>> rounds = Rounds()
+        >>> _ = rounds.numbered(rounds.read(["2024-01-31 09:00", "2024-01-31 11:00"]))
+        >>> rounds.clock.round_of("2024-01-31 12:59"), rounds.clock.round_of("2024-02-01")
+        (1, 7)
+    """
+
+    start: int
+    step: int
+    zone: str | None = None
+    zoned: bool | None = None
+    local: bool = False
+
+    def round_of(self, time: Any) -> int:
+        """The round in which a time falls; below 0 if it is before the log's first."""
+        read = _time(time)
+        if read is None:
+            raise errors.InvalidInput("time", f"{shown(time)} is not a date or time", TIME_REMEDY)
+        moment = read if isinstance(read, datetime.datetime) else None
+        offset = None if moment is None else moment.utcoffset()
+        if self.zone is None and moment is not None and (offset is not None) != bool(self.zoned):
+            says = "has a time zone, and the log's times have none"
+            if self.zoned:
+                says = "has no time zone, and the log's times have one"
+            raise errors.InvalidInput("time", f"{shown(time)} {says}", "write it as the log does")
+        if moment is None:
+            code = (read - datetime.date.min) // MICROSECOND
+        else:
+            wall = datetime.datetime.combine(moment.date(), moment.time())
+            code = (wall - datetime.datetime.min) // MICROSECOND
+        if offset is not None and not self.local:
+            code -= offset // MICROSECOND
+            if self.zone is not None:
+                code = int(Zone(self.zone).wall(np.array([code]))[0])
+        return (code - self.start) // self.step
+
+
 class Rounds:
     """Reads a column of rounds block by block, and numbers them at the end.
 
@@ -54,6 +103,7 @@ class Rounds:
 
     def __init__(self, every: str | None = None, zone: str | None = None) -> None:
         self.note = ""
+        self.clock: Clock | None = None  # once times are numbered
         self._step = None if every is None else _microseconds(every)
         self._zone = None if zone is None else Zone(zone)
         self._times: bool | None = None  # None: no value has been seen yet
@@ -168,6 +218,8 @@ class Rounds:
         steps = f"{unit}s" if many == 1 else f"steps of {many} {unit}s"
         self.note = f"Rounds are {steps} since {_written(start, step)}{clock}.{changes}"
         rounds = np.asarray((codes - start) // step)
+        zone = None if self._zone is None else self._zone.name
+        self.clock = Clock(start, step, zone, self._zoned, local is not None)
         gap = np.median(np.diff(np.unique(rounds))) if self._step is None and step < DAY else 0
         if gap >= SPARSE:
             self.note += f" Half of the gaps are {gap:,.0f} rounds or longer: for longer rounds say"

@@ -16,6 +16,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from driftbandit.lanes import functions
 from driftbandit.lanes.graph import Node, Unsupported
 
@@ -109,6 +111,14 @@ def _power(w: Writer, node: Node, x: Value) -> Value:
     return result if node.params["y"] > 0 else w.apply("div", kind, one, result)
 
 
+def _real_power(w: Writer, node: Node, x: Value, y: Value) -> Value:
+    """xʸ; a square root where y is known to be ½, as XLA does."""
+    exponent = node.args[1]
+    if exponent.op == "constant" and np.all(exponent.params["value"] == 0.5):
+        return w.apply("sqrt", node.dtype, x)
+    return functions.power(w, (node.args[0].dtype, exponent.dtype), x, y)
+
+
 def _finite(w: Writer, node: Node, x: Value) -> Value:
     kind = node.args[0].dtype
     return w.apply("lt", kind, w.apply("abs", kind, x), w.constant(float("inf"), kind))
@@ -142,6 +152,7 @@ ELEMENTWISE: dict[str, Callable[..., Value]] = {
     "sign": _sign,
     "square": lambda w, node, x: w.apply("mul", node.dtype, x, x),
     "integer_pow": _power,
+    "pow": _real_power,
     "is_finite": _finite,
     "select_n": _select,
     "clamp": lambda w, node, low, x, high: smaller(

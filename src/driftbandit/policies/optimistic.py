@@ -159,7 +159,7 @@ def _kind_of(value: Any) -> str:
     return f"a {type(value).__name__}" if shape is None else f"an array of shape {shape}"
 
 
-def _check_call(name: str, bonus: Bonus, parameters: Mapping[str, Any]) -> None:
+def _check_call(name: str, bonus: Any, parameters: Mapping[str, Any]) -> None:
     """Refuse a bonus that cannot be called with what it will get."""
     if not callable(bonus):
         problem = f"is {_kind_of(bonus)}"

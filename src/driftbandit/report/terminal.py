@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,6 +14,7 @@ with errors.needing("a terminal report"):
     from rich.console import Console, RenderableType
     from rich.text import Text
 
+GLUE = "\ue000"  # stands for the blank of "64 %": a number and its % stay on one line
 STYLES = {"good": "green", "best": "bold green", "bad": "red", "dim": "dim"}
 
 
@@ -30,7 +32,7 @@ def show(shown: report.Report | Iterable[report.Block], console: Console) -> Non
             continue
         if _apart(before, block):
             console.print()
-        for line in _lines(block, console.width):
+        for line in _lines(block, console):
             console.print(line)
         before = block
 
@@ -46,18 +48,18 @@ def _apart(before: report.Block | None, block: report.Block) -> bool:
     )
 
 
-def _lines(block: report.Block, width: int) -> Iterator[RenderableType]:
+def _lines(block: report.Block, console: Console) -> Iterator[RenderableType]:
     match block:
         case report.Heading():
             yield Text(block.text, "bold cyan")
         case report.Text():
-            yield Text(_plain(block.text), STYLES.get(block.tone, ""))
+            yield _wrapped(block.text, STYLES.get(block.tone, ""), console)
         case report.Points():
             mark = "! " if block.tone == "bad" else "· "
             style = "yellow" if block.tone == "bad" else STYLES.get(block.tone, "")
             grid = table.Table.grid()
             for item in block.items:
-                grid.add_row(Text(mark, style), Text(_plain(item), style))
+                grid.add_row(Text(mark, style), _wrapped(item, style, console, len(mark)))
             yield grid
         case report.Facts():
             grid = table.Table.grid(padding=(0, 2, 0, 0))
@@ -65,11 +67,16 @@ def _lines(block: report.Block, width: int) -> Iterator[RenderableType]:
                 grid.add_row(Text(name, "dim"), Text(value))
             yield grid
         case report.Table():
-            yield from _tables(block, width)
+            yield from _tables(block, console.width)
 
 
-def _plain(text: str) -> str:
-    return text.replace("`", "")
+def _wrapped(text: str, style: str, console: Console, indent: int = 0) -> Text:
+    """The text without its backticks, in lines that fit beside an indent."""
+    glued = re.sub(r"(?<=\d) (?=%)", GLUE, text.replace("`", ""))
+    lines = Text(glued, style).wrap(console, max(console.width - indent, 1))
+    for line in lines:
+        line.plain = line.plain.replace(GLUE, " ")
+    return Text("\n").join(lines)
 
 
 def _tables(block: report.Table, width: int) -> Iterator[RenderableType]:

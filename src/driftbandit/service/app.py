@@ -53,6 +53,7 @@ def create_app(store: Store, limits: Limits | None = None) -> FastAPI:
     async def life(app: FastAPI) -> AsyncIterator[None]:
         app.state.closing = asyncio.Event()
         watch = asyncio.create_task(_watch_keys(doorkeeper))
+        refitter.watch()
         yield
         app.state.closing.set()
         watch.cancel()

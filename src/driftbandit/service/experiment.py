@@ -23,10 +23,13 @@ from driftbandit.system import Name
 
 Event = dict[str, Any]
 FORMAT = 1  # of snapshots
-REFIT_PATIENCE = 3600.0  # seconds after which a worker that did not report counts as lost
+REFIT_LEASE = 60.0  # seconds without a sign of life after which a refit counts as abandoned
+MOST_LOST = 3  # refits that may end with their servers, in a row, before the next waits
 MOST_SKIPPED = 10**8  # rounds that a decision may be ahead: three years of seconds
 MOST_NOTED = 20_000  # names or numbers that the events of one request repeat
 FEWEST = 10  # rewards that a model can be learned from
+QUIET = ("refit_started", "refit_continues", "refit_failed", "paused", "resumed")
+"""Kinds of events that are counted, and leave the agent as it is."""
 
 
 class Experiment:
@@ -213,9 +216,9 @@ class Experiment:
         self._note("model_replaced", now, system=dict(system))
 
     def refit_in_progress(self, now: float) -> bool:
-        """Whether a worker learns the model, and has not been at it for too long."""
-        started = self.tally.refit_started
-        return started is not None and now < started + REFIT_PATIENCE
+        """Whether a worker learns the model, and its server has said so lately."""
+        tally = self.tally
+        return tally.refit_started is not None and now < tally.refit_seen + REFIT_LEASE
 
     def rewards_until_refit(self) -> int | None:
         """How many more rewards until the next scheduled refit; None: none is scheduled."""
@@ -225,13 +228,13 @@ class Experiment:
         pause = self.refit.pause(before) if before else self.refit.after
         return max(0, before + pause - self.tally.rewards)
 
-    def refit_is_due(self, now: float) -> bool:
-        """Whether a worker should learn the model now."""
+    def refit_is_due(self) -> bool:
+        """Whether a worker should learn the model now; one that was abandoned is taken over."""
         enough = self.rewards_until_refit() == 0 and self.tally.rewards >= FEWEST
-        return enough and not self.refit_in_progress(now)
+        return enough and self.tally.refit_started is None
 
-    def start_refit(self, now: float) -> None:
-        """Note that a worker begins to learn the model."""
+    def start_refit(self, now: float) -> float:
+        """Note that a worker begins to learn the model; its start is also its name."""
         if self.refit_in_progress(now):
             raise Problem(409, "a refit is in progress; wait until it is done", "id")
         if self.agent.contexts:
@@ -239,10 +242,47 @@ class Experiment:
         if self.tally.rewards < FEWEST:
             detail = f"there are {self.tally.rewards} rewards, and a refit takes {FEWEST}"
             raise Problem(409, f"{detail}; let more come", "id")
+        if self.tally.refit_started is not None:
+            self._note("refit_failed", now, reason="its server ended", lost=True)
         self._note("refit_started", now)
+        return now
 
-    def finish_refit(self, now: float, found: Mapping[str, Any]) -> None:
-        """Go on with the model that a worker learned, or note why it could not."""
+    def continue_refit(self, now: float, started: float) -> None:
+        """Note that the refit that began at ``started`` is still being worked on."""
+        self._check_refit(started)
+        self._note("refit_continues", now)
+
+    def take_over_refit(self, now: float, started: float, *, ended: bool) -> float | None:
+        """Begin again the refit that began at ``started``, whose server has ended.
+
+        ``ended``: this is certain; else the lease decides. Returns the new start; None: it does not
+        begin again, since it may be what ended its servers, or cannot.
+        """
+        self._check_refit(started)
+        if not ended and self.refit_in_progress(now):
+            raise Problem(409, "its server goes on with the refit; wait until it is done", "id")
+        reason = "its server ended"
+        if self.tally.refits_lost + 1 >= MOST_LOST:
+            reason += f", {MOST_LOST} times in a row; the next refit waits for more rewards"
+            self._note("refit_failed", now, reason=reason)
+            return None
+        self._note("refit_failed", now, reason=reason, lost=True)
+        try:
+            return self.start_refit(now)
+        except Problem:  # the model has got contexts since
+            return None
+
+    def _check_refit(self, started: float) -> None:
+        if self.tally.refit_started != started:
+            raise Problem(409, "another server has taken over the refit, or has ended it", "id")
+
+    def finish_refit(self, now: float, found: Mapping[str, Any], started: float) -> None:
+        """Go on with the model that a worker learned, or note why it could not.
+
+        ``started`` says which refit it was: what comes late, after another server has taken over,
+        is refused.
+        """
+        self._check_refit(started)
         if "reason" not in found and self.tally.changed_since_refit:
             found = {"reason": "the model or the arms were changed meanwhile"}
         if "reason" not in found:
@@ -293,7 +333,7 @@ class Experiment:
             agent.replace_model(model_file.from_document(event["system"]))
         elif kind == "refitted":
             self._adopt(event)
-        elif kind not in ("refit_started", "refit_failed", "paused", "resumed"):
+        elif kind not in QUIET:
             problem = f"{event['number']} has the unknown kind {kind!r:.40}"
             raise errors.InvalidInput("event", problem, "it was stored by a newer version")
         self._count(event)

@@ -69,6 +69,7 @@ class Guard:
         try:
             if self.is_open() and not _is_local(scope):
                 detail = "this server answers only under the name localhost until it has keys"
+                detail += "; make one with driftbandit keys create"
                 await _answer(headed, Problem(403, detail, "Host"))
             else:
                 await self.app(scope, receive, headed)

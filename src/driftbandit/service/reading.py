@@ -25,6 +25,7 @@ def summary_of(experiment: Experiment, *, full: bool = False) -> dict[str, Any]:
         "decisions": tally.decisions,
         "rewards": tally.rewards,
         "paused": tally.paused is not None,
+        "refit_started": tally.refit_started,
     }
     if not full:
         return found
@@ -108,24 +109,39 @@ def _calibration(experiment: Experiment) -> dict[str, Any] | None:
     except errors.InvalidInput:
         return None
     test, values = health.tests["mean square"], health.surprises.values
+    summary = health.summary()
+    if not health.holds and (left := _first_refit_after(experiment)) is not None:
+        summary += f" The model is still the initial one; a refit comes after {left} more rewards."
     return {
         "holds": health.holds,
         "rewards": len(values),
         "mean_square": test.value,
         "low": test.low,
         "high": test.high,
-        "summary": health.summary(),
+        "summary": summary,
         "surprises": [round(float(value), 4) for value in values[-MOST_SURPRISES:]],
     }
 
 
+def _first_refit_after(experiment: Experiment) -> int | None:
+    """How many rewards until the first refit; None: none will come, or the model is not the first.
+
+    The system that was given, or a random walk, is the first.
+    """
+    changed = ("refitted", "model_replaced")
+    if any(model["kind"] in changed for model in experiment.tally.models):
+        return None
+    return experiment.rewards_until_refit()
+
+
 def _refit(experiment: Experiment, now: float) -> dict[str, Any] | None:
-    if experiment.refit is None and not experiment.tally.rewards_at_refit:
+    tally = experiment.tally
+    if experiment.refit is None and tally.refit_started is None and not tally.rewards_at_refit:
         return None
     return {
         "in_progress": experiment.refit_in_progress(now),
         "next_after": experiment.rewards_until_refit(),
-        "failure": experiment.tally.refit_failure,
+        "failure": tally.refit_failure,
     }
 
 

@@ -1,8 +1,9 @@
 """Learning models in a process of its own, while decisions go on.
 
 The worker gets the newest plays as JSON on its standard input and answers with a model file. It
-knows neither the store nor the server, and the new model becomes an event. If the server dies
-meanwhile, the refit is due again when its patience is over.
+knows neither the store nor the server, and the new model becomes an event. A server says in events
+that it is still at work. If it dies, another takes over when its lease is over; on SQLite, which is
+for one server, the next start does. Whatever comes late from the first is refused.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import subprocess
 import sys
 import threading
@@ -24,17 +26,19 @@ from driftbandit.agent import Refit
 from driftbandit.agent.ledger import Entry
 from driftbandit.agent.refitting import learned
 from driftbandit.io import model_file
-from driftbandit.service.experiment import REFIT_PATIENCE, Experiment
+from driftbandit.service.experiment import Experiment
 from driftbandit.service.exporting import columns_of
 from driftbandit.service.folding import fold, opened
 from driftbandit.service.problems import Problem
 from driftbandit.service.settings import features_of
-from driftbandit.service.store import Store
-from driftbandit.service.writer import Writer
+from driftbandit.service.store import Store, StoreError
+from driftbandit.service.writer import Work, Writer
 from driftbandit.system import System
 
 WORKERS = 2  # at a time; others wait for their turn
 PATIENCE = 5.0  # seconds for a stopped worker to end
+LONGEST = 1800.0  # seconds that a worker may take
+PACE = 15.0  # seconds between two signs of life, and between two looks at other servers' refits
 
 logger = logging.getLogger("driftbandit.service")
 
@@ -49,9 +53,15 @@ class Refitter:
         self._lock = threading.Lock()
         self._slots = threading.Semaphore(WORKERS)
         self._scheduling: set[str] = set()
+        self._mine: dict[str, float] = {}  # the refits that this server runs, by their starts
         self._workers: dict[str, subprocess.Popen[str]] = {}
         self._threads: list[threading.Thread] = []
         self._closed = False
+        self._ended = threading.Event()
+
+    def watch(self) -> None:
+        """Take over what servers that ended have left, now and then; call it before serving."""
+        self._start(self._watch, self._unfinished())
 
     def request(self, id: str) -> None:
         """Note that a refit is due; a thread says so in an event, and begins."""
@@ -61,12 +71,12 @@ class Refitter:
             self._scheduling.add(id)
         self._start(self._scheduled, id)
 
-    def begin(self, id: str) -> None:
+    def begin(self, id: str, started: float) -> None:
         """Begin a refit whose start is an event already."""
-        self._start(self._refit, id)
+        self._start(self._refit, id, started)
 
-    def _start(self, target: Callable[[str], None], id: str) -> None:
-        thread = threading.Thread(target=target, args=(id,), name="refit", daemon=True)
+    def _start(self, target: Callable[..., None], *arguments: Any) -> None:
+        thread = threading.Thread(target=target, args=arguments, name="refit", daemon=True)
         with self._lock:
             if self._closed:
                 return
@@ -75,6 +85,7 @@ class Refitter:
 
     def close(self) -> None:
         """Stop all workers, and say so in events: their refits are due again."""
+        self._ended.set()
         with self._lock:
             self._closed = True
             for worker in self._workers.values():
@@ -82,25 +93,73 @@ class Refitter:
         for thread in self._threads:
             thread.join(PATIENCE)
 
+    def _watch(self, unfinished: list[tuple[str, float]]) -> None:
+        ended = self.store.is_sqlite  # which is for one server, and it has just started
+        while True:
+            try:
+                self._renew()
+                self._take_over(unfinished, ended=ended)
+            except Exception:  # whoever watches must not stop: refits would be lost
+                logger.exception("refits cannot be watched")
+            if self._ended.wait(PACE):
+                return
+            unfinished, ended = self._unfinished(), False
+
+    def _unfinished(self) -> list[tuple[str, float]]:
+        """The refits that run somewhere, or were left: experiments, and when they began."""
+        try:
+            with self.store.read() as transaction:
+                found = transaction.refits()
+        except StoreError as error:
+            logger.warning("refits cannot be watched now (%s)", error)
+            return []
+        with self._lock:
+            mine = dict(self._mine)
+        return [(id_, started) for id_, started in found if started != mine.get(id_)]
+
+    def _renew(self) -> None:
+        """Say that this server still learns its models."""
+        with self._lock:
+            mine = dict(self._mine)
+        for id_, started in mine.items():
+            try:
+                self.writer.run(id_, _then(Experiment.continue_refit, started))
+            except Problem as problem:
+                logger.warning("experiment %s: no sign of life (%s)", id_, problem.detail)
+
+    def _take_over(self, unfinished: list[tuple[str, float]], *, ended: bool) -> None:
+        """Begin refits again whose servers have ended: for certain, or as their leases say."""
+        for id_, started in unfinished:
+            try:
+                done = self.writer.run(id_, _then(Experiment.take_over_refit, started, ended=ended))
+            except Problem:
+                continue  # it goes on elsewhere, or was finished meanwhile
+            again = json.loads(done.body)
+            what = "is not begun again" if again is None else "begins again"
+            logger.warning("experiment %s: the server of its refit ended; the refit %s", id_, what)
+            if again is not None:
+                self.begin(id_, again)
+
     def _scheduled(self, id: str) -> None:
         def start(experiment: Experiment, now: float) -> tuple[int, Any]:
-            if not experiment.refit_is_due(now):  # another server was faster
+            if not experiment.refit_is_due():  # another server was faster
                 raise Problem(409, "the refit is not due any more", "id")
-            experiment.start_refit(now)
-            return 200, None
+            return 200, experiment.start_refit(now)
 
         try:
-            self.writer.run(id, start)
+            started = json.loads(self.writer.run(id, start).body)
         except Problem as problem:
             logger.info("experiment %s: no refit (%s)", id, problem.detail)
             return
         finally:
             with self._lock:
                 self._scheduling.discard(id)
-        self._refit(id)
+        self._refit(id, started)
 
-    def _refit(self, id: str) -> None:
+    def _refit(self, id: str, started: float) -> None:
         begun = time.perf_counter()
+        with self._lock:
+            self._mine[id] = started
         try:
             with self._slots:
                 found = self._worked(id)
@@ -108,17 +167,14 @@ class Refitter:
             found = {"reason": " ".join(str(error).split())[:500] or type(error).__name__}
         with self._lock:
             self._workers.pop(id, None)
+            if self._mine.get(id) == started:
+                del self._mine[id]
             if self._closed and "reason" in found:
                 found = {"reason": "the server stopped; the refit is due again", "lost": True}
         if "reason" not in found:
             found["seconds"] = round(time.perf_counter() - begun, 3)
-
-        def finish(experiment: Experiment, now: float) -> tuple[int, Any]:
-            experiment.finish_refit(now, found)
-            return 200, None
-
         try:
-            self.writer.run(id, finish)
+            self.writer.run(id, _then(Experiment.finish_refit, found, started))
         except Problem as problem:
             logger.error("experiment %s: the refit was lost (%s)", id, problem.detail)
 
@@ -126,7 +182,7 @@ class Refitter:
         """What a worker finds: a system, the round in which it starts, how many rewards."""
         with self.store.read() as transaction:
             task = task_of(transaction, id)
-        command = [sys.executable, "-m", "driftbandit.service.refitting"]
+        command = [sys.executable, "-m", "driftbandit.service.refitting", str(os.getpid())]
         pipe = subprocess.PIPE
         worker = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         with self._lock:
@@ -134,16 +190,21 @@ class Refitter:
             if self._closed:
                 worker.kill()
         try:
-            out, err = worker.communicate(json.dumps(task), timeout=REFIT_PATIENCE / 2)
+            out, err = worker.communicate(json.dumps(task), timeout=LONGEST)
         except subprocess.TimeoutExpired:
             worker.kill()
             worker.communicate()
-            return {"reason": f"the worker took longer than {REFIT_PATIENCE / 2:g} s"}
+            return {"reason": f"the worker took longer than {LONGEST:g} s"}
         if worker.returncode != 0:
             last = err.strip().splitlines()[-1:] or [f"the worker ended with {worker.returncode}"]
             return {"reason": last[0][:500]}
         found: dict[str, Any] = json.loads(out)
         return found
+
+
+def _then(command: Callable[..., Any], *given: Any, **named: Any) -> Work:
+    """A job that runs a command of the experiment, and answers what it returns."""
+    return lambda experiment, now: (200, command(experiment, now, *given, **named))
 
 
 def task_of(transaction: Any, id: str) -> dict[str, Any]:
@@ -200,8 +261,16 @@ def worked(task: dict[str, Any]) -> dict[str, Any]:
     return {"system": document, "start": entries[0].round, "rewards": rewards}
 
 
+def _end_after(server: int) -> None:
+    """End when the server has ended: nobody waits for the model, and the refit begins again."""
+    while os.getppid() == server:
+        time.sleep(1)
+    os._exit(1)
+
+
 def main() -> None:
     """Read a task from standard input, and write what was found."""
+    threading.Thread(target=_end_after, args=(int(sys.argv[1]),), daemon=True).start()
     task = json.load(sys.stdin)
     try:
         found = worked(task)

@@ -49,10 +49,11 @@ class Gate:
             detail = f"{self.limits.rate} requests per second are the most; slow down"
             raise Problem(429, detail, retry_after=1)
         if key is not None and not key.allows(scope, experiment):
-            what = (
-                f"the scope {scope}" if key.experiment in (None, experiment) else "this experiment"
-            )
-            raise Problem(403, f"this key does not open {what}; use another key", "Authorization")
+            lacks = f"the scope {scope}"
+            if key.experiment not in (None, experiment):
+                lacks = "all experiments" if experiment is None else "this experiment"
+            detail = f"this key does not open {lacks}; use one that does"
+            raise Problem(403, detail, "Authorization")
         if experiment is not None and not ID.fullmatch(experiment):
             # Not asked for: PostgreSQL takes no NUL, and the answer need not repeat kilobytes.
             raise Problem(404, f"no experiment can have such an id: {wire.ID}", "id")

@@ -52,15 +52,19 @@ def _takes(*models: type) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
-@router.post("", status_code=201, responses=PROBLEMS, openapi_extra=_takes(wire.NewExperiment))
+EXISTS: Any = PROBLEMS | {200: {"description": "it exists with the same settings"}}
+
+
+@router.post("", status_code=201, responses=EXISTS, openapi_extra=_takes(wire.NewExperiment))
 async def create(request: Request, idempotency_key: IdempotencyKey = None) -> Response:
-    """Make an experiment."""
+    """Make an experiment; with `exist_ok`, one that exists with the same settings will do."""
     gate = gate_of(request)
     gate.admit(request, "admin")
     body = await gate.body(request)
     given = read_as(wire.NewExperiment, body).model_dump()
     found = await run_in_threadpool(settings.checked, given, gate.limits.arms)
-    return await gate.run(request, given["id"], None, body=body, settings=found)
+    options = {"settings": found, "exist_ok": given["exist_ok"]}
+    return await gate.run(request, given["id"], None, body=body, **options)
 
 
 @router.post(
@@ -177,14 +181,16 @@ async def refit(request: Request, id: Id, idempotency_key: IdempotencyKey = None
     gate.admit(request, "admin", id)
     body = await gate.body(request)
     read_as(wire.Nothing, body)
+    started = 0.0
 
     def work(experiment: Experiment, now: float) -> tuple[int, Any]:
-        experiment.start_refit(now)
+        nonlocal started
+        started = experiment.start_refit(now)
         return 202, {"started": True}
 
     response = await gate.run(request, id, work, body=body)
     if "Idempotent-Replayed" not in response.headers:
-        request.app.state.refitter.begin(id)
+        request.app.state.refitter.begin(id, started)
     return response
 
 

@@ -30,6 +30,8 @@ BACKLOG = 2048  # connections that wait to be taken
 LOGGERS = ("driftbandit", "uvicorn.error", "asyncio", "sqlalchemy", "concurrent.futures")
 SWITCH = 0.0005  # seconds after which Python lets the other thread run; by default 0.005
 
+logger = logging.getLogger("driftbandit.service")
+
 
 def check_host(store: Store, host: str) -> None:
     """Refuse to listen to other machines as long as everybody would be let in."""
@@ -51,6 +53,8 @@ def serve(
     """Serve a store until SIGINT or SIGTERM; ``on_ready`` is called with the URL."""
     check_host(store, host)
     log_as_json()
+    with store.read() as transaction:
+        logger.info("opened %d experiments, %d events", *transaction.totals())
     with contextlib.closing(_listening(host, port)) as listening:
         before = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH)
@@ -71,6 +75,7 @@ def serve(
             _Server(config, app, on_ready).run(sockets=[listening])
         finally:
             sys.setswitchinterval(before)
+    logger.info("stopped")
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -105,7 +110,7 @@ class _Server(uvicorn.Server):
         assert sockets
         host, port = sockets[0].getsockname()[:2]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-        logging.getLogger("driftbandit.service").info("ready", extra={"fields": {"url": url}})
+        logger.info("ready", extra={"fields": {"url": url}})
         self._on_ready(url)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -36,19 +36,23 @@ COLUMNS = ("round", "arm", "reward")  # of the log
 def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
     """Complete settings, always with a system; wrong ones are refused.
 
-    ``given`` has a ``system``; or ``arms``, a mapping from names to features, and ``refit``; or a
-    ``structure`` and ``names``. Without a system, the experiment starts with a random walk.
+    ``given`` has a ``system``; or ``arms``, a mapping from names to features, and ``refit``; or
+    ``names``, and perhaps a ``structure``. Without a system, the experiment starts with a random
+    walk.
 
     Example:
+        >>> checked({"names": ["a", "b"]}, most_arms=10)["refit"]["structure"]
+        'level(arm)'
         >>> found = checked({"structure": "level(arm)", "names": ["a", "b"]}, most_arms=10)
         >>> found["system"]["names"], found["refit"]["structure"], found["refit"]["after"]
         (['a', 'b'], 'level(arm)', 200)
     """
     settings = DEFAULTS | {key: given[key] for key in DEFAULTS if given.get(key) is not None}
+    given = _structured(given)
     sources = [key for key in ("system", "arms", "structure") if given.get(key) is not None]
     if len(sources) != 1:
         problem = f"was given together with {sources[1]}" if sources else "is missing"
-        remedy = "give a model file as system; or arms, or a structure, to learn the model"
+        remedy = "give a model file; or names, perhaps a structure, or arms, to learn the model"
         raise errors.InvalidInput("system", problem, remedy)
     options = _refit(given)
     check_states(_n_states(given, sources[0]), sources[0])  # before any matrix is made
@@ -69,6 +73,8 @@ def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
     time = settings["time"]
     if time != "rounds":
         errors.number(time["seconds"], "time.seconds", low=SHORTEST)
+        # Rounds by the clock count from 0, so the model's first round is the experiment's.
+        settings["system"].pop("first_round", None)
     agent = agent_of(settings)
     n_arms = len(agent.names)
     if n_arms > most_arms:
@@ -139,11 +145,21 @@ def _check_names(agent: Agent) -> None:
             raise errors.InvalidInput("model file contexts", problem, f"call it x_{feature}")
 
 
+def _structured(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Names alone get a structure: a level for each, or the one that refits are to have."""
+    if given.get("names") is None or given.get("structure") is not None:
+        return given
+    for other in ("system", "arms"):
+        if given.get(other) is not None:
+            problem = f"was given together with {other}, which names its arms"
+            raise errors.InvalidInput("names", problem, "leave one of them out")
+    structure = (given.get("refit") or {}).get("structure", "free")
+    return {**given, "structure": "level(arm)" if structure == "free" else structure}
+
+
 def _refit(given: Mapping[str, Any]) -> Refit | None:
     options = given.get("refit")
     structure, names = given.get("structure"), given.get("names")
-    if structure is None and names is not None:
-        raise errors.InvalidInput("names", "go with a structure", "name the arms of the system")
     if structure is not None:
         if not names:
             raise errors.InvalidInput("names", "is missing", "name the arms of the structure")

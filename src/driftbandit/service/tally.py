@@ -27,6 +27,8 @@ class Tally:
     retired: list[Name] = dataclasses.field(default_factory=list)
     models: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     refit_started: float | None = None  # when the refit in progress began
+    refit_seen: float = 0.0  # the newest sign of life of its server
+    refits_lost: int = 0  # in a row, each with its server
     refit_failure: str | None = None
     rewards_at_refit: int = 0  # how many rewards there were when the last finished refit began
     rewards_at_start: int = 0  # the same for the refit in progress
@@ -55,11 +57,15 @@ class Tally:
         elif kind == "resumed":
             self.paused = None
         elif kind == "refit_started":
-            self.refit_started, self.rewards_at_start = event["time"], self.rewards
+            self.refit_started = self.refit_seen = event["time"]
+            self.rewards_at_start = self.rewards
             self.changed_since_refit = False
+        elif kind == "refit_continues":
+            self.refit_seen = event["time"]
         elif kind in ("refitted", "refit_failed"):
             self.refit_started = None
             self.refit_failure = event.get("reason")
+            self.refits_lost = self.refits_lost + 1 if event.get("lost") else 0
             if not event.get("lost"):  # a lost one is due again
                 self.rewards_at_refit = self.rewards_at_start
         if kind == "arm_retired":

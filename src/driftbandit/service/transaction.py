@@ -92,6 +92,27 @@ class Transaction:
             for id_, created, version, summary in rows
         ]
 
+    def refits(self) -> list[tuple[str, float]]:
+        """The experiments with a refit that has not ended, and when it began."""
+        found = []
+        for id_, text in self._connection.execute(
+            sa.select(experiments.c.id, experiments.c.summary)
+        ):
+            try:  # a damaged summary is no reason to lose sight of the others
+                started = _read(text, "the summary").get("refit_started")
+            except Damaged:
+                continue
+            if isinstance(started, float | int):
+                found.append((id_, started))
+        return found
+
+    def totals(self) -> tuple[int, int]:
+        """How many experiments there are, and how many events they have."""
+        version = experiments.c.version
+        query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(version), 0))
+        count, events_ = self._connection.execute(query.select_from(experiments)).one()
+        return int(count), int(events_)
+
     def add_experiment(self, id: str, created: float) -> bool:
         """Make room for a new experiment; False: the name is taken."""
         if self.version(id) is not None:

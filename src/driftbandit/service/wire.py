@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from driftbandit.service.settings import LARGEST_NAME, LONGEST_NAME
 
@@ -36,6 +37,7 @@ _FIELDS: dict[str, Any] = {
     "initial_mean": _VECTOR,
     "names": {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1},
     "contexts": {"type": "object", "additionalProperties": _MATRIX},
+    "first_round": {"type": "integer", "minimum": -ROUND, "maximum": ROUND},
 }
 ModelFile = Annotated[
     dict[str, Any],
@@ -76,6 +78,14 @@ class RefitRules(_Strict):
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
 
 
+def _features_by_name(arms: Any) -> Any:
+    """A list of names, or of features, is the usual mistake."""
+    if isinstance(arms, list):
+        said = 'is a list; give features by name, as {"a": [1.0, 0.5]}, or give only names'
+        raise PydanticCustomError("arms_list", said)
+    return arms
+
+
 class NewExperiment(_Strict):
     """An experiment: a model, named arms, a policy, and how time passes."""
 
@@ -83,12 +93,16 @@ class NewExperiment(_Strict):
     system: ModelFile | None = None
     arms: Annotated[
         dict[Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)], Row] | None,
+        BeforeValidator(_features_by_name),
         Field(description="instead of a system: features by name; the model is then learned"),
     ] = None
     structure: Annotated[
         str | None, Field(max_length=1000, description="instead: as in level(arm) + season(7)")
     ] = None
-    names: Annotated[Names | None, Field(description="the arms of the structure")] = None
+    names: Annotated[
+        Names | None,
+        Field(description="the arms of the structure; alone, the structure is level(arm)"),
+    ] = None
     policy: Annotated[str, Field(max_length=200)] = "idea"
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     window: Annotated[int, Field(ge=0, le=ROUND)] = 100
@@ -97,6 +111,9 @@ class NewExperiment(_Strict):
     memory: Annotated[int, Field(ge=0, le=1_000_000)] = 1000
     refit: RefitRules | None = None
     on_alarm: Literal["widen"] | None = None
+    exist_ok: Annotated[
+        bool, Field(description="answer 200 if the experiment exists with these settings")
+    ] = False
 
 
 class AskFor(_Strict):

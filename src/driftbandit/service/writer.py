@@ -77,6 +77,7 @@ class Job(NamedTuple):
     key: str | None = None
     fingerprint: str = ""
     settings: Any = None
+    exist_ok: bool = False  # whether an experiment with the same settings will do
 
 
 class Writer:
@@ -220,13 +221,13 @@ class Writer:
             self._remember(experiment)
             if new:
                 self.metrics.committed(new, len(group), time.perf_counter() - begun)
-                self._ask_for_refit(experiment, now)
+                self._ask_for_refit(experiment)
         return results
 
-    def _ask_for_refit(self, experiment: Experiment, now: float) -> None:
+    def _ask_for_refit(self, experiment: Experiment) -> None:
         """Say that a refit is due; a failure must not undo what is committed."""
         try:
-            if experiment.refit_is_due(now):
+            if experiment.refit_is_due():
                 self.on_refit_due(experiment.id)
         except Exception:
             logger.exception("experiment %s: no refit", experiment.id)
@@ -306,7 +307,7 @@ def _result(
     if experiment is None:
         return Problem(404, f"there is no experiment {job.experiment}; create it first", "id")
     if job.work is None:
-        return Problem(409, f"{experiment.id} exists already; choose another id", "id")
+        return _existing(experiment, job)
     try:
         status, document = job.work(experiment, now)
     except Problem as problem:
@@ -316,6 +317,20 @@ def _result(
     except errors.InvalidInput as error:
         return of_input(error)
     return Result(status, written(document))
+
+
+def _existing(experiment: Experiment, job: Job) -> Result | Problem:
+    """The answer to a request to make an experiment that exists."""
+    if not job.exist_ok:
+        detail = f"{experiment.id} exists already; choose another id, or set exist_ok"
+        return Problem(409, detail, "id")
+    wanted = json.loads(written(job.settings))
+    ours = json.loads(written(experiment.settings))
+    differ = [name for name in wanted if wanted[name] != ours.get(name)]
+    if differ:
+        detail = f"{experiment.id} exists with another {', '.join(differ)}; choose another id"
+        return Problem(409, detail, "id")
+    return Result(200, written(summary_of(experiment, full=True)))
 
 
 def _check_state(experiment: Experiment) -> None:

@@ -229,3 +229,19 @@ def test_a_system_with_contexts_cannot_be_asked_for_predictions():
     found = db.fit(log, structure="level(arm) + regression(x_price, arm)", starts=1)
     with pytest.raises(db.InvalidInput, match=r"found: has contexts \(x_price\)"):
         one_step(found.start_system, log)
+
+
+def test_an_agent_of_the_system_knows_the_log_and_one_of_the_start_is_told_it():
+    noise = np.random.default_rng(0).standard_normal((2, 60))
+    rewards = np.cumsum(0.3 * noise[0]) + 0.5 * noise[1]
+    log = {"round": np.arange(40, 100), "arm": ["a", "b"] * 30, "reward": rewards}
+    found = db.fit(log, structure="level(arm) + season(7)", starts=1)
+    assert (found.system.first_round, found.start_system.first_round) == (100, None)
+    knows, told = db.Agent(found.system), db.Agent(found.start_system)
+    assert told.tell_log(log) == {"learned": 60}
+    with pytest.raises(db.InvalidInput, match=r"^log: holds rounds 40 to 99, .*"):
+        knows.tell_log(log)
+    for round_ in (None, 112):  # at once, and after a pause: the season stays in phase
+        one, other = knows.ask(round=round_), told.ask(round=round_)
+        assert one[:3] == other[:3]
+        np.testing.assert_allclose(one[3:], other[3:], rtol=1e-6)

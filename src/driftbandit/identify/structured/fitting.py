@@ -249,19 +249,25 @@ class StructuredFit:
 
     @functools.cached_property
     def system(self) -> System:
-        """Model, arms and names; round 0 is the round after the log's last."""
-        return self._system(self.model)
+        """Model, arms and names; it starts in the round after the log's last (``first_round``).
+
+        The model contains the log, so an agent of it is not told the log.
+        """
+        return self._system(self.model, int(self.problem.described.rounds.max()) + 1)
 
     @functools.cached_property
     def start_system(self) -> System:
-        """The same before any reward was seen; round 0 is the log's first round."""
+        """The same before any reward was seen: it starts in the log's first round.
+
+        An agent of it learns the present state from `Agent.tell_log`.
+        """
         data = self.problem.described
         mean = data.center * self.layout.mean_states
         return self._system(self.layout.model(self.theta, mean, units=data.units))
 
-    def _system(self, model: LGDS) -> System:
+    def _system(self, model: LGDS, first_round: int | None = None) -> System:
         arms, contexts = self.layout.arms(self.theta)
-        return System(model, arms, self.names, contexts)
+        return System(model, arms, self.names, contexts, first_round)
 
     @property
     def arms(self) -> np.ndarray:

@@ -305,9 +305,10 @@ class AsyncClient:
     async def create(
         self,
         id: str,
-        system: System | None,
+        system: System | None = None,
         policy: str = "idea",
         *,
+        exist_ok: bool = False,
         idempotency_key: str | None = None,
         **settings: Any,
     ) -> Self:
@@ -317,6 +318,7 @@ class AsyncClient:
             id: of the experiment.
             system: the model, the arms and their names. None: ``settings`` give the arms.
             policy: the name of a policy.
+            exist_ok: as for `Client.create`.
             idempotency_key: see `Client`.
             **settings: as for `Client.create`.
 
@@ -324,6 +326,7 @@ class AsyncClient:
             A client of the new experiment, with the settings of this one.
         """
         calls = self._calls
-        id = await self._run(calls.create(id, system, policy, settings, idempotency_key))
+        given = (id, system, policy, exist_ok, settings, idempotency_key)
+        id = await self._run(calls.create(*given))
         times = {"timeout": calls.timeout, "patience": calls.patience.seconds}
         return type(self)(calls.root, calls.key, id, **times)

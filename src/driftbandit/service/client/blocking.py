@@ -38,6 +38,9 @@ class Client:
     None: the client makes one for each call, and repeats a failed attempt with it. Give the ``key``
     of an `Unavailable` to repeat a whole call.
 
+    If the server has keys, `ask` and `ask_many` need one with the scope "decide", `tell` and
+    `tell_many` "reward", and all that only reads "read". Everything else needs "admin".
+
     Example:
         A shop makes an experiment, decides and learns. Any process that knows the address can go
         on with it.
@@ -350,9 +353,10 @@ class Client:
     def create(
         self,
         id: str,
-        system: System | None,
+        system: System | None = None,
         policy: str = "idea",
         *,
+        exist_ok: bool = False,
         idempotency_key: str | None = None,
         **settings: Any,
     ) -> Self:
@@ -362,10 +366,13 @@ class Client:
             id: of the experiment.
             system: the model, the arms and their names. None: ``settings`` give the arms.
             policy: the name of a policy.
+            exist_ok: whether an experiment that was made with the same settings will do, so that
+                a program can be started again; one with other settings raises `Conflict`.
             idempotency_key: see `Client`.
             **settings: as the service takes them: seed, window, rounds, memory, time, refit (also a
-                `Refit`), on_alarm; without a system, ``arms``, a mapping from names to features, or
-                ``structure`` and ``names``.
+                `Refit`), on_alarm; without a system, ``names`` of the arms and perhaps a
+                ``structure`` ("level(arm)" if absent), or ``arms``, a mapping from names to
+                features.
 
         Returns:
             A client of the new experiment, with the settings of this one.
@@ -375,13 +382,19 @@ class Client:
 
             >>> from driftbandit import Client
             >>> server = Client(url)
-            >>> client = server.create("news", None, arms={"a": [1.0], "b": [0.5]})
+            >>> client = server.create("news", names=["a", "b"])
             >>> client.names, server.experiments()
             (('a', 'b'), ['news'])
             >>> client.close()
+            >>> client = server.create("news", names=["a", "b"], exist_ok=True)
+            >>> client.close()
+            >>> server.create("news", names=["a", "b", "c"], exist_ok=True)
+            Traceback (most recent call last):
+            driftbandit.errors.Conflict: id: news exists with another system; choose another id
             >>> server.close()
         """
         calls = self._calls
-        id = self._run(calls.create(id, system, policy, settings, idempotency_key))
+        given = (id, system, policy, exist_ok, settings, idempotency_key)
+        id = self._run(calls.create(*given))
         times = {"timeout": calls.timeout, "patience": calls.patience.seconds}
         return type(self)(calls.root, calls.key, id, **times)

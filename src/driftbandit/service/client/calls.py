@@ -169,11 +169,19 @@ class Calls:
         return [one["id"] for one in document["experiments"]]
 
     def create(
-        self, id: str, system: Any, policy: str, settings: Mapping[str, Any], key: str | None
+        self,
+        id: str,
+        system: Any,
+        policy: str,
+        exist_ok: bool,
+        settings: Mapping[str, Any],
+        key: str | None,
     ) -> Steps[str]:
-        """A new experiment; its id."""
+        """A new experiment, or one with the same settings; its id."""
         body: dict[str, Any] = {"id": _text(id, "id"), "policy": _text(policy, "policy")}
         body |= payloads.settings_of(settings)
+        if errors.boolean(exist_ok, "exist_ok"):
+            body["exist_ok"] = True
         if system is not None:
             body["system"] = payloads.system_of(system)
         document = yield from self._document_for(self._posting(self._url(), body, key))

@@ -11,11 +11,10 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent.choosing import Decision, Score
-from driftbandit.agent.history import LAST_ROUND
 from driftbandit.agent.refitting import Refit
 from driftbandit.io.model_file import to_document
 from driftbandit.service.client.retries import Damaged
-from driftbandit.system import Name, System, checked_names
+from driftbandit.system import LAST_ROUND, Name, System, checked_names
 
 
 def question(arms: Any, round: int | None, context: Any) -> dict[str, Any]:

@@ -30,16 +30,16 @@ def check(reply: Reply, key: str | None) -> None:
         problem = f"is redirected to {_shown(reply.headers.get('location', 'nowhere'), key)}"
         raise errors.InvalidInput("url", problem, "give the url of the service itself")
     detail, field = _problem(reply, key)
-    reason = f" ({detail})" if detail else ""
-    if reply.status == 401:
-        remedy = "give key=…" if key is None else "the key is unknown or revoked; give another"
-        raise PermissionError(f"key: the service answers {status}{reason}; {remedy}")
-    if reply.status == 403:
-        remedy = "use a key with the scope or the experiment that this call needs"
+    problem, _, remedy = detail.partition("; ")
+    if reply.status in (401, 403):
+        if reply.status == 401:  # the service speaks of headers here
+            remedy = "give key=…" if key is None else "the key is unknown or revoked; give another"
+        remedy = remedy or "use a key with the scope and the experiment that this call needs"
+        reason = f" ({problem})" if problem else ""
         raise PermissionError(f"key: the service answers {status}{reason}; {remedy}")
     if reply.status >= 500:
+        reason = f" ({detail})" if detail else ""
         raise RuntimeError(f"service: failed with {status}{reason}; its log says why")
-    problem, _, remedy = detail.partition("; ")
     remedy = remedy or REMEDIES.get(reply.status, "check the url")
     kind = errors.Conflict if reply.status == 409 else errors.InvalidInput
     raise kind(field, problem or f"the service answers {status}", remedy)

@@ -5,7 +5,7 @@ import { count, fixed, nameOf, when } from "../format.js";
 import { EVENTS_MOST } from "./record.js";
 
 const LINES_MOST = 12;
-const FREQUENT = ["decided", "rewarded"];
+const FREQUENT = ["decided", "rewarded", "refit_continues"];
 
 export class Log {
   #onlyChanges = false;
@@ -55,6 +55,7 @@ function textOf(event, number) {
     case "arm_retired": return `Arm retired: ${nameOf(arm)}`;
     case "model_replaced": return "Model replaced";
     case "refit_started": return "Refit started";
+    case "refit_continues": return "Refit continues";
     case "refitted":
       return `Model refitted: ${count(event.rewards, "reward")}, ${fixed(event.seconds, 1)} s`;
     case "refit_failed": return `Refit failed${why}`;

@@ -1,0 +1,139 @@
+"""What a newcomer does first: names and no model, a program run twice, a key that is too weak."""
+
+import numpy as np
+import pytest
+
+from driftbandit.errors import Conflict, InvalidInput
+from driftbandit.io import model_file
+from driftbandit.service import keys
+from driftbandit.service.settings import checked
+from driftbandit.service.store import using
+from service.inprocess import Service
+from service.stores import SYSTEM
+
+pytest_plugins = ["service.clients"]
+NAMES = ["plain", "photo", "video", "quiz"]
+MODEL = model_file.from_document(SYSTEM)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with Service(tmp_path_factory.mktemp("first")) as running:
+        running.address = f"http://127.0.0.1:{running.port}"
+        yield running
+
+
+def test_names_alone_are_enough(service):
+    made = service.create("banner", names=NAMES)
+    found = made.get()
+    assert found["names"] == NAMES
+    assert found["refit"]["structure"] == "level(arm)"
+    assert found["refit"]["after"] == 200
+    assert found["system"]["transition"] == np.eye(4).tolist()
+    played = set()
+    for _ in range(12):
+        decision = made.decide()
+        played.add(decision["arm"])
+        made.tell(decision["decision"], 0.1)
+    assert played == set(NAMES)
+
+
+def test_names_alone_take_the_structure_of_the_refits():
+    for given, structure in (
+        ({}, "level(arm)"),
+        ({"refit": {"after": 50}}, "level(arm)"),
+        ({"refit": {"structure": "level(arm) + season(7)"}}, "level(arm) + season(7)"),
+        ({"structure": "diagonal", "refit": {"structure": "free"}}, "diagonal"),
+    ):
+        assert checked({"names": NAMES, **given}, 10)["refit"]["structure"] == structure
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "system: is missing; give a model file; or names, perhaps a structure, or arms, to"),
+        ({"arms": NAMES}, "arms: is a list; give features by name, as {\"a\": [1.0, 0.5]}, or"),
+        ({"arms": [[1.0], [2.0]]}, "arms: is a list; give features by name"),
+        ({"names": NAMES, "arms": {"a": [1.0]}}, "names: was given together with arms, which"),
+        ({"names": NAMES, "system": MODEL}, "names: was given together with system, which"),
+        ({"names": []}, "names: is missing; name the arms"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_line(service, connect, given, said):
+    with pytest.raises(InvalidInput) as caught:
+        connect(service.address).create("wrong", **given)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_program_can_be_started_again(service, connect, request):
+    server, id_ = connect(service.address), f"again{request.node.callspec.id}"
+    given = {"names": NAMES, "window": 50, "time": {"seconds": 3600}}
+    client = server.create(id_, exist_ok=True, **given)
+    decision = client.ask()
+    again = server.create(id_, exist_ok=True, **given)
+    assert again.tell(decision, 1.0) == "learned"
+    version = service.get(f"/v1/experiments/{id_}").json()["version"]
+    assert version == 3  # nothing was stored
+    for other, what in (
+        ({"window": 51}, "window"),
+        ({"names": NAMES[:3]}, "system"),
+        ({"time": "rounds", "seed": 2}, "seed, time"),
+    ):
+        said = f"id: {id_} exists with another {what}; choose another id"
+        with pytest.raises(Conflict) as caught:
+            server.create(id_, exist_ok=True, **given | other)
+        assert str(caught.value) == said
+    with pytest.raises(Conflict, match="exists already; choose another id, or set exist_ok"):
+        server.create(id_, **given)
+    client.close()
+    again.close()
+
+
+def test_a_given_system_compares_equal_to_itself(service):
+    body = {"id": "system", "system": SYSTEM, "policy": "kode", "exist_ok": True}
+    answers = [service.post("/v1/experiments", body) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [201, 200]
+    assert answers[0].json() == answers[1].json()
+    changed = SYSTEM | {"reward_std": 0.25}
+    assert service.post("/v1/experiments", body | {"system": changed}).status_code == 409
+
+
+def test_what_a_key_lacks_is_said_once(tmp_path, connect):
+    with Service(tmp_path) as service:
+        service.create("shop", names=NAMES)
+        with using(service.url) as store:
+            weak = keys.create(store, ["decide"], "shop")
+        address = f"http://127.0.0.1:{service.port}"
+        while service.get("/v1/experiments").status_code != 401:  # a key closes the server
+            pass
+        client = connect(address, weak, "shop")
+        client.ask()
+        said = (
+            "key: the service answers 403 Forbidden (this key does not open {}); use one that does"
+        )
+        for call, lacks in (
+            (lambda: client.tell(0, 1.0), "the scope reward"),
+            (client.state, "the scope read"),
+            (lambda: client.create("other", names=NAMES), "all experiments"),
+            (lambda: connect(address, weak, "other").ask(), "this experiment"),
+        ):
+            with pytest.raises(PermissionError) as caught:
+                call()
+            assert str(caught.value) == said.format(lacks)
+        with pytest.raises(PermissionError) as caught:
+            connect(address, experiment="shop").ask()
+        said = "key: the service answers 401 Unauthorized (a valid key is needed); give key=…"
+        assert str(caught.value) == said
+
+
+def test_a_model_that_does_not_hold_may_be_the_first(service):
+    made = service.create("scale", names=NAMES[:2], window=0)
+    for number in range(60):
+        made.tell(made.decide()["decision"], 100.0 * (-1) ** number)
+    found = made.get("/state")["calibration"]
+    assert found["holds"] is False
+    said = "The model is still the initial one; a refit comes after 140 more rewards."
+    assert found["summary"].endswith(said)
+    system = made.get()["system"] | {"reward_std": 50.0}
+    assert made.post("model", {"system": system}).status_code == 200
+    assert "initial" not in made.get("/state")["calibration"]["summary"]
