@@ -70,12 +70,12 @@ def set_width(driver, width):
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
 
 
-def console_problems(driver):
-    """Return the errors and warnings the browser wrote to its console since last asked."""
+def console_problems(driver, levels=("SEVERE", "WARNING")):
+    """Return what the browser wrote to its console since last asked; levels None: everything."""
     return [
         entry["message"]
         for entry in driver.get_log("browser")
-        if entry["level"] in ("SEVERE", "WARNING")
+        if levels is None or entry["level"] in levels
     ]
 
 

@@ -179,7 +179,7 @@ def look(path, width, dark):
     WebDriverWait(driver, 10).until(
         lambda d: d.execute_script("return [...document.images].every((one) => one.complete)")
     )
-    assert browser.console_problems(driver) == []
+    assert browser.console_problems(driver, levels=None) == []
     assert driver.execute_script(BROKEN) == []
     page, screen = driver.execute_script(browser.WIDTHS)
     assert page <= screen, f"the page is {page} px wide on a screen of {screen} px"
@@ -233,14 +233,14 @@ def results_of(driver, query):
 def test_search_works_from_files_and_from_a_server(site):
     driver = opened(site / "do/fit.html", 1280, False)
     assert any("ate" in title for title in results_of(driver, "late rewards"))
-    assert browser.console_problems(driver) == []
+    assert browser.console_problems(driver, levels=None) == []
 
     serve = functools.partial(Quiet, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         driver = browser.open_url(f"http://127.0.0.1:{server.server_port}/index.html", 1280)
         assert results_of(driver, "kalman_ucb")
-        assert browser.console_problems(driver) == []
+        assert browser.console_problems(driver, levels=None) == []
         server.shutdown()
 
 
