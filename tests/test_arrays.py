@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driftbandit.arrays import first_highest, inverse, lower_factor, put
+from driftbandit.arrays import NO_ARM, first_highest, inverse, lower_factor, put
 
 
 def definite(d, decades, seed):
@@ -49,8 +49,8 @@ TIED_CASES = [
     ([0.0, 0.0, 0.0], 0),
     ([-math.inf, 3.0, 3.0], 1),
     ([1.0, math.inf, math.inf], 1),
-    ([1.0, math.nan, 2.0], 1),
     ([-math.inf, -math.inf], 0),
+    ([3, 5, 5], 1),
 ]
 
 
@@ -61,6 +61,15 @@ def test_the_first_highest_is_the_same_in_both_libraries(scores, first):
         under_jax = int(jax.jit(first_highest)(row))
     assert int(first_highest(row)) == under_jax == first
     assert first_highest(np.array([row, row])).tolist() == [first, first]
+
+
+@pytest.mark.parametrize("scores", [[1.0, math.nan, 2.0], [math.inf, math.nan], [0.0, math.nan]])
+def test_nan_is_no_score(scores):
+    """An agent names its arm; a simulation needs to notice it."""
+    row = np.array(scores)
+    assert int(first_highest(row)) == 1
+    assert first_highest(np.array([row, row])).tolist() == [1, 1]
+    assert int(jax.jit(first_highest)(row)) == NO_ARM
 
 
 checked = settings(deadline=None, derandomize=True, max_examples=50)

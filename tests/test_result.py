@@ -35,7 +35,9 @@ def test_several_systems_are_compared_in_units_of_the_oracle(played):
     excess = played.normalized()
     row = played.compare("idea", seed=4)["random"]
     assert played.in_oracle_units
-    np.testing.assert_allclose(row, paired(excess["random"], excess["idea"], seed=4), rtol=1e-9)
+    plain = paired(excess["random"], excess["idea"], seed=4)
+    np.testing.assert_allclose(row[:-1], plain[:-1], rtol=1e-9)
+    assert (row.unit, plain.unit) == ("the Oracle's regret", "")
     assert set(played.compare("idea")) == {"random", "kalman_oracle"}
     assert row.independent == 8
     assert row.verdict == "worse"
@@ -300,6 +302,19 @@ def test_differences_are_those_of_compare(played):
     assert "Oracle" not in plain.get_xlabel()
     only = result((4,), ("idea", "kalman_oracle")).plot(kind="differences", baseline="idea")
     assert [label.get_text() for label in only.axes[0].get_yticklabels()] == ["kalman_oracle"]
+
+
+@pytest.mark.parametrize("kind", ["boxes", "curves", "differences"])
+def test_some_policies_are_drawn_in_their_colors(kind):
+    given = result((4,), ("idea", "kode", "ucb", "mine", "another"))
+    baseline = "idea" if kind == "differences" else None
+    every = colors(given.plot(kind=kind, baseline=baseline))
+    some = colors(given.plot(kind=kind, baseline=baseline, policies=["KODE", "mine"]))
+    assert some == {name: every[name] for name in ("kode", "mine")}
+    with pytest.raises(db.InvalidInput, match="policies: unknown name 'moss'"):
+        given.plot(kind=kind, baseline=baseline, policies=["moss"])
+    with pytest.raises(db.InvalidInput, match="policies: are none"):
+        given.plot(kind=kind, baseline=baseline, policies=[])
 
 
 def test_bad_plots_get_one_line(tmp_path):

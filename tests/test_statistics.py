@@ -45,7 +45,7 @@ def test_equals_the_textbook_loop(shape):
     expected = textbook(first, second, 0.9, 400, 5)
     np.testing.assert_allclose(result[:9], expected, rtol=1e-12, atol=1e-14)
     independent = shape[0] if shape[0] > 1 else shape[1]
-    assert result[9:] == (first.size, independent, 0.9)
+    assert result[9:] == (first.size, independent, 0.9, "")
     assert median_interval(first - second, confidence=0.9, resamples=400, seed=5) == result[1:3]
 
 
@@ -274,3 +274,17 @@ CASES = [
 @each(CASES)
 def test_bad_samples_are_refused(case):
     assert_refused(case)
+
+
+def test_a_pair_on_one_line():
+    """A few large differences decide the mean; half of the runs are ties, so the median is 0."""
+    first = np.zeros((20, 4))
+    first[:, :2] = 10.0, -0.1
+    assert str(paired(first, np.zeros_like(first))) == (
+        "no difference seen by the median, worse by the mean: median +0 (+0 to +0), "
+        "mean +2.48 (+2.48 to +2.48), wins 50% (50 to 50)"
+    )
+    clear = paired(np.ones(20), np.zeros(20))._replace(unit="apples")
+    assert str(clear) == (
+        "worse: median +1 (+1 to +1), mean +1 (+1 to +1), wins 0% (0 to 0); unit: apples"
+    )

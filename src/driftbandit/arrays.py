@@ -60,6 +60,8 @@ def put(array: Array, index: Array, value: Array) -> Array:
 
 TIED = 256
 """Scores within this many rounding errors are equal: a dozen products of a few dozen terms."""
+NO_ARM = 2**31 - 1
+"""What `first_highest` returns under JAX if a score is NaN, so that a simulation can notice it."""
 
 
 def first_highest(scores: Array, sizes: Array | None = None) -> Array:
@@ -70,7 +72,8 @@ def first_highest(scores: Array, sizes: Array | None = None) -> Array:
     ``TIED`` rounding errors of the highest counts as equal to it, and the first of them wins.
 
     Args:
-        scores: shape (…, k); may be infinite. If any are NaN, the first NaN is returned.
+        scores: shape (…, k); may be infinite. If any are NaN, the result is the first of them under
+            NumPy, and `NO_ARM` under JAX.
         sizes: the magnitude that each score's rounding error is relative to, same shape: |m| + |b|
             for a score m + b. None: |scores|.
 
@@ -79,6 +82,8 @@ def first_highest(scores: Array, sizes: Array | None = None) -> Array:
         0
     """
     xp = namespace(scores)
+    if scores.dtype.kind != "f":  # whole numbers: counts, say
+        scores = 1.0 * scores
     sizes = abs(scores) if sizes is None else sizes
     kind = np.finfo(scores.dtype)
     width = TIED * float(kind.eps)
@@ -92,11 +97,11 @@ def first_highest(scores: Array, sizes: Array | None = None) -> Array:
     top = xp.max(scores, axis=-1, keepdims=True)
     sizes = xp.where(xp.isfinite(sizes), sizes, 0.0)
     size = xp.max(xp.where(scores == top, sizes, 0.0), axis=-1, keepdims=True)
-    first = (scores >= top - width * (sizes + size)) | xp.isnan(scores)
+    first = scores >= top - width * (sizes + size)  # nowhere, if the top is NaN
     if xp is np:
-        return first.argmax(axis=-1)
+        return (first | np.isnan(scores)).argmax(axis=-1)
     places = xp.arange(scores.shape[-1], dtype=xp.int32)
-    return xp.min(xp.where(first, places, scores.shape[-1]), axis=-1)
+    return xp.min(xp.where(first, places, NO_ARM), axis=-1)
 
 
 def inverse(matrix: Array) -> Array:

@@ -127,8 +127,8 @@ class Result:
             confidence, seed: as in `statistics.paired`.
 
         Returns:
-            By policy. Positive differences mean more regret than the baseline, a win rate above
-            one half less regret in most runs.
+            By policy; `print` shows one on one line. Positive differences mean more regret than the
+            baseline, a win rate above one half less regret in most runs.
 
         Example:
             >>> from driftbandit import families, simulate
@@ -145,8 +145,13 @@ class Result:
         found, zero = {}, np.zeros_like(base)
         for name in [name for name in self.regret if name != baseline]:
             more = _ratio(self.regret[name] - base, unit)
-            found[name] = statistics.paired(more, zero, confidence=confidence, seed=seed)
+            pair = statistics.paired(more, zero, confidence=confidence, seed=seed)
+            found[name] = pair._replace(unit=self._unit)
         return found
+
+    @property
+    def _unit(self) -> str:
+        return "the Oracle's regret" if self.in_oracle_units else ""
 
     def _label(self, given: str | Policy, argument: str) -> str:
         """The label of a policy that was simulated, from any name that `simulate` takes."""
@@ -211,6 +216,7 @@ class Result:
         *,
         kind: Literal["boxes", "curves", "differences"] = "boxes",
         baseline: str | Policy | None = None,
+        policies: Iterable[str | Policy] | None = None,
     ) -> Figure:
         """Draw the regret, and save the figure if a path is given; needs matplotlib.
 
@@ -223,6 +229,7 @@ class Result:
                 what `compare` finds: median differences from ``baseline`` with their intervals.
                 The last leaves out the Oracle, unless nothing else is left.
             baseline: of "differences", a simulated policy, written as for `simulate`.
+            policies: which of the simulated ones to draw; None: all.
 
         Returns:
             The matplotlib figure, which notebooks show.
@@ -241,18 +248,23 @@ class Result:
             problem = "is missing" if baseline is None else f'was given with kind="{kind}"'
             remedy = 'give kind="differences" and a policy to compare the others with'
             raise errors.InvalidInput("baseline", problem, remedy)
+        labels = list(self.regret)
+        if policies is not None:
+            labels = [self._label(one, "policies") for one in policies]
+        if not labels:
+            raise errors.InvalidInput("policies", "are none", "name at least one")
         if baseline is not None:
-            figure = self._differences(self._label(baseline, "baseline"))
+            figure = self._differences(self._label(baseline, "baseline"), labels)
         else:
-            figure = self._boxes() if kind == "boxes" else self._cumulative()
+            figure = self._boxes(labels) if kind == "boxes" else self._cumulative(labels)
         if path is not None:
             figures.save(figure, path)
         return figure
 
-    def _boxes(self) -> Figure:
-        means = {label: float(regret.mean()) for label, regret in self.regret.items()}
+    def _boxes(self, labels: list[str]) -> Figure:
+        means = {label: float(self.regret[label].mean()) for label in labels}
         labels = sorted(means, key=lambda label: means[label])
-        styles = policy_styles(labels)
+        styles = policy_styles(self.regret)
         width = 6.4 + figures.beside(labels)
         figure, (axis,) = figures.grid(1, 1, width, 1.3 + 0.34 * len(labels))
         rows = [(*quartiles(self.regret[label]), means[label]) for label in labels]
@@ -264,14 +276,14 @@ class Result:
         axis.set_title(f"Regret after {self.rounds} rounds: lower is better")
         return figure
 
-    def _cumulative(self) -> Figure:
+    def _cumulative(self, labels: list[str]) -> Figure:
         if not self.curves:
             raise errors.InvalidInput("curves", "are none in this result", "give checkpoints > 0")
-        ends = {label: float(curve[..., -1].mean()) for label, curve in self.curves.items()}
+        ends = {label: float(self.curves[label][..., -1].mean()) for label in labels}
         order = sorted(ends, key=lambda label: -ends[label])  # as the lines end, top down
         lines = {label: self.curves[label].reshape(-1, len(self.checkpoints)) for label in order}
         figure, (axis,) = figures.grid(1, 1, 6.4 + figures.beside(order), 4.0)
-        figures.curves(axis, self.checkpoints, lines, policy_styles(order), dashed=(ORACLE,))
+        figures.curves(axis, self.checkpoints, lines, policy_styles(self.regret), dashed=(ORACLE,))
         runs = len(lines[order[0]])
         axis.set_xlabel(f"round (line: median, band: quartiles of {runs} runs)")
         axis.set_ylabel("cumulative regret")
@@ -279,8 +291,8 @@ class Result:
         axis.set_title("Cumulative regret: lower is better")
         return figure
 
-    def _differences(self, baseline: str) -> Figure:
-        found = self.compare(baseline)
+    def _differences(self, baseline: str, shown: list[str]) -> Figure:
+        found = {label: one for label, one in self.compare(baseline).items() if label in shown}
         labels = sorted(found, key=lambda label: found[label].median_difference)
         labels = [label for label in labels if label != ORACLE] or labels
         if not labels:
@@ -296,11 +308,12 @@ class Result:
         axis.margins(x=0.08)
         axis.set_title(f"← less regret than {policies.title(baseline)}", loc="left", fontsize=10)
         axis.set_title("more →", loc="right", fontsize=10)
-        unit = ", in units of the Oracle's regret" if self.in_oracle_units else ""
+        unit = self._unit and f", in units of {self._unit}"
         one = found[labels[0]]
+        systems = f" of {one.independent} systems" if one.independent < one.runs else ""
         axis.set_xlabel(
             f"difference in regret{unit}\n"
-            f"median and {100 * one.confidence:g} % interval over {one.runs} paired runs"
+            f"median and {100 * one.confidence:g} % interval over {one.runs} paired runs{systems}"
         )
         return figure
 
@@ -323,7 +336,7 @@ class Result:
         """The result that `save` wrote.
 
         Args:
-            path: of the file; `InvalidInput` if it is none of `save`.
+            path: of the file; `InvalidInput` if `save` did not write it.
         """
         remedy = "give a file that Result.save wrote"
         header, arrays = atomic.read_arrays(Path(path), "result", remedy)

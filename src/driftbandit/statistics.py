@@ -44,6 +44,8 @@ class Paired(NamedTuple):
         (-3.0, (-3.0, -3.0), 0.75)
         >>> found.verdict, found.mean_difference, found.mean_verdict
         ('better', -2.0, 'better')
+        >>> print(found)
+        better: median -3 (-3 to -3), mean -2 (-2.5 to -1.5), wins 75% (62 to 88)
     """
 
     median_difference: float  # median over all runs of first − second, and its interval
@@ -58,6 +60,7 @@ class Paired(NamedTuple):
     runs: int  # in all systems together
     independent: int  # what the bootstrap draws: systems, or the runs of one system
     confidence: float  # of all intervals
+    unit: str = ""  # of the differences; empty: that of the rewards
 
     @property
     def verdict(self) -> str:
@@ -66,8 +69,25 @@ class Paired(NamedTuple):
 
     @property
     def mean_verdict(self) -> str:
-        """The same from the mean, which few large differences can decide."""
+        """The same from the mean, which a few large differences can decide."""
         return verdict(self.mean_low, self.mean_high, self.independent, self.confidence)
+
+    def __str__(self) -> str:
+        """The verdict; median, mean and win rate with their intervals; on one line."""
+
+        def interval(value: float, low: float, high: float) -> str:
+            return f"{value:+.3g} ({low:+.3g} to {high:+.3g})"
+
+        share, least, most = (100 * s for s in (self.win_rate, self.win_low, self.win_high))
+        found = self.verdict
+        if found != self.mean_verdict:
+            found = f"{found} by the median, {self.mean_verdict} by the mean"
+        return (
+            f"{found}: median {interval(self.median_difference, self.low, self.high)}, "
+            f"mean {interval(self.mean_difference, self.mean_low, self.mean_high)}, "
+            f"wins {share:.0f}% ({least:.0f} to {most:.0f})"
+            f"{self.unit and '; unit: ' + self.unit}"
+        )
 
 
 def verdict(low: float, high: float, independent: float, confidence: float = 0.95) -> str:
@@ -128,7 +148,7 @@ def paired(
     wins = (1 - np.sign(drawn)) / 2
     statistics = (_median(drawn), _mean(wins), _mean(drawn))
     rows = _bootstrap(statistics, drawn.shape, confidence, resamples, seed)
-    return Paired._make([*rows.ravel().tolist(), drawn.size, len(drawn), float(confidence)])
+    return Paired._make([*rows.ravel().tolist(), drawn.size, len(drawn), float(confidence), ""])
 
 
 def median_interval(

@@ -146,7 +146,10 @@ def choose(
     problem = offer.problem(problem)
     mean = bonus = uncertainty = None
     if isinstance(policy.choose, highest):
-        place, mean, bonus = _highest(policy, policy.choose, problem, state, offer, screen)
+        try:
+            place, mean, bonus = _highest(policy, policy.choose, problem, state, offer, screen)
+        except errors.InvalidInput as error:
+            raise error.of(f"policy {policy.name!r}") from error.__cause__
     else:
         place = int(policy.choose(state, problem._replace(arms=offer.arms), noise))
         last = len(offer.arms) - 1
@@ -158,7 +161,7 @@ def choose(
     arm = place if offer.rows is None else int(offer.rows[place])
     if mean is not None and (math.isnan(mean) or (bonus is not None and math.isnan(bonus))):
         wrong = f"gives arm {arm} the expected reward {mean} and the bonus {bonus}"
-        remedy = "check the model: a state has outgrown the largest number, or a bonus is wrong"
+        remedy = "check its bonus; or a state of the model has outgrown the largest number"
         raise errors.InvalidInput(f"policy {policy.name!r}", wrong, remedy)
     name = offer.names[arm]
     if offer.new or offer.every is not None:

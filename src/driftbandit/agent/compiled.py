@@ -62,6 +62,8 @@ class _Highest(highest):
         if program is None or problem.arms is not problem.constants.arms:  # type: ignore[attr-defined]
             return super().best(state, problem)
         place, mean, bonus = program(*state)[0].tolist()
+        if place >= len(problem.arms):  # a score is NaN: NumPy finds whose
+            return super().best(state, problem)
         return int(place), mean, bonus
 
 

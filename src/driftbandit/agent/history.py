@@ -28,6 +28,7 @@ from driftbandit.contexts import Contexts, arms_in
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem
+from driftbandit.policies.base import checked_prepared
 from driftbandit.system import LAST_ROUND, Name, checked_names
 
 Told = Literal["learned", "missing", "duplicate", "too late"]
@@ -93,7 +94,7 @@ class History:
 
     def prepared(self, model: LGDS, arms: np.ndarray) -> tuple[Problem, Any]:
         """The policy's problem for a model and arms, and its state before the first round."""
-        constants, state = self.policy.prepare(model, arms, self.horizon)
+        constants, state = checked_prepared(self.policy, model, arms, self.horizon)
         return Problem(model, arms, constants), state
 
     @property

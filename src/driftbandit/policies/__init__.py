@@ -297,7 +297,7 @@ def chosen(
     for policy in made:
         label = policy.label if names.count(policy.name) > 1 else policy.name
         if label in labels:
-            raise errors.InvalidInput("policies", f"{label!r} stands twice", "name each once")
+            raise errors.InvalidInput("policies", f"{label!r} is named twice", "name each once")
         labels[label] = policy
     return labels
 

@@ -28,6 +28,7 @@ from driftbandit.policies.base import (
     Problem,
     Systems,
     highest,
+    kind_of,
 )
 
 Bonus = Callable[..., Array]  # ``bonus(cov, model, arms, **parameters) -> (k,)``
@@ -150,19 +151,14 @@ class _Scores:
         bonuses = self.bonus(belief.cov, model, arms, **parameters)
         if getattr(bonuses, "shape", None) != arms.shape[:1]:
             remedy = f"return one number per arm, shape {arms.shape[:1]}"
-            raise errors.InvalidInput("bonus", f"returns {_kind_of(bonuses)}", remedy)
+            raise errors.InvalidInput("bonus", f"returns {kind_of(bonuses)}", remedy)
         return arms @ belief.mean, bonuses
-
-
-def _kind_of(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    return f"a {type(value).__name__}" if shape is None else f"an array of shape {shape}"
 
 
 def _check_call(name: str, bonus: Any, parameters: Mapping[str, Any]) -> None:
     """Refuse a bonus that cannot be called with what it will get."""
     if not callable(bonus):
-        problem = f"is {_kind_of(bonus)}"
+        problem = f"is {kind_of(bonus)}"
         raise errors.InvalidInput("bonus", problem, "give a function of cov, model and arms")
     try:
         inspect.signature(bonus).bind(None, None, None, **parameters)
@@ -170,6 +166,8 @@ def _check_call(name: str, bonus: Any, parameters: Mapping[str, Any]) -> None:
         given = "".join(f", {key}" for key in parameters)
         problem = f"cannot be called with cov, model, arms{given}: {error}"
         remedy = f"give its parameters to optimistic({name!r}, bonus, parameter=number)"
+        if [*inspect.signature(bonus).parameters][:3] != ["cov", "model", "arms"]:
+            remedy = f"write def bonus(cov, model, arms{given})"
         raise errors.InvalidInput(f"policy {name!r} bonus", problem, remedy) from error
     except ValueError:  # a function without a signature, such as NumPy's own
         return

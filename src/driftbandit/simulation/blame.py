@@ -1,7 +1,8 @@
 """Mistakes in a policy of one's own, told in one line that names the policy.
 
 JAX calls the functions of a policy once, with arrays that have shapes but no numbers. What NumPy
-and Python do with numbers fails there, with long messages about JAX.
+and Python do with numbers fails there, with long messages about JAX. What is wrong with the numbers
+themselves shows only while they are computed: rounds without an arm get the regret NaN or ∞.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from driftbandit import errors
-from driftbandit.arrays import Array
+from driftbandit.arrays import NO_ARM, Array
 
-PAGE = "docs/do/add_a_policy.md explains"
+PAGE = "see https://driftbandit.github.io/driftbandit/do/add_a_policy.html"
 MISTAKES: tuple[tuple[Any, str, str], ...] = (
     (
         jax.errors.TracerArrayConversionError,
@@ -77,7 +79,20 @@ def _place(error: Exception) -> str:
     return f" ({own[-1].name}, line {own[-1].lineno})" if own else ""
 
 
-def check_arm(arm: Array) -> None:
+@contextlib.contextmanager
+def without_noise(noise: Array | None) -> Iterator[None]:
+    """Say so if ``choose`` fails because it uses random numbers that its policy did not ask for."""
+    try:
+        yield
+    except (TypeError, AttributeError) as error:
+        if noise is not None or "NoneType" not in str(error):
+            raise
+        problem = f"uses None as a number{_place(error)}, and the policy asks for no noise"
+        remedy = 'if it needs random numbers, give the policy noise=Noise("uniform", "one")'
+        raise errors.InvalidInput("choose", problem, remedy) from error
+
+
+def check_arm(arm: Array, n_arms: int) -> None:
     """Refuse what ``choose`` returns if it is not the index of an arm."""
     remedy = "return the index of one arm, such as arrays.first_highest(scores)"
     if jnp.shape(arm) != ():
@@ -86,3 +101,42 @@ def check_arm(arm: Array) -> None:
     if not jnp.issubdtype(jnp.result_type(arm), jnp.integer):
         problem = f"returns a number of type {jnp.result_type(arm)}"
         raise errors.InvalidInput("choose", problem, remedy)
+    if isinstance(arm, int | np.integer) and not 0 <= arm < n_arms:  # the same in every round
+        raise errors.InvalidInput("choose", f"returns {arm}", _in_range(n_arms))
+
+
+def _in_range(n_arms: int) -> str:
+    return f"return an index from 0 to {n_arms - 1}"
+
+
+def marked(regret: Array, arm: Array, n_arms: int) -> Array:
+    """The regret of a round; NaN if the arm was chosen by scores that are NaN, ∞ if it is none."""
+    exists = (arm >= 0) & (arm < n_arms)
+    return jnp.where(exists, regret, jnp.where(arm == NO_ARM, jnp.nan, jnp.inf))
+
+
+def check_regret(
+    label: str, curves: np.ndarray, checkpoints: np.ndarray, n_arms: int, dtype: np.dtype
+) -> None:
+    """Refuse regret that is not finite.
+
+    Args:
+        label: of the policy.
+        curves: systems × runs × checkpoints.
+        checkpoints: the rounds at which regret was noted.
+        n_arms: k.
+        dtype: in which the policy computed.
+    """
+    wrong = ~np.isfinite(curves)
+    if not wrong.any():
+        return
+    place, system, run = np.argwhere(np.moveaxis(wrong, -1, 0))[0]  # the earliest
+    where = f"(system {system}, run {run}, by round {checkpoints[place]})"
+    if np.isinf(curves[system, run, place]):
+        problem = f"chose an arm that does not exist {where}"
+        raise errors.InvalidInput(f"policy {label!r}", problem, _in_range(n_arms))
+    problem = f"computed NaN {where}"
+    remedy = "look for 0 / 0, the root of a negative number, or a parameter that is NaN"
+    if dtype == np.float32:
+        remedy += ", or try float64: some numbers are too large for float32"
+    raise errors.InvalidInput(f"policy {label!r}", problem, remedy)

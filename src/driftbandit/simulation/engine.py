@@ -14,7 +14,16 @@ from driftbandit.machine import cores
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy
 from driftbandit.result import ENGINES, Result, Timing
-from driftbandit.simulation import checks, draws, jobs, programs, with_kernels, with_lanes, with_xla
+from driftbandit.simulation import (
+    blame,
+    checks,
+    draws,
+    jobs,
+    programs,
+    with_kernels,
+    with_lanes,
+    with_xla,
+)
 from driftbandit.simulation.checks import Options
 from driftbandit.simulation.features import checked_features, rows_of_rounds
 from driftbandit.simulation.jobs import Job, Pair
@@ -131,9 +140,7 @@ def simulate(
     timing = timing._replace(prepare=prepare_time)
 
     for label, curve in curves.items():
-        if not np.isfinite(curve).all():
-            problem = f"{dtype.name} overflowed while {label!r} played"
-            raise errors.InvalidInput("dtype", problem, "use float64")
+        blame.check_regret(label, curve, job.checkpoints, n_arms, dtype)
     if isinstance(model, LGDS | System):
         curves = {label: curve[0] for label, curve in curves.items()}
     totals = {label: curve[..., -1] for label, curve in curves.items()}

@@ -18,6 +18,7 @@ import numpy as np
 from driftbandit.actions import FINITE, ActionSet
 from driftbandit.model import LGDS, factor, start_moments
 from driftbandit.policies import Policy, Problem
+from driftbandit.policies.base import checked_prepared
 from driftbandit.simulation import draws, programs
 
 Pair = tuple[LGDS, np.ndarray]  # a model and its arms
@@ -172,7 +173,7 @@ def prepared(
     if policy.batch.prepare_stack is not None:
         constants, state = policy.batch.prepare_stack(systems, rounds)
     else:
-        each = [policy.prepare(lgds, arms, rounds) for lgds, arms in systems]
+        each = [checked_prepared(policy, lgds, arms, rounds) for lgds, arms in systems]
         constants = _stack([dict(constants) for constants, _ in each])
         state = _stack([state for _, state in each])
     k, d = systems[0][1].shape[0], systems[0][1].shape[-1]

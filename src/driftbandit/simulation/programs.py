@@ -190,9 +190,10 @@ def policy_round(rule: Rule, game: Game) -> Callable[..., tuple[Any, Array]]:
             size = rule.noise.shape(d, k)
             index = jnp.arange(size[0]) if size else 0
             noise = draw(lane.policy_key, round_, index, values.dtype)
-        arm = rule.choose(state, problem, noise)
+        with blame.without_noise(noise):
+            arm = rule.choose(state, problem, noise)
         if game.actions == FINITE:
-            blame.check_arm(arm)
+            blame.check_arm(arm, k)
 
         def reward(mean: Array, index: Array) -> Array:
             index = index * 0 if game.common_noise else index
@@ -208,10 +209,12 @@ def policy_round(rule: Rule, game: Game) -> Callable[..., tuple[Any, Array]]:
         check_kinds(state, after)
         after = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
         if game.regret == "noisy":
-            return after, reward(*actions.best(values)) - paid
-        if game.regret == "hindsight":
-            return after, jnp.max(reward(values, every)) - paid
-        return after, actions.best_mean(values) - actions.mean(values, arm)
+            lost = reward(*actions.best(values)) - paid
+        elif game.regret == "hindsight":
+            lost = jnp.max(reward(values, every)) - paid
+        else:
+            lost = actions.best_mean(values) - actions.mean(values, arm)
+        return after, blame.marked(lost, arm, k) if actions == FINITE else lost
 
     return one_round
 
