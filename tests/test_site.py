@@ -1,5 +1,6 @@
 """The documentation site: the gallery runs, the site is whole, and it works in a browser."""
 
+import contextlib
 import functools
 import http.server
 import json
@@ -175,7 +176,10 @@ def opened(path, width, dark):
 
 
 def look(path, width, dark):
-    driver = opened(path, width, dark)
+    look_at(opened(path, width, dark), dark)
+
+
+def look_at(driver, dark):
     WebDriverWait(driver, 10).until(
         lambda d: d.execute_script("return [...document.images].every((one) => one.complete)")
     )
@@ -216,7 +220,7 @@ def test_pages_in_a_browser(site, name, width, dark):
 
 @pytest.mark.nightly
 def test_all_pages_in_a_browser(site):
-    for path in sorted(site.rglob("*.html")):
+    for path in sorted({*site.rglob("*.html")} - {site / "404.html"}):
         for width, dark in ((1280, False), (1280, True), (375, False), (375, True)):
             look(path, width, dark)
 
@@ -235,12 +239,31 @@ def test_search_works_from_files_and_from_a_server(site):
     assert any("ate" in title for title in results_of(driver, "late rewards"))
     assert browser.console_problems(driver, levels=None) == []
 
-    serve = functools.partial(Quiet, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        driver = browser.open_url(f"http://127.0.0.1:{server.server_port}/index.html", 1280)
+    with served(site) as url:
+        driver = browser.open_url(f"{url}/index.html", 1280)
         assert results_of(driver, "kalman_ucb")
         assert browser.console_problems(driver, levels=None) == []
+
+
+def test_the_page_of_a_wrong_address_works_on_the_server(site):
+    """Its links begin with /driftbandit/, as the site's address does."""
+    with served(site) as url:
+        driver = browser.open_url(f"{url}/404.html", 1280)
+        look_at(driver, dark=False)
+        assert "404" in driver.find_element(By.TAG_NAME, "article").text
+
+
+@contextlib.contextmanager
+def served(site):
+    """Serve the site under the path that it has on the web; yield its address."""
+    root = site.parent / "server"
+    root.mkdir(exist_ok=True)
+    if not (root / "driftbandit").exists():
+        (root / "driftbandit").symlink_to(site)
+    serve = functools.partial(Quiet, directory=str(root))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/driftbandit"
         server.shutdown()
 
 
