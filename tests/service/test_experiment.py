@@ -267,15 +267,28 @@ def test_a_small_request_makes_no_large_events():
 
 
 def test_arms_stay_if_refits_learn_something_for_each():
-    settings_ = checked({"structure": "level(arm)", "names": ["a", "b"]}, MANY)
+    settings_ = checked({"structure": "level(arm) + season(7)", "names": ["a", "b"]}, MANY)
     experiment = Experiment.create("one", settings_, 0.0)
     for change in (
         lambda: experiment.add_arm(0.0, "c", None),
         lambda: experiment.retire_arm(0.0, "a"),
-        lambda: experiment.decide(0.0, features=[[1.0, 0.0]], most_open=9),
     ):
-        with pytest.raises(InvalidInput, match="for each arm"):
+        with pytest.raises(InvalidInput, match=r"for each arm; make a new .* level.arm., arms can"):
             change()
+    with pytest.raises(InvalidInput, match="features: were given, and refits learn what belongs"):
+        experiment.decide(0.0, features=[[1.0, 0.0]], most_open=9)
+
+
+def test_arms_with_levels_have_no_features():
+    """By default refits learn a level for each arm, so arms may come and go, by their names."""
+    experiment = Experiment.create("one", checked({"names": ["a", "b"]}, MANY), 0.0)
+    with pytest.raises(InvalidInput, match=r"features: were given, .* level for each arm; leave"):
+        experiment.add_arm(0.0, "c", [1.0, 0.0])
+    experiment.add_arm(0.0, "c", None)
+    experiment.retire_arm(0.0, "a")
+    assert experiment.agent.names == ("b", "c")
+    with pytest.raises(InvalidInput, match="features: were given"):
+        experiment.decide(0.0, features=[[1.0, 0.0, 0.0]], most_open=9)
 
 
 def test_a_refit_does_not_undo_later_changes_and_a_lost_one_is_due_again():

@@ -48,6 +48,7 @@ class History:
     log: deque[Entry]  # the newest settled plays with their rewards
     until_refit: int | None  # settled rewards until the next refit; None: the agent never refits
     offsets: bool  # whether refits learn an offset for each arm, so that new arms cannot be played
+    keeps_arms: bool  # whether, for that reason, arms can be neither added nor removed
     has_model: bool  # whether the model was given or learned; if not, it is a random walk
     actions: ActionSet
     contexts: Contexts  # the B_j; without any, features are the same in every round

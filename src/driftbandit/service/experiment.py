@@ -137,8 +137,9 @@ class Experiment:
         if inside + (count or 1) > most_open:
             detail = f"{inside} decisions are inside the window and {most_open} are the most"
             raise Problem(409, f"{detail}; let rounds pass, or take a smaller window", "id")
-        if features is not None:
-            self._check_arms_can_change("features", "be new")
+        if features is not None and self._by_arm:
+            problem = "were given, and refits learn what belongs to the experiment's own arms"
+            raise errors.InvalidInput("features", problem, "name its arms")
         _check_size(count or 1, arms, context)
         offer = _offer(arms, features)
         given: dict[str, Any] = {"round": round}
@@ -191,7 +192,10 @@ class Experiment:
 
     def add_arm(self, now: float, arm: Name, features: Sequence[float] | None) -> None:
         """See `Agent.add_arm`."""
-        self._check_arms_can_change("arm", "be added")
+        self._check_arms_can_change("be added")
+        if features is not None and self._by_arm:
+            problem = "were given, and refits learn a level for each arm"
+            raise errors.InvalidInput("features", problem, "leave them out")
         reading.check_states(self.agent.model.n_states + 2 * (features is None), "arm")
         self.agent.add_arm(arm, features)
         given = None if features is None else list(features)
@@ -199,14 +203,20 @@ class Experiment:
 
     def retire_arm(self, now: float, arm: Name) -> None:
         """See `Agent.remove_arm`."""
-        self._check_arms_can_change("arm", "be retired")
+        self._check_arms_can_change("be retired")
         self.agent.remove_arm(arm)
         self._note("arm_retired", now, arm=arm)
 
-    def _check_arms_can_change(self, argument: str, what: str) -> None:
-        if self.refit is not None and self.refit.by_arm:
+    @property
+    def _by_arm(self) -> bool:
+        """Whether refits learn something for each arm, so that features do not say what it pays."""
+        return self.refit is not None and self.refit.by_arm
+
+    def _check_arms_can_change(self, what: str) -> None:
+        if self.refit is not None and self.refit.keeps_arms:
             problem = f"cannot {what}: refits learn offsets or components for each arm"
-            raise errors.InvalidInput(argument, problem, "make a new experiment")
+            remedy = "make a new experiment; with the structure level(arm), arms can change"
+            raise errors.InvalidInput("arm", problem, remedy)
 
     def replace_model(self, now: float, system: Mapping[str, Any]) -> None:
         """See `Agent.replace_model`."""
