@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Request, Response
@@ -110,9 +111,11 @@ async def reward(request: Request, id: Id, idempotency_key: IdempotencyKey = Non
         detail = f"has {len(rewards)} entries; {gate.limits.batch} are the most in one request"
         raise Problem(422, detail, "rewards")
     outcomes: list[str] = []
+    window = 0
 
     def work(experiment: Experiment, now: float) -> tuple[int, Any]:
-        nonlocal outcomes
+        nonlocal outcomes, window
+        window = experiment.agent.window
         outcomes = experiment.reward(now, rewards)
         return 200, {"outcomes": outcomes} if many else {"outcome": outcomes[0]}
 
@@ -120,6 +123,8 @@ async def reward(request: Request, id: Id, idempotency_key: IdempotencyKey = Non
     if "Idempotent-Replayed" not in response.headers:  # the work may run twice: counted once
         for outcome in outcomes:
             request.app.state.metrics.outcomes.labels(outcome).inc()
+        if late := outcomes.count("too late"):
+            request.app.state.late_rewards.add(id, late, window, time.monotonic())
     return response
 
 
