@@ -14,6 +14,7 @@ from typing import Any
 
 from driftbandit import errors
 from driftbandit.agent import Agent, Decision
+from driftbandit.agent.history import never_made
 from driftbandit.agent.stored import checksum
 from driftbandit.io import model_file
 from driftbandit.service import settings as reading
@@ -28,6 +29,7 @@ MOST_LOST = 3  # refits that may end with their servers, in a row, before the ne
 MOST_SKIPPED = 10**8  # rounds that a decision may be ahead: three years of seconds
 MOST_NOTED = 20_000  # names or numbers that the events of one request repeat
 FEWEST = 10  # rewards that a model can be learned from
+OTHER_DECISION = "give the id that came with the decision, to the experiment that made it"
 QUIET = ("refit_started", "refit_continues", "refit_failed", "paused", "resumed")
 """Kinds of events that are counted, and leave the agent as it is."""
 
@@ -166,7 +168,7 @@ class Experiment:
         for place, told in enumerate(rewards):
             id_, where = told["decision"], f"rewards[{place}].decision" if len(rewards) > 1 else ""
             if not 0 <= id_ < self.tally.decisions:
-                detail = f"{id_} was never made: this experiment has {self.tally.decisions}"
+                detail = f"{never_made(id_, self.tally.decisions)}; {OTHER_DECISION}"
                 raise Problem(404, detail, where or "decision")
             decision: Decision | int = id_
             made_round, made_arm = self.tally.waiting.get(id_, (None, None))

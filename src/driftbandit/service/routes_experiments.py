@@ -58,7 +58,7 @@ EXISTS: Any = PROBLEMS | {200: {"description": "it exists with the same settings
 
 @router.post("", status_code=201, responses=EXISTS, openapi_extra=_takes(wire.NewExperiment))
 async def create(request: Request, idempotency_key: IdempotencyKey = None) -> Response:
-    """Make an experiment; with `exist_ok`, one that exists with the same settings will do."""
+    """Make an experiment; with `exist_ok`, answer 200 if it exists with the same settings."""
     gate = gate_of(request)
     gate.admit(request, "admin")
     body = await gate.body(request)
