@@ -171,8 +171,19 @@ def test_a_model_that_does_not_hold_may_be_the_first(service):
         made.tell(made.decide()["decision"], 100.0 * (-1) ** number)
     found = made.get("/state")["calibration"]
     assert found["holds"] is False
-    said = "The model is still the initial one; a refit comes after 140 more rewards."
-    assert found["summary"].endswith(said)
+    said = "Wait for the first refit, after 140 more rewards: this is still the initial model."
+    assert found["advice"] == said
+    assert "initial" not in found["summary"]
     system = made.get()["system"] | {"reward_std": 50.0}
     assert made.post("model", {"system": system}).status_code == 200
-    assert "initial" not in made.get("/state")["calibration"]["summary"]
+    advice = made.get("/state")["calibration"]["advice"]
+    assert advice is None or advice.startswith("Wait for the next refit, after 140 more rewards")
+
+
+def test_a_model_that_does_not_hold_and_is_never_learned(service):
+    model = {"transition": [[0.5]], "process_cov": [[0.1]], "reward_std": 0.1}
+    made = service.create("fixed", system=model | {"arms": [[1.0], [0.5]]}, window=0)
+    for number in range(60):
+        made.tell(made.decide()["decision"], 100.0 * (-1) ** number)
+    advice = made.get("/state")["calibration"]["advice"]
+    assert advice.startswith("Learn a new model from the log (driftbandit fit) and replace this")
