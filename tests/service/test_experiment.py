@@ -155,7 +155,7 @@ def test_the_fold_of_the_events_is_the_experiment(seed, policy, window, memory, 
 
 
 def test_it_decides_and_learns_as_a_plain_agent():
-    experiment, agent = made(seed=3), Agent(SYSTEM, seed=3)
+    experiment, agent = made(seed=3, window=100), Agent(SYSTEM, seed=3)
     rng = random.Random(1)
     for round_ in range(200):
         (found,) = experiment.decide(0.0, most_open=MANY)
@@ -394,7 +394,7 @@ CONTEXT = System(
 def test_contexts():
     settings_ = checked({"system": model_file.to_document(CONTEXT)}, MANY)
     experiment = Experiment.create("one", settings_, 0.0)
-    agent = Agent(CONTEXT)
+    agent = Agent(CONTEXT, window=settings_["window"])
     for context in (
         {"x_price": 1.5},
         {"x_price": [1.0, 2.0]},
