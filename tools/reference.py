@@ -71,7 +71,10 @@ PAGES = {
     ),
     "errors": Shelf(
         "Errors",
-        "Every error that users can meet.",
+        "The errors of driftbandit's own. The [clients of the service](client.md) also raise "
+        "`Unavailable` if the server does not answer, `PermissionError` if a key is missing or "
+        "lacks a scope, and `RuntimeError` if the server fails: see [which status raises which "
+        "exception](../../do/serve.md#errors).",
         ("InvalidInput", "MissingExtra", "NotDetectable", "errors.Conflict"),
     ),
 }

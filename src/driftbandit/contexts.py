@@ -138,6 +138,7 @@ def _of_arms(value: Any, argument: str, names: Sequence[str | int]) -> Any:
     remedy, known = "give one number, or one for each arm", set(names)
     strange = [name for name in value if name not in known or isinstance(name, bool)]
     if strange:
+        remedy = errors.suggestion(strange[0], names) + remedy
         raise errors.InvalidInput(argument, f"{_shown(strange[0])} is no arm's name", remedy)
     missing = [name for name in names if name not in value]
     if missing:

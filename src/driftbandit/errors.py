@@ -9,7 +9,7 @@ import contextlib
 import difflib
 import importlib.util
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ EXTRAS = {
     "uvicorn": ("uvicorn", "driftbandit[service]"),
 }
 """Optional libraries: the name as people write it, and what to install."""
+MOST_COMPARED, LONGEST_COMPARED = 1000, 200
+"""Names, and characters of a name, for which the nearest name is looked up: it takes time."""
 SYMMETRY_TOLERANCE = 1e-10
 """Largest asymmetry or negative eigenvalue of a covariance, relative to its largest entry."""
 
@@ -311,7 +313,19 @@ def closest(value: Any, argument: str, valid: Iterable[str]) -> str:
 
 def unknown(value: str, argument: str, names: list[str], meant: str | None = None) -> InvalidInput:
     """The error for a name that is not in ``names``; the hint is the one nearest to ``meant``."""
-    near = difflib.get_close_matches(meant or value, names, n=1, cutoff=0.5)
-    hint = f"did you mean '{near[0]}'? " if near else ""
-    remedy = f"{hint}valid: {', '.join(names) or 'none'}"
+    remedy = f"{suggestion(meant or value, names)}valid: {', '.join(names) or 'none'}"
     return InvalidInput(argument, f"unknown name {_shown(value)}", remedy)
+
+
+def suggestion(value: Any, names: Sequence[Any]) -> str:
+    """The beginning of a remedy: the name nearest to ``value``; empty if none is near.
+
+    Example:
+        >>> suggestion("phtoo", ["plain", "photo"]), suggestion("dog", ["plain", "photo"])
+        ("did you mean 'photo'? ", '')
+    """
+    texts = [name for name in names if isinstance(name, str)]
+    if not isinstance(value, str) or len(texts) > MOST_COMPARED or len(value) > LONGEST_COMPARED:
+        return ""
+    near = difflib.get_close_matches(value, texts, n=1, cutoff=0.5)
+    return f"did you mean {printable(repr(near[0]))}? " if near else ""

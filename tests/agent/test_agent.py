@@ -437,7 +437,7 @@ CASES = [
         "tell unasked",
         lambda: Agent(STABLE, EYE).tell(decided(3, 0), 1.0),
         "decision",
-        "3 was never made: there are 0",
+        "3 was never made: no decision was made yet",
     ),
     Case(
         "conflicting",

@@ -17,6 +17,7 @@ from driftbandit import (
     policies,
 )
 from driftbandit.agent import refitting
+from driftbandit.agent.ledger import replayed
 from late_rewards import AtOnce, assert_same, scripted, told_by
 from refusals import EYE, INF, STABLE, Case, assert_refused, each
 
@@ -410,3 +411,80 @@ REFIT_CASES = [
 @each(REFIT_CASES)
 def test_bad_refits_are_refused(case):
     assert_refused(case)
+
+
+# Arms that come and go while a level is learned for each.
+
+LEVELS = Refit(after=5000, structure="level(arm)", background=False)
+PAYS = {"a": 0.2, "b": 0.5, "c": 0.9, "d": 0.4}
+
+
+def play_among(agent, rng, arms, rounds):
+    for number in range(rounds):
+        decision = agent.ask([arms[number % len(arms)]])
+        agent.tell(decision, PAYS[decision.arm] + 0.1 * float(rng.standard_normal()))
+
+
+def test_arms_with_levels_come_and_go():
+    """After a refit, as if all arms had been there from the start, and had never left."""
+    one = Agent(None, np.eye(3), names=["a", "b", "d"], window=7, refit=LEVELS)
+    other = Agent(None, np.eye(4), names=["a", "b", "c", "d"], window=7, refit=LEVELS)
+    for agent in (one, other):
+        rng = np.random.default_rng(5)
+        play_among(agent, rng, ["a", "b", "d"], 40)
+        if agent is one:
+            one.add_arm("c")
+        play_among(agent, rng, ["a", "b", "c", "d"], 40)
+        if agent is one:
+            one.remove_arm("d")
+        play_among(agent, rng, ["a", "b", "c"], 3)  # plays of d are inside the window
+        agent.refit()
+        play_among(agent, rng, ["a", "b", "c"], 9)
+    assert one.names == ("a", "b", "c")
+    known = {score.arm: score for score in other.scores()}
+    for score in one.scores():
+        assert score[1:] == pytest.approx(known[score.arm][1:], rel=1e-9), score.arm
+    copy = Agent.from_json(one.to_json())
+    assert copy.to_json() == one.to_json()
+    for agent in (one, copy):
+        agent.add_arm("d")  # its old plays are its own again
+        agent.refit()
+    assert one.scores()[3].mean == pytest.approx(PAYS["d"], abs=0.1)
+    assert one.to_json() == copy.to_json()
+
+
+def test_arms_with_levels_change_while_plays_are_open_and_a_refit_runs(monkeypatch):
+    """A play of a removed arm that is settled during the refit is filtered with its own state."""
+    agent = Agent(None, np.eye(2), names=["a", "b"], window=3, refit=LEVELS)
+    play_among(agent, np.random.default_rng(1), ["a", "b"], 20)
+    late = agent.ask(["a"])
+    agent.remove_arm("a")
+    learned = refitting.learned
+
+    def slow(*given):
+        agent.tell(late, PAYS["a"])
+        play_among(agent, np.random.default_rng(2), ["b"], 5)
+        return learned(*given)
+
+    monkeypatch.setattr(refitting, "learned", slow)
+    agent.refit()
+    kept = [entry for entry in agent._history.log if entry.removed]
+    assert len(kept) == 11
+    assert all(entry.row.tolist() == [0.0, 1.0] for entry in kept)
+    assert agent.problem.arms.tolist() == [[1.0, 0.0]]
+    history = agent._history
+    _, prior = history.prepared(agent.model, agent.problem.arms)
+    plays = [*history.log, *history.ledger]
+    state, round_ = replayed(agent.policy, agent.problem, prior, plays[0].round, plays)
+    np.testing.assert_array_equal(history.ledger.at(round_).mean, state.mean)
+
+
+def test_arms_stay_with_other_components():
+    seasonal = Refit(structure="level(arm) + season(7)")
+    agent = Agent(None, np.eye(2), names=["a", "b"], refit=seasonal)
+    for change in (lambda: agent.add_arm("c"), lambda: agent.remove_arm("a")):
+        with pytest.raises(InvalidInput, match="learns offsets or components for each arm"):
+            change()
+    agent = Agent(None, np.eye(2), names=["a", "b"], refit=LEVELS)
+    with pytest.raises(InvalidInput, match="features: were given, and the agent learns a level"):
+        agent.add_arm("c", [1.0, 0.0])

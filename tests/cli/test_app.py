@@ -39,6 +39,14 @@ def test_help_cuts_no_word(command, width):
     assert re.findall(r"\w\w…", output) == []
 
 
+@pytest.mark.parametrize("command", [[], ["keys", "create"], *([name] for name in COMMANDS)])
+def test_help_shows_no_type_beside_flags(command):
+    """They take no value."""
+    output = CliRunner().invoke(app, [*command, "-h"], env={"COLUMNS": "100"}).output
+    assert "--help" in output
+    assert "bool" not in output.lower()
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_examples_in_the_help_can_be_parsed(command):
     module = importlib.import_module(f"driftbandit.cli.{command}")

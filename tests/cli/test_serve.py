@@ -83,6 +83,7 @@ def test_a_port_that_is_in_use(tmp_path):
         line = refusal(Server(sqlite_url(tmp_path), tmp_path, port=port))
     said = f"error port: 127.0.0.1:{port} cannot be used (Address already in use); choose another,"
     assert line.startswith(said)
+    assert list(tmp_path.glob("*.db*")) == []  # the store was not opened
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def watched(server, name="one"):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_good_order(tmp_path, number):
+def test_a_signal_stops_it_cleanly(tmp_path, number):
     """Also while a page watches; and the next start folds nothing."""
     url = sqlite_url(tmp_path)
     with Server(url, tmp_path) as server:
@@ -197,6 +198,9 @@ def test_a_signal_ends_it_in_good_order(tmp_path, number):
     said = [line["message"] for line in lines(server)]
     assert said[1:] == ["opened 0 experiments, 0 events", "ready", "stopped"]
     assert snapshots(url) == [2]
+    with Server(url, tmp_path) as server:
+        assert server.stop() == 0
+    assert "opened 1 experiment, 2 events" in [line["message"] for line in lines(server)]
     assert {path.name for path in tmp_path.iterdir()} == {"decisions.db", "stderr.txt"}
 
 

@@ -12,6 +12,8 @@ from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
 
+from driftbandit.agent.history import never_made
+
 PARQUET = b"PAR1 whatever PAR1"
 
 
@@ -74,7 +76,7 @@ class Experiment:
         for one in told:  # all or nothing: first the checks
             id_ = one["decision"]
             if not 0 <= id_ < len(self.decisions):
-                problem = f"{id_} was never made: there are {len(self.decisions)}"
+                problem = never_made(id_, len(self.decisions))
                 raise Refused(404, f"{problem}; tell what ask returned, or its id", "decision")
             made = self.decisions[id_]
             if any(one.get(field, made[field]) != made[field] for field in ("arm", "round")):

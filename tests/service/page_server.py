@@ -138,6 +138,7 @@ class Experiment:
             "rewards": self.rewards,
             **band,
             "summary": summary,
+            "advice": None if holds else "Wait for the next refit.",
             "surprises": surprises,
         }
 

@@ -69,7 +69,9 @@ def assert_shows(driver, state):
     assert_shows_arms(driver, sorted(state["arms"], key=lambda arm: -arm["plays"]))
     assert_shows_scores(driver, state["last"])
     calibration = state["calibration"]
-    assert text(driver, "#verdict") == calibration["summary"]
+    off = "Rewards are not as the model predicts."
+    assert text(driver, "#verdict") == (calibration["summary"] if calibration["holds"] else off)
+    assert text(driver, "#advice") == (calibration["advice"] or "")
     square = driver.find_element("id", "square-chart")
     for name, key in (("value", "mean_square"), ("low", "low"), ("high", "high")):
         assert float(square.get_attribute(f"data-{name}")) == calibration[key]

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from driftbandit import Agent, InvalidInput
+from driftbandit.service.late_rewards import LateRewards
 from service.inprocess import Service
 from service.systems_served import DOCUMENT, OTHER, OTHER_DOCUMENT, SYSTEM, answer
 
@@ -42,6 +43,40 @@ def test_what_rewards_do(service):
         one.decide()
     assert one.tell(3, 0.6) == "too late"
     assert one.get("/state")["rewards"] == 3
+
+
+def test_rewards_that_come_too_late_are_said_once_a_minute(service, caplog):
+    """A busy site makes many decisions before its first rewards come."""
+    one = service.create("late", system=DOCUMENT, window=3)
+    for _ in range(9):
+        one.decide()
+    for decision in range(3):
+        assert one.tell(decision, 0.5) == "too late"
+    said = [record.getMessage() for record in caplog.records if "too late" in record.msg]
+    assert said == [
+        "experiment late: 1 reward came too late and changed nothing: its window is 3 rounds; tell "
+        "rewards sooner, or make an experiment with a larger window"
+    ]
+
+
+def test_a_line_about_late_rewards_counts_those_before_it(caplog):
+    late = LateRewards()
+    for now in (0.0, 30.0, 59.0, 61.0, 200.0):
+        late.add("a", 2, 5, now)
+    late.add("b", 1, 1, 59.0)
+    said = [record.getMessage().partition(" came")[0] for record in caplog.records]
+    ours = ["experiment a: 2 rewards", "experiment a: 6 rewards", "experiment a: 2 rewards"]
+    assert said == [*ours, "experiment b: 1 reward"]
+    assert "its window is 1 round;" in caplog.records[-1].getMessage()
+
+
+def test_by_default_a_reward_may_come_a_thousand_decisions_late(service):
+    assert service.create("default", names=["a", "b"]).get()["window"] == 1000
+    assert service.create("null", names=["a", "b"], window=None).get()["window"] == 1000
+    by_clock = service.create("clock", names=["a", "b"], time={"seconds": 60})
+    assert by_clock.get()["window"] == 100
+    large = service.create("large", names=[f"arm {number}" for number in range(300)])
+    assert large.get()["window"] == 100  # a thousand beliefs about 300 levels take 1.4 GB
 
 
 def test_many_rewards_are_learned_together_or_not_at_all(service):

@@ -176,7 +176,8 @@ def test_what_an_agent_refuses_the_client_refuses_with_the_same_error(service, c
     with pytest.raises(InvalidInput) as caught:
         client.tell(3, 1.0)
     error = caught.value
-    assert (error.argument, error.problem) == ("decision", "3 was never made: there are 0")
+    said = ("decision", "3 was never made: no decision was made yet")
+    assert (error.argument, error.problem) == said
     assert error.remedy == "tell what ask returned, or its id"
     decision = client.ask()
     with pytest.raises(errors.Conflict, match="decision: 0 is arm a"):

@@ -155,7 +155,7 @@ def test_the_fold_of_the_events_is_the_experiment(seed, policy, window, memory, 
 
 
 def test_it_decides_and_learns_as_a_plain_agent():
-    experiment, agent = made(seed=3), Agent(SYSTEM, seed=3)
+    experiment, agent = made(seed=3, window=100), Agent(SYSTEM, seed=3)
     rng = random.Random(1)
     for round_ in range(200):
         (found,) = experiment.decide(0.0, most_open=MANY)
@@ -267,15 +267,28 @@ def test_a_small_request_makes_no_large_events():
 
 
 def test_arms_stay_if_refits_learn_something_for_each():
-    settings_ = checked({"structure": "level(arm)", "names": ["a", "b"]}, MANY)
+    settings_ = checked({"structure": "level(arm) + season(7)", "names": ["a", "b"]}, MANY)
     experiment = Experiment.create("one", settings_, 0.0)
     for change in (
         lambda: experiment.add_arm(0.0, "c", None),
         lambda: experiment.retire_arm(0.0, "a"),
-        lambda: experiment.decide(0.0, features=[[1.0, 0.0]], most_open=9),
     ):
-        with pytest.raises(InvalidInput, match="for each arm"):
+        with pytest.raises(InvalidInput, match=r"for each arm; make a new .* level.arm., arms can"):
             change()
+    with pytest.raises(InvalidInput, match="features: were given, and refits learn what belongs"):
+        experiment.decide(0.0, features=[[1.0, 0.0]], most_open=9)
+
+
+def test_arms_with_levels_have_no_features():
+    """By default refits learn a level for each arm, so arms may come and go, by their names."""
+    experiment = Experiment.create("one", checked({"names": ["a", "b"]}, MANY), 0.0)
+    with pytest.raises(InvalidInput, match=r"features: were given, .* level for each arm; leave"):
+        experiment.add_arm(0.0, "c", [1.0, 0.0])
+    experiment.add_arm(0.0, "c", None)
+    experiment.retire_arm(0.0, "a")
+    assert experiment.agent.names == ("b", "c")
+    with pytest.raises(InvalidInput, match="features: were given"):
+        experiment.decide(0.0, features=[[1.0, 0.0, 0.0]], most_open=9)
 
 
 def test_a_refit_does_not_undo_later_changes_and_a_lost_one_is_due_again():
@@ -381,7 +394,7 @@ CONTEXT = System(
 def test_contexts():
     settings_ = checked({"system": model_file.to_document(CONTEXT)}, MANY)
     experiment = Experiment.create("one", settings_, 0.0)
-    agent = Agent(CONTEXT)
+    agent = Agent(CONTEXT, window=settings_["window"])
     for context in (
         {"x_price": 1.5},
         {"x_price": [1.0, 2.0]},

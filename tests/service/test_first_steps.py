@@ -108,22 +108,61 @@ def test_what_a_key_lacks_is_said_once(tmp_path, connect):
             pass
         client = connect(address, weak, "shop")
         client.ask()
-        said = (
-            "key: the service answers 403 Forbidden (this key does not open {}); use one that does"
-        )
-        for call, lacks in (
-            (lambda: client.tell(0, 1.0), "the scope reward"),
-            (client.state, "the scope read"),
-            (lambda: client.create("other", names=NAMES), "all experiments"),
-            (lambda: connect(address, weak, "other").ask(), "this experiment"),
+        said = "key: the service answers 403 Forbidden (this key {}); use a key {}"
+        one, other = "is for one experiment only", "is for another experiment"
+        for call, lacks, remedy in (
+            (lambda: client.tell(0, 1.0), "lacks the scope reward", "that has it"),
+            (client.state, "lacks the scope read", "that has it"),
+            (lambda: client.create("other", names=NAMES), one, "for all experiments"),
+            (lambda: connect(address, weak, "other").ask(), other, "for this experiment"),
         ):
             with pytest.raises(PermissionError) as caught:
                 call()
-            assert str(caught.value) == said.format(lacks)
+            assert str(caught.value) == said.format(lacks, remedy)
         with pytest.raises(PermissionError) as caught:
             connect(address, experiment="shop").ask()
         said = "key: the service answers 401 Unauthorized (a valid key is needed); give key=…"
-        assert str(caught.value) == said
+        assert str(caught.value) == f"{said} (driftbandit keys create makes one)"
+        detail = service.get("/v1/experiments").json()["detail"]
+        assert "driftbandit keys create makes one" in detail
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "said"),
+    [
+        ("", {"names": NAMES, "windw": 5}, "windw", "unknown name 'windw'; did you mean 'window'?"),
+        ("", {"names": NAMES, "refit": {"aftr": 5}}, "refit.aftr", "did you mean 'after'?"),
+        ("", {"names": NAMES, "time": {"secnds": 5}}, "time.secnds", "did you mean 'seconds'?"),
+        ("", {"names": NAMES, "window": "5"}, "window", 'is "5"; input should be a valid integer'),
+        ("/rewards", {"decision": 0, "rewrd": 1}, "rewrd", "did you mean 'reward'?"),
+        ("/rewards", {"decision": 0}, "reward", "field required"),
+        ("/rewards", {"decision": 0, "reward": "0.7"}, "reward", 'is "0.7"; input should be a va'),
+        ("/rewards", {"decision": 0, "reward": "x" * 999}, "reward", 'is "' + 60 * "x" + '"; inp'),
+        (
+            "/rewards",
+            {"rewards": [{"decision": 0, "reward": 1}, {"decision": 1, "rewrd": 1}]},
+            "rewards[1].rewrd",
+            "did you mean 'reward'? valid: arm, decision, reward, round",
+        ),
+        (
+            "/rewards",
+            {"decision": 99, "reward": 1},
+            "decision",
+            "99 was never made: the decisions so far are 0 to 1; give the id that came with",
+        ),
+        ("/decisions", {"arms": ["phtoo"]}, "arms", "'phtoo' is no arm's name; did you mean 'pho"),
+        ("/arms/retire", {"arm": "vidio"}, "arm", "did you mean 'video'? valid: 'plain', "),
+    ],
+)
+def test_a_misspelled_name_is_recognized(service, path, body, field, said):
+    if service.get("/v1/experiments/spelled").status_code == 404:
+        made = service.create("spelled", names=NAMES)
+        made.decide(count=2)
+    where = f"/v1/experiments/spelled{path}" if path else "/v1/experiments"
+    refused = service.post(where, body if path else {"id": "other"} | body)
+    assert refused.status_code in (404, 422)
+    assert refused.json()["field"] == field
+    assert said in refused.json()["detail"]
 
 
 def test_a_model_that_does_not_hold_may_be_the_first(service):
@@ -132,8 +171,19 @@ def test_a_model_that_does_not_hold_may_be_the_first(service):
         made.tell(made.decide()["decision"], 100.0 * (-1) ** number)
     found = made.get("/state")["calibration"]
     assert found["holds"] is False
-    said = "The model is still the initial one; a refit comes after 140 more rewards."
-    assert found["summary"].endswith(said)
+    said = "Wait for the first refit, after 140 more rewards: this is still the initial model."
+    assert found["advice"] == said
+    assert "initial" not in found["summary"]
     system = made.get()["system"] | {"reward_std": 50.0}
     assert made.post("model", {"system": system}).status_code == 200
-    assert "initial" not in made.get("/state")["calibration"]["summary"]
+    advice = made.get("/state")["calibration"]["advice"]
+    assert advice is None or advice.startswith("Wait for the next refit, after 140 more rewards")
+
+
+def test_a_model_that_does_not_hold_and_is_never_learned(service):
+    model = {"transition": [[0.5]], "process_cov": [[0.1]], "reward_std": 0.1}
+    made = service.create("fixed", system=model | {"arms": [[1.0], [0.5]]}, window=0)
+    for number in range(60):
+        made.tell(made.decide()["decision"], 100.0 * (-1) ** number)
+    advice = made.get("/state")["calibration"]["advice"]
+    assert advice.startswith("Learn a new model from the log (driftbandit fit) and replace this")

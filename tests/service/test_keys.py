@@ -209,7 +209,7 @@ def test_a_running_server_notices_within_a_second(tmp_path):
         assert ask("/two").status == ask("/none").status == 403
         refused = ask("/one/decisions", document={})
         assert refused.status == 403
-        assert refused.document["detail"].startswith("this key does not open the scope decide")
+        assert refused.document["detail"].startswith("this key lacks the scope decide; use a key")
         decider = keys.create(opened, ["decide"])
         until(201, lambda: ask("/two/decisions", decider, document={}))
         assert ask("/two", decider).status == 403

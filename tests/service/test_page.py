@@ -77,6 +77,35 @@ def test_the_page_is_readable(url, service, width, dark):
         assert_readable(driver)
 
 
+def test_nothing_is_drawn_across_a_change_of_the_model(url, service):
+    """Else a band narrows before the model that makes it narrow."""
+    driver = open_experiment(url, service)
+    demo = service.experiments["demo"]
+    changes = [model["time"] for model in demo.models if model["kind"] == "refitted"]
+    eras = {sum(time <= one["time"] for time in changes) for one in demo.samples}
+    assert len(eras) == 3
+    for kind in ("line", "band"):
+        drawn = driver.find_elements("css selector", f"#belief-chart .{kind}")
+        pieces = [one.get_attribute("d").count("M") for one in drawn]
+        assert pieces == [3] * len(ARMS), kind
+
+
+def test_a_model_that_does_not_hold_says_what_to_do(url, service):
+    driver = open_experiment(url, service, "prices")
+    assert text(driver, "#verdict") == "Rewards are not as the model predicts."
+    assert text(driver, "#advice") == "Wait for the next refit."
+    assert text(driver, "#findings p") == ""  # statistics only for those who ask
+    driver.find_element("css selector", "#findings summary").click()
+    assert "their mean square is" in text(driver, "#findings p")
+    assert_readable(driver)
+    new = Experiment("new", ["a", "b"]).start_ago(25).play(25)
+    with serving(Service(new)) as other:
+        open_experiment(other, Service(new), "new")
+        said = "Too few rewards so far: 20 must be older than the window (100 rounds)."
+        assert text(driver, "#verdict") == said
+        assert not driver.find_element("id", "findings").is_displayed()
+
+
 def test_the_page_follows_the_experiment(url, service):
     driver = open_experiment(url, service)
     before = int(driver.find_element("id", "belief-chart").get_attribute("data-samples"))

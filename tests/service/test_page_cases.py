@@ -79,7 +79,7 @@ def test_a_policy_without_a_model():
         driver = open_url(f"{url}#/demo")
         until_drawn(driver, blind)
         assert text(driver, "#why-summary") == "No decision yet."
-        assert text(driver, "#verdict") == "Too few rewards so far."
+        assert text(driver, "#verdict") == "The policy predicts no rewards."
         assert "no model" in text(driver, "#belief-chart")
         assert "does not refit" in text(driver, "#refit")
         assert text(driver, "#shares-note") == "Retired: old."

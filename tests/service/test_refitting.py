@@ -122,6 +122,90 @@ def test_a_scheduled_refit_learns_the_model_while_decisions_go_on(service):
     assert kinds.count("refit_started") == kinds.count("refitted") == 1  # the next is far off
 
 
+def refitted(service):
+    """Learn the model in this process; return what the event holds."""
+    started = service.run(lambda e, now: e.start_refit(now))
+    with service.store.read() as transaction:
+        found = worked(json.loads(json.dumps(task_of(transaction, "shop"))))
+    service.run(lambda e, now: e.finish_refit(now, found, started))
+    event = service.events()[-1]
+    assert event["kind"] == "refitted", event
+    return event
+
+
+PAYS = {"a": 0.2, "b": 0.5, "c": 0.9, "d": 0.4}
+
+
+def play_among(service, rng, arms, rounds):
+    """Play the arms in turn, each paying its level and noise."""
+    for round_ in range(rounds):
+        offer = {"arms": [arms[round_ % len(arms)]], "most_open": 10**6}
+        made = service.run(lambda e, now, offer=offer: e.decide(now, **offer)[0].to_dict())
+        paid = PAYS[made["arm"]] + 0.1 * float(rng.standard_normal())
+        told = [{"decision": made["id"], "reward": paid}]
+        service.run(lambda e, now, told=told: e.reward(now, told))
+
+
+def beliefs(service):
+    return service.run(lambda e, now: {one.arm: list(one[1:]) for one in e.agent.scores()})
+
+
+def test_arms_with_levels_come_and_go_and_refits_know_them(service, tmp_path):
+    """After a refit, exactly as if all arms had been there from the start, and never left."""
+    given = {"window": 7, "refit": {"after": 5000}}
+    one = service(names=["a", "b", "d"], **given)
+    other = Service(f"sqlite:///{tmp_path / 'other.db'}", names=["a", "b", "c", "d"], **given)
+    for which in (one, other):
+        rng = np.random.default_rng(5)
+        play_among(which, rng, ["a", "b", "d"], 40)
+        if which is one:
+            one.run(lambda e, now: e.add_arm(now, "c", None))
+            started = beliefs(one)
+        play_among(which, rng, ["a", "b", "c", "d"], 40)
+        if which is one:
+            one.run(lambda e, now: e.retire_arm(now, "d"))
+        play_among(which, rng, ["a", "b", "c"], 3)  # plays of d are inside the window
+    assert started["c"][0] == 0.0  # the prior of the levels: nothing is known of it
+    assert started["c"][2] > max(started[arm][2] for arm in ("a", "b", "d"))
+    ours, theirs = refitted(one), refitted(other)
+    assert ours["system"]["names"] == ["a", "b", "c", "d"]
+    assert ours["rewards"] == theirs["rewards"] == 83
+    assert one.run(lambda e, now: list(e.agent.names)) == ["a", "b", "c"]
+    for arm, belief in beliefs(one).items():
+        assert belief == pytest.approx(beliefs(other)[arm], rel=1e-9), arm
+    assert abs(beliefs(one)["c"][0] - PAYS["c"]) < 0.1
+    assert_folds(one)
+    learned = beliefs(one)
+    one.run(lambda e, now: e.add_arm(now, "e", None))  # the same prior as that of the others
+    first = ours["system"]
+    scores = beliefs(one)
+    assert scores["e"][0] == pytest.approx(first["initial_mean"][0])
+    assert {arm: belief[0] for arm, belief in learned.items()} == pytest.approx(
+        {arm: belief[0] for arm, belief in scores.items() if arm != "e"}
+    )
+    one.run(lambda e, now: e.add_arm(now, "d", None))  # its old plays are its own again
+    again = refitted(one)
+    assert again["system"]["names"] == ["a", "b", "c", "e", "d"]
+    assert beliefs(one)["d"][0] == pytest.approx(PAYS["d"], abs=0.1)
+    assert_folds(one)
+    other.close()
+
+
+def test_a_refit_forgets_arms_that_were_played_long_ago(service):
+    refit = {"after": 20, "memory": 20, "growth": 1000}
+    one = service(names=["a", "b", "d"], window=2, memory=1000, refit=refit | {"after": 20})
+    one.refitter.close()  # refits are made here
+    rng = np.random.default_rng(5)
+    play_among(one, rng, ["a", "b", "d"], 15)
+    one.run(lambda e, now: e.retire_arm(now, "d"))
+    play_among(one, rng, ["a", "b"], 3)
+    assert refitted(one)["system"]["names"] == ["a", "b", "d"]
+    play_among(one, rng, ["a", "b"], 30)  # the experiment still keeps plays of d
+    assert refitted(one)["system"]["names"] == ["a", "b"]
+    assert one.run(lambda e, now: e.agent.model.n_states) == 2
+    assert_folds(one)
+
+
 def test_a_refit_on_demand_with_components_keeps_the_phase(service):
     names = ["a", "b"]
     one = service(structure="level(arm) + season(4)", names=names, window=3, refit={"after": 500})

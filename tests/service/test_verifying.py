@@ -75,7 +75,7 @@ def test_a_snapshot_that_differs(folder):
     )
     found = problems(folder)
     assert found == {
-        "one": f"snapshot {number} differs from the fold of the events",
+        "one": f"snapshot {number} differs from what its events give",
         "two": None,
     }
 
@@ -89,7 +89,7 @@ def test_a_snapshot_after_the_last_event(folder):
 def test_a_snapshot_that_cannot_be_read(folder):
     changed(folder, "UPDATE snapshots SET agent = '{' WHERE experiment = 'two' AND number = 61")
     found = problems(folder)
-    assert found["two"] == "snapshot 61 differs from the fold of the events and cannot be read"
+    assert found["two"] == "snapshot 61 differs from what its events give and cannot be read"
     assert found["one"] is None
 
 
@@ -110,7 +110,7 @@ def test_rounding_is_named(folder, by, rounding):
     text = json.dumps(nudged(json.loads(text), by) | {"checksum": "another"})
     changed(folder, "UPDATE snapshots SET agent = ? WHERE experiment = 'one' AND number = 61", text)
     said = problems(folder)["one"]
-    assert said.startswith("snapshot 61 differs from the fold of the events")
+    assert said.startswith("snapshot 61 differs from what its events give")
     assert ("by rounding (at most " in said) is rounding
     assert said.endswith("another kind of machine wrote it") is rounding
 
@@ -161,7 +161,7 @@ def test_an_event_that_cannot_be_folded(folder):
         checksum,
     )
     said = problems(folder)["one"]
-    assert said.startswith("the event after 60 cannot be folded (event: 61 has the unknown kind")
+    assert said.startswith("the event after 60 cannot be applied (event: 61 has the unknown kind")
 
 
 def test_a_snapshot_is_compared_before_the_damage(folder):
@@ -172,6 +172,16 @@ def test_a_snapshot_is_compared_before_the_damage(folder):
 
 
 # The command.
+
+
+def test_without_snapshots_nothing_is_called_the_same(folder, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    with rows(folder) as connection:
+        connection.execute("DELETE FROM snapshots WHERE experiment = 'two'")
+    code, out, _ = ran(capsys, "verify", "--store", sqlite_url(folder))
+    assert code == 0
+    assert out.count("the same, bit for bit") == 1
+    assert out.count("no snapshot to compare; all events can be applied") == 1
 
 
 def test_the_command_says_that_all_is_well(folder, capsys):

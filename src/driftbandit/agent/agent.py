@@ -164,6 +164,7 @@ class Agent:
             log=deque(maxlen=refit.memory if refit else self.memory),
             until_refit=refit.after if refit else None,
             offsets=refit is not None and refit.by_arm,
+            keeps_arms=refit is not None and refit.keeps_arms,
             has_model=has_model,
             actions=self.actions,
             contexts=contexts,
@@ -675,7 +676,8 @@ class Agent:
         Args:
             name: a name that no other arm has.
             features: d numbers; None: they are not known. The arm then gets a reward level of its
-                own that drifts and varies as the other arms' do (`changes.with_level`).
+                own that drifts and varies as the other arms' do (`changes.with_level`). Leave them
+                out if the agent learns a level for each arm.
 
         Example:
             >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], names=["a", "b"])

@@ -62,7 +62,8 @@ class ArmNames:
         row = self.find(name)
         if row is None:
             shown = errors.printable(repr(name)[:60])
-            raise errors.InvalidInput(argument, f"{shown} is no arm's name", self.remedy())
+            remedy = errors.suggestion(name, self.all) + self.remedy()
+            raise errors.InvalidInput(argument, f"{shown} is no arm's name", remedy)
         return row
 
     def row_in_log(self, name: Any) -> int:

@@ -100,6 +100,9 @@ def add_arm(history: History, name: Name, features: Any) -> None:
     model, arms = history.problem.model, history.problem.arms
     removed = tuple(gone for gone in history.removed if str(gone) != str(name))
     if features is not None:
+        if history.offsets:
+            problem = "were given, and the agent learns a level for each arm"
+            raise errors.InvalidInput("features", problem, "leave them out")
         row = errors.matrix(features, "features", shape=(model.n_states,))
         checked_arms(row[None], model, "features")
         _rebuild(history, model, np.vstack([arms, row]), names, removed=removed)
@@ -164,7 +167,8 @@ def replace_model(history: History, model: LGDS | System, start: int | None = No
         arms = history.actions.rows(arms, model)
     if len(arms) != len(names):  # the sphere's coordinate vectors
         names = ArmNames(None, len(arms))
-    _check_size_of_played(history, model, lambda entry: entry.row is not None)
+    played = [entry for entry in _kept(history, start) if entry.row is not None]
+    _check_size_of_played(history, model, played)
     _rebuild(history, model, arms, names, keep_belief=None, start=start)
 
 
@@ -193,7 +197,7 @@ def _replace_system(history: History, system: System, start: int | None) -> None
     every = ArmNames(system.names, len(system.arms))
     history.actions.check_listed("system", "has arms", "give its model alone")
     lost = [name for name in history.names.all if name not in every]
-    others = len(every) > len(history.names) and history.offsets
+    others = len(every) > len(history.names) and history.keeps_arms
     if history.policy.full_information:
         others = tuple(every.all) != tuple(history.names.all)
     if lost or others:
@@ -212,12 +216,13 @@ def _replace_system(history: History, system: System, start: int | None) -> None
     def is_foreign(entry: Entry) -> bool:
         return entry.row is not None and not (entry.removed and entry.arm in every)
 
-    _check_size_of_played(history, system.model, is_foreign)
+    foreign = [entry for entry in _kept(history, start) if is_foreign(entry)]
+    _check_size_of_played(history, system.model, foreign)
     rows = every.rows(history.names.all)
     pairs = [(system.arms, history.problem.arms)]
     pairs += [(system.contexts[name], ours) for name, ours in history.contexts.items()]
     same = all(np.array_equal(theirs[rows], ours) for theirs, ours in pairs)
-    if any(map(is_foreign, [*history.log, *history.ledger])) and not same:
+    if foreign and not same:
         # The new states may be in other coordinates, in which foreign features mean nothing.
         problem = "has other features, and arms that it does not have were played by theirs"
         if history.contexts:
@@ -234,16 +239,24 @@ def _replace_system(history: History, system: System, start: int | None) -> None
             if entry.arm in names:  # it was added again
                 entry.arm, entry.row, entry.removed = names.row(entry.arm), None, False
 
-    features = _reordered_features(history, system, rows) if history.offsets else None
+    features = _reordered_features(history, system, rows) if history.keeps_arms else None
     given: dict[str, Any] = {"features": features, "contexts": system.contexts, "start": start}
     given["first_round"] = system.first_round
     _rebuild(history, system.model, arms, names, renamed, keep_belief=None, **given)
 
 
-def _check_size_of_played(history: History, model: LGDS, applies: Callable[[Entry], bool]) -> None:
+def _kept(history: History, start: int | None) -> list[Entry]:
+    """The plays that are filtered again under a model that starts in round ``start``."""
+    return [entry for entry in history.log if start is None or entry.round >= start] + [
+        *history.ledger
+    ]
+
+
+def _check_size_of_played(history: History, model: LGDS, played: list[Entry]) -> None:
     """Refuse a model that does not fit the features that were played."""
-    for entry in [*history.log, *history.ledger]:
-        if applies(entry) and len(entry.row) != model.n_states:
+    for entry in played:
+        assert entry.row is not None
+        if len(entry.row) != model.n_states:
             wrong = f"has {model.n_states} states, and arms were played by features of another size"
             remedy = f"give one of {history.problem.model.n_states} states"
             raise errors.InvalidInput("model", wrong, remedy)
@@ -267,7 +280,7 @@ def _check_list_can_change(history: History, what: str) -> None:
     reason = None
     if history.policy.full_information:
         reason = f"{history.policy.name} sees the rewards of all arms"
-    elif history.offsets:
+    elif history.keeps_arms:
         reason = "the agent learns offsets or components for each arm"
     elif history.contexts:
         reason = "the agent's contexts are those of its arms"

@@ -49,6 +49,7 @@ class History:
     log: deque[Entry]  # the newest settled plays with their rewards
     until_refit: int | None  # settled rewards until the next refit; None: the agent never refits
     offsets: bool  # whether refits learn an offset for each arm, so that new arms cannot be played
+    keeps_arms: bool  # whether, for that reason, arms can be neither added nor removed
     has_model: bool  # whether the model was given or learned; if not, it is a random walk
     actions: ActionSet
     contexts: Contexts  # the B_j; without any, features are the same in every round
@@ -173,8 +174,7 @@ class History:
         if type(id_) is not int:
             raise errors.InvalidInput("decision", f"is {decision!r}", remedy)
         if not 0 <= id_ < self.decided:
-            problem = f"{id_} was never made: there are {self.decided}"
-            raise errors.InvalidInput("decision", problem, remedy)
+            raise errors.InvalidInput("decision", never_made(id_, self.decided), remedy)
         entry = self.ledger.find(id_)
         if entry is None or not isinstance(decision, Decision):
             return entry
@@ -442,6 +442,21 @@ class History:
             rounds = [entry.round for entry in entries]
             self.check_told(min(rounds), max(rounds))
         return self.tell_plays(entries)
+
+
+def never_made(decision: int, decided: int) -> str:
+    """What is wrong with a decision's number, of ``decided`` decisions.
+
+    Example:
+        >>> never_made(99, 31)
+        '99 was never made: the decisions so far are 0 to 30'
+    """
+    made = "no decision was made yet"
+    if decided:
+        made = "the only decision so far is 0"
+    if decided > 1:
+        made = f"the decisions so far are 0 to {decided - 1}"
+    return f"{decision} was never made: {made}"
 
 
 def _check_size(state: Any, round: int) -> None:

@@ -204,6 +204,11 @@ class Ledger:
                 settled.append(entry)
         return settled
 
+    def change(self, changed: Callable[[Entry], Entry]) -> None:
+        """Put other entries in the places of the open ones; `restart` must follow."""
+        self._open = deque(map(changed, self._open))
+        self._by_id = {entry.id: entry for entry in self._open if entry.id is not None}
+
     def restart(self, problem: Problem, state: Any, round: int) -> None:
         """Put the open entries on top of another settled state, for another model."""
         self.problem, self.state, self.round = problem, state, round

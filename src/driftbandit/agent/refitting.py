@@ -9,7 +9,8 @@ import contextlib
 import dataclasses
 import logging
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from driftbandit.agent.history import History
 from driftbandit.agent.ledger import Entry, replayed
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.structure import parse
-from driftbandit.system import LAST_ROUND
+from driftbandit.system import LAST_ROUND, Name
 
 STRUCTURES = ("free", "diagonal", "scalar")  # of Γ; others are sums of components
+LEVELS = "level(arm)"  # the components whose arms may change: all arms have the same prior
 FEW = 100  # most rewards that are filtered while the agent is locked
 
 logger = logging.getLogger("driftbandit")
@@ -42,9 +44,11 @@ class Refit:
         memory: how many settled rewards are kept, the newest.
         structure: of Γ: "free", "diagonal" or "scalar"; or components of arms, as
             "level(arm) + season(7)", whose parameters are learned. The features of the arms are
-            then not used, and `Agent.ask` takes no new ones.
+            then not used, and `Agent.ask` takes no new ones. Arms can be added and removed with
+            "level(arm)", not with other components.
         stable: keep ρ(Γ) below 1.
-        offsets: whether arms pay an offset of their own; `Agent.ask` then takes no new features.
+        offsets: whether arms pay an offset of their own; `Agent.ask` then takes no new features,
+            and arms can be neither added nor removed.
         iterations: EM iterations per refit, at most.
         scale: rough spread of the rewards, for the initial random walk.
         background: learn in a thread; decisions go on with the old model until the new one is
@@ -64,6 +68,8 @@ class Refit:
         (200, 1000)
         >>> plan.by_arm, Refit(structure="level(arm) + season(7)").by_arm
         (False, True)
+        >>> Refit(structure="level(arm) + season(7)").keeps_arms  # none can be added or removed
+        True
     """
 
     after: int = 200
@@ -104,6 +110,11 @@ class Refit:
     def by_arm(self) -> bool:
         """Whether the model belongs to the agent's arms, so that others cannot be played."""
         return self.offsets or self.structure not in STRUCTURES
+
+    @property
+    def keeps_arms(self) -> bool:
+        """Whether arms can be neither added nor removed: what is learned of them has no prior."""
+        return self.by_arm and self.structure != LEVELS
 
 
 def random_walk(arms: Any, scale: float = 1.0) -> LGDS:
@@ -170,7 +181,11 @@ class RefitTask:
         if since is not None:  # but never from too few
             since = min(since, self.entries[-min(options.after, len(self.entries))].round)
             self.entries = [entry for entry in self.entries if entry.round >= since]
-        self.features = history.features
+        self.features, self.names = history.features, history.names
+        # A model of components has states for every arm that was played, also for removed ones.
+        kept = [*history.log, *history.ledger] if options.by_arm else []
+        gone = (entry.arm for entry in kept if entry.removed and entry.arm not in self.names)
+        self.gone = list(dict.fromkeys(gone))
         self.start = history.problem.model if history.has_model else None
         self.done = threading.Event()
         history.refit_task, history.since_refit, history.settled_since_refit = self, [], 0
@@ -210,23 +225,56 @@ class RefitTask:
                     history.until_refit = pause - history.settled_since_refit
             self.done.set()
 
+    def _learned(self) -> tuple[LGDS, np.ndarray, dict[Name, np.ndarray]]:
+        """The model, the arms as it reads them, and the removed arms that were played."""
+        rows, n_arms = self.features, len(self.features)
+        if self.gone:  # components do not use features, so any will do
+            rows = np.vstack([rows, np.ones((len(self.gone), rows.shape[1]))])
+        places = {name: n_arms + place for place, name in enumerate(self.gone)}
+
+        def numbered(entry: Entry) -> Entry:
+            if not (self.options.by_arm and entry.removed):
+                return entry
+            place = places[entry.arm] if entry.arm in places else self.names.row(entry.arm)
+            return dataclasses.replace(entry, arm=place, row=None)
+
+        entries = [numbered(entry) for entry in self.entries]
+        model, arms = learned(entries, rows, self.options, self.start, self.seed)
+        if not self.gone:
+            return model, arms, {}
+        return model, by_columns(arms[:n_arms]), dict(zip(self.gone, arms[n_arms:], strict=True))
+
+    def _reread(self, entry: Entry, gone: Mapping[Name, np.ndarray]) -> Entry:
+        """A play of a removed arm as the new model reads it; others stay as they are."""
+        if not (self.options.by_arm and entry.removed):
+            return entry
+        if entry.arm in gone:
+            return dataclasses.replace(entry, row=gone[entry.arm])
+        # It was added again.
+        return dataclasses.replace(entry, arm=self.names.row(entry.arm), row=None, removed=False)
+
     def _learn_and_swap(self) -> None:
         history, policy = self.history, self.history.policy
-        model, arms = learned(self.entries, self.features, self.options, self.start, self.seed)
+        model, arms, gone = self._learned()
         problem, state = history.prepared(model, arms)
         base = round_ = self.entries[0].round  # a fit counts rounds from the log's first
-        more = self.entries
+        more = [self._reread(entry, gone) for entry in self.entries]
         while True:
             state, round_ = replayed(policy, problem, state, round_, more)
             with history.lock:
                 if history.refit_task is not self:
                     return
-                more, history.since_refit = history.since_refit, []
+                more = [self._reread(entry, gone) for entry in history.since_refit]
+                history.since_refit = []
                 if len(more) <= FEW:
                     state, round_ = replayed(policy, problem, state, round_, more)
                     new = history.copy()
                     new.forget(base)
                     new.start = None  # the new model knows only the agent's own log
+                    new.log = deque(
+                        (self._reread(entry, gone) for entry in new.log), new.log.maxlen
+                    )
+                    new.ledger.change(lambda entry: self._reread(entry, gone))
                     if new.watch is not None:
                         new.watch.restart(model)
                     new.change_model(problem, state, round_)

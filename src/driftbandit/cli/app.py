@@ -12,7 +12,7 @@ from rich.text import Text
 
 import driftbandit
 from driftbandit import errors, program_cache
-from driftbandit.cli import interrupt
+from driftbandit.cli import interrupt, options
 
 COMMANDS = ("fit", "advise", "simulate", "replay", "reproduce", "serve", "keys", "verify")
 """Modules of this folder, in the order of the help. Each has EXAMPLES and a ``command``, or a
@@ -21,6 +21,7 @@ SMALLER = "give smaller sizes (--states, --arms, --runs)"
 
 app = typer.Typer(
     name="driftbandit",
+    cls=options.Group,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -31,7 +32,7 @@ for _name in COMMANDS:
     if hasattr(_module, "group"):
         app.add_typer(_module.group, name=_name, epilog=_module.EXAMPLES)
     else:
-        app.command(name=_name, epilog=_module.EXAMPLES)(_module.command)
+        app.command(name=_name, cls=options.Command, epilog=_module.EXAMPLES)(_module.command)
 
 
 @app.callback(invoke_without_command=True)

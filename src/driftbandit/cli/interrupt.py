@@ -80,7 +80,7 @@ def handled(*, last: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def released() -> Iterator[None]:
-    """Leave Ctrl-C, within this block, to a server that ends by itself in good order."""
+    """Leave Ctrl-C, within this block, to a server, which shuts down cleanly by itself."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

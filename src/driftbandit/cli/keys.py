@@ -23,6 +23,7 @@ EXAMPLES = """
 """
 
 group = typer.Typer(
+    cls=options.Group,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="Make, list and revoke the keys of the decision service.\n\n"
@@ -32,14 +33,14 @@ group = typer.Typer(
 )
 
 
-@group.command("create")
+@group.command("create", cls=options.Command)
 def create(
     scope: list[str] = typer.Option(
         ...,
         help="What the key may do: decide, reward, read or admin (everything). Repeatable.",
     ),
     store: options.Store = "sqlite:///decisions.db",
-    experiment: str | None = typer.Option(None, help="The only experiment that the key opens."),
+    experiment: str | None = typer.Option(None, help="The only experiment that the key is for."),
     name: str = typer.Option("", help="A note for you: who has the key."),
 ) -> None:
     """Make a key and print it. The store keeps only its hash, so it cannot be shown again."""
@@ -50,7 +51,7 @@ def create(
         print(keys.create(opened, scope, experiment, name))
 
 
-@group.command("list")
+@group.command("list", cls=options.Command)
 def list_(
     store: options.Store = "sqlite:///decisions.db",
     as_json: options.Json = False,
@@ -75,12 +76,12 @@ def list_(
     Console().print(table if found else "There are no keys: the server is open to its own machine.")
 
 
-@group.command("revoke")
+@group.command("revoke", cls=options.Command)
 def revoke(
     id: str = typer.Argument(help="The key's id, from `driftbandit keys list`."),
     store: options.Store = "sqlite:///decisions.db",
 ) -> None:
-    """Let a key open nothing any more."""
+    """Revoke a key: a running server refuses it within a second."""
     with errors.needing("keys"):
         from driftbandit.service import keys
         from driftbandit.service.store import using

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperCommand, TyperGroup
 
 import driftbandit as db
 from driftbandit import errors, policies
@@ -61,6 +62,26 @@ Engine = Annotated[
 Float32 = Annotated[bool, typer.Option("--float32", help="Compute in single precision.")]
 Plot = Annotated[Path | None, typer.Option(help="Save a figure (png, svg or pdf).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+class _NoTypeOfFlags:
+    """Help that shows no type beside a flag, which takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, also ``--help``."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in found:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return found
+
+
+class Command(_NoTypeOfFlags, TyperCommand):
+    """A command of the program."""
+
+
+class Group(_NoTypeOfFlags, TyperGroup):
+    """A group of commands."""
 
 
 def _column(description: str, default: str, metavar: str = "NAME") -> Any:

@@ -68,11 +68,11 @@ def command(
     As long as no key was made, the server lets everybody in, and only listens to this machine.
     Make keys with `driftbandit keys create`. Several servers can share one PostgreSQL store.
 
-    Logs go to standard error, one JSON object per line. Ctrl-C ends the server in good order.
+    Logs go to standard error, one JSON object per line. Ctrl-C stops the server cleanly.
     """
     with errors.needing("serve"):
         from driftbandit.service.limits import Limits
-        from driftbandit.service.serving import log_as_json, serve
+        from driftbandit.service.serving import bound, log_as_json, serve
         from driftbandit.service.store import using
     errors.whole_number(port, "port", low=0, high=65535)
     limits = Limits(max_body, max_batch, max_arms, max_open, max_rate)
@@ -90,10 +90,11 @@ def command(
 
     log_as_json()
     with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(bound(host, port))  # before the store is touched
         if visitors is not None:
             folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
             store = f"sqlite:///{Path(stack.enter_context(folder)) / 'demo.db'}"
             stack.callback(visitors.stop)
         opened = stack.enter_context(using(store))
         stack.enter_context(interrupt.released())
-        serve(opened, host, port, limits, log_requests=log_requests, on_ready=ready)
+        serve(opened, host, listening, limits, log_requests=log_requests, on_ready=ready)

@@ -19,16 +19,18 @@ EXAMPLES = """
     driftbandit verify --store postgresql://bandit@db/shop --experiment red
 """
 
+NOT_COMPARED = "no snapshot to compare; all events can be applied"
+
 
 def command(
     store: options.Store = "sqlite:///decisions.db",
     experiment: str | None = typer.Option(None, help="Only this one.", show_default="all"),
     as_json: options.Json = False,
 ) -> None:
-    """Fold all events of the store again and compare the snapshots with them, bit for bit.
+    """Apply all events of the store again, and compare the snapshots with the result.
 
-    It only reads, and may run beside a server. Exit code 0: everything is the same; 1: something
-    differs, and the table says what.
+    It only reads, and may run beside a server. Exit code 0: all events can be applied, and the
+    snapshots are the same, bit for bit; 1: something differs, and the table says what.
     """
     with errors.needing("verify"):
         from driftbandit.service.store import using
@@ -49,7 +51,8 @@ def command(
     else:
         table = Table("experiment", "events", "snapshots", "verdict")
         for one in found:
-            verdict = one.problem or "the same, bit for bit"
+            same = "the same, bit for bit" if one.snapshots else NOT_COMPARED
+            verdict = one.problem or same
             row = (one.experiment, f"{one.events:,}", str(one.snapshots), errors.printable(verdict))
             table.add_row(*map(Text, row))
         Console().print(table if found else "There are no experiments.")

@@ -22,6 +22,7 @@ from driftbandit.errors import InvalidInput
 from driftbandit.service import routes_experiments, routes_operations, routes_reading, wire
 from driftbandit.service.direct import Direct
 from driftbandit.service.keys import FRESH, Doorkeeper
+from driftbandit.service.late_rewards import LateRewards
 from driftbandit.service.limits import Limits
 from driftbandit.service.metrics import Metrics
 from driftbandit.service.middleware import Guard
@@ -72,6 +73,7 @@ def create_app(store: Store, limits: Limits | None = None) -> FastAPI:
     )
     app.state.gate = Gate(writer, limits, doorkeeper)
     app.state.metrics, app.state.store, app.state.refitter = metrics, store, refitter
+    app.state.late_rewards = LateRewards()
     for routes in (routes_experiments, routes_reading, routes_operations):
         app.include_router(routes.router)
     app.mount("/page", StaticFiles(directory=PAGE), name="page")

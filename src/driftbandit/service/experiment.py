@@ -14,6 +14,7 @@ from typing import Any
 
 from driftbandit import errors
 from driftbandit.agent import Agent, Decision
+from driftbandit.agent.history import never_made
 from driftbandit.agent.stored import checksum
 from driftbandit.io import model_file
 from driftbandit.service import settings as reading
@@ -28,6 +29,7 @@ MOST_LOST = 3  # refits that may end with their servers, in a row, before the ne
 MOST_SKIPPED = 10**8  # rounds that a decision may be ahead: three years of seconds
 MOST_NOTED = 20_000  # names or numbers that the events of one request repeat
 FEWEST = 10  # rewards that a model can be learned from
+OTHER_DECISION = "give the id that came with the decision, to the experiment that made it"
 QUIET = ("refit_started", "refit_continues", "refit_failed", "paused", "resumed")
 """Kinds of events that are counted, and leave the agent as it is."""
 
@@ -137,8 +139,9 @@ class Experiment:
         if inside + (count or 1) > most_open:
             detail = f"{inside} decisions are inside the window and {most_open} are the most"
             raise Problem(409, f"{detail}; let rounds pass, or take a smaller window", "id")
-        if features is not None:
-            self._check_arms_can_change("features", "be new")
+        if features is not None and self._by_arm:
+            problem = "were given, and refits learn what belongs to the experiment's own arms"
+            raise errors.InvalidInput("features", problem, "name its arms")
         _check_size(count or 1, arms, context)
         offer = _offer(arms, features)
         given: dict[str, Any] = {"round": round}
@@ -165,7 +168,7 @@ class Experiment:
         for place, told in enumerate(rewards):
             id_, where = told["decision"], f"rewards[{place}].decision" if len(rewards) > 1 else ""
             if not 0 <= id_ < self.tally.decisions:
-                detail = f"{id_} was never made: this experiment has {self.tally.decisions}"
+                detail = f"{never_made(id_, self.tally.decisions)}; {OTHER_DECISION}"
                 raise Problem(404, detail, where or "decision")
             decision: Decision | int = id_
             made_round, made_arm = self.tally.waiting.get(id_, (None, None))
@@ -191,7 +194,10 @@ class Experiment:
 
     def add_arm(self, now: float, arm: Name, features: Sequence[float] | None) -> None:
         """See `Agent.add_arm`."""
-        self._check_arms_can_change("arm", "be added")
+        self._check_arms_can_change("be added")
+        if features is not None and self._by_arm:
+            problem = "were given, and refits learn a level for each arm"
+            raise errors.InvalidInput("features", problem, "leave them out")
         reading.check_states(self.agent.model.n_states + 2 * (features is None), "arm")
         self.agent.add_arm(arm, features)
         given = None if features is None else list(features)
@@ -199,14 +205,20 @@ class Experiment:
 
     def retire_arm(self, now: float, arm: Name) -> None:
         """See `Agent.remove_arm`."""
-        self._check_arms_can_change("arm", "be retired")
+        self._check_arms_can_change("be retired")
         self.agent.remove_arm(arm)
         self._note("arm_retired", now, arm=arm)
 
-    def _check_arms_can_change(self, argument: str, what: str) -> None:
-        if self.refit is not None and self.refit.by_arm:
+    @property
+    def _by_arm(self) -> bool:
+        """Whether refits learn something for each arm, so that features do not say what it pays."""
+        return self.refit is not None and self.refit.by_arm
+
+    def _check_arms_can_change(self, what: str) -> None:
+        if self.refit is not None and self.refit.keeps_arms:
             problem = f"cannot {what}: refits learn offsets or components for each arm"
-            raise errors.InvalidInput(argument, problem, "make a new experiment")
+            remedy = "make a new experiment; with the structure level(arm), arms can change"
+            raise errors.InvalidInput("arm", problem, remedy)
 
     def replace_model(self, now: float, system: Mapping[str, Any]) -> None:
         """See `Agent.replace_model`."""

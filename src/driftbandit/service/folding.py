@@ -37,4 +37,4 @@ def fold(experiment: Experiment, transaction: Transaction) -> None:
             experiment.apply(event)
         except Exception as error:  # an event that is not what was written can do anything
             what = f"event {event['number']} of experiment {experiment.id}"
-            raise Damaged(f"{what} cannot be folded: {error}") from error
+            raise Damaged(f"{what} cannot be applied: {error}") from error

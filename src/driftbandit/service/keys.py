@@ -74,7 +74,7 @@ def listed(store: Store) -> list[Key]:
 
 
 def revoke(store: Store, id: str) -> None:
-    """Let a key open nothing any more."""
+    """Refuse a key from now on."""
     with store.write() as transaction:
         if not transaction.revoke_key(id, time.time()):
             problem = f"{errors.printable(id)[:60]} is no key in use"
@@ -122,5 +122,6 @@ class Doorkeeper:
         known = key is not None and key.revoked is None and same
         if scheme.lower() != "bearer" or prefix != "db" or not known:
             detail = "a valid key is needed; send the header Authorization: Bearer KEY"
+            detail += " (driftbandit keys create makes one)"
             raise Problem(401, detail, "Authorization")
         return key

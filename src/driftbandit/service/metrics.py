@@ -18,7 +18,9 @@ class Metrics:
         given: dict[str, Any] = {"registry": self.registry}
         self.events = Counter("driftbandit_events", "Events stored", ["kind"], **given)
         self.commits = Counter("driftbandit_commits", "Transactions with events", **given)
-        self.grouped = Counter("driftbandit_grouped_requests", "Requests in them", **given)
+        self.grouped = Counter(
+            "driftbandit_grouped_requests", "Requests in transactions with events", **given
+        )
         self.commit_seconds = Histogram(
             "driftbandit_commit_seconds", "Time of a transaction", buckets=SECONDS, **given
         )

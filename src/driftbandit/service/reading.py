@@ -109,18 +109,32 @@ def _calibration(experiment: Experiment) -> dict[str, Any] | None:
     except errors.InvalidInput:
         return None
     test, values = health.tests["mean square"], health.surprises.values
-    summary = health.summary()
-    if not health.holds and (left := _first_refit_after(experiment)) is not None:
-        summary += f" The model is still the initial one; a refit comes after {left} more rewards."
     return {
         "holds": health.holds,
         "rewards": len(values),
         "mean_square": test.value,
         "low": test.low,
         "high": test.high,
-        "summary": summary,
+        "summary": health.summary(),
+        "advice": None if health.holds else _advice(experiment),
         "surprises": [round(float(value), 4) for value in values[-MOST_SURPRISES:]],
     }
+
+
+def _advice(experiment: Experiment) -> str:
+    """What to do about a model that does not hold."""
+    if (left := _first_refit_after(experiment)) is not None:
+        when = f"after {left:,} more rewards" if left else "which is due"
+        return f"Wait for the first refit, {when}: this is still the initial model."
+    if experiment.refit is None:
+        learn = "Learn a new model from the log (driftbandit fit)"
+        return f"{learn} and replace this one, or make an experiment that refits its model."
+    left = experiment.rewards_until_refit()
+    when = f"after {left:,} more rewards" if left else "which is due"
+    return (
+        f"Wait for the next refit, {when}, or begin one now (client.refit()). If the model does "
+        "not hold after it, it lacks something: try another structure on the log (driftbandit fit)."
+    )
 
 
 def _first_refit_after(experiment: Experiment) -> int | None:

@@ -212,6 +212,8 @@ def task_of(transaction: Any, id: str) -> dict[str, Any]:
 
     The newest ``memory`` rewards; and at least from the oldest decision inside the window on, since
     the new model must start before it. In the window, plays without a reward count as missing ones.
+    If refits learn something for each arm, retired arms that were played are among the ``names``:
+    the experiment keeps their rewards, and has to know how the new model reads them.
     """
     experiment, _ = opened(transaction, id)
     memory = (experiment.refit or Refit()).memory
@@ -220,22 +222,27 @@ def task_of(transaction: Any, id: str) -> dict[str, Any]:
     # A reward comes after its decision: so many events hold the newest rewards, and more.
     reach = 4 * (memory + agent.in_window())
     columns = columns_of(transaction.events(id, max(0, experiment.version - reach)))
-    names = list(agent.names)
-    rows = {name: row for row, name in enumerate(names)}
-    oldest = agent.round - 1 - agent.window
+    table = list(zip(*(columns[name] for name in ("round", "arm", "reward")), strict=True))
+    names, oldest = list(agent.names), agent.round - 1 - agent.window
+    options = experiment.refit
+    by_arm = options is not None and options.by_arm
     plays = [
-        [round_, rows[arm], reward]
-        for round_, arm, reward in zip(
-            *(columns[c] for c in ("round", "arm", "reward")), strict=True
-        )
-        if arm in rows and (isinstance(reward, float | int) or round_ >= oldest)
+        (round_, arm, reward)
+        for round_, arm, reward in table
+        if (by_arm or arm in names) and (isinstance(reward, float | int) or round_ >= oldest)
     ]
     inside = sum(round_ >= oldest for round_, _, _ in plays)
     begin = max(0, len(plays) - max(memory, inside + 1))
-    by_arm = experiment.refit is not None and experiment.refit.by_arm
-    features = features_of(settings) if by_arm else agent.problem.arms
+    features = agent.problem.arms
+    if options is not None and options.keeps_arms:
+        features = features_of(settings)
+    elif by_arm and plays:  # components do not use features
+        kept = dict.fromkeys(arm for round_, arm, _ in table if round_ >= plays[begin][0])
+        names += [arm for arm in kept if arm not in names]
+        features = np.eye(len(names))
+    rows = {name: row for row, name in enumerate(names)}
     return {
-        "plays": plays[begin : begin + 2 * memory],
+        "plays": [[t, rows[arm], x] for t, arm, x in plays[begin : begin + 2 * memory]],
         "names": names,
         "features": np.asarray(features).tolist(),
         "options": settings["refit"],

@@ -8,12 +8,14 @@ import json
 import re
 import time
 from collections import Counter
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any, TypeVar, get_args
 
 from fastapi import Request, Response
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
+from driftbandit import errors
 from driftbandit.service import wire
 from driftbandit.service.keys import Doorkeeper, Key
 from driftbandit.service.limits import Buckets, Limits
@@ -49,10 +51,12 @@ class Gate:
             detail = f"{self.limits.rate} requests per second are the most; slow down"
             raise Problem(429, detail, retry_after=1)
         if key is not None and not key.allows(scope, experiment):
-            lacks = f"the scope {scope}"
+            detail = f"this key lacks the scope {scope}; use a key that has it"
             if key.experiment not in (None, experiment):
-                lacks = "all experiments" if experiment is None else "this experiment"
-            detail = f"this key does not open {lacks}; use one that does"
+                wanted = "all experiments" if experiment is None else "this experiment"
+                detail = f"this key is for another experiment; use a key for {wanted}"
+                if experiment is None:
+                    detail = f"this key is for one experiment only; use a key for {wanted}"
             raise Problem(403, detail, "Authorization")
         if experiment is not None and not ID.fullmatch(experiment):
             # Not asked for: PostgreSQL takes no NUL, and the answer need not repeat kilobytes.
@@ -143,7 +147,7 @@ def _validated(model: type[Model], body: bytes) -> Model:
     try:
         return model.model_validate_json(body or b"{}")
     except ValidationError as error:
-        raise _refusal(error) from None
+        raise _refusal(error, model) from None
 
 
 def _document(body: bytes) -> Any:
@@ -179,9 +183,9 @@ def read_rewards(body: bytes) -> tuple[bool, list[dict[str, Any]]]:
     return False, [_validated(wire.Told, body).model_dump()]
 
 
-def _refusal(error: ValidationError) -> Problem:
+def _refusal(error: ValidationError, model: type[BaseModel]) -> Problem:
     """The first thing that is wrong."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
+    found = error.errors(include_url=False, include_context=False)
     places = [tuple(part for part in one["loc"] if not _is_branch(part)) for one in found]
     # Of a union's branches, the one that gets furthest, or takes such values, says the most.
     first, place = max(
@@ -192,11 +196,41 @@ def _refusal(error: ValidationError) -> Problem:
         ),
         key=lambda pair: (len(pair[1]), not pair[0]["type"].endswith("_type")),
     )
+    if first["type"] == "missing":  # perhaps it is there under a misspelled name
+        beside = ((one["type"], there[:-1]) for one, there in zip(found, places, strict=True))
+        if ("extra_forbidden", place[:-1]) in (all_ := list(beside)):
+            at = all_.index(("extra_forbidden", place[:-1]))
+            first, place = found[at], places[at]
     field = ""
     for part in place:
         field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else part
     detail = first["msg"][:1].lower() + first["msg"][1:]
+    if first["type"] == "extra_forbidden":
+        valid = sorted(_model_at(model, place[:-1]).model_fields)
+        unknown = errors.unknown(str(place[-1]), field, valid)
+        return Problem(422, f"{unknown.problem}; {unknown.remedy}"[:500], field[:200])
+    if place and first["type"] != "missing" and isinstance(first["input"], str | int | float):
+        said = json.dumps(
+            first["input"][:60] if isinstance(first["input"], str) else first["input"]
+        )
+        detail = f"is {said}; {detail}"
     return Problem(422, detail[:300], field[:200] or "body")
+
+
+def _model_at(model: type[BaseModel], place: tuple[str | int, ...]) -> type[BaseModel]:
+    """The model of an object inside the body."""
+    for part in place:
+        if isinstance(part, str):
+            inside = _models_in(model.model_fields[part].annotation)
+            model = next(inside)
+    return model
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
 
 
 def _is_branch(part: str | int) -> bool:

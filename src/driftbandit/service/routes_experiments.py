@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Request, Response
@@ -57,7 +58,7 @@ EXISTS: Any = PROBLEMS | {200: {"description": "it exists with the same settings
 
 @router.post("", status_code=201, responses=EXISTS, openapi_extra=_takes(wire.NewExperiment))
 async def create(request: Request, idempotency_key: IdempotencyKey = None) -> Response:
-    """Make an experiment; with `exist_ok`, one that exists with the same settings will do."""
+    """Make an experiment; with `exist_ok`, answer 200 if it exists with the same settings."""
     gate = gate_of(request)
     gate.admit(request, "admin")
     body = await gate.body(request)
@@ -110,9 +111,11 @@ async def reward(request: Request, id: Id, idempotency_key: IdempotencyKey = Non
         detail = f"has {len(rewards)} entries; {gate.limits.batch} are the most in one request"
         raise Problem(422, detail, "rewards")
     outcomes: list[str] = []
+    window = 0
 
     def work(experiment: Experiment, now: float) -> tuple[int, Any]:
-        nonlocal outcomes
+        nonlocal outcomes, window
+        window = experiment.agent.window
         outcomes = experiment.reward(now, rewards)
         return 200, {"outcomes": outcomes} if many else {"outcome": outcomes[0]}
 
@@ -120,6 +123,8 @@ async def reward(request: Request, id: Id, idempotency_key: IdempotencyKey = Non
     if "Idempotent-Replayed" not in response.headers:  # the work may run twice: counted once
         for outcome in outcomes:
             request.app.state.metrics.outcomes.labels(outcome).inc()
+        if late := outcomes.count("too late"):
+            request.app.state.late_rewards.add(id, late, window, time.monotonic())
     return response
 
 

@@ -1,4 +1,4 @@
-"""Running the service: a web server that starts, says so, and stops in good order."""
+"""Running the service: a web server that starts, says so, and stops cleanly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -44,53 +44,72 @@ def check_host(store: Store, host: str) -> None:
 def serve(
     store: Store,
     host: str,
-    port: int,
+    listening: socket.socket,
     limits: Limits | None = None,
     *,
     log_requests: bool = False,
     on_ready: Callable[[str], Any] = lambda _: None,
 ) -> None:
-    """Serve a store until SIGINT or SIGTERM; ``on_ready`` is called with the URL."""
+    """Serve a store until SIGINT or SIGTERM; ``on_ready`` is called with the URL.
+
+    ``listening``: see `bound`.
+    """
     check_host(store, host)
     log_as_json()
     with store.read() as transaction:
-        logger.info("opened %d experiments, %d events", *transaction.totals())
-    with contextlib.closing(_listening(host, port)) as listening:
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH)
-        app = create_app(store, limits)
-        config = uvicorn.Config(
-            guarded(app, log_requests=log_requests),
-            proxy_headers=False,
-            host=host,
-            port=port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE,
-            timeout_keep_alive=IDLE,
-            limit_concurrency=MOST_CONNECTIONS,
-        )
-        try:
-            _Server(config, app, on_ready).run(sockets=[listening])
-        finally:
-            sys.setswitchinterval(before)
+        experiments, events = transaction.totals()
+    opened = f"{_count(experiments, 'experiment')}, {_count(events, 'event')}"
+    logger.info("opened %s", opened)
+    with refusing_port(*listening.getsockname()[:2]):
+        listening.listen(BACKLOG)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    app = create_app(store, limits)
+    config = uvicorn.Config(
+        guarded(app, log_requests=log_requests),
+        proxy_headers=False,
+        host=host,
+        port=listening.getsockname()[1],
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=IDLE,
+        limit_concurrency=MOST_CONNECTIONS,
+    )
+    try:
+        _Server(config, app, on_ready).run(sockets=[listening])
+    finally:
+        sys.setswitchinterval(before)
     logger.info("stopped")
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens, or a one-line error."""
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+@contextlib.contextmanager
+def bound(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket that has the port but does not listen yet, so that nobody can connect.
+
+    A server takes its port before it opens a store: one that cannot start changes nothing.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with contextlib.closing(socket.socket(family)) as made:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with refusing_port(host, port):
+            made.bind((host.strip("[]"), port))
+        yield made
+
+
+@contextlib.contextmanager
+def refusing_port(host: str, port: int) -> Iterator[None]:
+    """Tell in one line that an address cannot be used."""
     try:
-        made.bind((host.strip("[]"), port))
-        made.listen(BACKLOG)
+        yield
     except OSError as error:
-        made.close()
         problem = f"{errors.printable(host)}:{port} cannot be used ({error.strerror or error})"
         raise errors.InvalidInput("port", problem, "choose another, or 0 for any") from None
-    return made
 
 
 class _Server(uvicorn.Server):

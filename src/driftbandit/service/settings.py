@@ -18,13 +18,15 @@ from driftbandit.system import System
 DEFAULTS: dict[str, Any] = {
     "policy": "idea",
     "seed": 0,
-    "window": 100,
+    "window": None,  # see `default_window`
     "time": "rounds",
     "rounds": 1000,
     "memory": 1000,
     "refit": None,
     "on_alarm": None,
 }
+WINDOW, WINDOW_BY_CLOCK = 1000, 100  # rounds; those by the clock may hold many decisions each
+WINDOW_MEMORY = 2**26  # bytes for which the default window is shortened, to no less than the second
 SHORTEST = 1e-3  # seconds of a round
 LARGEST_STATE = 2**21  # bytes: a decision takes longer with more, and keeps up to two states
 MEMORY = 2**31  # bytes for the states of the decisions inside the window
@@ -75,7 +77,10 @@ def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
         errors.number(time["seconds"], "time.seconds", low=SHORTEST)
         # Rounds by the clock count from 0, so the model's first round is the experiment's.
         settings["system"].pop("first_round", None)
-    agent = agent_of(settings)
+    own_window = settings["window"] is not None
+    agent = agent_of(settings if own_window else settings | {"window": WINDOW_BY_CLOCK})
+    if not own_window:
+        settings["window"] = default_window(agent, time)
     n_arms = len(agent.names)
     if n_arms > most_arms:
         raise errors.InvalidInput("arms", f"are {n_arms}", f"{most_arms} are the most here")
@@ -103,6 +108,28 @@ def state_bytes(agent: Agent) -> int:
         return sum(map(size, part)) if isinstance(part, tuple) else np.asarray(part).nbytes
 
     return size(agent.state)
+
+
+def default_window(agent: Agent, time: Any) -> int:
+    """How many rounds late a reward may come, unless the experiment says so.
+
+    Rewards of a busy site come many decisions late. The window costs memory, two states for each
+    decision, and time only for rewards that do come late. So it is shorter for large models.
+
+    Example:
+        >>> for n_arms in (4, 64, 100, 300):
+        ...     names = list(map(str, range(n_arms)))
+        ...     print(n_arms, checked({"names": names}, most_arms=1000)["window"])
+        4 1000
+        64 1000
+        100 415
+        300 100
+        >>> checked({"names": ["a", "b"], "time": {"seconds": 60}}, most_arms=1000)["window"]
+        100
+    """
+    if time != "rounds":
+        return WINDOW_BY_CLOCK
+    return min(WINDOW, max(WINDOW_BY_CLOCK, WINDOW_MEMORY // (2 * max(1, state_bytes(agent)))))
 
 
 def room(agent: Agent) -> int:

@@ -1,4 +1,4 @@
-"""Does the store hold what it says? All events are folded again, from the first."""
+"""Does the store hold what it says? All events are applied again, from the first."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ROUNDING = 1e-9  # relative difference up to which another machine's arithmetic 
 
 
 class Verdict(NamedTuple):
-    """What the fold of an experiment's events showed."""
+    """What applying an experiment's events again showed."""
 
     experiment: str
     events: int
     snapshots: int
-    problem: str | None  # None: everything is the same, bit for bit
+    problem: str | None  # None: all events can be applied, and the snapshots are the same
 
     @property
     def clean(self) -> bool:
@@ -35,9 +35,9 @@ def verify(
     experiment: str | None = None,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[Verdict]:
-    """Fold the events of one experiment, or of all, and compare the snapshots on the way.
+    """Apply the events of one experiment, or of all, and compare the snapshots on the way.
 
-    ``progress`` is called with the experiment, the events folded and the events there are.
+    ``progress`` is called with the experiment, the events applied and the events there are.
     """
     with store.read() as transaction:
         ids = transaction.ids()
@@ -76,7 +76,7 @@ def _verdict(transaction: Transaction, id: str, progress: Callable[..., None]) -
         raise
     except Exception as error:  # an event that is not what was written can do anything
         version = 0 if folded is None else folded.version
-        problem = problem or f"the event after {version} cannot be folded ({error})"
+        problem = problem or f"the event after {version} cannot be applied ({error})"
     version = 0 if folded is None else folded.version
     if problem is None and version != last:
         problem = f"the last event is {version}, and the experiment says {last}"
@@ -88,11 +88,11 @@ def _verdict(transaction: Transaction, id: str, progress: Callable[..., None]) -
 
 
 def _difference(folded: Experiment, snapshot: Snapshot) -> str | None:
-    """How a snapshot differs from the fold at its event."""
+    """How a snapshot differs from the experiment that its events give."""
     agent, rest = folded.to_snapshot()
     if (agent, rest) == (snapshot.agent, snapshot.rest):
         return None
-    where = f"snapshot {snapshot.number} differs from the fold of the events"
+    where = f"snapshot {snapshot.number} differs from what its events give"
     try:
         pairs = zip((agent, rest), (snapshot.agent, snapshot.rest), strict=True)
         gap = max(_gap(json.loads(ours), json.loads(theirs)) for ours, theirs in pairs)

@@ -105,7 +105,10 @@ class NewExperiment(_Strict):
     ] = None
     policy: Annotated[str, Field(max_length=200)] = "idea"
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    window: Annotated[int, Field(ge=0, le=ROUND)] = 100
+    window: Annotated[
+        Annotated[int, Field(ge=0, le=ROUND)] | None,
+        Field(description="rounds within which a reward counts; absent: 1000, or 100 by the clock"),
+    ] = None
     time: Literal["rounds"] | Seconds = "rounds"
     rounds: Annotated[int, Field(ge=1, le=ROUND)] = 1000
     memory: Annotated[int, Field(ge=0, le=1_000_000)] = 1000

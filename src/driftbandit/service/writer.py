@@ -77,7 +77,7 @@ class Job(NamedTuple):
     key: str | None = None
     fingerprint: str = ""
     settings: Any = None
-    exist_ok: bool = False  # whether an experiment with the same settings will do
+    exist_ok: bool = False  # whether to answer with the one that exists, if its settings are equal
 
 
 class Writer:

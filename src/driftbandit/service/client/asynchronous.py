@@ -312,7 +312,7 @@ class AsyncClient:
         idempotency_key: str | None = None,
         **settings: Any,
     ) -> Self:
-        """Make a new experiment; return a client of it, to be closed by itself.
+        """Make a new experiment; return a client of it, which you close separately.
 
         Args:
             id: of the experiment.

@@ -38,6 +38,10 @@ class Client:
     None: the client makes one for each call, and repeats a failed attempt with it. Give the ``key``
     of an `Unavailable` to repeat a whole call.
 
+    A wrong argument raises `InvalidInput`, one that contradicts an earlier call `Conflict`, a key
+    that is missing or lacks a scope PermissionError, and a server that does not answer in time
+    `Unavailable`.
+
     If the server has keys, `ask` and `ask_many` need one with the scope "decide", `tell` and
     `tell_many` "reward", and all that only reads "read". Everything else needs "admin".
 
@@ -195,11 +199,12 @@ class Client:
 
         Args:
             decision: what `ask` returned, or its id.
-            reward: as for `Agent.tell`.
+            reward: as for `Agent.tell`. None: not known yet; the answer is "missing".
             idempotency_key: see `Client`.
 
         Returns:
-            "learned", "missing", "duplicate" or "too late", as `Agent.tell` does.
+            "learned"; or, if nothing changes, "missing", "duplicate" or "too late": the decision's
+            round has left the experiment's ``window``.
 
         Example:
             >>> from driftbandit import LGDS, Client, System
@@ -360,19 +365,19 @@ class Client:
         idempotency_key: str | None = None,
         **settings: Any,
     ) -> Self:
-        """Make a new experiment; return a client of it, to be closed by itself.
+        """Make a new experiment; return a client of it, which you close separately.
 
         Args:
             id: of the experiment.
             system: the model, the arms and their names. None: ``settings`` give the arms.
             policy: the name of a policy.
-            exist_ok: whether an experiment that was made with the same settings will do, so that
-                a program can be started again; one with other settings raises `Conflict`.
+            exist_ok: whether to return a client of the experiment if it exists with the same
+                settings, so that a program can be started again. Other settings raise `Conflict`.
             idempotency_key: see `Client`.
-            **settings: as the service takes them: seed, window, rounds, memory, time, refit (also a
-                `Refit`), on_alarm; without a system, ``names`` of the arms and perhaps a
-                ``structure`` ("level(arm)" if absent), or ``arms``, a mapping from names to
-                features.
+            **settings: as the service takes them: seed, window (a reward counts if it comes within
+                so many rounds), rounds, memory, time, refit (also a `Refit`), on_alarm; without a
+                system, ``names`` of the arms and perhaps a ``structure`` ("level(arm)" if absent),
+                or ``arms``, a mapping from names to features.
 
         Returns:
             A client of the new experiment, with the settings of this one.

@@ -34,6 +34,7 @@ def check(reply: Reply, key: str | None) -> None:
     if reply.status in (401, 403):
         if reply.status == 401:  # the service speaks of headers here
             remedy = "give key=…" if key is None else "the key is unknown or revoked; give another"
+            remedy += " (driftbandit keys create makes one)"
         remedy = remedy or "use a key with the scope and the experiment that this call needs"
         reason = f" ({problem})" if problem else ""
         raise PermissionError(f"key: the service answers {status}{reason}; {remedy}")

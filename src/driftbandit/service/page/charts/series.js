@@ -8,13 +8,33 @@ import { CIRCLE, dashOf, mark, path, pixel, slotClass } from "./marks.js";
 export function drawSeries({ add, x, y }, { slot, points }, clip, { tone = "", rewards = [] }) {
   const kind = `series ${slotClass(slot)} ${tone}`;
   const group = add("g", { class: kind, "clip-path": `url(#${clip})` });
-  const over = points.map(({ at, mean, spread }) => [x(at), y(mean + spread)]);
-  const under = points.map(({ at, mean, spread }) => [x(at), y(mean - spread)]).reverse();
-  group.append(drawing("path", { class: "band", d: `M${path([...over, ...under])}Z` }));
+  const runs = runsOf(points, x);
+  const bands = runs.map((run) => {
+    const over = run.map(({ px, mean, spread }) => [px, y(mean + spread)]);
+    const under = run.map(({ px, mean, spread }) => [px, y(mean - spread)]).reverse();
+    return `M${path([...over, ...under])}Z`;
+  });
+  group.append(drawing("path", { class: "band", d: bands.join("") }));
   const dots = rewards.map(({ at, reward }) => mark(CIRCLE, x(at), y(reward), 1.75));
   group.append(drawing("path", { class: "mark dots", d: dots.join("") }));
-  const d = `M${path(points.map(({ at, mean }) => [x(at), y(mean)]))}`;
+  const d = runs.map((run) => `M${path(run.map(({ px, mean }) => [px, y(mean)]))}`).join("");
   group.append(drawing("path", { class: "line", d, "stroke-dasharray": dashOf(slot) }));
+}
+
+/**
+ * The points in pieces between changes of the model: what was believed in between is not known,
+ * so that nothing is drawn across a change. A single point becomes a short piece.
+ */
+function runsOf(points, x) {
+  const runs = [];
+  let era;
+  for (const point of points) {
+    if (!runs.length || point.era !== era) runs.push([]);
+    era = point.era;
+    runs.at(-1).push({ ...point, px: x(point.at) });
+  }
+  return runs.map((run) => run.length > 1 ? run
+    : [-1, 1].map((side) => ({ ...run[0], px: run[0].px + side })));
 }
 
 export function drawMark({ add, x, y }, slot, { at, mean }) {

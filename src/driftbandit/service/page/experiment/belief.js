@@ -9,6 +9,7 @@ import { beliefAt } from "./history.js";
 import { Reading } from "./reading.js";
 import { KINDS } from "./record.js";
 
+const CHANGED = ["refitted", "model_replaced"]; // after which everything may be believed otherwise
 const LAYOUTS = [["alone", "One by one"], ["together", "Together"]];
 
 export class Belief {
@@ -58,7 +59,7 @@ export class Belief {
     const { record, drawn, layout } = this;
     const width = svg.parentElement.clientWidth;
     const samples = timeline.samples(width);
-    const series = seriesOf(samples, drawn, timeline);
+    const series = seriesOf(samples, drawn, timeline, record.state.models);
     const alone = layout === "alone" && series.length > 1;
     const read = this.reading.sampleOf(samples, timeline);
     const valueOf = ({ arm, points }) => {
@@ -77,11 +78,14 @@ export class Belief {
   }
 }
 
-/** What the samples say of the drawn arms. */
-function seriesOf(samples, drawn, timeline) {
+/** What the samples say of the drawn arms; `era` counts the models until then. */
+function seriesOf(samples, drawn, timeline, models) {
+  const changes = models.filter(({ kind }) => CHANGED.includes(kind));
+  const eraOf = ({ time }) => changes.filter((change) => change.time <= time).length;
+  const eras = new Map(samples.map((sample) => [sample, eraOf(sample)]));
   const pointOf = (sample, arm) => {
     const belief = beliefAt(sample, arm);
-    return belief && { at: timeline.at(sample), ...belief };
+    return belief && { at: timeline.at(sample), era: eras.get(sample), ...belief };
   };
   return drawn.sorted
     .map(([arm, slot]) => ({
