@@ -116,8 +116,9 @@ def settled(
     for count in np.unique(counts[counts > 0]):
         alike = np.flatnonzero(counts == count)
         for part in np.split(alike, range(size, len(alike), size)):
-            chosen = [models[i] for i in part]
-            found = _settled_stack(chosen, seen[part], [names[i] for i in part])
+            places = part.tolist()
+            chosen = [models[i] for i in places]
+            found = _settled_stack(chosen, seen[part], [names[i] for i in places])
             moving = _moving(constants[part])
             covs[part[:, None, None], moving[:, :, None], moving[:, None, :]] = found[0]
             gains[part[:, None], moving] = found[1]

@@ -94,7 +94,7 @@ def traced(step: Step, own: Any, state: Any, stream: Any, *, known: frozenset[st
     """
     given = own, state, np.uint32(0), stream
     closed, (after, _) = jax.make_jaxpr(step, return_shape=True)(*given)
-    kinds = [variable.aval for variable in closed.jaxpr.invars]
+    kinds: list[Any] = [variable.aval for variable in closed.jaxpr.invars]
     for leaf, kind in zip(jax.tree.leaves(given), kinds, strict=True):
         if leaf.dtype != kind.dtype:  # the program would read other bytes than the caller gives
             raise TypeError(f"JAX reads {leaf.dtype} as {kind.dtype}: see jax.enable_x64")
