@@ -138,7 +138,9 @@ def _of_arms(value: Any, argument: str, names: Sequence[str | int]) -> Any:
     remedy, known = "give one number, or one for each arm", set(names)
     strange = [name for name in value if name not in known or isinstance(name, bool)]
     if strange:
-        raise errors.InvalidInput(argument, f"{_shown(strange[0])} is no arm's name", remedy)
+        raise errors.InvalidInput(
+            argument, f"{_shown(strange[0])} is not the name of an arm", remedy
+        )
     missing = [name for name in names if name not in value]
     if missing:
         raise errors.InvalidInput(argument, f"lacks arm {missing[0]!r}", remedy)

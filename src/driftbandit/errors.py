@@ -311,7 +311,19 @@ def closest(value: Any, argument: str, valid: Iterable[str]) -> str:
 
 def unknown(value: str, argument: str, names: list[str], meant: str | None = None) -> InvalidInput:
     """The error for a name that is not in ``names``; the hint is the one nearest to ``meant``."""
-    near = difflib.get_close_matches(meant or value, names, n=1, cutoff=0.5)
-    hint = f"did you mean '{near[0]}'? " if near else ""
+    near = nearest(meant or value, names)
+    hint = f"did you mean '{near}'? " if near else ""
     remedy = f"{hint}valid: {', '.join(names) or 'none'}"
     return InvalidInput(argument, f"unknown name {_shown(value)}", remedy)
+
+
+def nearest(value: Any, names: Iterable[str]) -> str | None:
+    """The name that is most like ``value``; None: none is, or it is not text.
+
+    Example:
+        >>> nearest("idae", ["ucb", "idea"]), nearest("tiktok", ["email", "search"])
+        ('idea', None)
+    """
+    text = value[:100] if isinstance(value, str) else ""
+    near = difflib.get_close_matches(text, list(names), n=1, cutoff=0.5)
+    return near[0] if near else None
