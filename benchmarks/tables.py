@@ -747,6 +747,35 @@ def _ratio(logs: Sequence[float]) -> str:
     return f"{value} ({low}–{high})" if values[0] < 1000 else "above 1000"
 
 
+def advise_log() -> str:
+    figures = stored("advise_log")
+
+    def row(what: str, counts: dict[str, int], right: str) -> list[str]:
+        total = sum(counts.values())
+        said = sorted(counts.items(), key=lambda item: -item[1])
+        share = f"{counts.get(right, 0)} of {total}" if right else ""
+        return [what, ", ".join(f"{name} {number}" for name, number in said), share]
+
+    rows = []
+    for step, counts in figures["drift"].items():
+        right = {"0": "no", "0.05": "yes"}.get(step, "")
+        steps = "no drift" if step == "0" else f"steps of {step} per round"
+        rows.append(row(f"drift: {steps}", counts, right))
+    for truth, counts in figures["seasons"].items():
+        scope, _, shape = truth.partition(" ")
+        what = f"{'shared by all arms' if scope == 'shared' else 'one for each arm'}, a {shape}"
+        rows.append(row(f"season: {what if shape else 'none'}", counts, scope))
+    note = textwrap.fill(
+        "Drift: 3 arms, 240 rounds, noise 0.3. Seasons: 4 arms, about 1000 rows, noise 2.5, a "
+        "daily pattern that moves rewards by 10. "
+        f"Comparing the models of one such log takes "
+        f"{figures['CPU seconds per seasonal log']:.0f} s of CPU time on average, compiling "
+        "included.",
+        100,
+    )
+    return f"{table(['truth', 'said', 'right'], rows)}\n{note}\n"
+
+
 def advise() -> str:
     """The recommendation that the command prints for the example, verbatim."""
     code = "from driftbandit.cli import main; main()"
@@ -766,6 +795,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "gpu": gpu,
     "install": install,
     "advise": advise,
+    "advise log": advise_log,
     "service": service,
     "agreement": agreement,
     "earns": earns,

@@ -139,7 +139,8 @@ def _of_arms(value: Any, argument: str, names: Sequence[str | int]) -> Any:
     strange = [name for name in value if name not in known or isinstance(name, bool)]
     if strange:
         remedy = errors.suggestion(strange[0], names) + remedy
-        raise errors.InvalidInput(argument, f"{_shown(strange[0])} is no arm's name", remedy)
+        problem = f"{_shown(strange[0])} is not the name of an arm"
+        raise errors.InvalidInput(argument, problem, remedy)
     missing = [name for name in names if name not in value]
     if missing:
         raise errors.InvalidInput(argument, f"lacks arm {missing[0]!r}", remedy)

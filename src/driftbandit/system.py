@@ -41,6 +41,7 @@ class System:
         first_round: the round of which the model's initial mean and covariance speak, if they
             already contain what was learned from earlier rounds; an `Agent` then starts in it.
             None: they speak of any first round.
+        clock: how rounds count times, if it was learned from a log with times (`Log.clock`).
 
     Example:
         >>> system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]], ["left", "right"])
@@ -61,6 +62,7 @@ class System:
     names: tuple[Name, ...] = None  # type: ignore[assignment]
     contexts: Contexts = None  # type: ignore[assignment]
     first_round: int | None = None
+    clock: Any = None  # an `io.times.Clock`
 
     if TYPE_CHECKING:  # lists may be given, although arrays are kept
 
@@ -71,6 +73,7 @@ class System:
             names: Iterable[Name] | None = None,
             contexts: Mapping[str, ArrayLike] | None = None,
             first_round: int | None = None,
+            clock: Any = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -82,11 +85,14 @@ class System:
             limits = {"low": -LAST_ROUND, "high": LAST_ROUND}
             first = errors.whole_number(self.first_round, "first_round", **limits)
             object.__setattr__(self, "first_round", first)
+        if self.clock is not None and not hasattr(self.clock, "round_of"):
+            problem = f"has type {type(self.clock).__name__}"
+            raise errors.InvalidInput("clock", problem, "give the clock of a Log, or None")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, System) or self.names != other.names:
             return False
-        if self.first_round != other.first_round:
+        if (self.first_round, self.clock) != (other.first_round, other.clock):
             return False
         if list(self.contexts) != list(other.contexts):  # their order is that of arrays of features
             return False
@@ -107,7 +113,7 @@ class System:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the arguments: a copy is checked again and its arms are read-only."""
         parts = self.model, self.arms, self.names, dict(self.contexts)
-        return System, (*parts, self.first_round)
+        return System, (*parts, self.first_round, self.clock)
 
     def arms_in(self, context: Mapping[str, Any]) -> np.ndarray:
         """The arms in a context, k × d: arms(x) = A + Σ_j x_j B_j.
@@ -130,6 +136,22 @@ class System:
             raise errors.InvalidInput("context", "was given, and the system has none", "use arms")
         return reading.arms_in(self.arms, self.contexts, context, self.names)
 
+    def round_of(self, time: Any) -> int:
+        """The round in which a time falls, if the system was learned from a log with times.
+
+        Args:
+            time: as for `Log.round_of`.
+
+        Example:
+            >>> from driftbandit.identify import as_log
+            >>> days = ["2024-01-31", "2024-02-01", "2024-02-03"]
+            >>> log = as_log({"round": days, "arm": ["a", "a", "a"], "reward": [1, 2, 3]})
+            >>> system = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0]], ["a"], clock=log.clock)
+            >>> system.round_of("2024-02-05")
+            5
+        """
+        return round_of(self.clock, time, "system")
+
     def index(self, name: Name) -> int:
         """The row of the arm with that name.
 
@@ -145,6 +167,14 @@ class System:
             return self.names.index(name)
         valid = ", ".join(map(str, self.names[:20])) + (", …" if len(self.names) > 20 else "")
         raise errors.InvalidInput("arm", f"{name!r} is not the name of an arm", f"valid: {valid}")
+
+
+def round_of(clock: Any, time: Any, owner: str) -> int:
+    """The round of a time by a clock; an error if there is none."""
+    if clock is None:
+        problem = f"cannot be read: this {owner} knows no times, only numbers of rounds"
+        raise errors.InvalidInput("time", problem, "give the number of the round itself")
+    return int(clock.round_of(time))
 
 
 def checked_names(names: Iterable[Any] | None, n_arms: int, argument: str = "names") -> tuple:

@@ -170,9 +170,8 @@ def test_a_state_that_never_settles(unsettled):
     assert unsettled.metric.printed is None
     assert "ρ(Γ) = 1 is not below 1" in unsettled.metric.reason
     assert unsettled.recommendation.agreement is None
-    settled, arm = unsettled.recommendation.warnings[:2]
-    assert "never settles" in settled
-    assert "arm 1 do not show every mode that lasts: the error grows while no other arm" in arm
+    assert not any("φ" in one for one in unsettled.recommendation.reasons)
+    assert unsettled.recommendation.warnings == ()  # a random walk is nothing to worry about
     strict(json.dumps(unsettled.to_document(), allow_nan=False))
 
 
@@ -236,7 +235,7 @@ def test_no_noise_repeats_and_arms_that_are_never_best():
     found = db.advise(model, [*arms[:2], [-1.0, 0, 0]], **SIZE)
     said = " ".join(found.recommendation.warnings)
     assert "σ = 0" in said
-    assert "noise reaches every direction" in said
+    assert not found.system.noise_reaches_all
     assert "Duplicates: arm 1, of arm 0." in said
     assert [arm.best_share for arm in found.arms] == pytest.approx([0.5] * 3, abs=0.02)
     among = db.advise(model, [arms[0], [-1.0, 0, 0], arms[2]], **SIZE)

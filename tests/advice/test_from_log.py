@@ -46,7 +46,7 @@ QUESTIONS = [
     "1. What the log holds",
     "2. Is there drift?",
     "3. Is it predictable?",
-    "4. What would which policy have earned?",
+    "4. What would policies have earned?",
     "5. What do you lose by a fixed choice?",
     "6. Recommendation",
 ]
@@ -84,6 +84,63 @@ def test_the_replay_is_that_of_replay(still):
             assert mine.over_fixed[:3] == (row.difference, row.difference_low, row.difference_high)
 
 
+def test_equal_policies_are_called_equal_and_idea_is_preferred():
+    columns = log(drift=0.15, arms=NAMES, seed=5)
+    advice = db.advise(columns, policies=["kalman_ucb", "idea", "random"], runs=50)
+    done = advice.replayed
+    assert set(done.equal) == {"idea", "kalman_ucb"}
+    assert done.best == "idea"
+    text = " ".join(sections(advice)[1].split())
+    said = "Kalman-UCB cannot be told apart from it: the difference is within the uncertainty"
+    assert f"{said}, so they count as equal, and IDEA is preferred." in text
+    assert 'policy="idea"' in advice.commands[-1]
+
+
+@pytest.mark.parametrize(("seed", "best"), [(10, "idea"), (8, "kalman_ucb")])
+def test_a_higher_policy_is_preferred_only_if_it_is_clearly_better(seed, best):
+    columns, structure = log(drift=0.15, seed=seed), "level(arm)"
+    result = db.replay(columns, ["kalman_ucb", "idea"], structure=structure, train=0.4)
+    found = log_play._summary(result, structure, 0.975)
+    assert found.row("idea").mean < found.row("kalman_ucb").mean
+    assert found.best == best
+
+
+def test_differences_that_the_log_does_not_show_are_none(drifting):
+    (row,) = [row for row in drifting.replay.rows() if row.label == "ucb"]
+    worse = row._replace(verdict="worse", difference_low=-0.2, difference_high=-0.1)
+    same = worse._replace(label="same", difference_high=-0.2 + 1e-14)
+    first = row._replace(label="first", verdict="", difference_low=np.nan, difference_high=np.nan)
+    assert list(log_play._equal([first, worse, same])) == ["first", "same"]
+
+
+def test_counts_are_called_what_they_count(drifting):
+    text = " ".join(sections(drifting)[1].split())
+    assert "by the 144 rewards after the first 96 rewards" in text
+    everything = db.advise(log(drift=0.15, arms=NAMES, seed=5, full=True), **FEW)
+    assert "by the 144 rounds after the first 96 rounds" in " ".join(
+        sections(everything)[1].split()
+    )
+
+
+def test_another_model_in_the_test_is_explained(drifting):
+    other = dataclasses.replace(drifting, structure="constant(arm)")
+    why = "This model is not the best one of part 2, which was chosen with the whole log"
+    assert why in " ".join(sections(other)[1].split())
+    same = dataclasses.replace(drifting, structure=drifting.replayed.structure)
+    assert why not in " ".join(sections(same)[1].split())
+
+
+def test_a_difference_that_is_always_zero_is_explained(drifting):
+    done = drifting.replayed
+    zero = log_play.Gain(0.0, 0.0, 0.0, "no difference seen")
+    rows = [row._replace(over_fixed=zero) if row.label == "ucb" else row for row in done.rows]
+    same = dataclasses.replace(drifting, replayed=done._replace(rows=tuple(rows)))
+    text = sections(same)[1]
+    assert "≈ exactly 0" in text
+    assert "exactly 0: both choose the same arm in every round." in text
+    assert "(0 to 0)" not in text
+
+
 def test_without_chances_only_the_model_speaks():
     advice = db.advise(log(drift=0.15, arms=NAMES, seed=5, chances=False), **FEW)
     assert advice.replayed is None
@@ -99,7 +156,7 @@ def test_chances_may_be_assumed(still):
     assert advice.replayed.rows == still.replayed.rows
     (line,) = advice.commands  # not the command that was just run
     assert line.startswith("driftbandit fit ")
-    assert "It has no chances; with those that are assumed" in " ".join(sections(advice)[1].split())
+    assert "With the chances that you gave" in " ".join(sections(advice)[1].split())
 
 
 def test_names_with_markup_are_escaped(drifting):

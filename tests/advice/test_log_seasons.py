@@ -1,46 +1,12 @@
-"""Seasons: what the quick test finds, and how large a model says they are."""
+"""Seasons of a model: how large they are, and whether arms share them."""
 
 import numpy as np
 import pytest
 
 from advised_logs import log
-from driftbandit.advice.log_seasons import candidates, seasons
-from driftbandit.identify import as_log
+from driftbandit.advice.log_seasons import own_pattern, seasons
+from driftbandit.identify import as_log, compare
 from driftbandit.identify.structured.fitting import fit_structure
-
-ROUNDS = np.arange(600)
-
-
-def noise(seed):
-    return np.random.default_rng(seed).standard_normal(600)
-
-
-@pytest.mark.parametrize("period", [7, 12, 24, 52])
-def test_a_wave_is_found_with_its_period(period):
-    wave = 0.7 * np.sin(2 * np.pi * ROUNDS / period)
-    assert candidates(wave + noise(1), ROUNDS, ROUNDS % 3) == (period,)
-
-
-def test_seasons_that_differ_between_arms_are_found():
-    arms = np.random.default_rng(2).integers(2, size=600)
-    wave = np.where(arms == 0, 1, -1) * np.sin(2 * np.pi * ROUNDS / 7)  # cancels in the mean
-    assert candidates(wave + noise(3), ROUNDS, arms) == (7,)
-
-
-def test_two_seasons_are_found_the_clearer_first():
-    waves = np.sin(2 * np.pi * ROUNDS / 24) + 2 * np.sin(2 * np.pi * ROUNDS / 7)
-    assert candidates(waves + noise(4), ROUNDS, ROUNDS % 2) == (7, 24)
-
-
-def test_noise_seldom_has_a_season():
-    """At most 5 % false alarms: more than 20 of 200 come once in 1000."""
-    found = [candidates(noise(100 + seed), ROUNDS, ROUNDS % 2) for seed in range(200)]
-    assert sum(map(bool, found)) <= 20
-
-
-def test_a_season_must_repeat_four_times():
-    short = np.arange(27)
-    assert candidates(np.sin(2 * np.pi * short / 7), short, short % 2) == ()
 
 
 def test_the_size_of_a_season_is_its_swing():
@@ -50,3 +16,27 @@ def test_the_size_of_a_season_is_its_swing():
     swing = np.ptp(0.6 * np.sin(2 * np.pi * np.arange(7) / 7))
     assert (one.period, one.differs) == (7, True)
     assert one.swing == pytest.approx(swing, rel=0.1)
+
+
+OWN = ["constant(arm)", "constant(arm) + season(7)", "constant(arm) + season(7, arm)"]
+
+
+def shared(seed=0):
+    """The same weekly pattern for both arms."""
+    columns = log(rounds=600, seed=seed)
+    waves = 0.6 * np.sin(2 * np.pi * columns["round"] / 7)
+    return columns | {"reward": columns["reward"] + waves}
+
+
+def test_arms_that_share_a_season_are_told_from_those_that_do_not():
+    both = compare(as_log(shared()), OWN)
+    assert str(both.chosen) == OWN[1]
+    found = own_pattern(both, 7)
+    assert found.verdict == "no"
+    assert (found.best_with, found.best_without) == (OWN[2], OWN[1])
+    each = compare(as_log(log(season=0.6)), OWN)
+    assert str(each.chosen) == OWN[2]
+    assert own_pattern(each, 7).verdict == "yes"
+    assert own_pattern(each, 24) == ("no", None, None, None, None)  # nothing was tried
+    (one,) = seasons(fit_structure(as_log(shared()), both.chosen, starts=1), both)
+    assert (one.period, one.differs, one.own) == (7, False, found)

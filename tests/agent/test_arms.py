@@ -75,10 +75,10 @@ def test_whole_numbers_that_are_names_are_never_row_numbers():
     assert (decision.arm, agent._history.ledger.find(decision.id).arm) == (3, 0)
     assert agent.ask(arms=np.array([0])).arm == 0
     np.testing.assert_array_equal(agent._history.ledger._open[-1].arm, 3)
-    with pytest.raises(InvalidInput, match="arms: 4 is no arm's name; valid: 3, 2, 1, 0"):
+    with pytest.raises(InvalidInput, match="arms: 4 is not the name of an arm; valid: 3, 2, 1, 0"):
         agent.ask(arms=[4])
     agent = Agent(System(MODEL, ARMS, [10, 20, 30, 40]))
-    with pytest.raises(InvalidInput, match="0 is no arm's name"):
+    with pytest.raises(InvalidInput, match="0 is not the name of an arm"):
         agent.tell_play(0, 1.0)
     assert agent.tell_play(np.int64(20), 1.0) == "learned"
 
@@ -108,8 +108,8 @@ WRONG = [
     (lambda: Agent(MODEL, ARMS, names=["a", "b"]), "names: has 2 entries for 4 arms"),
     (lambda: Agent(MODEL, ARMS, names=["a", "b", "a", "c"]), "names: has 'a' twice"),
     (lambda: Agent(MODEL, "sphere", names=["a"]), "names: were given, and the agent"),
-    (lambda: Agent(SYSTEM).ask(arms=["up"]), "arms: 'up' is no arm's name; valid: 'left'"),
-    (lambda: Agent(SYSTEM).ask(arms=[0]), "arms: 0 is no arm's name"),
+    (lambda: Agent(SYSTEM).ask(arms=["up"]), "arms: 'up' is not the name of an arm; valid: 'left'"),
+    (lambda: Agent(SYSTEM).ask(arms=[0]), "arms: 0 is not the name of an arm"),
     (lambda: Agent(SYSTEM).ask(arms=[True]), "arms: is .True.; give names"),
     (lambda: Agent(SYSTEM).ask(arms="left"), "arms: is 'left'; give names"),
     (lambda: Agent(SYSTEM).ask(arms=[]), "arms: is empty; valid: 'left'"),
@@ -178,7 +178,7 @@ def test_enumerations_are_names(kind):
     assert Agent.from_json(agent.to_json()).names == tuple(one.value for one in kind)
     plain = Agent(MODEL, ARMS)
     assert plain.tell_play(Color.RED, 1.0) == "learned"
-    with pytest.raises(InvalidInput, match="True is no arm's name"):
+    with pytest.raises(InvalidInput, match="True is not the name of an arm"):
         plain.tell_play(True, 1.0)
 
 
@@ -347,3 +347,11 @@ def test_a_registered_policy_with_another_preparation_is_copied():
     twin = copy.deepcopy(agent)
     twin.replace_model(MODEL)
     np.testing.assert_array_equal(twin.state.mean, agent.state.mean)
+
+
+def test_an_unknown_arm_gets_the_closest_name():
+    agent = Agent(SYSTEM)
+    with pytest.raises(InvalidInput, match=r"arm: 'lef' is not the name of an arm; did you mean"):
+        agent.tell_play("lef", 1.0)
+    with pytest.raises(InvalidInput, match=r"valid: 'left', .*\(add_arm adds a new one\)$"):
+        agent.ask(arms=["tiktok"])

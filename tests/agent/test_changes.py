@@ -136,7 +136,7 @@ def test_an_arm_that_is_removed(name):
         assert_same(agent, other)
     assert back.to_json() == agent.to_json()
     assert {agent.ask().arm for _ in range(20)} <= {"left", "both", "none"}
-    with pytest.raises(InvalidInput, match="'right' is no arm's name"):
+    with pytest.raises(InvalidInput, match="'right' is not the name of an arm"):
         agent.ask(arms=["right"])
     assert len(state) == len(agent.state)
 
@@ -167,7 +167,7 @@ REFUSED = [
         lambda: Agent(SYSTEM, refit=Refit(offsets=True)).add_arm("new"),
         "learns offsets or components for each arm",
     ),
-    (lambda: Agent(SYSTEM).remove_arm("up"), "arm: 'up' is no arm's name"),
+    (lambda: Agent(SYSTEM).remove_arm("up"), "arm: 'up' is not the name of an arm"),
     (lambda: Agent(SYSTEM, policy="ucb").remove_arm("left"), "ucb keeps a score for each"),
     (lambda: Agent(MODEL, ARMS[:1]).remove_arm(0), "arm: is the last one"),
     (lambda: Agent(SYSTEM).replace_model(3), "model: has type int"),

@@ -195,7 +195,7 @@ def test_arms_of_files_are_found_by_text_at_once():
     assert [entry.arm for entry in agent._history.ledger] == [2, 3]
     for arms in (agent, Agent(MODEL, ARMS)):
         for text in ("02", "5", "9" * 5000, "٣", ""):
-            with pytest.raises(InvalidInput, match="is no arm's name"):
+            with pytest.raises(InvalidInput, match="is not the name of an arm"):
                 arms.tell_log([(0, text, 1.0)])
 
     many = [f"arm {i}" for i in range(3000)]
@@ -205,7 +205,7 @@ def test_arms_of_files_are_found_by_text_at_once():
 
 WRONG = [
     ([{"arm": "left", "reward": 1.0}, {"arm": "left"}], "log: row 1 has no 'reward'"),
-    ([(0, "left", 1.0), (1, "up", 1.0)], "log row 1: arm: 'up' is no arm's name"),
+    ([(0, "left", 1.0), (1, "up", 1.0)], "log row 1: arm: 'up' is not the name of an arm"),
     ([(0, "left", 1.0), (1, "left", math.inf)], "log row 1: reward: is inf"),
     ([(0, "left", 1.0), (0.5, "left", 1.0)], "log row 1: round: 0.5"),
     ([(0, "left", 1.0), (0, "left")], "log: row 1 is"),

@@ -134,3 +134,18 @@ def test_a_log_with_hours_or_days_is_asked_for_seasons(tmp_path, step, options, 
         assert "--season" not in output
     else:
         assert f"next: driftbandit fit {log} {line}" in output
+    assert "no seasons" not in output  # the log has none
+    if step is not None:
+        assert "· Rounds are " in output  # a fact, not a warning
+
+
+def test_a_log_with_a_season_is_warned_of_at_the_top(tmp_path):
+    log, hours = tmp_path / "log.csv", np.arange(200)
+    rewards = 3 * np.sin(2 * np.pi * hours / 24) + np.random.default_rng(0).standard_normal(200)
+    times = pd.date_range("2024-01-01", periods=200, freq="1h")
+    pd.DataFrame({"round": times, "arm": ["a", "b"] * 100, "reward": rewards}).to_csv(log)
+    output = run(log, *SMALL, "--states", "1").output
+    warned = output.index("! The log has a daily pattern, which repeats every 24 rounds")
+    assert warned < output.index("rewards  ")
+    assert "--select --season 24 (last line below)" in " ".join(output.split())
+    assert output.splitlines()[-1].endswith("--select --season 24   # a daily pattern?")

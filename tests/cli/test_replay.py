@@ -56,6 +56,8 @@ def test_the_command_on_a_log(tmp_path):
     assert done.exit_code == 0, done.output
     words = " ".join(done.output.split())
     assert "n eff." in words
+    assert "test rewards" in words
+    assert " test rounds" not in words
     assert "Doubly robust estimates" in words
     assert "Chances: from the log." in words
     assert "! The log seldom plays what these policies name. Effective rounds: idea" in words
@@ -66,6 +68,13 @@ def test_the_command_on_a_log(tmp_path):
     document = json.loads(done.stdout)
     assert (document["method"], document["chances"]) == ("rejection", "logged")
     assert document["feedback"] == 0.3 / 4
+    done = CliRunner().invoke(app, ["replay", path, *small, "--method", "rejection"])
+    words = " ".join(done.stdout.split())
+    assert (
+        "it sees 7.5 % of the rewards. By itself it would see all of them, so its row is" in words
+    )
+    assert "if one is as high as a policy, that does not speak for the arm." in words
+    assert "Rows whose difference may be zero count as equal" in words
     rows = {row["label"]: row for row in document["rows"]}
     assert {"idea", "logging", "always arm0", "random"} < rows.keys()
     assert rows["logging"]["low"] == rows["logging"]["mean"]

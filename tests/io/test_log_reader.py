@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from driftbandit.errors import InvalidInput
 from driftbandit.identify import as_log, read_log
-from driftbandit.io import parsing
+from driftbandit.io import parsing, tables
 from log_files import (
     CALLED,
     GOOD,
@@ -136,6 +137,10 @@ REWARD = "give a finite number, or leave it empty"
 ROUND = "give a whole number from 0 to 2^53"
 CSV = {
     "reward text": ("a,0,x,1\na,1,x,abc", f"line 3: reward 'abc' is not a number; {REWARD}"),
+    "two rewards": (
+        "a,0,x,1\na,1,x,abc\na,2,x,?",
+        f"line 3: reward 'abc' is not a number, as in 1 more row; {REWARD}",
+    ),
     "reward nan": ("a,0,x,nan", f"line 2: reward 'nan' is not a number; {REWARD}"),
     "reward NA": ("a,0,x,NA", f"line 2: reward 'NA' is not a number; {REWARD}"),
     "reward inf": ("a,0,x,-inf", f"line 2: reward '-inf' is not a number; {REWARD}"),
@@ -345,3 +350,14 @@ def test_reading_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert read_log("clicks.csv", columns=CALLED).rows == 60
+
+
+def test_bad_rewards_are_counted_in_the_whole_table(monkeypatch):
+    monkeypatch.setattr(tables, "_rows_of_block", lambda places: 10)
+    columns = {"round": range(50), "arm": ["a"] * 50, "reward": ["1"] * 5 + ["-"] * 45}
+    with pytest.raises(InvalidInput, match="row 6: reward '-' is not a number, as in 44 more rows"):
+        as_log(columns)
+    columns |= {"x_heat": ["1"] * 50, "reward": ["1"] * 50}
+    columns["x_heat"][7] = columns["x_heat"][30] = ""
+    with pytest.raises(InvalidInput, match="row 8: feature 'x_heat' is missing, as in 1 more row;"):
+        as_log(columns)

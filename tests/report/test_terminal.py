@@ -125,6 +125,14 @@ def test_names_wider_than_the_terminal_are_wrapped():
     assert name.replace(" ", "") in letters
 
 
+def test_long_names_are_wrapped_before_a_table_is_split():
+    name = "constant(arm) + level(arm, memory=free) + season(24, arm, harmonics=2)"
+    rows = [[name, "-2.5199", "-0.0009 ± 0.0083", "chosen"], ["b", "1", "2", ""]]
+    text = shown([Table("", ["structure", "score", "difference", ""], rows)], 80)
+    assert text.count("structure") == 1
+    whole(text, 80, ["-2.5199", "-0.0009 ± 0.0083", "chosen", "memory=free)", "harmonics=2)"])
+
+
 def test_a_table_that_fits_stays_one():
     text = shown([Table("title", ["policy", "a", "b"], [["idea", "1", "2"]])], 60)
     assert text.splitlines()[0].strip() == "title"

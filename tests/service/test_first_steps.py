@@ -150,7 +150,12 @@ def test_what_a_key_lacks_is_said_once(tmp_path, connect):
             "decision",
             "99 was never made: the decisions so far are 0 to 1; give the id that came with",
         ),
-        ("/decisions", {"arms": ["phtoo"]}, "arms", "'phtoo' is no arm's name; did you mean 'pho"),
+        (
+            "/decisions",
+            {"arms": ["phtoo"]},
+            "arms",
+            "'phtoo' is not the name of an arm; did you mean 'pho",
+        ),
         ("/arms/retire", {"arm": "vidio"}, "arm", "did you mean 'video'? valid: 'plain', "),
     ],
 )

@@ -17,6 +17,8 @@ from requests import Session
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks
 
+from driftbandit.io import model_file
+from driftbandit.service import wire
 from driftbandit.service.refitting import Refitter
 from driftbandit.service.store import Store
 from driftbandit.service.verifying import verify
@@ -232,3 +234,7 @@ def test_many_requests(tmp_path, monkeypatch):
 @pytest.mark.nightly
 def test_a_hundred_thousand_requests(tmp_path, monkeypatch):
     assert fuzzed(tmp_path, 100_000, monkeypatch).total() >= 100_000
+
+
+def test_the_description_of_a_model_file_has_all_of_its_fields():
+    assert {*wire._FIELDS} == {*model_file.REQUIRED, *model_file.OPTIONAL}

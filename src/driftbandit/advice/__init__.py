@@ -91,7 +91,8 @@ def advise(
         policies: which to play: any of ``policies.available()`` that sees one reward a round,
             with parameters if need be. By default those that know the model, except the slow
             rollout.
-        seasons: of a log: periods of the seasons to look for, in rounds; None: 7, 12, 24, 52, 168.
+        seasons: of a log: periods of the seasons to look for, in rounds; None: of 7, 12, 24, 52
+            and 168, those that a quick test finds, at most two.
         chances: of a log without a column ``chance``: as in `replay`.
         columns, every, zone: how a log is read, as in `read_log`.
         progress: called with a stage's name (one of `STAGES`, or of `from_log.STAGES`) and the
@@ -106,7 +107,7 @@ def advise(
         >>> model, arms = families.sample("exponential", n_states=3, n_arms=3)[0]
         >>> advice = advise(model, arms, runs=128, rounds=100)
         >>> advice.recommendation.choice, advice.system.stable
-        ('kode', True)
+        ('idea', True)
     """
     errors.require("advise", "jax")
     options: dict[str, Any] = {"seasons": seasons, "chances": chances}

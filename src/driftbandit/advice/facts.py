@@ -322,7 +322,9 @@ def _no_metric(model: LGDS, arms: np.ndarray) -> str:
     if len(_groups(arms)[0]) == 1:
         return "all arms are the same"
     if not model.is_stable:
-        return f"it needs a stationary state, and ρ(Γ) = {model.spectral_radius:.6g} is not below 1"
+        return (
+            f"it needs a state that settles, and ρ(Γ) = {model.spectral_radius:.6g} is not below 1"
+        )
     k, m = len(arms), min(len(arms) - 1, model.n_states)
     # k²(k − 1) singular value decompositions of 2m × 2m matrices, measured.
     if k**3 * (8 + m**2) > LONGEST:

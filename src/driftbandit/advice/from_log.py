@@ -1,4 +1,4 @@
-"""Advice from a log: is there drift, is it predictable, and what would which policy have earned?"""
+"""Advice from a log: is there drift, is it predictable, and what would policies have earned?"""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from driftbandit.advice.log_facts import Answer, Contents, Predictability, Speed
 from driftbandit.advice.log_play import Forecast, Replayed
 from driftbandit.advice.log_rules import Findings, Recommendation
 from driftbandit.advice.log_seasons import Season
-from driftbandit.identify.report import one_step
 from driftbandit.identify.structured.fitting import StructuredFit, fit_structure
-from driftbandit.identify.structured.selection import FEW_HARMONICS, LEAST, Comparison, compare
+from driftbandit.identify.structured.periods import shown_periods
+from driftbandit.identify.structured.selection import LEAST, Comparison, compare, season_pair
 from driftbandit.io import log_columns, model_file
 from driftbandit.io.log_reader import as_log
 from driftbandit.io.logs import Log
@@ -44,7 +44,7 @@ class LogAdvice:
     season: Answer
     speed: Speed
     seasons: tuple[Season, ...]
-    structure: str  # that predicts best
+    structure: str  # chosen by how well it predicts
     comparison: Comparison
     predictability: Predictability
     replayed: Replayed | None
@@ -59,7 +59,7 @@ class LogAdvice:
 
     @property
     def system(self) -> Any:
-        """The model that predicts best; it knows the log, and starts in the round after it."""
+        """The chosen model; it knows the log, and starts in the round after it."""
         return self.fit.system
 
     def __str__(self) -> str:
@@ -177,7 +177,7 @@ def advise_log(
         drift=drift,
         season=repeats,
         speed=speed,
-        seasons=log_seasons.seasons(found),
+        seasons=log_seasons.seasons(found, scores),
         structure=str(scores.chosen),
         comparison=scores,
         predictability=known,
@@ -233,8 +233,7 @@ def compared(
     log: Log, seasons: Sequence[float] | None = None, report: Tell = lambda share: None
 ) -> Comparison:
     """Structures by how well they predict later rewards; seasons that a quick test finds."""
-    periods = _periods(log) if seasons is None else tuple(seasons)
-    found = compare(log, None, periods=periods, report=report)
+    found = compare(log, None, periods=seasons, report=report)
     kept = [one for one in found.chosen.components if one.kind in ("season", "regression")]
     if kept and log_facts.drifts(found.chosen):
         # Is there drift beside the season? Its rival has the season, and constant means.
@@ -242,16 +241,6 @@ def compared(
         if str(still) not in map(str, found.structures):
             found = found.joined(compare(log, [still]))
     return found
-
-
-def _periods(log: Log) -> tuple[float, ...]:
-    ahead = one_step(fit_structure(log, OWN, starts=1), log)
-    rounds, arms, rewards = (
-        np.concatenate([getattr(one, field) for one in log.sequences])
-        for field in ("rounds", "arms", "rewards")
-    )
-    seen = ~np.isnan(rewards)
-    return log_seasons.candidates(ahead.rewards - ahead.means, rounds[seen], arms[seen])
 
 
 def _of_training(train: Log, seasons: Sequence[float] | None, report: Tell) -> Structure:
@@ -262,13 +251,10 @@ def _of_training(train: Log, seasons: Sequence[float] | None, report: Tell) -> S
     """
     if train.rewards_seen < 2 * LEAST + 2:  # of each half, which rounding may shift by one
         return parse(OWN)
-    periods = _periods(train) if seasons is None else seasons
-    given = [OWN]
-    for period in periods:
-        few = min(FEW_HARMONICS, max(int(period / 2), 1))
-        given += [f"{OWN} + season({period:g})"]
-        given += [f"{OWN} + season({period:g}, arm, harmonics={few})"]
-    return parse(OWN) if len(given) == 1 else compare(train, given, report=report).chosen
+    periods = shown_periods(train) if seasons is None else seasons
+    given = [parse(OWN)]
+    given += [given[0] + one for period in periods for one in season_pair(period)]
+    return given[0] if len(given) == 1 else compare(train, given, report=report).chosen
 
 
 def _untested(held: Contents, uses: Sequence[str]) -> str:

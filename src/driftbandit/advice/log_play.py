@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +17,15 @@ from driftbandit.io.logs import Log
 from driftbandit.model import LGDS
 from driftbandit.policies.base import Policy, Prepared, Problem, highest
 from driftbandit.replays import replay
-from driftbandit.replays.result import ALWAYS, LOGGING, Replay
+from driftbandit.replays.result import ALWAYS, LOGGING, Replay, Row
 from driftbandit.report.numbers import estimate
 from driftbandit.structure import Structure
 from driftbandit.system import Name, System
 
 PLAYED = ("idea", "kalman_ucb", "ucb", "discounted_ucb")  # by default
+PREFERRED = "idea"  # among policies that are equally good
 LEADER, RANDOM, FIXED = "training_leader", "random", "fixed"
+ROUNDING = 1e-9  # share of a mean: narrower intervals have no width
 RUNS = 200  # of the forecast
 LONGEST = 1000  # rounds of the forecast
 
@@ -45,7 +47,7 @@ class Gain(NamedTuple):
     def text(self) -> str:
         """The gain and its interval: +0.20 (0.10 to 0.30)."""
         if self.low == self.high == 0:
-            return "0 (0 to 0)"
+            return "exactly 0"
         value, ends = estimate(self.mean, self.low, self.high, signed=True)
         return f"{value} ({ends})"
 
@@ -74,8 +76,9 @@ class Replayed(NamedTuple):
     confidence: float  # of each interval, so that those of all policies hold together with 95 %
     fixed: Name  # the best arm of the training part
     rows: tuple[Earned, ...]  # highest mean first
-    best: str  # the policy with the highest mean
+    best: str  # the policy to prefer: `PREFERRED` if it is as good as any, else the highest
     notes: tuple[str, ...]
+    equal: tuple[str, ...] = ()  # policies whose difference from the highest may be luck
 
     def row(self, label: str) -> Earned:
         """The row with that label."""
@@ -149,6 +152,9 @@ def _summary(result: Replay, structure: Structure, confidence: float) -> Replaye
         for row in over[LEADER].values()
     ]
     played = [row for row in rows if row.kind == "policy" and not math.isnan(row.mean)]
+    highest = (played or [row for row in rows if row.kind == "policy"])[0].label
+    apart = dataclasses.replace(result, compared=highest).rows(confidence=confidence)
+    equal = tuple(_equal(apart))
     fixed = result.references[LEADER].arm
     assert fixed is not None
     return Replayed(
@@ -159,9 +165,24 @@ def _summary(result: Replay, structure: Structure, confidence: float) -> Replaye
         confidence=confidence,
         fixed=fixed,
         rows=tuple(rows),
-        best=(played or [row for row in rows if row.kind == "policy"])[0].label,
+        best=PREFERRED if PREFERRED in equal else highest,
         notes=result.notes,
+        equal=equal,
     )
+
+
+def _equal(rows: Sequence[Row]) -> Iterator[str]:
+    """The policies whose difference from the baseline, the highest, may be luck.
+
+    An interval without width comes from rounds in which the log plays what neither policy names:
+    then only predictions differ, and the log shows nothing.
+    """
+    for row in rows:
+        if row.kind != "policy" or math.isnan(row.mean):
+            continue
+        nothing = row.difference_high - row.difference_low <= ROUNDING * abs(row.mean)
+        if nothing or row.verdict != statistics.WORSE:
+            yield row.label
 
 
 def shown_rows(found: Replayed) -> list[Earned]:

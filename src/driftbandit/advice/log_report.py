@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator
 
 from driftbandit._version import __version__
-from driftbandit.advice import log_figures, log_play
+from driftbandit.advice import log_facts, log_figures, log_play
 from driftbandit.advice.from_log import LogAdvice
 from driftbandit.advice.log_facts import Speed
 from driftbandit.advice.log_play import Earned, Gain, Replayed
+from driftbandit.advice.log_seasons import Season
+from driftbandit.io.logs import split_notes
 from driftbandit.policies import title
 from driftbandit.replays.result import LOGGING
 from driftbandit.report import (
@@ -25,7 +27,7 @@ from driftbandit.report import (
     Tone,
     verdict_cell,
 )
-from driftbandit.report.numbers import NONE, estimate, percent, plus_minus, short
+from driftbandit.report.numbers import NONE, estimate, listed, percent, plus_minus, short
 from driftbandit.system import Name, label
 
 MOST_ARMS = 12  # that a table shows, the most played
@@ -34,7 +36,10 @@ EVIDENCE = {
     "chances": "It says with which chance each arm was played, so other choices can be estimated.",
     "none": "It does not say how arms were chosen, so it cannot tell what other choices earn.",
 }
-ASSUMED = "It has no chances; with those that are assumed, other choices can be estimated."
+ASSUMED = (
+    "It does not say with which chance each arm was played. With the chances that you gave, other "
+    "choices can be estimated."
+)
 SEVERAL = "Several sequences cannot be replayed, so it cannot tell what other choices earn."
 DRIFT = {
     "yes": "Yes: what arms pay drifts.",
@@ -59,7 +64,7 @@ def report(advice: LogAdvice, name: str, *, terminal: bool = False) -> Report:
         *_drift(advice),
         Heading("3. Is it predictable?", "predictable"),
         *_predictable(advice),
-        Heading("4. What would which policy have earned?", "policies"),
+        Heading("4. What would policies have earned?", "policies"),
         *_policies(advice),
         Heading("5. What do you lose by a fixed choice?", "fixed"),
         *_fixed(advice),
@@ -101,7 +106,7 @@ def _contents(advice: LogAdvice) -> Iterator[Block]:
         for arm in order[:MOST_ARMS]
     ]
     yield Table("Arms", ["arm", "rewards", "share", "mean reward"], rows)
-    notes = list(held.notes)
+    notes, warnings = split_notes(held.notes)
     if len(order) > MOST_ARMS:
         notes.append(f"{len(order) - MOST_ARMS} arms that were played less are left out.")
     if held.least_chance is not None:
@@ -110,6 +115,8 @@ def _contents(advice: LogAdvice) -> Iterator[Block]:
         notes.append(f"Context features: {', '.join(held.features)}.")
     if notes:
         yield Points(notes, "dim")
+    if warnings:
+        yield Points(warnings, "bad")
 
 
 def _drift(advice: LogAdvice) -> Iterator[Block]:
@@ -127,8 +134,9 @@ def _drift(advice: LogAdvice) -> Iterator[Block]:
     yield Points(
         [
             "score: log-likelihood per reward, one step ahead, by parameters learned from earlier "
-            "rewards; difference: from the highest, ± its standard error.",
-            f"best: {advice.structure}.",
+            "rewards; difference: from the chosen model, ± its standard error.",
+            f"chosen: {advice.structure}, the simplest within one standard error of the highest "
+            "score.",
         ],
         "dim",
     )
@@ -155,23 +163,49 @@ def _pace(speed: Speed, verdict: str) -> str:
 def _seasons(advice: LogAdvice) -> str:
     said = []
     for one in advice.seasons:
-        own = "arms have patterns of their own" if one.differs else "all arms share the pattern"
         size = f"from its lowest to its highest point it moves by {short(one.swing, 2)}"
-        said.append(f"The pattern repeats every {one.period:g} rounds; {size}; {own}.")
+        said.append(f"The pattern repeats every {one.period:g} rounds; {size}.")
+        if len(advice.contents.arms) > 1:
+            said.append(_shared(one))
     return " ".join(said)
 
 
+def _shared(season: Season) -> str:
+    """Whether arms share the pattern, and how certain that is."""
+    own = season.own
+    if own is None or own.gain is None or own.error is None:
+        return "The model has one for each arm." if season.differs else "All arms share it."
+    gain = f"{plus_minus(own.gain, own.error)} per reward"
+    if own.verdict == "yes":
+        return f"Arms have patterns of their own: these raise the score by {gain}."
+    if own.verdict == "no" and season.differs:
+        return f"The model has one for each arm, which hardly matters: the score gains {gain}."
+    if own.verdict == "no":
+        return f"All arms share it: one for each arm changes the score by only {gain}."
+    has = "has one for each arm" if season.differs else "lets them share it"
+    return (
+        "Whether arms share it cannot be told: one for each arm changes the score by "
+        f"{gain}. The model {has}."
+    )
+
+
 def _scores(advice: LogAdvice) -> list[list[Cell | str | float]]:
-    """The best model, and the best of those that lack something."""
+    """The chosen model, and the best of those that have or lack something."""
     found, drift, season = advice.comparison, advice.drift, advice.season
     texts = list(map(str, found.structures))
     best = texts.index(advice.structure)
-    wanted = {"best": advice.structure, "best with drift": drift.best_with}
-    wanted |= {"best without drift": drift.best_without, "best with a season": season.best_with}
-    wanted |= {"best without a season": season.best_without, "constant means": "constant(arm)"}
+    wanted: dict[str, str | None] = {"chosen": advice.structure}
+    for what, has, said in (
+        ("drift", log_facts.drifts, drift),
+        ("a season", log_facts.repeats, season),
+    ):  # what the chosen model has, the other lacks
+        lacks = has(found.structures[best])
+        name = f"best without {what}" if lacks else f"best with {what}"
+        wanted[name] = said.best_without if lacks else said.best_with
+    wanted["constant means"] = "constant(arm)"
     rows: list[list[Cell | str | float]] = []
     for name, structure in wanted.items():
-        if structure is None or (name != "best" and structure == advice.structure):
+        if structure is None or (name != "chosen" and structure == advice.structure):
             continue
         place = texts.index(structure)
         apart = NONE if place == best else plus_minus(*found.difference(place, best))
@@ -217,19 +251,29 @@ def _policies(advice: LogAdvice) -> Iterator[Block]:
     yield Text(
         f"{title(done.best)} {how} {short(best.mean)} per round{_compared(best, done)}.", "best"
     )
+    if rivals := [title(name) for name in done.equal if name != done.best]:
+        preferred = f", and {title(done.best)} is preferred" * (done.best == log_play.PREFERRED)
+        yield Text(
+            f"{listed(rivals)} cannot be told apart from it: the difference is within the "
+            f"uncertainty, so they count as equal{preferred}."
+        )
     with_log = best.over_log is not None
     columns = ["policy", "mean", "more than the log", "more than fixed"]
     rows = [_row(row, done) for row in log_play.shown_rows(done)]
     kept = [0, 1, 2, 3] if with_log else [0, 1, 3]
-    caption = f"Reward per round, {done.test_rounds:,} test rounds after {done.train_rounds:,}"
+    unit = "rounds" if done.method == "full" else "rewards"
+    first = f"the first {done.train_rounds:,} {unit}"
+    caption = f"Reward per round, by the {done.test_rounds:,} {unit} after {first}"
     yield Table(caption, [columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
     notes = [
-        f"fixed: always {label(done.fixed)}, the best arm of the first {done.train_rounds:,} "
-        "rounds. ▲ more, ▼ less, ≈ cannot be told apart, ? too few rounds.",
-        f"Each interval holds with {100 * done.confidence:.4g} %, so that those of all policies "
-        "hold together with 95 %.",
-        f"The policies use {done.structure}, learned from the first {done.train_rounds:,} rounds.",
+        f"fixed: always {label(done.fixed)}, the best arm of {first}. ▲ more, ▼ less, ≈ cannot be "
+        f"told apart, ? too few {unit}.",
+        f"The intervals are {100 * done.confidence:.4g} % intervals: wider than 95 %, because the "
+        "best of several policies may look good by luck.",
+        f"The policies use {done.structure}, learned from {first}.{_why_other(advice, done)}",
     ]
+    if any(_same(row, done) for row in log_play.shown_rows(done)):
+        notes.append("exactly 0: both choose the same arm in every round.")
     if done.method != "full":
         notes.append(
             "Estimated without bias from the log's chances. Policies learn from all rewards of the "
@@ -243,6 +287,21 @@ def _policies(advice: LogAdvice) -> Iterator[Block]:
         lambda: log_figures.gains(done),
         "gains",
     )
+
+
+def _why_other(advice: LogAdvice, done: Replayed) -> str:
+    """Why this is not the model of part 2."""
+    if done.structure == advice.structure:
+        return ""
+    return (
+        " This model is not the best one of part 2, which was chosen with the whole log: policies "
+        "in a test must not know its rewards in advance."
+    )
+
+
+def _same(row: Earned, done: Replayed) -> bool:
+    gains = (row.over_log, row.over_fixed)
+    return any(gain is not None and gain.low == gain.high == 0 for gain in gains)
 
 
 def _compared(best: Earned, done: Replayed) -> str:
@@ -288,7 +347,7 @@ def _fixed(advice: LogAdvice) -> Iterator[Block]:
         assert gain is not None
         fixed = f"always playing {label(done.fixed)}"
         if gain.clear:
-            loss = f"In the test rounds, {fixed} lost {_loss(gain)} to {title(done.best)}."
+            loss = f"In the test part, {fixed} lost {_loss(gain)} to {title(done.best)}."
         else:
             loss = f"No clear loss: compared with {fixed}, {title(done.best)} earned {gain.text} "
             loss += "per round. That is not clearly more than zero."

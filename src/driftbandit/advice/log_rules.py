@@ -185,7 +185,7 @@ def commands(
         agent = f'db.Agent(db.load_model("model.json"), policy="{policy}")'
         python = f"import driftbandit as db; print({agent}.ask())"
         alone = f"driftbandit replay {estimated} --structure {shlex.quote(structure)} --policies "
-        alone += f"{shlex.quote(policy)} --method rejection"
+        alone += f"{shlex.quote(policy)} --method rejection   # it explores by itself"
         tested = [alone] * (evidence == "chances")
         return (
             *tested,

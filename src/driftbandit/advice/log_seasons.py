@@ -1,22 +1,16 @@
-"""Seasons of a log: a quick test for them before models are compared, and their size in a model."""
+"""Seasons of a model: how large they are, and whether arms share them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
+from driftbandit.advice.log_facts import Answer, answer
 from driftbandit.identify.structured.components import components
 from driftbandit.identify.structured.fitting import StructuredFit
-from driftbandit.structure import Component
-
-PERIODS = (7, 12, 24, 52, 168)  # that are tested by default, in rounds
-CYCLES = 4  # a season must repeat this often in the log
-WAVES = 2  # of each period: enough to notice it
-LEVEL = 0.05  # of all tests together
-MOST = 2  # seasons at once
+from driftbandit.identify.structured.selection import Comparison
+from driftbandit.structure import Component, Structure
 
 
 class Season(NamedTuple):
@@ -24,81 +18,17 @@ class Season(NamedTuple):
 
     period: float
     swing: float  # from its lowest to its highest point, mean over arms
-    differs: bool  # whether arms have patterns of their own
+    differs: bool  # whether the model has a pattern for each arm
+    own: Answer | None = None  # whether models with a pattern for each arm predict better
 
 
-def candidates(
-    errors: np.ndarray,
-    rounds: np.ndarray,
-    arms: np.ndarray,
-    periods: Sequence[float] = PERIODS,
-) -> tuple[float, ...]:
-    """The periods with which prediction errors rise and fall, the clearest first.
-
-    Waves of each period are regressed on the errors, once for all arms together and once for each
-    arm (F test, Bonferroni's correction). A period that was found is held fixed while the others
-    are tested again, so that 24 does not show up because 12 is there.
+def seasons(found: StructuredFit, comparison: Comparison | None = None) -> tuple[Season, ...]:
+    """The seasons of a model, as they were in the last four cycles of the log.
 
     Args:
-        errors: one-step prediction errors of a model without a season, n.
-        rounds: the round of each, n.
-        arms: the arm of each, n numbers from 0.
-        periods: that are tested.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> days = np.arange(300)
-        >>> weekly = np.sin(2 * np.pi * days / 7) + rng.normal(size=300)
-        >>> candidates(weekly, days, days % 2), candidates(rng.normal(size=300), days, days % 2)
-        ((7,), ())
+        found: the model.
+        comparison: that it comes from; says whether arms share each season.
     """
-    span = int(rounds.max() - rounds.min()) + 1
-    left = [period for period in periods if period * CYCLES <= span]
-    fixed, found = np.ones((len(errors), 1)), list[float]()
-    own = np.equal.outer(arms, np.unique(arms)).astype(float)
-    while left and len(found) < MOST:
-        chances = {}
-        for period in left:
-            shared = _waves(rounds, period)
-            each = (shared[:, :, None] * own[:, None, :]).reshape(len(errors), -1)
-            chances[period] = min(_chance(errors, fixed, more) for more in (shared, each))
-        best = min(chances, key=lambda period: chances[period])
-        if chances[best] > LEVEL / (2 * len(periods)):
-            break
-        found.append(best)
-        left.remove(best)
-        shared = _waves(rounds, best)
-        each = (shared[:, :, None] * own[:, None, :]).reshape(len(errors), -1)
-        fixed = np.hstack([fixed, each])
-    return tuple(found)
-
-
-def _waves(rounds: np.ndarray, period: float) -> np.ndarray:
-    count = min(WAVES, max(int(period / 2), 1))
-    angles = np.outer(rounds, 2 * np.pi * np.arange(1, count + 1) / period)
-    return np.hstack([np.cos(angles), np.sin(angles)])
-
-
-def _chance(errors: np.ndarray, fixed: np.ndarray, more: np.ndarray) -> float:
-    """The p-value of F: how likely such a gain is if ``more`` explains nothing."""
-    before, _ = _left(errors, fixed)
-    after, rank = _left(errors, np.hstack([fixed, more]))
-    gained = rank - _left(errors, fixed)[1]
-    spare = len(errors) - rank
-    if gained < 1 or spare < rank or after <= 0:
-        return 1.0
-    ratio = (before - after) / gained / (after / spare)
-    return float(special.fdtrc(gained, spare, max(ratio, 0.0)))
-
-
-def _left(errors: np.ndarray, design: np.ndarray) -> tuple[float, int]:
-    """Sum of squares that a regression leaves, and its rank."""
-    weights, _, rank, _ = np.linalg.lstsq(design, errors, rcond=None)
-    return float(((errors - design @ weights) ** 2).sum()), int(rank)
-
-
-def seasons(found: StructuredFit) -> tuple[Season, ...]:
-    """The seasons of a model, as they were in the last four cycles of the log."""
     parts = [one for one in found.structure.components if one.kind == "season"]
     paths = components(found)
     result = []
@@ -107,14 +37,31 @@ def seasons(found: StructuredFit) -> tuple[Season, ...]:
         differs = any(one.scope == "arm" for one in parts if _period(one) == period)
         swings = []
         for name in found.names:
-            own = [p for p in paths if p.component in texts and p.label in ("", str(name))]
-            rounds, total = own[0].rounds, np.sum([path.mean for path in own], axis=0)
+            mine = [p for p in paths if p.component in texts and p.label in ("", str(name))]
+            rounds, total = mine[0].rounds, np.sum([path.mean for path in mine], axis=0)
             last = rounds > rounds[-1] - 4 * period
             phases = np.floor(rounds[last] % period)
             points = [float(total[last][phases == one].mean()) for one in np.unique(phases)]
             swings.append(max(points) - min(points))
-        result.append(Season(period, float(np.mean(swings)), differs))
+        own = None if comparison is None else own_pattern(comparison, period)
+        result.append(Season(period, float(np.mean(swings)), differs, own))
     return tuple(result)
+
+
+def own_pattern(comparison: Comparison, period: float) -> Answer:
+    """Whether a pattern for each arm predicts better than one that all arms share.
+
+    Of the structures with a season of that period, the best with one for each arm is compared with
+    the best whose season is shared; both kinds were tried with the same number of waves.
+    """
+    having = [i for i, one in enumerate(comparison.structures) if _scopes(one, period)]
+    return answer(comparison.part(having), lambda one: _scopes(one, period) != {"shared"})
+
+
+def _scopes(structure: Structure, period: float) -> set[str]:
+    """Who has a season of that period."""
+    parts = [one for one in structure.components if one.kind == "season"]
+    return {one.scope for one in parts if _period(one) == period}
 
 
 def _period(component: Component) -> float:

@@ -8,7 +8,15 @@ from typing import Any
 
 from driftbandit._version import __version__
 from driftbandit.advice import facts
-from driftbandit.advice.facts import Advice, Arm, Difference, LowerBound, Metric, Simulation
+from driftbandit.advice.facts import (
+    Advice,
+    Arm,
+    Difference,
+    LowerBound,
+    Metric,
+    PolicyRegret,
+    Simulation,
+)
 from driftbandit.model import shown_radius
 from driftbandit.policies import TITLES, title
 from driftbandit.report import (
@@ -24,11 +32,13 @@ from driftbandit.report import (
     verdict_cell,
 )
 from driftbandit.report.figures import grid, interval_rows, log_ticks, name_rows
-from driftbandit.report.numbers import NONE, percent, plus_minus, short
+from driftbandit.report.numbers import NONE, listed, percent, plus_minus, short
 from driftbandit.result import policy_styles
 from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
 from driftbandit.system import Name, label
 
+PREFERRED = "idea"  # among policies that are equally good
+GROWS = 1 + 1e-9  # spectral radius above which a state grows; random walks and seasons have 1
 MATTERS = 0.05  # a difference of at most this share of the regret does not matter
 NOTHING = 1e-6  # below this share of the regret, the lower bound is as good as zero
 MOST_ARMS = {"terminal": 20, "page": 200}  # arms that a report shows
@@ -36,10 +46,11 @@ ARM_COLUMNS = {
     "best, %": "how often it is the best arm, from 16,384 draws of the state.",
     "mean": "⟨a, E z⟩, its mean reward once the state has settled.",
     "reward s.d.": "√(aᵀZa), how much its mean reward moves over time.",
-    "detectable": "every mode that does not die out by itself shows in its rewards.",
-    "tr P_a": "the error left in the state if it is played forever.",
+    "detectable": "its rewards show everything that lasts; no: other arms have to be played, too.",
+    "tr P_a": "the error left in the state if it is played forever; grows: without limit.",
     "removed, %": "1 − tr P_a / tr Z, how much of the state's variance that removes.",
-    "cond O": "of the observability Gramian over d rounds; large: some directions hardly show.",
+    "condition": "of the observability Gramian: how much better its rewards show the clearest "
+    "direction of the state than the faintest; rank r of d: only r of d directions show.",
 }
 
 
@@ -53,7 +64,8 @@ def recommend(
     """What to play, why, and what to beware of.
 
     The simulation decides, since it measures regret itself. A policy is clearly better if the 95 %
-    interval of its mean difference excludes zero; if none is, any will do. The metric is used only
+    interval of its mean difference excludes zero; if none is, any will do. Of policies that are
+    equal in this sense, IDEA is chosen, as in advice from a log. The metric is used only
     for IDEA and Kalman-UCB: KODE's bonus is zero, so its ‖μ‖ is too and its φ never above theirs.
     """
     warnings = tuple(_warnings(system, arms, simulation))
@@ -65,8 +77,16 @@ def recommend(
     random = f"Random choice loses {short(simulation.policies[-1].regret)}."
     reasons.append(f"{_above_bound(bound, simulation)} {random}")
     agreement, sentence = _agreement(metric, simulation)
-    choice = simulation.best.policy
-    return facts.Recommendation(choice, headline, (*reasons, sentence), agreement, warnings)
+    reasons += [sentence] if sentence else []
+    choice = preferred(simulation).policy
+    return facts.Recommendation(choice, headline, tuple(reasons), agreement, warnings)
+
+
+def preferred(simulation: Simulation) -> PolicyRegret:
+    """IDEA if its difference from the lowest may be luck; else the lowest."""
+    equal = {row.policy for row in simulation.differences if row.verdict != WORSE}
+    named = {row.policy: row for row in simulation.policies}
+    return named[PREFERRED] if PREFERRED in equal else simulation.best
 
 
 def _ranking(simulation: Simulation) -> list[str]:
@@ -75,8 +95,7 @@ def _ranking(simulation: Simulation) -> list[str]:
     *rivals, random = simulation.differences
     worse = [row for row in rivals if row.verdict == WORSE]
     level = [row for row in rivals if row.verdict != WORSE]
-    name = title(best.policy)
-    lowest = f"{name} came out lowest."
+    name, lowest = title(preferred(simulation).policy), f"{title(best.policy)} came out lowest."
     if all(row.regret == 0 for row in simulation.policies):
         return [f"Any policy will do, {name} among them: none has any regret."]
     if random.verdict == TOO_FEW:
@@ -90,21 +109,23 @@ def _ranking(simulation: Simulation) -> list[str]:
     if not rivals:
         return [f"Play {name}.", f"It loses {short(best.regret)} per round. No other was compared."]
     if not worse:
-        names = _list([title(row.policy) for row in simulation.policies[:-1]])
+        names = listed([title(row.policy) for row in simulation.policies[:-1]])
         wide = max(_most(row) for row in level) > MATTERS * best.regret
         headline = f"{runs} runs cannot tell {names} apart" if wide else f"Any of {names} will do"
-        return [f"{headline}. {lowest}", _apart(simulation, level)]
-    losing = _list([f"{title(row.policy)} loses {_more(row.mean, best.regret)}" for row in worse])
+        return [f"{headline}. Play {name}.", _apart(simulation, level)]
+    losing = listed([f"{title(row.policy)} loses {_more(row.mean, best.regret)}" for row in worse])
     if not level:
         clear = f"{losing}: the 95 % intervals of the differences exclude zero."
         return [f"Play {name}.", f"It loses {short(best.regret)} per round. {clear}"]
-    either = _list([name, *(title(row.policy) for row in level)], "or")
-    return [f"Play {either}. {lowest}", _apart(simulation, level), f"{losing}: this is clear."]
+    others = [title(one) for one in (best.policy, *(row.policy for row in level))]
+    others.remove(name)
+    good = f"{listed(others)} {'are' if len(others) > 1 else 'is'} as good"
+    return [f"Play {name}. {good}.", _apart(simulation, level), f"{losing}: this is clear."]
 
 
 def _above_bound(bound: LowerBound, simulation: Simulation) -> str:
     """How far the best policy is above the lower bound on regret, and over which rounds that is."""
-    best = simulation.best
+    best = preferred(simulation)
     name, start = title(best.policy), "The lower bound on regret is"
     if bound.value is None or bound.error is None:
         return f"{start} not known: {bound.reason}."
@@ -126,7 +147,7 @@ def _above_bound(bound: LowerBound, simulation: Simulation) -> str:
 def _agreement(metric: Metric, simulation: Simulation) -> tuple[str | None, str]:
     """Whether metric and simulation agree about IDEA and Kalman-UCB, and a sentence on it."""
     if metric.printed is None:
-        return None, f"The metric φ predicts nothing here: {metric.reason}."
+        return None, ""  # the metric's own section says why
     if metric.winner is None:
         return None, "The metric φ is the same for IDEA and Kalman-UCB: it predicts nothing here."
     other = TITLES["kalman_ucb" if metric.winner == "idea" else "idea"]
@@ -155,22 +176,16 @@ def _margin(intervals: Mapping[str, tuple[float, float]]) -> str:
 def _warnings(
     system: facts.SystemFacts, arms: Sequence[Arm], simulation: Simulation | None
 ) -> Iterator[str]:
-    if not system.stable:
+    if system.spectral_radius > GROWS:
         rounds = f" All numbers are of the first {simulation.rounds} rounds." if simulation else ""
-        radius = f"{system.spectral_radius:.6g}"
-        yield f"The state never settles: ρ(Γ) = {radius} is not below 1.{rounds}"
-    unseen = [arm.name for arm in arms if not arm.detectable]
-    if unseen:
-        hides = f"Rewards of {_arms(unseen)} do not show every mode that lasts"
-        yield f"{hides}: the error grows while no other arm is played."
+        size = f"ρ(Γ) = {system.spectral_radius:.6g}"
+        yield f"The state grows without limit ({size}). Is this intended?{rounds}"
+        if unseen := [arm.name for arm in arms if not arm.detectable]:
+            hides = f"Rewards of {_arms(unseen)} do not show all of what grows"
+            yield f"{hides}: play other arms often enough, or uncertainty grows without limit."
     lost = [arm.name for arm in arms if arm.detectable and arm.error_trace is None]
     if lost:
         yield f"The steady-state error of {_arms(lost)} was not found."
-    if not system.noise_reaches_all:
-        yield (
-            "The paper assumes (P3) that noise reaches every direction of the state; here it does "
-            "not."
-        )
     if system.reward_std == 0:
         yield "Rewards have no noise (σ = 0): one play shows ⟨a, z⟩ exactly. Is this intended?"
     if simulation is None:
@@ -189,12 +204,7 @@ def _arms(names: Sequence[Name]) -> str:
     shown = [label(name) for name in names]
     if len(shown) > 6:
         shown = [*shown[:4], f"{len(shown) - 4} more"]
-    return ("arms " if len(names) > 1 else "arm ") + _list(shown)
-
-
-def _list(words: Sequence[str], last: str = "and") -> str:
-    """One; one and two; one, two and three."""
-    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return ("arms " if len(names) > 1 else "arm ") + listed(shown)
 
 
 def _most(row: Difference) -> float:
@@ -204,15 +214,18 @@ def _most(row: Difference) -> float:
 def _apart(simulation: Simulation, level: Sequence[Difference]) -> str:
     """By how much policies that cannot be told apart may still differ."""
     best, most = simulation.best, max(_most(row) for row in level)
-    loss = f"{title(best.policy)} loses {short(best.regret)} per round"
-    rest = _list([title(row.policy) for row in level])
+    name = title(best.policy)
+    rest = listed([title(row.policy) for row in level])
     if most == 0:
-        return f"{loss}, and {rest} exactly the same in all {simulation.runs} runs."
+        return f"{name} loses {short(best.regret)} per round, and {rest} exactly the same."
     differs = "differs" if len(level) == 1 else "differ"
     size = percent(most / best.regret) if best.regret > 0 else short(most)
+    chosen = preferred(simulation)
+    tie = f" Of equal policies, {title(chosen.policy)} is preferred." * (chosen is not best)
     return (
-        f"{simulation.runs} runs do not tell them apart: {loss}, and {rest} {differs} from that by "
-        f"at most {size} (95 % interval)."
+        f"{simulation.runs} runs do not tell them apart: {name} came out lowest and loses "
+        f"{short(best.regret)} per round, and {rest} {differs} from that by at most {size} (95 % "
+        f"interval).{tie}"
     )
 
 
@@ -248,7 +261,7 @@ def report(advice: Advice, name: str, *, terminal: bool = False) -> Report:
         *_arm_blocks(advice, MOST_ARMS["terminal" if terminal else "page"]),
         Heading("Lower bound on regret", "lower-bound"),
         Text(_bound_line(advice.lower_bound)),
-        Heading("What the metric φ predicts", "metric"),
+        Heading("IDEA or Kalman-UCB: the paper's metric φ", "metric"),
         *_metric_blocks(advice),
         Heading("What a short simulation shows", "simulation"),
         *_simulation_blocks(advice),
@@ -266,8 +279,9 @@ def report(advice: Advice, name: str, *, terminal: bool = False) -> Report:
 
 def _system_line(system: facts.SystemFacts) -> str:
     kind = "stable" if system.stable else "never settles"
-    start = "its stationary distribution" if system.starts_stationary else "another distribution"
-    noise = "" if system.noise_reaches_all else "; the noise does not reach every state"
+    settled = system.starts_stationary
+    start = "its stationary distribution" if settled else "the model's initial mean and covariance"
+    noise = "" if system.noise_reaches_all else "; some states never change by chance"
     known, rest = "", ""
     if system.constants:
         several = system.constants > 1
@@ -293,7 +307,7 @@ def _arm_blocks(advice: Advice, most: int) -> Iterator[Block]:
         yield Text(f"{left:,} more arms are left out: those above are the best most often.")
     readings = [f"{name.removesuffix(', %')}: {ARM_COLUMNS[name]}" for name in columns]
     if offsets:
-        readings.append("detectable, tr P_a, removed, cond O: of what moves, without constants.")
+        readings.append("detectable, tr P_a, removed, condition: of what moves, without constants.")
     yield Points(readings, "dim")
 
 
@@ -307,10 +321,10 @@ def _arm_row(arm: Arm, moving: int) -> dict[str, Cell]:
         "best, %": _share(arm.best_share),
         "mean": _cell(arm.mean_reward),
         "reward s.d.": _cell(arm.reward_spread),
-        "detectable": Cell("yes") if arm.detectable else Cell("no", tone="bad"),
-        "tr P_a": _cell(arm.error_trace) if arm.detectable else Cell("grows", math.inf, tone="bad"),
+        "detectable": Cell("yes" if arm.detectable else "no"),
+        "tr P_a": _cell(arm.error_trace) if arm.detectable else Cell("grows", math.inf),
         "removed, %": _share(arm.removed_share),
-        "cond O": condition,
+        "condition": condition,
     }
 
 
@@ -344,7 +358,7 @@ def _bound_line(bound: LowerBound) -> str:
 def _metric_blocks(advice: Advice) -> Iterator[Block]:
     metric = advice.metric
     if metric.printed is None or metric.squared is None:
-        yield Text(f"No intervals: {metric.reason}.")
+        yield Text(f"Not computed: {metric.reason}.")
         return
     forms = {
         "as printed": (metric.printed, metric.winner),

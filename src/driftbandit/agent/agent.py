@@ -33,7 +33,7 @@ from driftbandit.contexts import NO_CONTEXTS, Contexts
 from driftbandit.io.atomic import write_whole
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem, check_contexts, make
-from driftbandit.system import LAST_ROUND, Name, System
+from driftbandit.system import LAST_ROUND, Name, System, round_of
 
 if TYPE_CHECKING:
     from driftbandit.monitoring import Change, Health
@@ -119,6 +119,7 @@ class Agent:
     ) -> None:
         contexts = model.contexts if isinstance(model, System) else NO_CONTEXTS
         start = model.first_round if isinstance(model, System) else None
+        clock = model.clock if isinstance(model, System) else None
         model, arms, names = _unpacked(model, arms, names)
         self.policy = make(policy)
         if contexts:
@@ -169,6 +170,7 @@ class Agent:
             actions=self.actions,
             contexts=contexts,
             start=start,
+            clock=clock,
             on_alarm=self.on_alarm,
         )
         if self.on_alarm is not None:
@@ -202,6 +204,28 @@ class Agent:
     def round(self) -> int:
         """The round that the next `ask` is for."""
         return self._history.round
+
+    def round_of(self, time: Any) -> int:
+        """The round in which a time falls, for `ask`; also after `load`.
+
+        An agent knows how rounds count times from its `System`, if that was learned from components
+        and a log with times; or from the first log with times that it is told.
+
+        Args:
+            time: as for `Log.round_of`: text such as "2024-01-31T09:30", a date or a datetime; with
+                a time zone if the log's times have one.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], names=["a", "b"])
+            >>> hours = ["2024-01-31 09:00", "2024-01-31 10:00"]
+            >>> agent.tell_log({"round": hours, "arm": ["a", "b"], "reward": [1.0, 2.0]})
+            {'learned': 2}
+            >>> agent.save("agent.json")
+            >>> agent = Agent.load("agent.json")
+            >>> agent.ask(round=agent.round_of("2024-01-31 12:15")).round
+            3
+        """
+        return round_of(self._history.clock, time, "agent")
 
     @property
     def open_decisions(self) -> list[int]:
@@ -504,6 +528,8 @@ class Agent:
     ) -> list[Score]:
         """The policy's score of every arm in the next round, in the order of ``arms`` (see `ask`).
 
+        `ask` moves to the next round: the scores of the decision that it made are `explain`.
+
         Args:
             arms: as for `ask`, like ``context``.
             round: a later round, as it looks from now; None: the next.
@@ -622,8 +648,9 @@ class Agent:
         Args:
             log: the path of a file; a mapping or table with columns ``arm``, ``reward`` and perhaps
                 ``round``; rows of (round, arm, reward), or mappings; or a `Log` of one sequence. A
-                reward of None or NaN is missing. Times are counted from the log's first one. With
-                contexts: a file, a table, mappings or a `Log` that has all features.
+                reward of None or NaN is missing. Times are counted from the log's first one or, if
+                the agent knows how its rounds count times (`round_of`), as there. With contexts: a
+                file, a table, mappings or a `Log` that has all features.
             columns: the log's own column names, as {"round": "day"}; see `identify.read_log`.
             every: the length of a round if the log has times, as "15 minutes".
             zone: whose clocks the rounds count if the log has times, as "Europe/Berlin".

@@ -62,8 +62,8 @@ class ArmNames:
         row = self.find(name)
         if row is None:
             shown = errors.printable(repr(name)[:60])
-            remedy = errors.suggestion(name, self.all) + self.remedy()
-            raise errors.InvalidInput(argument, f"{shown} is no arm's name", remedy)
+            problem = f"{shown} is not the name of an arm"
+            raise errors.InvalidInput(argument, problem, self.remedy(name))
         return row
 
     def row_in_log(self, name: Any) -> int:
@@ -71,7 +71,7 @@ class ArmNames:
         found = self.find(name)
         if found is None and self._rows is None:
             short = isinstance(name, str) and len(name) <= len(str(len(self.all)))
-            if short and name.isdecimal() and str(int(name)) == name:  # "02" is no arm's name
+            if short and name.isdecimal() and str(int(name)) == name:  # "02" is not a name
                 found = self.find(int(name))
         elif found is None and isinstance(name, str | int | np.integer):
             if self._rows_by_text is None:
@@ -83,12 +83,14 @@ class ArmNames:
         """The rows of several arms."""
         return np.array([self.row(name, argument) for name in names], np.intp)
 
-    def remedy(self) -> str:
-        """The valid names, for error messages."""
+    def remedy(self, name: Any = None) -> str:
+        """The valid names, for error messages; the one that ``name`` is closest to comes first."""
         if self._rows is None:
             return f"give indices of 0..{len(self.all) - 1}"
         more = ", …" if len(self.all) > 20 else ""
-        return f"valid: {', '.join(map(repr, self.all[:20]))}{more}"
+        hint = errors.suggestion(name, self.all)
+        listed = f"{hint}valid: {', '.join(map(repr, self.all[:20]))}{more}"
+        return f"{listed} (add_arm adds a new one)" if isinstance(name, str) else listed
 
 
 class Offer(NamedTuple):

@@ -158,6 +158,8 @@ def replace_model(history: History, model: LGDS | System, start: int | None = No
             raise errors.InvalidInput("start", problem, f"give {oldest} or an earlier round")
     if isinstance(model, System):
         if start is None and model.first_round is not None:
+            if history.clock is not None and model.clock is not None:
+                _check_clock(history.clock, model.clock)
             start = _checked_first_round(history, model.first_round)
         _replace_system(history, model, start)
         return
@@ -170,6 +172,14 @@ def replace_model(history: History, model: LGDS | System, start: int | None = No
     played = [entry for entry in _kept(history, start) if entry.row is not None]
     _check_size_of_played(history, model, played)
     _rebuild(history, model, arms, names, keep_belief=None, start=start)
+
+
+def _check_clock(own: Any, other: Any) -> None:
+    """Refuse a system whose rounds are not the agent's."""
+    if own.rounds_until(other, "system") != 0:
+        problem = f"counts rounds as {other}, and the agent as {own}"
+        remedy = "learn it from a log with the same first time, or make a new agent"
+        raise errors.InvalidInput("system", problem, remedy)
 
 
 def _checked_first_round(history: History, first: int) -> int:
@@ -242,6 +252,7 @@ def _replace_system(history: History, system: System, start: int | None) -> None
     features = _reordered_features(history, system, rows) if history.keeps_arms else None
     given: dict[str, Any] = {"features": features, "contexts": system.contexts, "start": start}
     given["first_round"] = system.first_round
+    given["clock"] = system.clock
     _rebuild(history, system.model, arms, names, renamed, keep_belief=None, **given)
 
 
@@ -305,13 +316,15 @@ def _rebuild(
     contexts: Contexts | None = None,
     start: int | None = None,
     first_round: int | None = None,
+    clock: Any = None,
 ) -> None:
     """Change the agent's model, arms and names, and adapt the plays it keeps (``update_entry``).
 
     ``keep_belief`` carries over a Kalman filter's belief. Without it, and for other policies, the
     state is computed again from the plays. ``features``: the arms without offsets, if they differ.
     ``contexts``: the B_j, if they change. ``start``: the round of the model's initial state;
-    ``first_round``: that of a new system, which contains earlier ones.
+    ``first_round``: that of a new system, which contains earlier ones; ``clock``: its
+    own, if the agent has none.
     """
     arms, contexts = checked(arms, history.contexts if contexts is None else contexts, model)
     arms = by_columns(arms)
@@ -335,5 +348,6 @@ def _rebuild(
         new.removed = removed
     if keep_belief is None:  # another model
         new.start = first_round
+        new.clock = clock if new.clock is None else new.clock
     new.change_model(problem, state, round_)
     history.adopt(new)

@@ -25,6 +25,7 @@ from driftbandit.agent.choosing import Chosen, Decision
 from driftbandit.agent.ledger import Entry, Ledger, fold, replayed
 from driftbandit.agent.watch import OnAlarm, Watch, widened
 from driftbandit.contexts import Contexts, arms_in
+from driftbandit.io.times import Clock
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem
@@ -56,6 +57,7 @@ class History:
     # The round of the model's initial state, which contains what was learned from earlier rounds,
     # so that their plays are refused. None: time begins with the first question or play.
     start: int | None = None
+    clock: Clock | None = None  # how rounds count times; None: not known
     on_alarm: OnAlarm | None = None
     watch: Watch | None = dataclasses.field(init=False)  # None: the policy has no Kalman filter
     problem: Problem = dataclasses.field(init=False)
@@ -172,6 +174,8 @@ class History:
         if isinstance(id_, np.integer):
             id_ = int(id_)
         if type(id_) is not int:
+            if isinstance(id_, str) and id_.isdecimal():
+                remedy = f"ids are whole numbers: give {int(id_)}, not text"
             raise errors.InvalidInput("decision", f"is {decision!r}", remedy)
         if not 0 <= id_ < self.decided:
             raise errors.InvalidInput("decision", never_made(id_, self.decided), remedy)
@@ -424,12 +428,15 @@ class History:
 
     def tell_log(self, log: Any) -> dict[Told, int]:
         """Fold in a log of plays; see `logged.rows_of` for its forms."""
-        next_, entries = self.round, []
+        next_, entries, clock = self.round, [], getattr(log, "clock", None)
+        untouched, ahead = self._is_untouched(), 0
+        if clock is not None and self.clock is not None:
+            ahead = self.clock.rounds_until(clock)
         log = log if hasattr(log, "__len__") or not isinstance(log, Iterable) else list(log)
         rows = logged.rows_of(log)
         contexts = logged.contexts_of(log, tuple(self.contexts), len(rows))
         for number, ((round_, arm, reward), context) in enumerate(zip(rows, contexts, strict=True)):
-            round_ = next_ if round_ is None else round_
+            round_ = next_ if round_ is None else round_ + ahead if ahead else round_
             try:
                 entry = self.play(round_, arm, reward, context=context, in_log=True)
             except errors.InvalidInput as error:
@@ -441,7 +448,10 @@ class History:
         if entries:
             rounds = [entry.round for entry in entries]
             self.check_told(min(rounds), max(rounds))
-        return self.tell_plays(entries)
+        told = self.tell_plays(entries)
+        if untouched and self.clock is None:
+            self.clock = clock
+        return told
 
 
 def never_made(decision: int, decided: int) -> str:

@@ -26,6 +26,7 @@ from driftbandit.agent.history import History
 from driftbandit.agent.ledger import Entry, Ledger, observed
 from driftbandit.agent.refitting import Refit
 from driftbandit.io import model_file
+from driftbandit.io.times import Clock
 from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, make
 from driftbandit.system import LAST_ROUND, System, checked_names
@@ -69,6 +70,8 @@ def text_of(history: History, settings: Mapping[str, Any], refit: Refit | None) 
     }
     if history.start is not None:
         inside["start"] = history.start
+    if history.clock is not None:
+        inside["clock"] = history.clock.to_document()
     try:  # parameters may hold arrays and NumPy numbers
         text = json.dumps(inside, default=_as_json, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -229,6 +232,8 @@ def restore(history: History, stored: Mapping[str, Any]) -> None:
     history.base, history.decided = _whole(stored, "base"), _whole(stored, "decided", low=0)
     if stored.get("start") is not None:  # absent in older files, and unless a System has one
         history.start = _whole(stored, "start")
+    if stored.get("clock") is not None:  # absent in older files, and unless rounds are times
+        history.clock = Clock.from_document(stored["clock"])
     removed = stored.get("removed", [])  # absent in older files
     if not isinstance(removed, list):
         raise errors.InvalidInput("removed", f"is {removed!r:.60}", REMEDY)

@@ -68,7 +68,7 @@ def command(
     season: list[float] | None = typer.Option(
         None,
         help="Of a log: period of a season to look for, in rounds. May be given several times.",
-        show_default="7, 12, 24, 52, 168",
+        show_default="7, 12, 24, 52 and 168, of which at most two that show in the log",
     ),
     chances: str | None = typer.Option(
         None,
@@ -94,11 +94,11 @@ def command(
     Of a system: the report shows the reward of each arm, what the arm reveals about the state, the
     lower bound on regret, and whether the paper's metric φ favors IDEA or Kalman-UCB. A short
     simulation compares the policies on the same states and the same noise. The report ends with a
-    recommendation, or says that the choice does not matter. It warns if the state is unstable, if
-    an arm does not reveal all of the state, or if the noise does not reach all of it.
+    recommendation, or says that the choice does not matter. It warns if the state grows without
+    limit, if arms are equal, or if an arm is never the best.
 
-    Of a log: is there drift, is it predictable, what would which policy have earned, and what do
-    you lose by a fixed choice? The page ends with a recommendation and the commands to run next.
+    Of a log: is there drift, is it predictable, what would policies have earned, and what do you
+    lose by a fixed choice? The page ends with a recommendation and the commands to run next.
     """
     interrupt.keeps("Nothing was kept. Run the same command again, or give fewer --runs.")
     options.check_file("--html", html, ".html", ".htm")

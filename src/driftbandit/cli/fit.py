@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def command(
         None,
         metavar="PERIOD",
         help="Period of a season that --select tries, in rounds. May be given several times.",
-        show_default="7, 12, 24",
+        show_default="7, 12, 24, 52 and 168, of which at most two that show in the log",
     ),
     groups: Path | None = typer.Option(
         None, help="CSV or Parquet file with the columns arm and group, for level(group)."
@@ -175,6 +176,9 @@ def command(
         )
     name = errors.printable(log.name)
     made = report(found, read, name)
+    step = read.clock.step if read.clock is not None and not (structure or select) else 0
+    if step in SEASONS and not as_json and arms is None:
+        made = _with_hint(made, read, *SEASONS[step])
     if out is not None:
         write_whole(out, model_file.to_bytes(found.system))
     options.show(made, as_json, log=name, seed=seed)
@@ -182,7 +186,6 @@ def command(
         options.saved("Model", out, as_json)
     options.save_plot(made, plot, as_json)
     if not as_json:
-        step = read.clock.step if read.clock is not None and not (structure or select) else 0
         reading = [errors.printable(str(log)), *log_columns.flags(columns, every, zone)]
         _suggest_next(out, shlex.join(reading), step)
 
@@ -195,6 +198,21 @@ def _structure(given: list[str] | None, select: bool) -> Any:
         problem = f"was given {len(given)} times"
         raise errors.InvalidInput("--structure", problem, "add --select, or give one")
     return given[0] if given else None
+
+
+def _with_hint(made: Any, log: Any, period: int, name: str) -> Any:
+    """The report, which begins with a warning if the log has a season, as this model has none."""
+    from driftbandit.identify.structured.periods import shown_periods
+    from driftbandit.report import Points
+
+    if period not in shown_periods(log):
+        return made
+    hint = (
+        f"The log has a {name} pattern, which repeats every {period} rounds, and this kind of "
+        "model has no seasons: states that stand in for it are not real, and the noise comes out "
+        f"too small. Fit a model with a season: --select --season {period} (last line below)."
+    )
+    return dataclasses.replace(made, blocks=[Points([hint], "bad"), *made.blocks])
 
 
 def _suggest_next(out: Path | None, log: str, step: int) -> None:

@@ -44,7 +44,7 @@ def scaled_by_reads(parameters: Parameters, structure: Structure = "free") -> Pa
 
 
 def start_distribution(parameters: Parameters, sequences: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of a new run's start: the log's, shrunk towards the stationary ones.
+    """Mean and covariance of a new run's start: the log's, shrunk toward the stationary ones.
 
     The starts of a few sequences can be fitted perfectly without predicting a new run's start, so
     d + 1 stationary sequences are added.

@@ -39,7 +39,7 @@ class Prior(NamedTuple):
 
         −½ λ (log det Q + tr Q⁻¹ (S + Γ S Γᵀ))
 
-    which shrinks Γ towards zero and Q towards S; a long log outweighs them.
+    which shrinks Γ toward zero and Q toward S; a long log outweighs them.
     """
 
     rounds: float  # λ, how many

@@ -137,7 +137,8 @@ def fit(
             predicts best is taken. Or the form of Γ: "free"; "diagonal" or "scalar", which come
             with a diagonal Q. None: what predicts best, or "free" if features or states are given.
         groups: the group of each arm by name, for components such as level(group).
-        periods: of the seasons that "auto" tries; None: 7, 12 and 24.
+        periods: of the seasons that "auto" tries; None: of 7, 12, 24, 52 and 168, those that a
+            quick test finds, at most two.
         stable: keep ρ(Γ) below 1.
         offsets: whether each arm pays an offset of its own, as real rewards do.
         starts: EM restarts; the most likely fit is kept.

@@ -17,7 +17,7 @@ from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.identify.structured.report import report as structured_report
 from driftbandit.io import model_file
 from driftbandit.io.log_reader import as_log
-from driftbandit.io.logs import Log
+from driftbandit.io.logs import Log, split_notes
 from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
 from driftbandit.report.figures import COLORS, grid
 
@@ -145,8 +145,9 @@ def report(found: Fit | StructuredFit, log: Log, name: str = "log") -> Report:
     shown: list[Block] = [_facts(found, data)]
     if data["selection"] is not None:
         shown += [_candidates(data["selection"]), Text(HOW_CHOSEN, "dim")]
-    if found.warnings:
-        shown.append(Points(found.warnings, "bad"))
+    plain, warnings = split_notes(found.warnings)
+    shown += [Points(plain, "dim")] if plain else []
+    shown += [Points(warnings, "bad")] if warnings else []
     caption = f"{name}: {found.kind.label}"
     alt = "The log-likelihood of EM, the predicted rewards, and the standardized errors."
     shown.append(Figure(caption, alt, lambda: draw(found, ahead, caption), "fit"))

@@ -11,8 +11,10 @@ the names of the others to a table's own. All else is ignored.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -161,9 +163,11 @@ def _log(
     sequences, clock, time = parsing.Labels(), _LastRounds(), times.Rounds(every, zone)
     parts: list[dict[str, np.ndarray]] = []
     rows = 0
-    for block, numbers in table.read(list(read.values())):
+    blocks = iter(table.read(list(read.values())))
+    for block, numbers in blocks:
         given = dict(zip(read, block, strict=True))
-        part, wrong = _parsed(given, sequences, arms, time)
+        part, bad = _parsed(given, sequences, arms, time)
+        wrong = {name: parsing.first(mask) for name, mask in bad.items()}
         column = min(wrong, key=wrong.__getitem__)
         good = wrong[column]
         codes, rounds = part["codes"][:good], part["rounds"][:good]
@@ -174,8 +178,12 @@ def _log(
             remedy = "sort the rows of a sequence by round" + time.went_back(rounds[late], last)
             raise errors.InvalidInput(table.place(numbers[late]), problem, remedy)
         if good < len(numbers):
-            said = _problem(column, given[column][good], time, arms.names if names else ())
-            raise errors.InvalidInput(table.place(numbers[good]), *said)
+            said, remedy = _problem(column, given[column][good], time, arms.names if names else ())
+            if column not in ("sequence", "round", "arm"):
+                place = list(read).index(column)
+                more = int(bad[column].sum()) - 1 + _count_bad(column, place, blocks)
+                said += f", as in {more:,} more row{'s' * (more > 1)}" if more else ""
+            raise errors.InvalidInput(table.place(numbers[good]), said, remedy)
         short = {name: part[name].astype(np.int32) for name in ("codes", "arms")}
         parts.append(part | short)
         rows += len(numbers)
@@ -198,28 +206,45 @@ def _log(
 
 def _parsed(
     given: dict[str, Values], sequences: parsing.Labels, arms: parsing.Labels, time: times.Rounds
-) -> tuple[dict[str, np.ndarray], dict[str, int]]:
-    """The columns of a block as numbers, and the first bad row of each."""
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The columns of a block as numbers, and which rows of each are bad."""
     features = [name for name in given if name.startswith(FEATURE)]
     part = {"codes": np.zeros(len(given["round"]), np.int64)}
     if "sequence" in given:
         part["codes"] = sequences.codes(parsing.dates_as_text(given["sequence"]))
     part |= {"rounds": time.read(given["round"]), "arms": arms.codes(given["arm"])}
     part["rewards"] = parsing.real(given["reward"])
-    wrong = {
-        "sequence": parsing.first(part["codes"] < 0),
-        "round": parsing.first(part["rounds"] < 0),
-        "arm": parsing.first(part["arms"] < 0),
-        "reward": parsing.first(np.abs(part["rewards"]) > errors.LARGEST),
+    bad = {
+        "sequence": part["codes"] < 0,
+        "round": part["rounds"] < 0,
+        "arm": part["arms"] < 0,
+        "reward": _bad_numbers("reward", part["rewards"]),
     }
     if "chance" in given:
         part["chances"] = parsing.real(given["chance"])
-        wrong["chance"] = parsing.first(parsing.not_chances(part["chances"]))
+        bad["chance"] = _bad_numbers("chance", part["chances"])
     if features:
         part["features"] = np.stack([parsing.real(given[name]) for name in features], axis=1)
-        bad = ~(np.abs(part["features"]) <= errors.LARGEST)  # NaN is bad, too
-        wrong |= {name: parsing.first(bad[:, j]) for j, name in enumerate(features)}
-    return part, wrong
+        bad |= {x: _bad_numbers(x, part["features"][:, j]) for j, x in enumerate(features)}
+    return part, bad
+
+
+def _bad_numbers(column: str, values: np.ndarray) -> np.ndarray:
+    """Where a column of rewards, chances or features holds what it must not."""
+    if column == "chance":
+        return parsing.not_chances(values)
+    if column == "reward":
+        return np.asarray(np.abs(values) > errors.LARGEST)
+    return np.asarray(~(np.abs(values) <= errors.LARGEST))  # a feature, which is never missing
+
+
+def _count_bad(column: str, place: int, blocks: Iterator[tables.Block]) -> int:
+    """How many rows of these blocks have a bad value in that column."""
+    found = 0
+    with contextlib.suppress(errors.InvalidInput):  # the table is broken later: that comes next
+        for block, _ in blocks:
+            found += int(_bad_numbers(column, parsing.real(block[place])).sum())
+    return found
 
 
 def _problem(column: str, value: Any, time: times.Rounds, known: Any) -> tuple[str, str]:

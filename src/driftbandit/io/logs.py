@@ -17,6 +17,7 @@ from driftbandit.system import Name
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # a label that is a whole number: 7, not 07
 FIELDS = {"rounds": np.int64, "arms": np.int64, "rewards": np.float64, "chances": np.float64}
 FEATURE = "x_"  # how the name of a feature's column starts
+FACTS = ("Rounds are ", "Ignored columns: ")  # how notes begin that are nothing to worry about
 NO_ZERO = "an arm needs at least one non-zero entry"
 
 
@@ -267,3 +268,15 @@ def names_of(labels: Iterable[str]) -> tuple[Name, ...]:
     """Arm names from a table's labels: whole numbers if all labels are, else texts."""
     found = tuple(labels)
     return tuple(map(int, found)) if all(map(WHOLE.fullmatch, found)) else found
+
+
+def split_notes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Notes that say how a log was read, and those that warn of something.
+
+    Example:
+        >>> split_notes(["Rounds are days since 2024-01-31.", "All rewards are zero."])
+        (['Rounds are days since 2024-01-31.'], ['All rewards are zero.'])
+    """
+    every = list(notes)
+    plain = [one for one in every if one.startswith(FACTS) and " say --" not in one]
+    return plain, [one for one in every if one not in plain]

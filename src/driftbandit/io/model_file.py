@@ -2,13 +2,13 @@
 
     {"transition": [[…]], "process_cov": [[…]], "reward_std": x, "initial_cov": [[…]],
      "initial_mean": […], "arms": [[…]], "names": ["…"], "contexts": {"x_…": [[…]]},
-     "first_round": n}
+     "first_round": n, "clock": {…}}
 
 Without ``initial_cov`` the state starts stationary, without ``initial_mean`` at zero. ``names`` are
 texts or whole numbers; without them arms are called 0 … k − 1. ``contexts`` has a matrix of the
 shape of ``arms`` for each feature that changes them; without it, arms are the same in every round.
 ``first_round`` is the round of which ``initial_mean`` and ``initial_cov`` speak, if they contain
-what was learned from earlier rounds.
+what was learned from earlier rounds. ``clock`` says how rounds count times.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.contexts import NO_CONTEXTS, Contexts, argument_of
 from driftbandit.io import atomic
+from driftbandit.io.times import Clock
 from driftbandit.model import LGDS
 from driftbandit.system import System, checked_names
 
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
-OPTIONAL = ("initial_cov", "initial_mean", "names", "contexts", "first_round")
+OPTIONAL = ("initial_cov", "initial_mean", "names", "contexts", "first_round", "clock")
 LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}  # bytes; TOML is ten times slower to read
 
 
@@ -39,9 +40,9 @@ def to_document(
     contexts: Contexts = NO_CONTEXTS,
 ) -> dict[str, Any]:
     """The JSON object of a model file: of a `System`, or of a model, arms, perhaps names, …."""
-    first_round = None
+    first_round = clock = None
     if isinstance(model, System):
-        first_round = model.first_round
+        first_round, clock = model.first_round, model.clock
         arms, names, contexts, model = model.arms, model.names, model.contexts, model.model
     fields = ["transition", "process_cov", "reward_std", "initial_cov", "initial_mean"]
     document = {field: getattr(model, field) for field in fields} | {"arms": arms}
@@ -52,6 +53,8 @@ def to_document(
         found["contexts"] = {name: read_out.tolist() for name, read_out in contexts.items()}
     if first_round is not None:
         found["first_round"] = first_round
+    if clock is not None:
+        found["clock"] = clock.to_document()
     return found
 
 
@@ -86,7 +89,10 @@ def from_document(document: Any) -> System:
             remedy = "give a list, one text or whole number for each arm"
             raise errors.InvalidInput("names", f"is {_shown(names)}", remedy)
         contexts, first = _contexts(numbers.pop("contexts", None)), numbers.pop("first_round", None)
-        return System(LGDS(**numbers), arms, checked_names(names, len(arms)), contexts, first)
+        clock = numbers.pop("clock", None)
+        clock = None if clock is None else Clock.from_document(clock)
+        names = checked_names(names, len(arms))
+        return System(LGDS(**numbers), arms, names, contexts, first, clock)
     except errors.InvalidInput as error:
         raise error.of("model file") from None
 

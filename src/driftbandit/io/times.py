@@ -53,6 +53,8 @@ class Clock:
         >>> _ = rounds.numbered(rounds.read(["2024-01-31 09:00", "2024-01-31 11:00"]))
         >>> rounds.clock.round_of("2024-01-31 12:59"), rounds.clock.round_of("2024-02-01")
         (1, 7)
+        >>> str(rounds.clock), Clock.from_document(rounds.clock.to_document()) == rounds.clock
+        ('steps of 2 hours since 2024-01-31 09:00:00', True)
     """
 
     start: int
@@ -83,6 +85,50 @@ class Clock:
             if self.zone is not None:
                 code = int(Zone(self.zone).wall(np.array([code]))[0])
         return (code - self.start) // self.step
+
+    def rounds_until(self, other: Clock, argument: str = "log") -> int:
+        """The round in which another clock's round 0 begins; both count the same steps."""
+        alike = (self.step, self.zone, bool(self.zoned), self.local)
+        same = alike == (other.step, other.zone, bool(other.zoned), other.local)
+        rounds, rest = divmod(other.start - self.start, self.step)
+        if not same or rest:
+            problem = f"counts rounds as {other}, and the agent as {self}"
+            remedy = f'read it with every="{_length(self.step)}", and the zone of the first log'
+            raise errors.InvalidInput(argument, problem, remedy)
+        return rounds
+
+    def __str__(self) -> str:
+        """As "hours since 2024-01-31 09:00:00"."""
+        many, unit = _length(self.step).split()
+        steps = f"{unit}s" if many == "1" else f"steps of {many} {unit}"
+        place = f" on the clock of {self.zone}" if self.zone else " UTC" if self.zoned else ""
+        place = ", local time" if self.local else place
+        return f"{steps} since {_written(self.start, self.step)}{place}"
+
+    def to_document(self) -> dict[str, Any]:
+        """Its fields as JSON values; the start as text."""
+        return dataclasses.asdict(self) | {"start": _written(self.start)}
+
+    @classmethod
+    def from_document(cls, document: Any) -> Clock:
+        """The clock of `to_document`."""
+        remedy = "give the fields that fit wrote, or leave it out"
+        names = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(document, dict) or set(document) != names:
+            raise errors.InvalidInput("clock", f"is {shown(document)}", remedy)
+        start, zone, zoned = (document[name] for name in ("start", "zone", "zoned"))
+        time = _time(start) if isinstance(start, str) else None
+        if time is None or getattr(time, "tzinfo", None) is not None:
+            raise errors.InvalidInput("clock", f"start is {shown(start)}", TIME_REMEDY)
+        if not isinstance(time, datetime.datetime):
+            time = datetime.datetime.combine(time, datetime.time())
+        step = errors.whole_number(document["step"], "clock step", low=1, high=1000 * DAY)
+        if zone is not None:
+            zone = Zone(zone).name
+        if zoned is not None:
+            errors.boolean(zoned, "clock zoned")
+        local = errors.boolean(document["local"], "clock local")
+        return cls((time - datetime.datetime.min) // MICROSECOND, step, zone, zoned, local)
 
 
 class Rounds:
@@ -202,24 +248,20 @@ class Rounds:
                     raise errors.InvalidInput(argument, said, "leave it out")
             self.note = _looks_like_dates(codes)
             return codes
-        clock, changes = " UTC" if self._zoned else "", ""
+        changes = ""
         if self._zone is not None:
             codes, changes = self._on_clock(codes, self._zone)
-            clock = f" on the clock of {self._zone.name}"
         step = self._step or _longest_step(codes)
         chosen = self._step is None and step < DAY
         local = self._local(codes) if chosen and self._zone is None else None
         if local is not None:
-            codes, step, clock = local, DAY, ", local time"
+            codes, step = local, DAY
         start = int(codes.min())
         start -= start % step if self._step else 0
-        unit = next(unit for unit, size in UNITS.items() if step % size == 0)
-        many = step // UNITS[unit]
-        steps = f"{unit}s" if many == 1 else f"steps of {many} {unit}s"
-        self.note = f"Rounds are {steps} since {_written(start, step)}{clock}.{changes}"
         rounds = np.asarray((codes - start) // step)
         zone = None if self._zone is None else self._zone.name
         self.clock = Clock(start, step, zone, self._zoned, local is not None)
+        self.note = f"Rounds are {self.clock}.{changes}"
         gap = np.median(np.diff(np.unique(rounds))) if self._step is None and step < DAY else 0
         if gap >= SPARSE:
             self.note += f" Half of the gaps are {gap:,.0f} rounds or longer: for longer rounds say"
@@ -285,6 +327,13 @@ def _microseconds(every: Any) -> int:
         )
         raise errors.InvalidInput("every", f"is {shown(every)}", remedy)
     return size
+
+
+def _length(step: int) -> str:
+    """A step in its largest unit, as "15 minutes"."""
+    unit = next(unit for unit, size in UNITS.items() if step % size == 0)
+    many = step // UNITS[unit]
+    return f"{many} {unit}" + "s" * (many > 1)
 
 
 def _unit(word: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import policies
+from driftbandit.io.logs import split_notes
 from driftbandit.replays.result import ALWAYS, LOGGING, Replay, Row
 from driftbandit.report import (
     Block,
@@ -43,8 +44,10 @@ METHODS = {
         "arm before each one; how it explores by itself is not tested."
     ),
     "rejection": (
-        "Every policy learns only where its choice is the logged arm: it sees {} of the rewards, "
-        "so it learns more slowly than it would by itself."
+        "Every policy learns only where its choice is the logged arm: it sees {} of the rewards. "
+        "By itself it would see all of them, so its row is a cautious estimate. Fixed arms learn "
+        "nothing and lose nothing by this: if one is as high as a policy, that does not speak for "
+        "the arm. --method dr lets policies learn from every reward of the log."
     ),
 }
 LOG_INTERVALS = "for what the arms would have paid in these very rounds"
@@ -68,8 +71,9 @@ def report(result: Replay, name: str = "") -> Report:
     unit = f", {result.unit}" if result.unit else ""
     columns = ["", "", "mean", "95 %", f"− {result.baseline}", "95 % of −"]
     rows = _shown_rows(result)
+    counted = "rewards" if result.logged else "rounds"
     table = Table(
-        f"Reward per round{unit}, over {len(result.rounds)} test rounds",
+        f"Reward per round{unit}, over {len(result.rounds)} test {counted}",
         columns + ["n eff."] * result.logged,
         [_cells(row, result.logged) for row in rows],
     )
@@ -80,8 +84,9 @@ def report(result: Replay, name: str = "") -> Report:
         "gain",
     )
     blocks: list[Block] = [table, *(Text(text, "dim") for text in explanation(result)), figure]
-    if result.notes:
-        blocks.append(Points(result.notes, "bad"))
+    plain, warnings = split_notes(result.notes)
+    blocks += [Points(plain, "dim")] if plain else []
+    blocks += [Points(warnings, "bad")] if warnings else []
     return Report(f"Replay of {name}", "", blocks, result.to_document() | {"data": name})
 
 
@@ -112,6 +117,7 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
 def explanation(result: Replay) -> list[str]:
     """How to read the table, in sentences."""
     explained, n_states = result.predictability, result.fit.n_states
+    counted = "rewards" if result.logged else "rounds"
     model = f"A model with {n_states} state{'s' * (n_states > 1)}"
     first = "learned from" if result.method in ("dr", "ips") else "played"
     start = f"Every policy {first} them first" if result.warm else "Every policy starts after them"
@@ -130,8 +136,9 @@ def explanation(result: Replay) -> list[str]:
     reads = "▲ better, ▼ worse, ≈ no difference seen, ? too few rounds to tell."
     said = [
         f"{model if n_states else 'A model without drift'}, learned from {result.train_rounds} "
-        f"rounds. {start}. One round ahead in the test part, {share}.",
-        f"−: mean reward minus that of {result.baseline}, with its interval. {reads} "
+        f"{counted}. {start}. One round ahead in the test part, {share}.",
+        f"−: mean reward minus that of {result.baseline}, with its interval. {reads} Rows whose "
+        "difference may be zero count as equal; --baseline NAME compares with another row. "
         f"Intervals: {LOG_INTERVALS if result.logged else 'block bootstrap over rounds'}.",
         f"Reference strategies: {'; '.join(meanings)}.",
     ]

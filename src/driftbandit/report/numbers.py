@@ -1,8 +1,9 @@
-"""Number formats, the same in every table, sentence and figure."""
+"""Formats of numbers and lists, the same in every table, sentence and figure."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 NONE = "–"  # shown where there is no number
 
@@ -80,3 +81,13 @@ def estimate(value: float, low: float, high: float, *, signed: bool = False) -> 
         form = f",.{min(max(1 - math.floor(math.log10(width)), least), 6)}f"
     ends = NONE if math.isnan(low) else f"{low:{form}} to {high:{form}}"
     return (NONE if math.isnan(value) else f"{value:{'+' * signed}{form}}"), ends
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """Words as a sentence lists them.
+
+    Example:
+        >>> listed(["one"]), listed(["one", "two"]), listed(["one", "two", "three"], "or")
+        ('one', 'one and two', 'one, two or three')
+    """
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -15,6 +15,7 @@ with errors.needing("a terminal report"):
     from rich.text import Text
 
 GLUE = "\ue000"  # stands for the blank of "64 %": a number and its % stay on one line
+LEAST_NAME = 24  # columns in which names of rows are wrapped, before a table is split in two
 STYLES = {"good": "green", "best": "bold green", "bad": "red", "dim": "dim"}
 
 
@@ -94,7 +95,10 @@ def _tables(block: report.Table, width: int) -> Iterator[RenderableType]:
             max([size, *(cell_len(word) for word in heading.split())])
             for size, heading in zip(content, block.columns, strict=True)
         ]
-        sizes[0] = min(sizes[0], max(width - max(sizes[1:], default=0) - gap, 8))
+        left = width - sum(sizes[1:]) - gap * (len(sizes) - 1)  # for names, beside all columns
+        if left < LEAST_NAME:
+            left = max(width - max(sizes[1:], default=0) - gap, 8)
+        sizes[0] = min(sizes[0], left)
         groups = _groups(sizes, width, gap)
     if block.caption:
         yield Text(block.caption, "italic")

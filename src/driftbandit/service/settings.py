@@ -76,7 +76,8 @@ def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
     if time != "rounds":
         errors.number(time["seconds"], "time.seconds", low=SHORTEST)
         # Rounds by the clock count from 0, so the model's first round is the experiment's.
-        settings["system"].pop("first_round", None)
+        for field in ("first_round", "clock"):
+            settings["system"].pop(field, None)
     own_window = settings["window"] is not None
     agent = agent_of(settings if own_window else settings | {"window": WINDOW_BY_CLOCK})
     if not own_window:

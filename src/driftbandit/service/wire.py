@@ -38,6 +38,7 @@ _FIELDS: dict[str, Any] = {
     "names": {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1},
     "contexts": {"type": "object", "additionalProperties": _MATRIX},
     "first_round": {"type": "integer", "minimum": -ROUND, "maximum": ROUND},
+    "clock": {"type": "object"},
 }
 ModelFile = Annotated[
     dict[str, Any],

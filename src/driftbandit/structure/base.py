@@ -60,7 +60,7 @@ class Component:
 
     Args:
         scope: who has a copy of it: "arm", "group" or "shared".
-        own: whether each copy has parameters of its own, which are shrunk towards common ones.
+        own: whether each copy has parameters of its own, which are shrunk toward common ones.
         loadings: how strongly each arm reads it: None: all the same; "free": learned, with a mean
             square of 1; or one number per arm.
         start: standard deviation of the state at the start. None: learned as the parameter size;

@@ -85,13 +85,19 @@ def test_a_comparison_is_shown_with_what_was_chosen(folder, found):
     structures = parse("constant(arm)"), found.structure
     comparison = Comparison(structures, (-1.5, -1.25), (0.1, 0.0), 45)
     compared = dataclasses.replace(found, comparison=comparison)
-    text = shown(report(compared, read_log(folder / "log.csv"), "log.csv"), 100)
+    log = read_log(folder / "log.csv")
+    text = shown(report(compared, log, "log.csv"), 100)
     assert "Structures, by prediction of 45 later rewards" in text
-    (line,) = [line for line in text.splitlines() if "chosen" in line]
+    (line, _) = [line for line in text.splitlines() if "chosen" in line]
     assert TEXT in line
     assert "-1.2500" in line
     (other,) = [line for line in text.splitlines() if "constant(arm)" in line]
     assert "-0.2500" in other
+    near = comparison._replace(errors=(0.3, 0.0), sizes=((2, 2), (5, 4)))  # the simpler one
+    text = shown(report(dataclasses.replace(found, comparison=near), log, "log.csv"), 100)
+    (line, _) = [line for line in text.splitlines() if "chosen" in line]
+    assert "constant(arm)" in line
+    assert "-0.2500 ± 0.3000" in line
 
 
 def test_what_the_command_line_compares():

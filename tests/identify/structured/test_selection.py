@@ -1,6 +1,7 @@
 """Scores equal a naive loop; the true structure is chosen where it shows."""
 
 import math
+import zlib
 
 import numpy as np
 import pytest
@@ -76,38 +77,79 @@ def test_fit_keeps_the_best_of_several():
     assert "season(7)" in found.summary()
 
 
+def scored(monkeypatch, scores, noise=1e-9):
+    """Let structures have these scores; ``noise``: of the differences between rewards."""
+
+    def densities(log, layout, prior):
+        rng = np.random.default_rng(zlib.crc32(str(layout.structure).encode()))
+        ripple = rng.standard_normal(400)
+        return scores.get(str(layout.structure), -3.0) + noise * (ripple - ripple.mean())
+
+    monkeypatch.setattr(selection, "_densities", densities)
+
+
 def test_components_are_added_as_long_as_they_help(monkeypatch):
     scores = {
         "constant(arm)": -2.0,
         "level(arm)": -1.5,
-        "level(arm) + season(7)": -1.2,
+        "level(arm) + season(7, harmonics=2)": -1.2,
         "level(arm) + level(shared)": -1.3,
-        "level(arm) + season(7) + level(shared)": -1.2 + selection.SLACK / 2,
+        "level(arm) + season(7, harmonics=2) + level(shared)": -1.2 + selection.SLACK / 2,
     }
-
-    def densities(log, structure, groups, prior):
-        return np.full(40, scores.get(str(structure), -3.0)) + 1e-9 * np.arange(40)
-
-    monkeypatch.setattr(selection, "_densities", densities)
+    scored(monkeypatch, scores)
     found = compare(weekly(rounds=60))
     tried = [str(one) for one in found.structures]
     assert tried[:4] == list(selection.BASES)
     assert tried[4:7] == [
         "level(arm) + level(shared)",
-        "level(arm) + season(7)",
+        "level(arm) + season(7, harmonics=2)",
         "level(arm) + season(7, arm, harmonics=2)",
     ]
-    assert "level(arm) + season(7) + level(shared)" in tried
+    assert "level(arm) + season(7, harmonics=2) + level(shared)" in tried
+    assert "level(arm) + season(7)" in tried
     assert not any(tried.count(one) > 1 for one in tried)
-    assert not any("season(24)" in one for one in tried)  # 60 rounds have no four of them
+    assert not any("season(24" in one for one in tried)  # 60 rounds have no four of them
     three = [one for one in tried if one.count("+") == 2]
-    assert all(one.startswith("level(arm) + season(7) + ") for one in three)
+    assert all(one.startswith("level(arm) + season(7, harmonics=2) + ") for one in three)
     assert max(one.count("+") for one in tried) == 2
+    assert str(found.chosen) == "level(arm) + season(7, harmonics=2)"
+
+
+def test_shared_and_own_seasons_are_tried_with_the_same_waves(monkeypatch):
+    scored(monkeypatch, {"level(arm)": -1.5, "level(arm) + season(24, harmonics=2)": -1.2})
+    found = [str(one) for one in compare(weekly(), periods=[24]).structures]
+    assert found[5:7] == [
+        "level(arm) + season(24, harmonics=2)",
+        "level(arm) + season(24, arm, harmonics=2)",
+    ]
+    assert "level(arm) + season(24)" in found  # all waves, once there is a season
+
+
+def test_an_own_season_is_joined_by_all_waves_of_a_shared_one(monkeypatch):
+    own = "level(arm) + season(24, arm, harmonics=2)"
+    scored(monkeypatch, {"level(arm)": -1.5, own: -1.2})
+    found = compare(weekly(), periods=[24])
+    assert str(found.chosen) == own
+    assert f"{own} + season(24)" in map(str, found.structures)
+
+
+def test_the_simplest_within_one_standard_error_is_chosen(monkeypatch):
+    simple, large = "level(arm) + season(7)", "level(arm) + season(7, arm)"
+    scores = {simple: -1.0, large: -0.99}
+    scored(monkeypatch, scores, noise=0.5)
+    close = compare(weekly(), [large, simple])
+    assert close.errors[1] > 0.01
+    assert (str(close.chosen), close.chosen_place) == (simple, 1)
+    scored(monkeypatch, scores | {large: -0.5}, noise=0.5)
+    assert str(compare(weekly(), [large, simple]).chosen) == large
+    joined = compare(weekly(), [simple]).joined(compare(weekly(), [large]))
+    assert joined.sizes == ((8, 4), (14, 4))
+    assert joined.part([0]).structures == joined.structures[:1]
 
 
 def test_all_digits_of_a_period_are_kept():
     found = selection._extras(weekly(), [365.2425])
-    assert [str(one) for one in found][1] == "season(365.2425)"
+    assert [str(one) for one in found][1] == "season(365.2425, harmonics=2)"
 
 
 def test_features_are_tried():

@@ -206,6 +206,7 @@ class StructuredFit:
     converged: bool
     warnings: tuple[str, ...]
     comparison: Any = None  # a `Comparison`, if the structure was chosen
+    clock: Any = None  # how the log's rounds count times, if they do
 
     @property
     def structure(self) -> Structure:
@@ -267,7 +268,7 @@ class StructuredFit:
 
     def _system(self, model: LGDS, first_round: int | None = None) -> System:
         arms, contexts = self.layout.arms(self.theta)
-        return System(model, arms, self.names, contexts, first_round)
+        return System(model, arms, self.names, contexts, first_round, self.clock)
 
     @property
     def arms(self) -> np.ndarray:
@@ -329,7 +330,8 @@ def fit_structure(
     end = best_of_starts(problem, starts, report)
     found = problem.log_likelihood(end.theta)
     warnings = (*log.notes, *_warnings(problem, log, end))
-    return StructuredFit(layout, problem, end.theta, found, end.converged, warnings)
+    given = (layout, problem, end.theta, found, end.converged, warnings)
+    return StructuredFit(*given, clock=log.clock)
 
 
 def _check_size(problem: Problem) -> None:

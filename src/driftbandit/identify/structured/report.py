@@ -13,14 +13,16 @@ from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.identify.structured.intervals import Estimate, estimates
 from driftbandit.identify.structured.selection import Comparison
 from driftbandit.io import model_file
-from driftbandit.io.logs import Log
+from driftbandit.io.logs import Log, split_notes
 from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
 from driftbandit.report.figures import COLORS, grid
+from driftbandit.report.numbers import NONE
 from driftbandit.report.numbers import estimate as shown
 
 HOW_COMPARED = (
     "score: log-likelihood per reward of later rewards, one step ahead, by parameters learned from "
-    "earlier ones; difference: from the highest score, ± its standard error."
+    "earlier ones; difference: from the highest score, ± its standard error. The simplest "
+    "structure within one standard error (or 0.001) is chosen: the one with the fewest states."
 )
 HOW_CERTAIN = (
     "95 % intervals: profile likelihood for drifts, standard errors for the others. A drift is the "
@@ -37,8 +39,9 @@ def report(found: StructuredFit, log: Log, ahead: Any, name: str = "log") -> Rep
     blocks: list[Block] = [_facts(found, data), _parameters(rows), Text(HOW_CERTAIN, "dim")]
     if found.comparison is not None:
         blocks += [_comparison(found.comparison), Text(HOW_COMPARED, "dim")]
-    if found.warnings:
-        blocks.append(Points(found.warnings, "bad"))
+    plain, warnings = split_notes(found.warnings)
+    blocks += [Points(plain, "dim")] if plain else []
+    blocks += [Points(warnings, "bad")] if warnings else []
     caption = f"{name}: {found.structure}"
     alt = "Rewards and their predictions, and each component over time with a band of two stds."
     blocks.append(Figure(caption, alt, lambda: draw(found, log, ahead, caption), "components"))
@@ -102,12 +105,12 @@ def _comparison(found: Comparison) -> Table:
     order = np.argsort(np.array(found.scores), kind="stable")[::-1]
     for i in order:
         score, error = found.scores[i], found.errors[i]
-        chosen = found.structures[i] is found.chosen
-        apart = "chosen" if chosen else f"{score - best:.4f} ± {error:.4f}"
-        texts = str(found.structures[i]), f"{score:.4f}", apart
+        chosen = i == found.chosen_place
+        apart = NONE if score == best else f"{score - best:.4f} ± {error:.4f}"
+        texts = str(found.structures[i]), f"{score:.4f}", apart, "chosen" if chosen else ""
         lines.append([Cell(text, tone="best" if chosen else "") for text in texts])
     title = f"Structures, by prediction of {found.scored:,} later rewards"
-    return Table(title, ["structure", "score", "difference"], lines)
+    return Table(title, ["structure", "score", "difference", ""], lines)
 
 
 def draw(found: StructuredFit, log: Log, ahead: Any, title: str) -> Any:

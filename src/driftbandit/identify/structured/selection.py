@@ -3,7 +3,8 @@
     score = mean of log p(reward | the rounds before; parameters from the rounds before a cut)
 
 The parameters are learned from the first half of every sequence and score the next eighth; then
-from the first 5/8, and so on, as they would have been learned at that time.
+from the first 5/8, and so on, as they would have been learned at that time. Of structures whose
+scores are within one standard error of the highest, the simplest is chosen.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from driftbandit.identify.structured.fitting import (
     fit_structure,
     minimized,
 )
+from driftbandit.identify.structured.periods import shown_periods
 from driftbandit.identify.structured.rows import rows_of
 from driftbandit.io.logs import Log
-from driftbandit.structure import Layout, Structure, level, parse, regression, season
+from driftbandit.structure import Component, Layout, Structure, level, parse, regression, season
+from driftbandit.structure.kinds import Season
 from driftbandit.system import Name
 
 CUTS = (0.5, 0.625, 0.75, 0.875, 1.0)
 BLOCKS = 20  # of consecutive rewards, whose means give the standard error
 LEAST = 20  # rewards to learn from, and to score
-PERIODS = (7, 12, 24)  # of the seasons that are tried by default
-CYCLES = 4  # a season must repeat this often in the log
-SLACK = 1e-3  # gain per reward that is worth another component
+SLACK = 1e-3  # per reward: structures whose scores are this close are as good as each other
 BASES = (
     "constant(arm)",
     "level(arm)",
@@ -44,7 +45,7 @@ BASES = (
     "constant(arm) + level(arm, memory=free)",
 )
 """What is compared by default; then components are added to the best as long as that helps."""
-FEW_HARMONICS = 2  # of seasons that every arm has for itself
+FEW_HARMONICS = 2  # of the seasons that are tried first
 
 
 class Comparison(NamedTuple):
@@ -62,6 +63,8 @@ class Comparison(NamedTuple):
         >>> gain, error = both.difference(1, 0)  # per reward
         >>> round(gain, 1), round(error, 1)
         (1.6, 0.1)
+        >>> both.chosen_place, str(both.part([0]).chosen)
+        (1, 'constant(arm)')
     """
 
     structures: tuple[Structure, ...]
@@ -69,21 +72,41 @@ class Comparison(NamedTuple):
     errors: tuple[float, ...]  # standard error of the difference from the highest score
     scored: int  # number of scored rewards
     densities: tuple[np.ndarray, ...] = ()  # log-likelihood of each scored reward, by structure
+    sizes: tuple[tuple[int, int], ...] = ()  # number of states and of parameters, by structure
 
     @property
     def chosen(self) -> Structure:
-        """The one with the highest score."""
-        return self.structures[int(np.argmax(self.scores))]
+        """The simplest whose score is within one standard error (or 0.001) of the highest.
+
+        Simpler: fewer states; then fewer parameters; then the higher score.
+        """
+        return self.structures[self.chosen_place]
+
+    @property
+    def chosen_place(self) -> int:
+        """The place of `chosen` in ``structures``."""
+        best, places = max(self.scores), range(len(self.scores))
+        near = [i for i in places if best - self.scores[i] <= max(self.errors[i], SLACK)]
+        return min(near, key=lambda i: (self._sizes[i], -self.scores[i]))
+
+    @property
+    def _sizes(self) -> tuple[tuple[int, int], ...]:
+        return self.sizes or ((0, 0),) * len(self.scores)
 
     def difference(self, one: int, other: int) -> tuple[float, float]:
         """How much higher the score of structure ``one`` is than that of ``other``; ± its error."""
         apart = self.densities[one] - self.densities[other]
         return float(apart.mean()), _standard_error(apart)
 
+    def part(self, places: Sequence[int]) -> Comparison:
+        """Only the structures at these places."""
+        rows = [(self.structures[i], self.densities[i], self._sizes[i]) for i in places]
+        return _comparison(rows) if rows else Comparison((), (), (), self.scored)
+
     def joined(self, more: Comparison) -> Comparison:
         """Both comparisons as one; they scored the same rewards of the same log."""
-        structures = (*self.structures, *more.structures)
-        return _comparison(list(zip(structures, (*self.densities, *more.densities), strict=True)))
+        parts = [(one.structures, one.densities, one._sizes) for one in (self, more)]
+        return _comparison([row for part in parts for row in zip(*part, strict=True)])
 
 
 def compare(
@@ -99,10 +122,11 @@ def compare(
     Args:
         log, groups, prior: as in `fit_structure`.
         structures: what to compare. None: `BASES`; then a shared level, seasons and the log's
-            context features are added to the best of them, one after the other, as long as the
-            score rises.
-        periods: of the seasons, if ``structures`` is None; None: 7, 12 and 24, if each repeats four
-            times in the log.
+            context features are added to the chosen one, one after the other, as long as the
+            score rises by more than its standard error. A season that all arms share and one for
+            each arm are first tried with the same number of waves.
+        periods: of the seasons, if ``structures`` is None; None: of 7, 12, 24, 52 and 168, those
+            that a quick test finds in the log, at most two (`periods.shown_periods`).
         report: called with the share of the work done.
 
     Returns:
@@ -124,27 +148,27 @@ def compare(
         raise errors.InvalidInput("periods", problem, "write season(…) into the structures")
     prior = errors.number(prior, "prior", low=0)
     extras = _extras(log, _checked_periods(periods)) if structures is None else []
-    found: list[tuple[Structure, np.ndarray]] = []
+    found: list[tuple[Structure, np.ndarray, tuple[int, int]]] = []
 
-    def score(one: Any, share: float) -> float:
-        structure = parse(one)
-        found.append((structure, _densities(log, structure, groups, prior)))
+    def score(one: Any, share: float) -> None:
+        layout = Layout(parse(one), log.names, groups)
+        size = layout.n_states, len(layout.free)
+        found.append((layout.structure, _densities(log, layout, prior), size))
         report(share)
-        return float(found[-1][1].mean())
 
     given = BASES if structures is None else _several(structures)
     part = 1.0 if structures is not None else 0.4
-    scores = [score(one, part * (i + 1) / len(given)) for i, one in enumerate(given)]
-    if structures is None:
-        best, high = found[int(np.argmax(scores))][0], max(scores)
-        while True:
-            left = [one for one in extras if _is_new(one, best)]
-            trials = [best + one for one in left]
-            share = part + (1 - part) * len(best.components) / (len(best.components) + 2)
-            rises = [score(one, share) for one in trials]
-            if not rises or max(rises) < high + SLACK:
-                break
-            best, high = trials[int(np.argmax(rises))], max(rises)
+    for i, one in enumerate(given):
+        score(one, part * (i + 1) / len(given))
+    while structures is None:
+        best = _comparison(found).chosen
+        tried = {str(one) for one, *_ in found}
+        share = part + (1 - part) * len(best.components) / (len(best.components) + 2)
+        for one in _larger(best, extras):
+            if str(one) not in tried:
+                score(one, share)
+        if _comparison(found).chosen == best:
+            break
     return _comparison(found)
 
 
@@ -165,16 +189,53 @@ def _several(structures: Any) -> list[Any]:
 
 def _extras(log: Log, periods: Sequence[float] | None) -> list[Structure]:
     """Components that may be added."""
-    span = max(int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences)
     if periods is None:
-        periods = [one for one in PERIODS if one * CYCLES <= span]
+        periods = shown_periods(log)
     found = [level("shared")]
     for period in periods:
-        few = min(FEW_HARMONICS, max(int(period / 2), 1))
-        found += [season(period), season(period, few, "arm")]
+        found += season_pair(period)
     if log.feature_names:
         found += [regression(log.feature_names), regression(log.feature_names, "arm")]
     return [parse(one) for one in found]
+
+
+def season_pair(period: float) -> tuple[Component, Component]:
+    """A season that all arms share, and one for each arm, with the same number of waves.
+
+    So that their scores show whether arms differ, not which number of waves is right.
+
+    Example:
+        >>> [str(one) for period in (4, 24) for one in season_pair(period)]
+        ['season(4)', 'season(4, arm)', 'season(24, harmonics=2)', 'season(24, arm, harmonics=2)']
+    """
+    few = FEW_HARMONICS if period / 2 >= FEW_HARMONICS + 1 else None
+    return season(period, few), season(period, few, "arm")
+
+
+def _larger(base: Structure, extras: Sequence[Structure]) -> list[Structure]:
+    """The base with one more component, or with all waves of a shared season."""
+    found = []
+    for extra in extras:
+        if _is_new(extra, base):
+            (one,) = extra.components
+            has_own = any(_period(other) == _period(one) for other in base.components)
+            found.append(base + (_all_waves(one) if has_own else one))
+    for one in base.components:
+        parts = [_all_waves(other) if other is one else other for other in base.components]
+        found.append(Structure(tuple(parts)))
+    return [one for one in found if one != base]
+
+
+def _all_waves(component: Component) -> Component:
+    """A shared season with its usual number of waves; anything else unchanged."""
+    if isinstance(component, Season) and component.scope == "shared":
+        return dataclasses.replace(component, harmonics=None)
+    return component
+
+
+def _period(component: Component) -> float:
+    """Of a season; NaN, which equals nothing, of anything else."""
+    return component.period if isinstance(component, Season) else math.nan
 
 
 def _is_new(extra: Structure, base: Structure) -> bool:
@@ -187,12 +248,12 @@ def _is_new(extra: Structure, base: Structure) -> bool:
     )
 
 
-def _comparison(found: list[tuple[Structure, np.ndarray]]) -> Comparison:
-    structures, each = zip(*found, strict=True)
+def _comparison(found: Sequence[tuple[Structure, np.ndarray, tuple[int, int]]]) -> Comparison:
+    structures, each, sizes = zip(*found, strict=True)
     best = max(each, key=np.mean)
     doubts = tuple(_standard_error(best - one) for one in each)
     means = tuple(float(one.mean()) for one in each)
-    return Comparison(structures, means, doubts, len(best), each)
+    return Comparison(structures, means, doubts, len(best), each, sizes)
 
 
 def _standard_error(differences: np.ndarray) -> float:
@@ -201,11 +262,8 @@ def _standard_error(differences: np.ndarray) -> float:
     return float(blocks.std(ddof=1) / math.sqrt(BLOCKS))
 
 
-def _densities(
-    log: Log, structure: Structure, groups: Mapping[Name, Any] | None, prior: float
-) -> np.ndarray:
+def _densities(log: Log, layout: Layout, prior: float) -> np.ndarray:
     """Log-densities of the rewards after the first cut, in the order of the log."""
-    layout = Layout(structure, log.names, groups)
     problem = Problem(layout, rows_of(log, layout), prior)
     data = problem.described
     seen = data.rows.seen[: data.n_rows] > 0

@@ -57,7 +57,10 @@ def name_of(name: Any, argument: str = "arm") -> Name:
     try:
         (found,) = checked_names([name], 1)
     except errors.InvalidInput:
-        problem, remedy = f"{shown(name)} is no arm's name", "give a text or a whole number"
+        problem, remedy = (
+            f"{shown(name)} cannot be the name of an arm",
+            "give a text or a whole number",
+        )
         raise errors.InvalidInput(argument, problem, remedy) from None
     return found
 
