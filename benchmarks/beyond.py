@@ -7,7 +7,7 @@
 The settings were chosen once, from the attempts; the comparison uses other systems. Runs are
 averaged within each system, since only systems are independent; rollouts use a fifth of them. Two
 statistics: Σ R / Σ R_idea, which in the Cauchy family is dominated by the few largest systems, and
-exp(mean log(R / R_idea)), which weights every system equally. The 95 % intervals come from a
+exp(mean log(R / R_idea)), which weights every system equally. The 95% intervals come from a
 bootstrap over systems.
 """
 

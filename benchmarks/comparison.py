@@ -324,7 +324,7 @@ def learners(processes: dict[str, Process], sizes: Sizes, folder: Path) -> dict[
 
 
 def interval(values: Any) -> list[float]:
-    """Mean and 95 % Student's t interval."""
+    """Mean and 95% Student's t interval."""
     values = np.asarray(values, float)
     mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))
     wide = float(scipy.stats.t.ppf(0.975, len(values) - 1)) * error

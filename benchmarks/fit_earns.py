@@ -8,7 +8,7 @@ learns a model from each log with its defaults. Then all policies play the true 
 rounds, 32 runs, with the same states and noise. The Kalman policies start from their model, the
 others with the true scale of the rewards. In a "cold" start no policy has seen rewards; in a "warm"
 start every policy, including the Kalman policies, has seen the rewards of the log. The intervals
-are 95 % Student's t intervals over the logs of a cell.
+are 95% Student's t intervals over the logs of a cell.
 
 --ar: held-out log-likelihood on short logs (100 training rewards, 4 independent arms), compared
 with one AR(1) model per arm, fitted by maximum likelihood with statsmodels.

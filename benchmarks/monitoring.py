@@ -18,7 +18,7 @@ changes in one of these ways, and the model stays:
 1. Logs of random play, 400 rounds, so that the change is 200 rounds old: how often `monitor` calls
    the model wrong, which tests do, and how often a single changed arm is named.
 2. IDEA plays 600 rounds with the model: the regret of agents with ``on_alarm``, minus that of the
-   same agent without, on the same states and noise, in percent; 95 % Student's t intervals. Refits
+   same agent without, on the same states and noise, in percent; 95% Student's t intervals. Refits
    take a second, so there are fewer of those runs.
 3. Two forms of "widen": Q ← λ Q, which the library uses, and P ← λ P, on eight independent arms.
 4. Ask and tell with the watch and without, in alternating blocks of one process.
@@ -130,7 +130,7 @@ def regret(agent: db.Agent, found: World) -> float:
 
 
 def interval(plain: np.ndarray, differences: np.ndarray) -> dict[str, float]:
-    """The mean difference in percent of the mean regret, and its 95 % interval."""
+    """The mean difference in percent of the mean regret, and its 95% interval."""
     scale, n = 100 / plain.mean(), len(differences)
     half = scipy.stats.t.ppf(0.975, n - 1) * differences.std(ddof=1) / np.sqrt(n)
     mean = differences.mean()

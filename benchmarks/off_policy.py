@@ -107,7 +107,7 @@ def outcome(
     shown: Shown,
     other: np.ndarray | None = None,
 ) -> list[float]:
-    """Error, whether the 95 % interval covers the truth, and half its width."""
+    """Error, whether the 95% interval covers the truth, and half its width."""
     low, high = estimates.interval(estimate, estimates.variances(counted, shown, other), 0.95)
     return [estimate - truth, float(low <= truth <= high), (high - low) / 2]
 

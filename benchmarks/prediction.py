@@ -83,12 +83,12 @@ def main() -> None:
         begin = time.perf_counter()
         figures[family] = found = measure(family, options)
         shown = ", ".join(
-            f"{name} {100 * found[name]:.1f} % ({100 * found[f'{name}, clear']:.1f} % of clear)"
+            f"{name} {100 * found[name]:.1f}% ({100 * found[f'{name}, clear']:.1f}% of clear)"
             for name in ("printed", "squared", "simulation")
         )
         print(
-            f"{family:<12} IDEA wins {100 * found['idea wins']:.1f} % of systems, "
-            f"{100 * found['clear']:.1f} % clear; correct: {shown}; clear for Kalman-UCB: "
+            f"{family:<12} IDEA wins {100 * found['idea wins']:.1f}% of systems, "
+            f"{100 * found['clear']:.1f}% clear; correct: {shown}; clear for Kalman-UCB: "
             f"{found['clear for kalman_ucb']}, detected by printed {found['printed, of these']}, "
             f"squared {found['squared, of these']}, simulation {found['simulation, of these']}"
             f"  [{time.perf_counter() - begin:.0f} s]",

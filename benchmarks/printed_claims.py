@@ -103,8 +103,8 @@ def main() -> None:
             figures[f"theorem 3, k = {k}, d = {d}, state and noise x {factor:g}"] = found
             print(
                 f"Theorem 3, k = {k:>2}, d = {d:>2}, state × {factor:g}: above the Oracle's "
-                f"regret on {100 * found['fails']:.1f} % of systems, no value on "
-                f"{100 * found['no value']:.1f} %, median of printed/exact "
+                f"regret on {100 * found['fails']:.1f}% of systems, no value on "
+                f"{100 * found['no value']:.1f}%, median of printed/exact "
                 f"{found['median of printed/exact']:.2g}",
                 flush=True,
             )
@@ -112,10 +112,10 @@ def main() -> None:
         for delta in (0.01, 0.05, 0.5, 0.9):
             share = theorem_6(delta, k)
             figures[f"theorem 6, k = {k}, delta = {delta:g}"] = {"exceeded": share}
-            print(f"Theorem 6, k = {k}, δ = {delta:g}: exceeded on {100 * share:.1f} % of runs")
+            print(f"Theorem 6, k = {k}, δ = {delta:g}: exceeded on {100 * share:.1f}% of runs")
     share = theorem_6_crowd()
     figures["theorem 6, 1500 independent arms, delta = 0.05"] = {"exceeded": share}
-    print(f"Theorem 6, 1500 independent arms, δ = 0.05: exceeded on {100 * share:.0f} % of runs")
+    print(f"Theorem 6, 1500 independent arms, δ = 0.05: exceeded on {100 * share:.0f}% of runs")
     for policy in ("kalman_ucb", "idea"):
         for unit_arms in (False, True):
             case = f"lemma 3, {policy}, {'unit' if unit_arms else 'raw'} arms"

@@ -5,9 +5,9 @@
 A product has 8 arms, whose rewards are level(arm) + season(7) + level(shared) + noise, with drifts
 that are drawn anew for each product. A log has 400 rounds of random play. `fit` learns the
 structure's parameters from it. Then every policy sees the log, and plays on for 300 rounds, 8 runs
-with the same states and noise. Intervals are 95 % Student's t intervals over the products.
+with the same states and noise. Intervals are 95% Student's t intervals over the products.
 
-recovery: how often drifts are inside their 95 % intervals; regret of IDEA on the true model, on the
+recovery: how often drifts are inside their 95% intervals; regret of IDEA on the true model, on the
 fitted structure and on EM's full matrix, and of all registered policies without a Kalman filter,
 which know the features of the fitted structure.
 
@@ -103,7 +103,7 @@ def regret(system, policy, log, futures, noises, seed=0):
 
 
 def interval(values):
-    """Mean and 95 % interval over products."""
+    """Mean and 95% interval over products."""
     values = np.asarray(values)
     half = scipy.stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
     return [float(values.mean()), float(values.mean() - half), float(values.mean() + half)]

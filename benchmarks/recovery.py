@@ -112,8 +112,8 @@ def main():
                 "seconds": seconds,
             }
             print(
-                f"d = {states:2}, {kind:28} {100 * middle:6.1f} %  "
-                f"({100 * low:.1f} to {100 * high:.1f} %)  fit {seconds:.1f} s"
+                f"d = {states:2}, {kind:28} {100 * middle:6.1f}%  "
+                f"({100 * low:.1f} to {100 * high:.1f}%)  fit {seconds:.1f} s"
             )
     path = Path(__file__).parent / "results" / "recovery.json"
     about = {"systems": len(rows), "rounds": ROUNDS, "runs": RUNS, "table": table}

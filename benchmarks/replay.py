@@ -44,7 +44,7 @@ def measure(name: str, options: Any) -> dict[str, Any]:
         }
         found[start] = result.to_document() | {"minus_training_leader": leader, "seconds": seconds}
         shares = ", ".join(
-            f"{100 * share:.1f} % of {part}"
+            f"{100 * share:.1f}% of {part}"
             for part, share in result.predictability._asdict().items()
         )
         print(f"\n{name}, {start} start: {seconds:.0f} s. {result.fit.summary()}")

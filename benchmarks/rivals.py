@@ -12,7 +12,7 @@
 - Growth of regret with the horizon n, for a fixed variation or number of changes, and for UCB and
   OFUL without any change.
 
-An exponent is the least-squares slope of log mean regret over log n; its 95 % interval comes from
+An exponent is the least-squares slope of log mean regret over log n; its 95% interval comes from
 the spread of the runs. Forgetting is tuned to each horizon as published. The published exponent is
 that of an upper bound: the measured one may be below it, or above it by logarithmic factors.
 """

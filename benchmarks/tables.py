@@ -85,7 +85,7 @@ def speed() -> str:
             f"{ask['over one pass']:.1f} times as long as one matrix-vector product",
         ],
     ]
-    share = f"{100 * cpu['share of peak']:.0f} %"
+    share = f"{100 * cpu['share of peak']:.0f}%"
     growth = textwrap.fill(
         f"IDEA reaches {share} of the floating-point rate of a large matrix product on the same "
         "cores. Ten times the rounds take "
@@ -112,7 +112,7 @@ def lanes_loop() -> str:
     text = (
         "A hand-written C++ loop of IDEA that plays eight runs side by side takes "
         f"{by_hand} per round (`benchmarks/idea_loop.cpp`). `lanes` takes {ours}: "
-        f"{100 * figures['share, CPU']:.0f} % of that speed."
+        f"{100 * figures['share, CPU']:.0f}% of that speed."
     )
     return textwrap.fill(text, 100) + "\n"
 
@@ -240,7 +240,7 @@ def agreement() -> str:
 
 
 def _share(cell: dict[str, int]) -> str:
-    return "100 %" if cell["agree"] == cell["runs"] else f"{cell['agree'] / cell['runs']:.3%}"
+    return "100%" if cell["agree"] == cell["runs"] else f"{cell['agree'] / cell['runs']:.3%}"
 
 
 def earns() -> str:
@@ -276,12 +276,12 @@ def earns() -> str:
     even = "; ".join(counted["even"]) or "none"
     short = figures["short logs"]
     notes = [
-        f"Each row has {logs} logs. Intervals are 95 % Student's t intervals over the logs. With a "
+        f"Each row has {logs} logs. Intervals are 95% Student's t intervals over the logs. With a "
         f"warm start (every policy first sees the rewards in the log), the fitted IDEA is, in the "
         f"{len(rows)} rows: {told} (even: {even}).",
         f"Short logs: trained on 100 rewards of four independent arms, the default fit predicts "
         f"the next 100 rewards better than one AR(1) model per arm fitted by maximum likelihood "
-        f"(statsmodels). The difference is {short['difference']:+.3f} nats per reward (95 % "
+        f"(statsmodels). The difference is {short['difference']:+.3f} nats per reward (95% "
         f"interval {short['interval'][0]:+.3f} to {short['interval'][1]:+.3f}); the fit is ahead "
         f"in {short['fit ahead in']} of {short['logs']} logs (`python benchmarks/fit_earns.py "
         "--ar`).",
@@ -292,8 +292,8 @@ def earns() -> str:
 def replay(name: str) -> str:
     """Rewards on a public data set; every policy played the training part first."""
     found = stored("replay")["data"][name]["warm"]
-    head = ["", "mean", "95 % interval", "std over runs", f"minus `{found['baseline']}`"]
-    head += ["95 % interval", ""]
+    head = ["", "mean", "95% interval", "std over runs", f"minus `{found['baseline']}`"]
+    head += ["95% interval", ""]
     rows = []
     for row in found["rows"]:
         own = row["kind"] == "policy"
@@ -309,8 +309,8 @@ def replay(name: str) -> str:
     explained = found["predictability"]
     note = (
         f"The model: {found['model']['summary']} One round ahead, a filter that sees all rewards "
-        f"explains {100 * explained['rewards']:.1f} % of their variance in the test part, and "
-        f"{100 * explained['differences']:.1f} % of the variance between arms within a round."
+        f"explains {100 * explained['rewards']:.1f}% of their variance in the test part, and "
+        f"{100 * explained['differences']:.1f}% of the variance between arms within a round."
     )
     text = table(head, rows) + f"\n{textwrap.fill(note, 100)}\n"
     return text.replace(" -", " −")
@@ -335,7 +335,7 @@ def off_policy() -> str:
         inside = [100 * figures["coverage"] for figures in own]
         width = sum(figures["half_width"] for figures in own) / len(own)
         worst = max(abs(figures["z"]) for figures in own)
-        coverage = f"{min(inside):.1f} to {max(inside):.1f} %"
+        coverage = f"{min(inside):.1f} to {max(inside):.1f}%"
         rows.append([f"`{method}`", log, model, f"{worst:.1f}", coverage, f"± {width:.2f}"])
     every = [figures for own in groups.values() for figures in own]
     beyond = sum(abs(figures["z"]) > 2 for figures in every)
@@ -345,15 +345,15 @@ def off_policy() -> str:
     note = (
         f"{logs:,} simulated logs of {test} test rounds with four arms that drift. Each row has "
         "the policies IDEA, Thompson, UCB, D-UCB and a fixed arm (`rejection`: IDEA and UCB). The "
-        "mean error is given in standard errors, for the worst of them; coverage of 95 % intervals "
+        "mean error is given in standard errors, for the worst of them; coverage of 95% intervals "
         f"is given from the lowest to the highest. Of {len(every)} cases, {beyond} have a mean "
         f"error of more than two standard errors; {0.0455 * len(every):.1f} are expected by "
-        f"chance. Coverage is {100 * mean:.1f} % on average. Intervals of the difference of IDEA "
-        f"and UCB cover {least:.1f} to {most:.1f} %. What `rejection` estimates differs from the "
+        f"chance. Coverage is {100 * mean:.1f}% on average. Intervals of the difference of IDEA "
+        f"and UCB cover {least:.1f} to {most:.1f}%. What `rejection` estimates differs from the "
         "reward of a policy that plays by itself and sees each reward with the chance p_min by at "
         f"most {max(abs(figures['z']) for figures in alone):.1f} standard errors."
     )
-    head = ["", "log", "model", "mean error", "coverage", "95 % interval"]
+    head = ["", "log", "model", "mean error", "coverage", "95% interval"]
     return f"{table(head, rows)}\n{textwrap.fill(note, 100)}\n"
 
 
@@ -369,13 +369,13 @@ def monitoring_seen() -> str:
     figures = stored("monitoring")
     tests = list(figures["seen"][0]["tests"])
     for row in figures["seen"]:
-        shares = [f"{100 * row['tests'][name]:.0f} %" for name in tests]
-        right = f"{100 * row['right arm']:.0f} %" if "right arm" in row else ""
-        rows.append([row["change"], f"{100 * row['wrong']:.1f} %", *shares, right])
+        shares = [f"{100 * row['tests'][name]:.0f}%" for name in tests]
+        right = f"{100 * row['right arm']:.0f}%" if "right arm" in row else ""
+        rows.append([row["change"], f"{100 * row['wrong']:.1f}%", *shares, right])
     head = ["change", "called wrong", *tests, "the right arm alone is named"]
     jump = next(row for row in figures["seen"] if row["change"] == "jump")
     note = (
-        f"{jump['logs']} logs each, level {100 * figures['level']:.0f} %. For a jump, the estimated"
+        f"{jump['logs']} logs each, level {100 * figures['level']:.0f}%. For a jump, the estimated"
         f" round is off by {jump['median error of since']:.0f} rounds (median)."
     )
     return f"{table(head, rows)}\n{textwrap.fill(note, 100)}\n"
@@ -396,7 +396,7 @@ def monitoring_remedies() -> str:
     rows = [
         [
             change,
-            f"{100 * found['widen']['alarms']:.0f} %",
+            f"{100 * found['widen']['alarms']:.0f}%",
             shown(found["widen"]),
             shown(forms[change]["P"]) if change in forms else "",
             shown(found["refit"]),
@@ -408,7 +408,7 @@ def monitoring_remedies() -> str:
     note = (
         f"{widen} runs each, {refit} for refits (diagonal Γ, 20 iterations of EM). The watch takes "
         f"{cost['watched us'] - cost['not watched us']:.1f} µs of CPU time per reward, "
-        f"{cost['percent slower']:.0f} % of ask and tell at d = k = 10."
+        f"{cost['percent slower']:.0f}% of ask and tell at d = k = 10."
     )
     head = ["change", "runs with an alarm", "widen: Q ← λQ", "P ← λP instead", "refit"]
     return f"{table(head, rows)}\n{textwrap.fill(note, 100)}\n"
@@ -425,13 +425,13 @@ def products() -> str:
         )
         label = name.replace("idea", "IDEA") if name.startswith("idea") else f"`{name}`"
         rows.append([label, f"{mean:.3f}", f"{low:.3f} to {high:.3f}", ends])
-    inside = ", ".join(f"`{name}` {100 * part:.0f} %" for name, part in found["inside"].items())
+    inside = ", ".join(f"`{name}` {100 * part:.0f}%" for name, part in found["inside"].items())
     note = (
-        f"{found['products']} products, 300 rounds × 8 runs each; 95 % Student's t intervals over "
-        f"products. True drifts inside their 95 % intervals: {inside}. IDEA's regret on the fitted "
-        f"structure is {100 * (found['fitted over true'] - 1):.1f} % above that on the true model."
+        f"{found['products']} products, 300 rounds × 8 runs each; 95% Student's t intervals over "
+        f"products. True drifts inside their 95% intervals: {inside}. IDEA's regret on the fitted "
+        f"structure is {100 * (found['fitted over true'] - 1):.1f}% above that on the true model."
     )
-    head = ["policy", "regret per round", "95 % interval", "minus IDEA, fitted structure"]
+    head = ["policy", "regret per round", "95% interval", "minus IDEA, fitted structure"]
     return f"{table(head, rows)}\n{textwrap.fill(note, 100)}\n".replace(" -", " −").replace(
         "(-", "(−"
     )
@@ -450,7 +450,7 @@ def product_seasons() -> str:
         ):
             with_, without = own["regret"][key]
             gain, low, high = own["gain of the season"][key]
-            share = f"{100 * (with_ / without - 1):+.1f} %"
+            share = f"{100 * (with_ / without - 1):+.1f}%"
             gains = f"{gain:+.4f} ({low:.4f} to {high:.4f})"
             rows.append([f"truth {case}", label, f"{with_:.4f}", f"{without:.4f}", gains, share])
     head = ["", "", "regret with season(7, arm)", "without", "gain", "change"]
@@ -517,10 +517,10 @@ def replay_structures(name: str) -> str:
     note = (
         f"Structure: `{found['components']}`. Default: "
         f"{found['default fit']['summary']} One round ahead, a filter that sees all rewards "
-        f"explains {100 * shares[0]:.1f} % of the variance between arms within a round with the "
-        f"default fit, and {100 * shares[1]:.1f} % with the structure."
+        f"explains {100 * shares[0]:.1f}% of the variance between arms within a round with the "
+        f"default fit, and {100 * shares[1]:.1f}% with the structure."
     )
-    head = ["", "default fit", "structure", "95 % interval", "structure minus default"]
+    head = ["", "default fit", "structure", "95% interval", "structure minus default"]
     return f"{table(head, rows)}\n{textwrap.fill(note, 100)}\n".replace(" -", " −").replace(
         "(-", "(−"
     )
@@ -542,7 +542,7 @@ def service() -> str:
             p50 = max(one["decision p50 ms"], one["reward p50 ms"])
             p99 = max(one["decision p99 ms"], one["reward p99 ms"])
             rates = [f"{one[f'{what}/s']:.0f}" for what in ("decisions", "rewards")]
-            cpu = f"{100 * one['server CPU']:.0f} %"
+            cpu = f"{100 * one['server CPU']:.0f}%"
             rows.append([store, title, *rates, f"{p50:.1f} ms", f"{p99:.0f} ms", cpu])
     head = ["store", "load", "decisions/s", "rewards/s", "p50", "p99", "server's CPU"]
     reference = found["reference"]
@@ -683,7 +683,7 @@ def comparison_regret() -> str:
         )
     sizes = stored("comparison")["sizes"]
     note = (
-        f"Regret per round, mean of {sizes['tables']} tables ± half a 95 % Student's t interval. "
+        f"Regret per round, mean of {sizes['tables']} tables ± half a 95% Student's t interval. "
         "The tables differ much, so the intervals are wide; paired differences are sharper. The "
         f"best policy of all other packages minus IDEA on its fitted model: {'; '.join(notes)}."
     )
@@ -732,7 +732,7 @@ def tuning() -> str:
     head = ["", *found["problems"], "filter wins–ties–losses"]
     first, last = found["seeds"]
     note = f"""*Loss after the last epoch, divided by the filter's, which is the first line of its
-    group (for the oracle: of the single runs): geometric mean of {last - first + 1} seeds and 95 %
+    group (for the oracle: of the single runs): geometric mean of {last - first + 1} seeds and 95%
     interval, paired by seed. Lower: the method beats the filter; a tie: the interval contains 1.
     `python benchmarks/tuning.py`,
     {found["seconds"]:.0f} s.*"""

@@ -8,7 +8,7 @@ Three problems (`testbed.problems`), 128 epochs. All methods of a problem have t
 the same gradient noise. Single runs are compared with single runs; populations of 8 members with
 each other, at 1024 epochs each. The rates of the tuned constant and the tuned cosine, and all
 settings, were found on other seeds than those that are reported (1000 and above). Differences
-are paired by seed; intervals are 95 % bootstrap intervals of the mean difference of log losses.
+are paired by seed; intervals are 95% bootstrap intervals of the mean difference of log losses.
 """
 
 from __future__ import annotations

@@ -297,7 +297,7 @@ def test_differences_are_those_of_compare(played):
     assert list(axis.lines[0].get_xdata()) == [row.low, row.high]
     assert list(axis.lines[1].get_xdata()) == [row.median_difference]
     assert axis.get_title("left") == "← less regret than IDEA"
-    assert "in units of the Oracle's regret\nmedian and 95 % interval over 24" in axis.get_xlabel()
+    assert "in units of the Oracle's regret\nmedian and 95% interval over 24" in axis.get_xlabel()
     plain = result((4,)).plot(kind="differences", baseline="idea").axes[0]
     assert "Oracle" not in plain.get_xlabel()
     only = result((4,), ("idea", "kalman_oracle")).plot(kind="differences", baseline="idea")

@@ -213,7 +213,7 @@ def test_blocks_equal_a_literal_loop(n, block):
 
 
 def test_blocks_cover_a_series_with_memory():
-    """95 % intervals of AR(1) with φ = 0.6: blocks hold what single rounds do not."""
+    """95% intervals of AR(1) with φ = 0.6: blocks hold what single rounds do not."""
     hits = {None: 0, 1: 0}
     noise = np.random.default_rng(2).normal(size=(300, 450))
     series = scipy.signal.lfilter([1.0], [1.0, -0.6], noise, axis=1)[:, 50:]

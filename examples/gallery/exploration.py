@@ -5,7 +5,7 @@
 # the same Kalman filter and sometimes play another arm in order to learn. Is that worth its price?
 #
 # On many systems it hardly matters. On the [leaderboard](../understand/leaderboard.md), with random
-# systems in 55 settings, KODE has 1.015 times IDEA's regret (95 % interval 1.013 to 1.016). There,
+# systems in 55 settings, KODE has 1.015 times IDEA's regret (95% interval 1.013 to 1.016). There,
 # states mix and forget quickly: every reward tells something about all arms, and what is learned is
 # soon out of date.
 #
@@ -54,7 +54,7 @@ axes[1].set_xlabel("round", fontsize=9)
 # ## How much it buys
 #
 # All policies see the same states and noise, so their regrets are compared run by run: the mean
-# difference from KODE with its 95 % interval, in percent of KODE's regret.
+# difference from KODE with its 95% interval, in percent of KODE's regret.
 
 # %%
 figure, (axis,) = figures.grid(1, 1, 5.4, 3.4)
@@ -69,7 +69,7 @@ for name in ("idea", "kalman_ucb", "lookahead"):
     )
     axis.plot(memories, middle, label=db.policies.title(name), lw=1.8, ms=5, **styles[name])
     axis.fill_between(memories, low, high, color=styles[name]["color"], alpha=0.15, lw=0)
-    print(f"{name:10} with a memory of 200: {middle[-1]:.0f} % ({low[-1]:.0f} to {high[-1]:.0f})")
+    print(f"{name:10} with a memory of 200: {middle[-1]:.0f}% ({low[-1]:.0f} to {high[-1]:.0f})")
 axis.axhline(0, color="black", lw=1)
 axis.set(xscale="log", xticks=memories, xticklabels=memories, xlabel="memory in rounds")
 axis.set(ylabel="regret compared with KODE, %", title="Exploration pays if levels last")

@@ -27,7 +27,7 @@ print(log.head(3).round(2).to_string(index=False))
 # %% [markdown]
 # ## Learn from the first 300 days
 #
-# You say what rewards are made of; `fit` learns the numbers, with 95 % intervals.
+# You say what rewards are made of; `fit` learns the numbers, with 95% intervals.
 
 # %%
 found = db.fit(log[:300], structure=structure)
@@ -46,7 +46,7 @@ for row in rows:
 ahead = one_step(found, log)
 predicted, stds, real = (part[300:] for part in (ahead.means, ahead.stds, ahead.rewards))
 inside = np.mean(np.abs(real - predicted) < 1.96 * stds)
-print(f"{inside:.0%} of the rewards lie in their 95 % interval")
+print(f"{inside:.0%} of the rewards lie in their 95% interval")
 
 recent = log.groupby("arm")["reward"].transform(lambda paid: paid.shift().rolling(5).mean())
 for title, means in (("the model", predicted), ("mean of the arm's last 5", recent[300:])):
@@ -56,7 +56,7 @@ figure, axes = figures.grid(2, 1, 5.4, 2.5, height_ratios=[2, 3])
 figures.interval_rows(axes[0], [(r.low, r.value, r.high) for r in rows], [figures.COLORS[0]] * 5)
 axes[0].plot([known[r.name] for r in rows], range(len(rows)), "x", color="black", label="truth")
 figures.name_rows(axes[0], [row.name for row in rows])
-axes[0].set(title="Learned from 300 days, 95 % intervals", xlim=(0, None))
+axes[0].set(title="Learned from 300 days, 95% intervals", xlim=(0, None))
 axes[0].legend(frameon=False, fontsize=9)
 for arm, color in zip(found.names, figures.COLORS, strict=False):
     own = np.flatnonzero(log["arm"][300:] == arm)
@@ -73,7 +73,7 @@ axes[1].legend(frameon=False, fontsize=9, ncols=3)
 # result, too. The intervals are approximate: of five seeds tried, one had two or three of the five
 # true values outside.
 #
-# About 95 % of the new rewards lie in their intervals: the predictions are as good as they say, and
+# About 95% of the new rewards lie in their intervals: the predictions are as good as they say, and
 # that is what an agent needs. `db.Agent(found.system)` plays on from the day after the log. Next:
 # [From a log to a model](../do/fit.md), [Models from components](../do/structures.md), and
 # [Does the model still hold?](../do/monitor.md)

@@ -28,7 +28,7 @@ for family in db.families.FAMILIES:
         rows.append(row | {"published_median": published.median})
 
 # %% [markdown]
-# A median agrees if it is within 25 % of the published one, or within 0.03 if that is below 0.2.
+# A median agrees if it is within 25% of the published one, or within 0.03 if that is below 0.2.
 
 # %%
 for family in db.families.FAMILIES:
@@ -57,7 +57,7 @@ figure.legend(
 )
 
 # %% [markdown]
-# Dots are our medians, bars their 95 % intervals over systems, and crosses the published medians.
+# Dots are our medians, bars their 95% intervals over systems, and crosses the published medians.
 # In all families the policies with a Kalman filter are far to the left of random play, as in the
 # paper. Exponential agrees, and so does IDEA on Bernoulli. Uniform does not agree at all:
 # entries between 0 and 1, taken literally, make all arms read nearly the same direction, so one

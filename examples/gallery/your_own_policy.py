@@ -53,19 +53,19 @@ figures.name_rows(axis, [*found])
 axis.axvline(0, color="black", lw=1)
 axis.set_title("← less regret than IDEA", loc="left", fontsize=10)
 axis.set_title("more →", loc="right", fontsize=10)
-axis.set_xlabel("regret minus IDEA's, in % of the Oracle's\nmedian and 95 % interval")
+axis.set_xlabel("regret minus IDEA's, in % of the Oracle's\nmedian and 95% interval")
 axis.tick_params(labelsize=10)
 axis.legend(frameon=False)
 
 # %% [markdown]
-# The new policy beats IDEA on two families, Cauchy and Bernoulli, by about 2 % of the Oracle's
+# The new policy beats IDEA on two families, Cauchy and Bernoulli, by about 2% of the Oracle's
 # regret. On the other three the intervals contain zero. KODE, which has no bonus, shows the scale:
-# on Gaussian systems exploration is worth 7 %.
+# on Gaussian systems exploration is worth 7%.
 #
 # Is this a discovery? Five comparisons were made, so one result this size might be luck. The
 # bonus was also tried times 0.5, 1.5 and 2 on other systems (`seed=1`); times 1.5 and 2 it is worse
 # than IDEA on Gaussian systems. A new experiment with systems of the paper's size (`n_states=10,
-# n_arms=10, seed=2`, 500 rounds) confirms Cauchy, with a difference of −8.9 % (−11.6 to −6.4), but
+# n_arms=10, seed=2`, 500 rounds) confirms Cauchy, with a difference of −8.9% (−11.6 to −6.4), but
 # not Bernoulli. So the idea pays on Cauchy systems, where a few numbers are very large, and did no
 # harm elsewhere in these tests.
 #

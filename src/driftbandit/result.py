@@ -313,7 +313,7 @@ class Result:
         systems = f" of {one.independent} systems" if one.independent < one.runs else ""
         axis.set_xlabel(
             f"difference in regret{unit}\n"
-            f"median and {100 * one.confidence:g} % interval over {one.runs} paired runs{systems}"
+            f"median and {100 * one.confidence:g}% interval over {one.runs} paired runs{systems}"
         )
         return figure
 

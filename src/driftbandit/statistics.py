@@ -94,7 +94,7 @@ def verdict(low: float, high: float, independent: float, confidence: float = 0.9
     """`WORSE` if an interval of a difference in regret is above zero, `BETTER` if it is below.
 
     Without any difference, n independent medians are all on one side of zero with probability
-    2¹⁻ⁿ. If that exceeds 1 − confidence, no data can decide (`TOO_FEW`): 95 % takes six.
+    2¹⁻ⁿ. If that exceeds 1 − confidence, no data can decide (`TOO_FEW`): 95% takes six.
 
     Args:
         low, high: the ends of the interval.
@@ -418,7 +418,7 @@ def block_interval(
     """Interval of the mean of a series whose neighbors depend on each other.
 
     A circular block bootstrap (Politis and Romano 1992). With a long memory the interval is too
-    short: for 500 rounds of AR(1) with φ = 0.5, 95 % intervals cover the mean in 93 %.
+    short: for 500 rounds of AR(1) with φ = 0.5, 95% intervals cover the mean in 93%.
 
     Args:
         values: n numbers in order of time.

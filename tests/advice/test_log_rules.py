@@ -87,7 +87,7 @@ def test_facts_become_a_recommendation(name):
 
 
 def test_what_to_collect_depends_on_the_log():
-    randomize = "Draw 10 % of the decisions at random"
+    randomize = "Draw 10% of the decisions at random"
     said = " ".join(recommend(NONE._replace(rare=("b", "c"))).reasons)
     assert randomize in said
     assert "Play these arms more often: b, c." in said

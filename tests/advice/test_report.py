@@ -57,22 +57,22 @@ def said(system=NORMAL, arms=ARMS, bound=BOUND, metric=FAVORS_IDEA, simulated=No
 @pytest.mark.parametrize(
     ("simulated", "headline", "reason"),
     [
-        (simulation([WORSE, WORSE, MUCH]), "Play IDEA.", "KODE loses 10 % more and Kalman-UCB"),
+        (simulation([WORSE, WORSE, MUCH]), "Play IDEA.", "KODE loses 10% more and Kalman-UCB"),
         (simulation([WORSE, MUCH, MUCH]), "Play IDEA.", "Kalman-UCB loses 3.0 times as much"),
         (
             simulation([LEVEL, WORSE, MUCH]),
             "Play IDEA. KODE is as good.",
-            "lowest and loses 1.00 per round, and KODE differs from that by at most 3.0 % (95 %",
+            "lowest and loses 1.00 per round, and KODE differs from that by at most 3.0% (95%",
         ),
         (
             simulation([LEVEL, LEVEL, MUCH]),
             "Any of IDEA, KODE and Kalman-UCB will do. Play IDEA.",
-            "and KODE and Kalman-UCB differ from that by at most 3.0 % (95 % interval).",
+            "and KODE and Kalman-UCB differ from that by at most 3.0% (95% interval).",
         ),
         (
             simulation([LEVEL, WIDE, MUCH]),
             "64 runs cannot tell IDEA, KODE and Kalman-UCB apart. Play IDEA.",
-            "by at most 30 % (95 % interval).",
+            "by at most 30% (95% interval).",
         ),
         (
             simulation([SAME, SAME, MUCH]),
@@ -98,7 +98,7 @@ def said(system=NORMAL, arms=ARMS, bound=BOUND, metric=FAVORS_IDEA, simulated=No
         (
             simulation([LEVEL, WORSE, MUCH], regret=0.0),
             "Play IDEA. KODE is as good.",
-            "most 0.0300 (95 % interval).",
+            "most 0.0300 (95% interval).",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_the_lower_bound_is_put_beside_the_best(bound, sentence):
 @pytest.mark.parametrize(
     ("metric", "rivals", "agreement", "sentence"),
     [
-        (FAVORS_IDEA, "worse", "agree", "φ favors IDEA over Kalman-UCB by 10 %, and the simulati"),
+        (FAVORS_IDEA, "worse", "agree", "φ favors IDEA over Kalman-UCB by 10%, and the simulati"),
         (FAVORS_IDEA, "better", "disagree", "but in the simulation Kalman-UCB loses less. Trust"),
         (FAVORS_IDEA, "no difference seen", "cannot tell", "cannot tell these two apart"),
         (FAVORS_IDEA, "too few to tell", "cannot tell", "cannot tell these two apart"),

@@ -18,7 +18,7 @@ def test_lines_without_a_terminal(monkeypatch):
     bars.start_task(task)
     bars.update(task, completed=0.25, rate="1.5 M rounds/s")
     (line,) = bars.lines()
-    assert line.startswith("gaussian, 25 %, 1.5 M rounds/s, 0:00 so far")
+    assert line.startswith("gaussian, 25%, 1.5 M rounds/s, 0:00 so far")
     bars.update(task, completed=1.0)
     assert bars.lines() == []
 
@@ -29,7 +29,7 @@ def test_lines_are_written_by_themselves(monkeypatch, capsys):
     with progress._Lines(Console(stderr=True)) as bars:
         bars.add_task("fit", total=1.0, rate="")
         seen = ""
-        while "fit, 0 %" not in seen:
+        while "fit, 0%" not in seen:
             seen += capsys.readouterr().err
     assert "Traceback" not in seen
 

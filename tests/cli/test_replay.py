@@ -70,9 +70,7 @@ def test_the_command_on_a_log(tmp_path):
     assert document["feedback"] == 0.3 / 4
     done = CliRunner().invoke(app, ["replay", path, *small, "--method", "rejection"])
     words = " ".join(done.stdout.split())
-    assert (
-        "it sees 7.5 % of the rewards. By itself it would see all of them, so its row is" in words
-    )
+    assert "it sees 7.5% of the rewards. By itself it would see all of them, so its row is" in words
     assert "if one is as high as a policy, that does not speak for the arm." in words
     assert "Rows whose difference may be zero count as equal" in words
     rows = {row["label"]: row for row in document["rows"]}

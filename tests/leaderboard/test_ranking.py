@@ -140,7 +140,7 @@ def resamples(families, systems):
 
 def ends(values):
     values = sorted(values)
-    return [values[50], values[-51]]  # 2.5 % of 2000 beyond each
+    return [values[50], values[-51]]  # 2.5% of 2000 beyond each
 
 
 def test_every_number_by_a_plain_loop():
@@ -225,7 +225,7 @@ def test_one_system_does_not_decide_a_geometric_mean():
 
 
 def test_intervals_hold_what_they_promise():
-    """Of 200 leaderboards with a true factor of 1.1, about 95 % have it in their interval."""
+    """Of 200 leaderboards with a true factor of 1.1, about 95% have it in their interval."""
     held = []
     for seed in range(200):
         rng = np.random.default_rng([7, seed])
@@ -235,7 +235,7 @@ def test_intervals_hold_what_they_promise():
         board = ranking.Board({("gaussian", "base"): means}, seed)
         _, low, high = board.geometric("kode", [("gaussian", "base")])
         held.append(low < 1.1 < high)
-    # With 30 systems the bootstrap itself covers 93 %; three standard errors are 5 %.
+    # With 30 systems the bootstrap itself covers 93%; three standard errors are 5%.
     assert 0.88 < np.mean(held) < 0.98
 
 

@@ -40,7 +40,7 @@ def test_run_lengths_are_the_published_ones(height, published):
 
 @pytest.mark.parametrize("kind", charts.KINDS)
 def test_limits_have_their_run_length(kind):
-    """In a simulation of 3000 charts: the mean of 3000 run lengths is known to 2 %."""
+    """In a simulation of 3000 charts: the mean of 3000 run lengths is known to 2%."""
     rng = np.random.default_rng(1)
     limit = charts.limit(kind, 200.0)
     height, lengths, running = np.zeros(3000), np.zeros(3000), np.ones(3000, bool)

@@ -43,7 +43,7 @@ def test_pairs_are_of_one_group():
 
 
 def test_the_variance_of_autocorrelations_is_exact():
-    """In groups, and whatever the scale: 20,000 draws know a variance to 1 %."""
+    """In groups, and whatever the scale: 20,000 draws know a variance to 1%."""
     groups = np.array([0, 1, 0, 0, 1, 2, 0, 1, 2, 0, 0, 1])
     draws = 3.0 * normal(2, 20_000, len(groups))
     for lag in (1, 2):
@@ -77,7 +77,7 @@ def test_mean_square_is_chi_square():
 
 @pytest.mark.parametrize("n", [100, 1000])
 def test_outliers_have_their_distribution(n):
-    """A count as rare as 2 % comes in about 2 % of 4000 draws; the scale does not matter."""
+    """A count as rare as 2% comes in about 2% of 4000 draws; the scale does not matter."""
     draws = 7.0 * normal(4, 4000, n)
     counts = np.array([checks.far_out(u) for u in draws])
     for chance in (0.2, 0.02):

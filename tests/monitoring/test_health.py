@@ -27,14 +27,14 @@ def drawn(rng, n, arms=6):
 
 @pytest.mark.parametrize(("n", "most"), [(60, 0.1), (400, 0.1)])
 def test_false_alarms_are_as_rare_as_the_level_says(n, most):
-    """At 10 %, of 600 draws 60 are expected; 4 standard errors are 29. The bound may be loose."""
+    """At 10%, of 600 draws 60 are expected; 4 standard errors are 29. The bound may be loose."""
     rng = np.random.default_rng(7)
     false = sum(not health_of(drawn(rng, n), tuple("abcdef"), most).holds for _ in range(600))
     assert 15 < false < 90
 
 
 def test_a_true_model_holds():
-    """One and two rewards a round: at most one of 40 logs at a level of 1 %."""
+    """One and two rewards a round: at most one of 40 logs at a level of 1%."""
     found = [monitor(SYSTEM, played(seed, 150, plays=1 + seed % 2)) for seed in range(40)]
     assert list(found[0].tests) == TESTS
     assert sum(not health.holds for health in found) <= 2

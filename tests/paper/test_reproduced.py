@@ -359,5 +359,5 @@ def shown(table, place):
 
 
 def number(text):
-    """What a cell's text starts with: "1.37 (0.86)", "+18 %"."""
+    """What a cell's text starts with: "1.37 (0.86)", "+18%"."""
     return float(re.match(r"[+-]?[\d.]+", text)[0])

@@ -91,7 +91,7 @@ def test_P21_medians_over_runs_or_over_systems():
     ],
 )
 def test_what_counts_as_met(median, known, verdict):
-    """Within 25 % of the published median, or 0.03 where that is below 0.2."""
+    """Within 25% of the published median, or 0.03 where that is below 0.2."""
     assert table2.agrees({"median": median, "published_median": known}) is verdict
 
 

@@ -45,7 +45,7 @@ def test_coverage_and_bias_on_small_logs():
                 covered.setdefault(method, []).append(low <= truth <= high)
     for case, own in errors.items():
         assert abs(np.mean(own)) < 2.5 * np.std(own, ddof=1) / np.sqrt(len(own)), case
-    for method, inside in covered.items():  # 120 intervals: two standard errors are 4 %
+    for method, inside in covered.items():  # 120 intervals: two standard errors are 4%
         assert 0.91 <= np.mean(inside) <= 0.99, method
     for kind in ("uniform", "uneven", "adaptive"):
         assert np.std(errors["dr", kind]) < np.std(errors["ips", kind])
@@ -105,7 +105,7 @@ def test_the_report_says_how_it_was_estimated(results):
     for method, words in (
         ("dr", "Doubly robust estimates"),
         ("ips", "Inverse propensity scores"),
-        ("rejection", "it sees 7.5 % of the rewards"),
+        ("rejection", "it sees 7.5% of the rewards"),
     ):
         made = report.report(results[method], "log <b>")
         page = html.page(made)

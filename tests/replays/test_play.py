@@ -156,7 +156,7 @@ def test_a_model_that_foresees_nothing_is_said():
     rewards = np.vstack([rewards, rewards[-1] * (-1.0) ** np.arange(40)[:, None]])
     result = replay(rewards, ["idea"], **FAST)
     assert result.predictability.rewards < 0
-    share = f"explains {100 * result.predictability.rewards:.1f} % of the rewards' variance"
+    share = f"explains {100 * result.predictability.rewards:.1f}% of the rewards' variance"
     said = [note for note in result.notes if "no better than each arm's training mean" in note]
     assert len(said) == 1
     assert share in said[0]

@@ -44,7 +44,7 @@ def test_rare_plays_that_are_missing():
     named = always(0, log)
     named[400:] = np.eye(4)[(log.arms[400:] + 1) % 4]  # always another one than the log plays
     words = " ".join(said(log, unlucky=named, zero=always(0, log)))
-    assert "Sum of weights, as a share of the rounds: unlucky 53 %." in words
+    assert "Sum of weights, as a share of the rounds: unlucky 53%." in words
 
 
 def test_arms_without_a_chance():
@@ -52,11 +52,11 @@ def test_arms_without_a_chance():
     log.arms[400:] = 0
     log.chances[400:] = 1.0
     words = " ".join(said(log, one=always(1, log), zero=always(0, log)))
-    assert "where it never plays the arm they name. Share of such rounds: one 50 %." in words
+    assert "where it never plays the arm they name. Share of such rounds: one 50%." in words
     log = logged(drifting(800), "uniform")
     log.arms[log.arms == 2] = 1
     words = " ".join(said(log, two=always(2, log)))
-    assert "Share of such rounds: two 100 %." in words
+    assert "Share of such rounds: two 100%." in words
 
 
 def test_unknown_chances_are_counted():

@@ -39,7 +39,7 @@ def test_simulate_of_one_model_and_its_comparison(width):
     whole(shown(simulated(found), width), width, [*LABELS, "median", "IQR"])
     idea = {"plant.json": "idea"}
     text = shown(simulated(found, idea), width).split("run by run")[1]
-    whole(text, width, [LABELS[0], *LABELS[2:], "better", "worse", "95 % interval", "wins, %"])
+    whole(text, width, [LABELS[0], *LABELS[2:], "better", "worse", "95% interval", "wins, %"])
     few = shown(simulated({"plant.json": result(2, 1)}, idea), width).split("run by run")[1]
     whole(few, width, [LABELS[0], *LABELS[2:], "too few to tell"])
 
@@ -159,7 +159,7 @@ def test_every_kind_of_block():
 
 
 def test_a_number_and_its_percent_sign_stay_on_one_line():
-    text = "Yes: 69 % of the variance around the means is predicted (64 % to 73 %)."
+    text = "Yes: 69% of the variance around the means is predicted (64% to 73%)."
     for width in range(20, 80):
         for block in (TextBlock(text), Points([text])):
             page = shown([block], width)

@@ -125,7 +125,7 @@ def test_P14_opposite_arms_tie_and_one_is_explored_forever():
 
 
 def test_P14_a_period_is_judged_in_any_units():
-    """A small state that still grows by 0.2 % a round beside a large one that stands still."""
+    """A small state that still grows by 0.2% a round beside a large one that stands still."""
     model = LGDS(np.diag([0.0, 0.99]), np.diag([1e16, 1e-3]), 0.1, initial_cov=np.diag([1e16, 0.0]))
     found = exploration_schedule(model, [[1e-8, 0.0]], kode.bonus, rounds=100)
     assert found.period is None

@@ -36,9 +36,9 @@ def between(first: Any, second: Any, share: float) -> Any:
 
 
 def ellipse(belief: Belief, **style: object) -> Ellipse:
-    """The region that holds the state with 90 %."""
+    """The region that holds the state with 90%."""
     sizes, axes = np.linalg.eigh(belief.cov)
-    width, height = 2 * np.sqrt(4.605 * sizes)  # 4.605: the 90 % quantile of χ² with 2 degrees
+    width, height = 2 * np.sqrt(4.605 * sizes)  # 4.605: the 90% quantile of χ² with 2 degrees
     angle = np.degrees(np.arctan2(axes[1, 0], axes[0, 0]))
     return Ellipse(tuple(belief.mean), width, height, angle=angle, **style)
 
@@ -66,7 +66,7 @@ def frame(step: int, scale: float = 1.0) -> Figure:
         figure.text(0.02, y, words, color=canvas.BLUE if now else "#BBBBBB")
     figure.text(0.54, 0.865, "● the arm that is played")
     figure.text(0.02, 0.03, "● state", color=canvas.INK)
-    figure.text(0.17, 0.03, "● belief, 90 %", color=canvas.BLUE)
+    figure.text(0.17, 0.03, "● belief, 90%", color=canvas.BLUE)
     return figure
 
 

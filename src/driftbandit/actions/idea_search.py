@@ -75,7 +75,7 @@ class Curve(NamedTuple):
 
     def at(self, levels: Array) -> tuple[Array, Array]:
         """The best vectors b at levels √ρ, and the leading eigenvectors of C; n × d each."""
-        found = self._solved(levels, refinements=2)  # τ − λ_max(C) to 15 %: enough to start from
+        found = self._solved(levels, refinements=2)  # τ − λ_max(C) to 15%: enough to start from
         rows = normalized((found.vectors @ found.shares[:, :, None])[:, :, 0])
         return rows, found.vectors[:, :, -1]
 

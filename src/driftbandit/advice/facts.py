@@ -76,7 +76,7 @@ class LowerBound:
     """The lower bound on regret per round (P11)."""
 
     value: float | None
-    error: float | None  # half-width of a 99 % interval
+    error: float | None  # half-width of a 99% interval
     rounds: int | None  # over how many first rounds; None: once the state has settled
     reason: str  # why there is no value
 
@@ -100,7 +100,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class PolicyRegret:
-    """One policy's mean regret per round, and its 95 % interval."""
+    """One policy's mean regret per round, and its 95% interval."""
 
     policy: str
     regret: float
@@ -110,7 +110,7 @@ class PolicyRegret:
 
 @dataclass(frozen=True)
 class Difference:
-    """How much more regret per round ``policy`` has than ``baseline``, and the 95 % interval."""
+    """How much more regret per round ``policy`` has than ``baseline``, and the 95% interval."""
 
     policy: str
     baseline: str
@@ -424,7 +424,7 @@ def _bonus(cov: Array, model: LGDS, arms: Array, informed: float, width: float) 
 
 
 def summarized(result: Result) -> Simulation:
-    """Means, differences and their 95 % intervals, per round; runs are independent."""
+    """Means, differences and their 95% intervals, per round; runs are independent."""
     rounds, seed = result.rounds, result.seed
     means = {name: float(regret.mean()) for name, regret in result.regret.items()}
     rivals = [name for name in means if name != RANDOM]

@@ -21,7 +21,7 @@ from driftbandit.system import Name
 Verdict = Literal["yes", "no", "cannot tell"]
 Evidence = Literal["full", "chances", "none"]
 LEVEL = 0.05  # chance that any of the structures tried seems better by luck
-NEGLIGIBLE = 0.02  # log-likelihood per reward: a model that predicts 4 % of the variance gains it
+NEGLIGIBLE = 0.02  # log-likelihood per reward: a model that predicts 4% of the variance gains it
 TRAIN = 0.4  # share of the log to learn from; estimates from a log need many rounds to test
 MOVES = ("level", "trend", "ar")  # components that drift
 WEEK, HUNDRED, TEN = 7, 100, 10  # rounds over which a change is shown
@@ -73,7 +73,7 @@ class Speed(NamedTuple):
 
     rounds: int
     change: float
-    low: float  # 95 % interval
+    low: float  # 95% interval
     high: float
     noise: float  # standard deviation of a reward around its mean
     shared: float | None  # share of the change's variance that all arms have in common
@@ -86,7 +86,7 @@ class Predictability(NamedTuple):
     """How well the next reward is known in advance."""
 
     share: float  # of the variance around each arm's mean in the test part, one step ahead
-    low: float  # 95 % interval
+    low: float  # 95% interval
     high: float
     rewards: int  # that were predicted, all after those that the model was learned from
     half_life: float | None

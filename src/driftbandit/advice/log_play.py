@@ -73,7 +73,7 @@ class Replayed(NamedTuple):
     train_rounds: int
     test_rounds: int
     structure: str  # chosen on the training part
-    confidence: float  # of each interval, so that those of all policies hold together with 95 %
+    confidence: float  # of each interval, so that those of all policies hold together with 95%
     fixed: Name  # the best arm of the training part
     rows: tuple[Earned, ...]  # highest mean first
     best: str  # the policy to prefer: `PREFERRED` if it is as good as any, else the highest

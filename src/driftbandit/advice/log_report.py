@@ -268,7 +268,7 @@ def _policies(advice: LogAdvice) -> Iterator[Block]:
     notes = [
         f"fixed: always {label(done.fixed)}, the best arm of {first}. ▲ more, ▼ less, ≈ cannot be "
         f"told apart, ? too few {unit}.",
-        f"The intervals are {100 * done.confidence:.4g} % intervals: wider than 95 %, because the "
+        f"The intervals are {100 * done.confidence:.4g}% intervals: wider than 95%, because the "
         "best of several policies may look good by luck.",
         f"The policies use {done.structure}, learned from {first}.{_why_other(advice, done)}",
     ]

@@ -63,7 +63,7 @@ def recommend(
 ) -> facts.Recommendation:
     """What to play, why, and what to beware of.
 
-    The simulation decides, since it measures regret itself. A policy is clearly better if the 95 %
+    The simulation decides, since it measures regret itself. A policy is clearly better if the 95%
     interval of its mean difference excludes zero; if none is, any will do. Of policies that are
     equal in this sense, IDEA is chosen, as in advice from a log. The metric is used only
     for IDEA and Kalman-UCB: KODE's bonus is zero, so its ‖μ‖ is too and its φ never above theirs.
@@ -115,7 +115,7 @@ def _ranking(simulation: Simulation) -> list[str]:
         return [f"{headline}. Play {name}.", _apart(simulation, level)]
     losing = listed([f"{title(row.policy)} loses {_more(row.mean, best.regret)}" for row in worse])
     if not level:
-        clear = f"{losing}: the 95 % intervals of the differences exclude zero."
+        clear = f"{losing}: the 95% intervals of the differences exclude zero."
         return [f"Play {name}.", f"It loses {short(best.regret)} per round. {clear}"]
     others = [title(one) for one in (best.policy, *(row.policy for row in level))]
     others.remove(name)
@@ -224,7 +224,7 @@ def _apart(simulation: Simulation, level: Sequence[Difference]) -> str:
     tie = f" Of equal policies, {title(chosen.policy)} is preferred." * (chosen is not best)
     return (
         f"{simulation.runs} runs do not tell them apart: {name} came out lowest and loses "
-        f"{short(best.regret)} per round, and {rest} {differs} from that by at most {size} (95 % "
+        f"{short(best.regret)} per round, and {rest} {differs} from that by at most {size} (95% "
         f"interval).{tie}"
     )
 
@@ -417,7 +417,7 @@ def _simulation_blocks(advice: Advice) -> Iterator[Block]:
     caption = f"Regret per round: {simulation.runs} runs × {simulation.rounds} rounds"
     yield Table(caption, columns, rows)
     yield Figure(
-        "Mean regret per round and 95 % intervals. Left: the dashed line is the lower bound. "
+        "Mean regret per round and 95% intervals. Left: the dashed line is the lower bound. "
         "Right: difference to the lowest, run by run; an interval that reaches zero means that "
         "the two cannot be told apart.",
         "Regret per round of each policy, and the paired differences to the lowest",
@@ -425,9 +425,9 @@ def _simulation_blocks(advice: Advice) -> Iterator[Block]:
     )
     level = NO_DIFFERENCE
     readings = [
-        "regret: the mean per round and its 95 % interval.",
+        "regret: the mean per round and its 95% interval.",
         "× bound: in multiples of the lower bound on regret.",
-        "more: than the lowest, run by run on the same states and noise; 95 % interval.",
+        "more: than the lowest, run by run on the same states and noise; 95% interval.",
         f"verdict: worse if that interval is above zero, {level} if it contains zero.",
     ]
     yield Points(readings, "dim")

@@ -130,7 +130,7 @@ def command(
     """Learn a model from a log of decisions.
 
     With components (--structure or --select), maximum likelihood estimates how fast levels drift,
-    how strong seasons are, and the reward noise, each with a 95 % interval. Otherwise,
+    how strong seasons are, and the reward noise, each with a 95% interval. Otherwise,
     expectation maximization (EM) estimates how the hidden state moves, the weights of each arm on
     the state, and the reward noise. Without --arms, --states and --structure, cross-validation
     compares three kinds of models and chooses the one that best predicts held-out rewards: no

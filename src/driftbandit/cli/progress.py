@@ -112,7 +112,7 @@ class _Lines(Progress):
                 continue
             share = left = ""
             if task.total is not None:
-                share = f"{task.percentage:.0f} %"
+                share = f"{task.percentage:.0f}%"
                 left = f"{_clock(task.time_remaining)} left" * (task.time_remaining is not None)
             spent = f"{_clock(task.elapsed)} so far"
             parts = (task.description, share, task.fields["rate"], spent, left)

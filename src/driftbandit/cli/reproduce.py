@@ -33,7 +33,7 @@ EXAMPLES = """
 """
 
 ALL = "all"
-RESUMING = "Resuming: {:.0f} % of this study is already stored. --no-resume plays it all again."
+RESUMING = "Resuming: {:.0f}% of this study is already stored. --no-resume plays it all again."
 
 
 def command(

@@ -14,8 +14,8 @@ import scipy
 
 SCRAMBLES = 16
 STANDARD_ERRORS = 4.1
-"""Half-width of the stated interval, which covers the truth in 99.9 % of cases if the number of
-points is fixed in advance, and in about 99 % if points are added until the error is small."""
+"""Half-width of the stated interval, which covers the truth in 99.9% of cases if the number of
+points is fixed in advance, and in about 99% if points are added until the error is small."""
 
 
 def sources(dimension: int) -> list[Any]:

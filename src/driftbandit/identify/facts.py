@@ -20,7 +20,7 @@ def fit_facts(names: Sequence[Name], data: Mapping[str, Any], own: Mapping[str, 
     """
     predictable = "-"
     if (share := data["predictable_share"]) is not None:
-        predictable = f"{100 * share:.0f} % of the variance around the arms' means, one step ahead"
+        predictable = f"{100 * share:.0f}% of the variance around the arms' means, one step ahead"
     likelihoods = data["log_likelihood_per_reward"], data["log_likelihood_without_state"]
     with_state, without = ("-" if value is None else f"{value:.4g}" for value in likelihoods)
     return Facts(

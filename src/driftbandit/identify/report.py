@@ -199,7 +199,7 @@ def _facts(found: Fit, data: Mapping[str, Any]) -> Facts:
     end = "converged" if data["converged"] else "not converged"
     memory = "unlimited"
     if data["memory"] is not None:
-        memory = f"{data['memory']:.3g} rounds, −1/log ρ, after which 37 % of a shock remains"
+        memory = f"{data['memory']:.3g} rounds, −1/log ρ, after which 37% of a shock remains"
     own = {
         "states": f"{data['states']} that drift{offsets}",
         "spectral radius ρ": f"{data['spectral_radius']:.4g}; at 1 or more it never settles",
@@ -240,13 +240,13 @@ def draw(found: Fit, ahead: OneStep, title: str) -> Any:
     seen.plot(ahead.means, ahead.rewards, **dots)
     ends = [ahead.means.min(), ahead.means.max()]
     seen.plot(ends, ends, color=orange)
-    share = "" if math.isnan(ahead.share) else f": {100 * ahead.share:.0f} % of variance"
+    share = "" if math.isnan(ahead.share) else f": {100 * ahead.share:.0f}% of variance"
     seen.set(title=f"predicted{share}", xlabel="predicted one step ahead", ylabel="reward")
     residuals.plot(ahead.surprises, **dots)
     for height in (-2, 2):
         residuals.axhline(height, color=orange, lw=1)
     beyond = float((np.abs(ahead.surprises) > 2).mean())
-    residuals.set_title(f"errors: {100 * beyond:.1f} % beyond ±2 (normal: 4.6 %)")
+    residuals.set_title(f"errors: {100 * beyond:.1f}% beyond ±2 (normal: 4.6%)")
     residuals.set(xlabel="rewards in the order of the log", ylabel="(reward − predicted) / std")
     for axis in axes:
         axis.title.set_fontsize(9)

@@ -107,7 +107,7 @@ def _body(document: Document) -> list[Block]:
         _overall(document),
         Figure(
             "Regret in multiples of IDEA's, geometric means; blue is less. Bold: the lowest of its "
-            "column, not counting the Oracle. Last panel: all cells together, with 95 % intervals.",
+            "column, not counting the Oracle. Last panel: all cells together, with 95% intervals.",
             "A heat map of policies by settings for each family, and the overall ranking with "
             "intervals",
             lambda: figure(document),
@@ -131,8 +131,8 @@ def _method(document: Document) -> str:
         "The regrets of a system's runs are averaged. Policies are ranked by the geometric mean "
         "over systems of the ratio to IDEA's regret, since with heavy tails one system can be most "
         "of a sum. Regrets below a thousandth of random play's, or of the regret they are compared "
-        f"with, count as a thousandth; this affects {share:.2g} % of the ratios. σ is 0 in half of "
-        "Bernoulli's systems, and stays 0 when it is multiplied. Intervals are 95 % bootstraps "
+        f"with, count as a thousandth; this affects {share:.2g}% of the ratios. σ is 0 in half of "
+        "Bernoulli's systems, and stays 0 when it is multiplied. Intervals are 95% bootstraps "
         f"over the {systems} systems of a family, drawn together for all policies and settings; "
         "better and worse mean that the interval excludes 1, which happens by chance in one "
         f"comparison in twenty.{few}"
@@ -233,8 +233,8 @@ def _wins(document: Document, family: str) -> str:
 def _details(document: Document) -> Iterator[Block]:
     """Every cell with both figures and their intervals, family by family."""
     captions = {
-        "geometric": "Geometric mean over systems of regret / IDEA's (95 % interval).",
-        "ratio": "Mean regret / IDEA's mean regret (95 % interval).",
+        "geometric": "Geometric mean over systems of regret / IDEA's (95% interval).",
+        "ratio": "Mean regret / IDEA's mean regret (95% interval).",
     }
     headings = {name: heading for name, (heading, _) in document["setups"].items()}
     rows = {(row["family"], row["policy"], row["setting"]): row for row in document["rows"]}
@@ -282,7 +282,7 @@ def figure(document: Document) -> Any:
     figures.log_ticks(last.xaxis, *last.get_xlim())
     figures.name_rows(last, [title(policy) for policy in listed])
     last.tick_params(labelsize=7)
-    last.set_title("all cells, with 95 % intervals", fontsize=10)
+    last.set_title("all cells, with 95% intervals", fontsize=10)
     last.set_xlabel("regret, in multiples of IDEA's (geometric mean)", fontsize=8)
     figures.note(axes[panels:], "")
     return drawing

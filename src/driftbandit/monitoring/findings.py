@@ -77,7 +77,7 @@ class ArmHealth(NamedTuple):
     rewards: int
     mean: float  # of u; 0 under the model
     mean_square: float  # of u²; 1 under the model
-    low: float  # where the mean square lies in 95 % of all cases
+    low: float  # where the mean square lies in 95% of all cases
     high: float
     change: Change | None  # its first
 

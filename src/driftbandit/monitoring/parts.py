@@ -27,7 +27,7 @@ from driftbandit.io.logs import Log
 from driftbandit.monitoring.disturbances import TINY, Disturbances, Jumps, disturbances
 from driftbandit.monitoring.surprises import reads_of, steps
 
-DRAWS = 256  # simulated logs behind a standard deviation: it is known to 4 %
+DRAWS = 256  # simulated logs behind a standard deviation: it is known to 4%
 
 
 class PartHealth(NamedTuple):

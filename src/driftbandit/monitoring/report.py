@@ -116,7 +116,7 @@ def _arms(health: Findings) -> Table:
         rows.append([label(arm.name), arm.rewards, f"{arm.mean:+.2f}", square, change])
     left = len(health.arms) - len(rows)
     caption = "Arms" + (f" (and {left:,} more)" if left else "")
-    return Table(caption, ["arm", "rewards", "mean", "mean square (95 % band)", "change"], rows)
+    return Table(caption, ["arm", "rewards", "mean", "mean square (95% band)", "change"], rows)
 
 
 def _parts(health: Findings) -> Table:
@@ -170,7 +170,7 @@ def _draw_surprises(axis: Any, health: Findings) -> None:
     for height in (-2, 2):
         axis.axhline(height, color=GRAY, lw=1, ls="--")
     beyond = float((np.abs(u) > 2).mean())
-    axis.set_title(f"surprises: {100 * beyond:.1f} % beyond ±2 (normal: 4.6 %)")
+    axis.set_title(f"surprises: {100 * beyond:.1f}% beyond ±2 (normal: 4.6%)")
     axis.set(xlabel=unit, ylabel="surprise")
 
 
@@ -184,7 +184,7 @@ def _draw_mean_square(axis: Any, health: Findings) -> None:
     axis.axhline(1, color=GRAY, lw=1, ls="--")
     axis.plot(times[size - 1 :], running, color=COLORS[0], lw=1.2)
     axis.set_ylim(bottom=0)
-    axis.set_title(f"mean square of {size} surprises, 95 % band")
+    axis.set_title(f"mean square of {size} surprises, 95% band")
     axis.set(xlabel=unit, ylabel="mean square")
 
 

@@ -68,7 +68,7 @@ def diagonal(axis: Any, ends: list[float], **look: Any) -> None:
 
 def percent(share: float) -> Cell:
     """A share of systems or runs, in a table."""
-    return Cell(f"{100 * share:.0f} %", share)
+    return Cell(f"{100 * share:.0f}%", share)
 
 
 def _positive(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -156,5 +156,5 @@ def _difference(values: Mapping[str, Any]) -> Cell:
         return Cell(numbers.NONE)
     note = ""
     if values["low"] is not None and values["high"] is not None:
-        note = f"95 %: {values['low']:+.3f} to {values['high']:+.3f}"
+        note = f"95%: {values['low']:+.3f} to {values['high']:+.3f}"
     return Cell(f"{values['median_difference']:+.3f}", values["median_difference"], note)

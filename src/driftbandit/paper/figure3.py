@@ -128,7 +128,7 @@ def blocks(document: Document) -> list[Block]:
             "of the excess alone is listed too."
         ),
         Figure(
-            "Boxes: quartiles; whiskers: 5 % and 95 % of runs; dotted: unperturbed median.",
+            "Boxes: quartiles; whiskers: 5% and 95% of runs; dotted: unperturbed median.",
             "Box plots in three rows (transition, arms, process covariance) and three columns "
             "(strength 0.1, 1 and 10) for KODE, IDEA and Kalman-UCB",
             lambda: figure(document),
@@ -175,4 +175,4 @@ def _lowest(document: Document, target: str) -> str:
 
 
 def _percent(value: float | None) -> Cell:
-    return Cell(numbers.NONE) if value is None else Cell(f"{100 * value:+.0f} %", value)
+    return Cell(numbers.NONE) if value is None else Cell(f"{100 * value:+.0f}%", value)

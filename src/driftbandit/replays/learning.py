@@ -182,10 +182,10 @@ def doubts(explained: Predictability) -> Iterator[str]:
     if explained.rewards <= 0:
         yield (
             f"The model predicts the test part no better than each arm's training mean: it "
-            f"explains {100 * explained.rewards:.1f} % of the rewards' variance. Do not expect "
+            f"explains {100 * explained.rewards:.1f}% of the rewards' variance. Do not expect "
             "its policies to earn more than a fixed arm."
         )
     elif explained.differences is not None and explained.differences <= 0:
-        share = f"{100 * explained.differences:.1f} % of the variance of differences between arms"
+        share = f"{100 * explained.differences:.1f}% of the variance of differences between arms"
         said = "The model does not predict which arm pays more in the test part"
         yield f"{said}: it explains {share}."

@@ -69,7 +69,7 @@ def report(result: Replay, name: str = "") -> Report:
     """The report of a replay; by default the data's name is its title."""
     name = name or result.title
     unit = f", {result.unit}" if result.unit else ""
-    columns = ["", "", "mean", "95 %", f"− {result.baseline}", "95 % of −"]
+    columns = ["", "", "mean", "95%", f"− {result.baseline}", "95% of −"]
     rows = _shown_rows(result)
     counted = "rewards" if result.logged else "rounds"
     table = Table(
@@ -122,12 +122,10 @@ def explanation(result: Replay) -> list[str]:
     first = "learned from" if result.method in ("dr", "ips") else "played"
     start = f"Every policy {first} them first" if result.warm else "Every policy starts after them"
     share = (
-        f"a filter that sees every reward explains {100 * explained.rewards:.1f} % of the variance"
+        f"a filter that sees every reward explains {100 * explained.rewards:.1f}% of the variance"
     )
     if explained.differences is not None:
-        share += (
-            f" of rewards, and {100 * explained.differences:.1f} % of the variance between arms"
-        )
+        share += f" of rewards, and {100 * explained.differences:.1f}% of the variance between arms"
     meanings = [
         f"{name} is {MEANINGS[name].format('' if one.arm is None else arm_label(one.arm))}"
         for name, one in result.references.items()

@@ -195,7 +195,7 @@ class Replay:
 
     def __str__(self) -> str:
         less = f"minus {self.baseline}"
-        lines = [f"{'':<20} {'mean reward':>12} {'95 % interval':>22} {less:>26}"]
+        lines = [f"{'':<20} {'mean reward':>12} {'95% interval':>22} {less:>26}"]
         for row in self.rows():
             ends = f"{row.low:.4g} to {row.high:.4g}"
             apart = f"{row.difference_low:.3g} to {row.difference_high:.3g}"

@@ -44,9 +44,9 @@ def percent(share: float, digits: int = 2) -> str:
 
     Example:
         >>> percent(0.0312), percent(0.25), percent(12.5)
-        ('3.1 %', '25 %', '1,250 %')
+        ('3.1%', '25%', '1,250%')
     """
-    return f"{short(100 * share, digits)} %"
+    return f"{short(100 * share, digits)}%"
 
 
 def plus_minus(value: float, error: float) -> str:

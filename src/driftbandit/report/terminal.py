@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,7 +13,6 @@ with errors.needing("a terminal report"):
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-GLUE = "\ue000"  # stands for the blank of "64 %": a number and its % stay on one line
 LEAST_NAME = 24  # columns in which names of rows are wrapped, before a table is split in two
 STYLES = {"good": "green", "best": "bold green", "bad": "red", "dim": "dim"}
 
@@ -73,11 +71,8 @@ def _lines(block: report.Block, console: Console) -> Iterator[RenderableType]:
 
 def _wrapped(text: str, style: str, console: Console, indent: int = 0) -> Text:
     """The text without its backticks, in lines that fit beside an indent."""
-    glued = re.sub(r"(?<=\d) (?=%)", GLUE, text.replace("`", ""))
-    lines = Text(glued, style).wrap(console, max(console.width - indent, 1))
-    for line in lines:
-        line.plain = line.plain.replace(GLUE, " ")
-    return Text("\n").join(lines)
+    plain = Text(text.replace("`", ""), style)
+    return Text("\n").join(plain.wrap(console, max(console.width - indent, 1)))
 
 
 def _tables(block: report.Table, width: int) -> Iterator[RenderableType]:

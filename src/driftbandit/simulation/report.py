@@ -152,7 +152,7 @@ def _leaders(results: Results) -> Iterator[str]:
         explained |= verdict != statistics.TOO_FEW
     if explained:
         unit = ", in units of the Oracle's" if result.in_oracle_units else ""
-        yield f"(95 % intervals of the mean difference over paired runs{unit}.)"
+        yield f"(95% intervals of the mean difference over paired runs{unit}.)"
 
 
 def _against(name: str, result: Result, baseline: str) -> Table:
@@ -165,7 +165,7 @@ def _against(name: str, result: Result, baseline: str) -> Table:
         cells = [Cell(difference, middle), Cell(ends, row.low), Cell(_wins(row), row.win_rate)]
         named = Cell(policy, tone="dim" if policy == ORACLE else "")
         rows.append([named, verdict_cell(row.verdict), *cells])
-    columns = ["policy", "verdict", "difference", "95 % interval", "wins, %"]
+    columns = ["policy", "verdict", "difference", "95% interval", "wins, %"]
     return Table(f"{name}: run by run against the baseline, {baseline}", columns, rows)
 
 
@@ -184,7 +184,7 @@ def _how_to_read(results: Results) -> str:
     return (
         f"difference: the policy's regret minus the baseline's{scale}; median over {regret.size} "
         "paired runs. Positive: the policy is worse than the baseline. wins: runs in which it has "
-        "less regret than the baseline, ties count half. 95 % intervals and verdicts: bootstrap "
+        "less regret than the baseline, ties count half. 95% intervals and verdicts: bootstrap "
         f"over {len(statistics.units(regret))} {drawn}."
     )
 

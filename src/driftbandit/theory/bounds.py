@@ -43,7 +43,7 @@ OVERFLOWS = "the state overflows by then; give fewer"
 class Bound(NamedTuple):
     """A lower bound on the regret per round (P8, P11).
 
-    ``error`` is half of a 99 % interval, or the rounding error if the value is exact.
+    ``error`` is half of a 99% interval, or the rounding error if the value is exact.
 
     Example:
         >>> model = LGDS(0.5 * np.eye(2), np.eye(2), reward_std=1.0)

@@ -41,7 +41,7 @@ class Mistakes(NamedTuple):
     """
 
     probability: np.ndarray  # k × k: row i the played arm, column j the best one
-    error: np.ndarray  # half-width of the 99 % intervals, the largest of each column: k numbers
+    error: np.ndarray  # half-width of the 99% intervals, the largest of each column: k numbers
 
 
 @takes_system
@@ -60,7 +60,7 @@ def wrong_action_probability(
     Args:
         model, arms, bonus: Γ, Q, σ with ρ(Γ) < 1; k × d, 2 ≤ k ≤ 16; u, as ``policies.idea.bonus``.
         cov: P, the policy's error covariance, d × d; at most Z.
-        accuracy: half-width of every entry's 99 % interval; an error is raised if it cannot be
+        accuracy: half-width of every entry's 99% interval; an error is raised if it cannot be
             reached. None: aims at 10⁻³; ``error`` tells what was reached.
 
     Returns:

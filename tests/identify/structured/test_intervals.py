@@ -58,7 +58,7 @@ def test_profile_ends_lower_the_likelihood_by_one_point_nine_two(walking):
         least = minimized(problem, walking.theta).loss
         for end in (row.low, row.high):
             rise = least_loss(problem, place, math.log(end / scale), walking.theta) - least
-            # √(2 rise) is found to 2 %.
+            # √(2 rise) is found to 2%.
             assert math.sqrt(2 * rise) == pytest.approx(LEVEL, rel=intervals.NEAR * 1.05)
 
 

@@ -32,7 +32,7 @@ def test_two_seasons_are_found_the_clearer_first():
 
 
 def test_noise_seldom_has_a_season():
-    """At most 5 % false alarms: more than 20 of 200 come once in 1000."""
+    """At most 5% false alarms: more than 20 of 200 come once in 1000."""
     found = [candidates(noise(100 + seed), ROUNDS, ROUNDS % 2) for seed in range(200)]
     assert sum(map(bool, found)) <= 20
 

@@ -74,7 +74,7 @@ def test_the_report_shows_parameters_and_a_panel_for_each_component(folder, foun
     made = report(found, log, "log.csv")
     text = shown(made, 100)
     assert "level(group, own).drift[x]" in text
-    assert "95 % interval" in text
+    assert "95% interval" in text
     assert "90, from 90 plays" in text
     figure = draw(found, log, db.identify.one_step(found, log), "title")
     titles = [axis.get_title() for axis in figure.axes]

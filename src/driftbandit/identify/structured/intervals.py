@@ -1,7 +1,7 @@
 """How certain the estimates are: standard errors, and profile intervals for drifts.
 
 A profile interval holds the values that lower the highest log-likelihood by at most 1.92 =
-½ χ²₁(95 %), all other parameters at their best for that value, with their priors. The parameter
+½ χ²₁(95%), all other parameters at their best for that value, with their priors. The parameter
 itself has none: so the interval is what the log says of it. It need not be symmetric, and it begins
 at zero if the log does not show that anything drifts.
 """
@@ -21,7 +21,7 @@ from driftbandit.identify.structured.fitting import (
 )
 from driftbandit.structure.parameters import original
 
-LEVEL = 1.959963984540054  # normal quantile of a 95 % interval
+LEVEL = 1.959963984540054  # normal quantile of a 95% interval
 NEAR = 0.02  # of the quantile: the end of an interval is found
 STEPS = 8  # at most, to find one end
 LONGEST = 3.0  # step of θ at most
@@ -34,14 +34,14 @@ class Estimate(NamedTuple):
     name: str
     value: float
     std_error: float  # of the value; of its logarithm, times the value, if it is positive
-    low: float  # 95 % interval
+    low: float  # 95% interval
     high: float
     unit: str
     is_drift: bool  # whether it says how fast things drift; then the interval is a profile interval
 
 
 def estimates(found: StructuredFit) -> list[Estimate]:
-    """All parameters with their 95 % intervals, in the order of the structure.
+    """All parameters with their 95% intervals, in the order of the structure.
 
     Args:
         found: as `fit` returned it.

@@ -25,7 +25,7 @@ HOW_COMPARED = (
     "structure within one standard error (or 0.001) is chosen: the one with the fewest states."
 )
 HOW_CERTAIN = (
-    "95 % intervals: profile likelihood for drifts, standard errors for the others. A drift is the "
+    "95% intervals: profile likelihood for drifts, standard errors for the others. A drift is the "
     "standard deviation of a change in one round."
 )
 MOST_LINES = 8  # of one component that a figure labels
@@ -91,7 +91,7 @@ def _parameters(rows: list[Estimate]) -> Table:
         value, _ = shown(row.value, row.value - row.std_error, row.value + row.std_error)
         ends = _bounds(row)
         lines.append([row.name, value, ends, row.unit or "-"])
-    return Table("Parameters", ["parameter", "estimate", "95 % interval", "unit"], lines)
+    return Table("Parameters", ["parameter", "estimate", "95% interval", "unit"], lines)
 
 
 def _bounds(row: Estimate) -> str:
