@@ -156,12 +156,3 @@ def test_every_kind_of_block():
         ["x", "1.5"],
         ["sum", "1.5"],
     ]
-
-
-def test_a_number_and_its_percent_sign_stay_on_one_line():
-    text = "Yes: 69% of the variance around the means is predicted (64% to 73%)."
-    for width in range(20, 80):
-        for block in (TextBlock(text), Points([text])):
-            page = shown([block], width)
-            assert not re.search(r"\d\s*\n\s*%", page), page
-            assert " ".join(page.replace("·", "").split()) == text
