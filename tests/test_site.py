@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import re
+import string
 import struct
 import subprocess
 import sys
@@ -228,6 +229,9 @@ def test_all_pages_in_a_browser(site):
 def results_of(driver, query):
     field = driver.find_element(By.CSS_SELECTOR, ".md-search__input")
     WebDriverWait(driver, 10).until(lambda d: field.is_displayed() and field.is_enabled())
+    for letter in string.ascii_lowercase:  # as somebody types: each is a search of its own
+        field.send_keys(letter)
+        field.clear()
     field.send_keys(query)
     titles = ".md-search-result__item a h1, .md-search-result__item a h2"
     WebDriverWait(driver, 20).until(lambda d: d.find_elements(By.CSS_SELECTOR, titles))
