@@ -315,6 +315,10 @@ def test_some_policies_are_drawn_in_their_colors(kind):
         given.plot(kind=kind, baseline=baseline, policies=["moss"])
     with pytest.raises(db.InvalidInput, match="policies: are none"):
         given.plot(kind=kind, baseline=baseline, policies=[])
+    with pytest.raises(db.InvalidInput, match="policies: is 5; give a list of names"):
+        given.plot(kind=kind, baseline=baseline, policies=5)
+    for one in ("ucb", db.policies.make("ucb")):
+        assert list(colors(given.plot(kind=kind, baseline=baseline, policies=one))) == ["ucb"]
 
 
 def test_bad_plots_get_one_line(tmp_path):
@@ -323,6 +327,8 @@ def test_bad_plots_get_one_line(tmp_path):
             result().plot(**given)
     with pytest.raises(db.InvalidInput, match=r"baseline: .* idea played alone; simulate others"):
         result(names=("idea",)).plot(kind="differences", baseline="idea")
+    with pytest.raises(db.InvalidInput, match="policies: have only the baseline; name one"):
+        result().plot(kind="differences", baseline="idea", policies=["idea"])
     with pytest.raises(db.InvalidInput, match="kind: unknown name 'curve'; did you mean 'curves'"):
         result().plot(kind="curve")
     with pytest.raises(db.InvalidInput, match=r"path: is .*; end it in \.png"):

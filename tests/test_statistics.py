@@ -288,3 +288,4 @@ def test_a_pair_on_one_line():
     assert str(clear) == (
         "worse: median +1 (+1 to +1), mean +1 (+1 to +1), wins 0% (0 to 0); unit: apples"
     )
+    assert str(paired([2.0], [1.0])) == "too few to tell: median +1, mean +1, wins 0%"

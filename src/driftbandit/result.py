@@ -216,7 +216,7 @@ class Result:
         *,
         kind: Literal["boxes", "curves", "differences"] = "boxes",
         baseline: str | Policy | None = None,
-        policies: Iterable[str | Policy] | None = None,
+        policies: str | Policy | Iterable[str | Policy] | None = None,
     ) -> Figure:
         """Draw the regret, and save the figure if a path is given; needs matplotlib.
 
@@ -250,7 +250,10 @@ class Result:
             raise errors.InvalidInput("baseline", problem, remedy)
         labels = list(self.regret)
         if policies is not None:
-            labels = [self._label(one, "policies") for one in policies]
+            some = [policies] if isinstance(policies, str | Policy) else policies
+            if not isinstance(some, Iterable):
+                raise errors.InvalidInput("policies", f"is {some!r}", "give a list of names")
+            labels = [self._label(one, "policies") for one in some]
         if not labels:
             raise errors.InvalidInput("policies", "are none", "name at least one")
         if baseline is not None:
@@ -296,6 +299,9 @@ class Result:
         labels = sorted(found, key=lambda label: found[label].median_difference)
         labels = [label for label in labels if label != ORACLE] or labels
         if not labels:
+            if len(self.regret) > 1:
+                problem = "have only the baseline"
+                raise errors.InvalidInput("policies", problem, "name one that it is compared with")
             problem = f"has nothing to compare with: {baseline} played alone"
             raise errors.InvalidInput("baseline", problem, "simulate others too")
         looks = policy_styles(self.regret)

@@ -76,7 +76,7 @@ class Paired(NamedTuple):
         """The verdict; median, mean and win rate with their intervals; on one line."""
 
         def interval(value: float, low: float, high: float) -> str:
-            return f"{value:+.3g} ({low:+.3g} to {high:+.3g})"
+            return f"{value:+.3g}" + ("" if np.isnan(low) else f" ({low:+.3g} to {high:+.3g})")
 
         share, least, most = (100 * s for s in (self.win_rate, self.win_low, self.win_high))
         found = self.verdict
@@ -85,7 +85,7 @@ class Paired(NamedTuple):
         return (
             f"{found}: median {interval(self.median_difference, self.low, self.high)}, "
             f"mean {interval(self.mean_difference, self.mean_low, self.mean_high)}, "
-            f"wins {share:.0f}% ({least:.0f} to {most:.0f})"
+            f"wins {share:.0f}%{'' if np.isnan(least) else f' ({least:.0f} to {most:.0f})'}"
             f"{self.unit and '; unit: ' + self.unit}"
         )
 

@@ -355,3 +355,11 @@ def test_an_unknown_arm_gets_the_closest_name():
         agent.tell_play("lef", 1.0)
     with pytest.raises(InvalidInput, match=r"valid: 'left', .*\(add_arm adds a new one\)$"):
         agent.ask(arms=["tiktok"])
+
+
+def test_an_unknown_arm_is_not_added_by_removing_it():
+    agent = Agent(LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]], names=["left", "right"])
+    with pytest.raises(InvalidInput, match=r"'lift' is not .*'left'\? valid: 'left', 'right'$"):
+        agent.remove_arm("lift")
+    with pytest.raises(InvalidInput, match=r"'right' \(add_arm adds a new one\)$"):
+        agent.ask(arms=["lift"])

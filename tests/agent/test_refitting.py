@@ -488,3 +488,13 @@ def test_arms_stay_with_other_components():
     agent = Agent(None, np.eye(2), names=["a", "b"], refit=LEVELS)
     with pytest.raises(InvalidInput, match="features: were given, and the agent learns a level"):
         agent.add_arm("c", [1.0, 0.0])
+
+
+def test_an_arm_of_a_level_comes_back_under_its_own_name():
+    """The models of refits have one arm of each name, as text."""
+    agent = Agent(None, np.eye(3), names=[0, 1, 2], refit=LEVELS)
+    agent.remove_arm(1)
+    with pytest.raises(InvalidInput, match="name: is '1', and 1 was removed; add 1, or choose"):
+        agent.add_arm("1")
+    agent.add_arm(1)
+    assert agent.names == (0, 2, 1)

@@ -58,36 +58,79 @@ def test_later_logs_count_the_same_rounds():
 
 
 @pytest.mark.parametrize(
-    ("times", "said"),
+    ("times", "rounds"),
     [
-        (
-            ["2026-01-06", "2026-01-08"],
-            "counts rounds as days since 2026-01-06, and the agent",
-        ),
-        (["2026-01-06T00:30", "2026-01-06T01:30"], "as hours since 2026-01-06 00:30:00"),
-        (["2026-01-06T00:00Z", "2026-01-06T01:00Z"], "as hours since 2026-01-06 00:00:00 UTC"),
+        (["2026-01-06", "2026-01-08"], [24, 72]),
+        (["2026-01-06T00:30", "2026-01-06T02:59"], [24, 26]),
+        (["2026-01-06T07:10"], [31]),
     ],
 )
-def test_logs_with_other_rounds_are_refused(times, said):
+def test_later_times_fall_into_the_rounds_of_the_clock(times, rounds):
+    """However far apart they are, and even if there is only one."""
+    agent, plain = db.Agent(TIMED), db.Agent(TIMED)
+    plays = {"arm": ["left"] * len(times), "reward": [1.0] * len(times)}
+    assert agent.tell_log({"round": times} | plays) == {"learned": len(times)}
+    plain.tell_log({"round": rounds} | plays)
+    assert agent.to_json() == plain.to_json()
+
+
+DAILY = ["2026-03-27T09:00+01:00", "2026-03-28T09:00+01:00", "2026-03-29T09:00+02:00"]
+
+
+@pytest.mark.parametrize("options", [{}, {"zone": "Europe/Berlin"}])
+def test_local_days_go_on_after_a_clock_was_set(options):
+    plays = {"arm": ["left"] * 3, "reward": [1.0] * 3}
+    agent = db.Agent(SYSTEM)
+    agent.tell_log({"round": DAILY} | plays, **options)
+    assert agent.round == 3
+    more = {"round": ["2026-03-31T09:00+02:00"], "arm": ["left"], "reward": [1.0]}
+    assert agent.tell_log(more) == {"learned": 1}
+    assert agent.round == 5
+
+
+def test_logs_with_other_rounds_are_refused():
     agent = db.Agent(TIMED)
     before = agent.to_json()
-    with pytest.raises(InvalidInput, match=f'{said}.*; read it with every="1 hour"'):
-        agent.tell_log({"round": times, "arm": ["left", "left"], "reward": [1.0, 2.0]})
+    plays = {"arm": ["left", "left"], "reward": [1.0, 2.0]}
+    zoned = {"round": ["2026-01-06T00:00Z", "2026-01-06T01:00Z"]} | plays
+    with pytest.raises(InvalidInput, match="log: has times with a time zone, and those before"):
+        agent.tell_log(zoned)
+    days = {"round": ["2026-01-06", "2026-01-08"]} | plays
+    said = "counts rounds as days since 2026-01-06, and the agent as hours since .*; give its file"
+    for given, options in ((days, {"every": "day"}), (as_log(days), {})):
+        with pytest.raises(InvalidInput, match=said):
+            agent.tell_log(given, **options)
     assert agent.to_json() == before
-    days = ["2026-01-06", "2026-01-08"]
-    agent.tell_log({"round": days, "arm": ["left", "left"], "reward": [1, 2]}, every="1 hour")
-    assert agent.round == 73
+
+
+def test_a_log_goes_on_with_the_clock_of_another():
+    later = LOG | {"round": ["2026-01-05T07:20", "2026-01-07", "2026-01-07", "2026-01-08"]}
+    assert as_log(later, clock=CLOCK).sequences[0].rounds.tolist() == [7, 48, 48, 72]
+    assert as_log(later, clock=CLOCK).clock == CLOCK
+    for option in ({"every": "hour"}, {"zone": "UTC"}):
+        with pytest.raises(InvalidInput, match="was given beside a clock"):
+            as_log(later, clock=CLOCK, **option)
 
 
 def test_a_new_model_must_count_the_same_rounds():
-    agent = db.Agent(SYSTEM)
-    agent.replace_model(dataclasses.replace(TIMED, first_round=None))
-    agent.replace_model(SYSTEM)  # without a clock: it stays
+    agent = db.Agent(TIMED)
+    agent.replace_model(SYSTEM)  # without a clock: the agent's stays
     other = dataclasses.replace(CLOCK, start=CLOCK.start + CLOCK.step)
     agent.replace_model(dataclasses.replace(SYSTEM, clock=other))  # it fits any round
     assert agent.round_of("2026-01-05T06:00") == 6
     with pytest.raises(InvalidInput, match="system: counts rounds as hours since 2026-01-05 01:00"):
         agent.replace_model(dataclasses.replace(TIMED, clock=other))
+
+
+def test_an_agent_takes_the_clock_of_a_model_only_with_its_rounds():
+    agent = db.Agent(SYSTEM)
+    agent.advance(1000)
+    anywhere = dataclasses.replace(TIMED, first_round=None)
+    agent.replace_model(anywhere)
+    agent.replace_model(anywhere, start=1000)
+    with pytest.raises(InvalidInput, match="this agent knows no times"):
+        agent.round_of("2026-01-05T06:00")
+    agent = db.Agent(SYSTEM)
     agent.advance(5)
     agent.replace_model(TIMED)
     assert agent.round_of("2026-01-05T06:00") == 6

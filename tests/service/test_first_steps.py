@@ -89,6 +89,17 @@ def test_a_program_can_be_started_again(service, connect, request):
     again.close()
 
 
+def test_a_default_that_changed_is_no_conflict(service):
+    """An experiment keeps the window that was the default when it was made."""
+    body = {"id": "older", "names": NAMES}
+    assert service.post("/v1/experiments", body | {"window": 100}).status_code == 201
+    answer = service.post("/v1/experiments", body | {"exist_ok": True})
+    assert answer.status_code == 200
+    assert (
+        service.post("/v1/experiments", body | {"exist_ok": True, "window": 9}).status_code == 409
+    )
+
+
 def test_a_given_system_compares_equal_to_itself(service):
     body = {"id": "system", "system": SYSTEM, "policy": "kode", "exist_ok": True}
     answers = [service.post("/v1/experiments", body) for _ in range(2)]
@@ -133,6 +144,10 @@ def test_what_a_key_lacks_is_said_once(tmp_path, connect):
         ("", {"names": NAMES, "windw": 5}, "windw", "unknown name 'windw'; did you mean 'window'?"),
         ("", {"names": NAMES, "refit": {"aftr": 5}}, "refit.aftr", "did you mean 'after'?"),
         ("", {"names": NAMES, "time": {"secnds": 5}}, "time.secnds", "did you mean 'seconds'?"),
+        ("", {"names": NAMES, "int": 5}, "int", "unknown name 'int'; "),
+        ("", {"names": NAMES, "a[b]": 5}, "a[b]", "unknown name 'a[b]'; "),
+        ("", {"names": NAMES, "Seconds": 5}, "Seconds", "unknown name 'Seconds'; "),
+        ("", {"names": NAMES, "refit": {"str": 3}}, "refit.str", "unknown name 'str'; "),
         ("", {"names": NAMES, "window": "5"}, "window", 'is "5"; input should be a valid integer'),
         ("/rewards", {"decision": 0, "rewrd": 1}, "rewrd", "did you mean 'reward'?"),
         ("/rewards", {"decision": 0}, "reward", "field required"),

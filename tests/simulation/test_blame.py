@@ -192,12 +192,16 @@ def update(state, problem, arm, reward):
         ({"choose": lambda s, p, noise: first_highest(noise.real)}, "asks for no noise"),
         ({"update": lambda *_: None}, "update: returns a NoneType; return a Counts, as prepare"),
         ({"update": lambda state, *_: state.played}, "update: returns an array of shape (3,)"),
-        ({"update": lambda state, *_: Counts(None)}, "state.played: starts as real and becomes "),
+        (
+            {"update": lambda state, *_: Counts(None)},
+            "state.played: starts as an array of shape (3,) and becomes None; ",
+        ),
         ({"update": lambda state, *_: Counts(state.played[1:])}, "becomes an array of shape (2,)"),
         ({"update": lambda state, *_: Counts(state.played[0])}, "becomes a number"),
         ({"prepare": lambda *_: {"a": 1.0}}, "prepare: returns a dict; return (constants, state)"),
         ({"prepare": lambda *_: None}, "prepare: returns a NoneType; return (constants, state)"),
-        ({"prepare": lambda *_: (Counts(np.zeros(3)), {})}, "prepare: returns a tuple; "),
+        ({"prepare": lambda *_: (Counts(np.zeros(3)), {})}, "returns constants that are a Counts"),
+        ({"prepare": lambda *_: Counts(np.zeros(3))}, "prepare: returns a Counts; return (constan"),
     ],
 )
 def test_what_the_functions_of_a_policy_return(parts, text, engine):
@@ -206,6 +210,26 @@ def test_what_the_functions_of_a_policy_return(parts, text, engine):
     assert found.startswith("policy 'mine' ")
     assert text in found
     assert "\n" not in found
+
+
+def test_agents_are_not_compiled_so_their_states_may_grow():
+    """Constants may be anything that the policy's functions can use, and the pair may be a list."""
+
+    class Seen(NamedTuple):
+        rewards: np.ndarray
+
+    growing = Policy(
+        "growing",
+        lambda *_: [None, Seen(np.zeros(0))],
+        lambda state, problem, noise: len(state.rewards) % 3,
+        lambda state, problem, arm, reward: Seen(np.append(state.rewards, reward)),
+    )
+    agent = db.Agent(MODEL, ARMS, growing)
+    for _ in range(4):
+        decision = agent.ask()
+        agent.tell(decision, 1.0)
+    assert agent.state.rewards.tolist() == [1.0] * 4
+    assert decision.arm == 0
 
 
 def test_scores_may_be_whole_numbers():

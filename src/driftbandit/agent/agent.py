@@ -648,9 +648,9 @@ class Agent:
         Args:
             log: the path of a file; a mapping or table with columns ``arm``, ``reward`` and perhaps
                 ``round``; rows of (round, arm, reward), or mappings; or a `Log` of one sequence. A
-                reward of None or NaN is missing. Times are counted from the log's first one or, if
-                the agent knows how its rounds count times (`round_of`), as there. With contexts: a
-                file, a table, mappings or a `Log` that has all features.
+                reward of None or NaN is missing. Times are counted as `round_of` does, if the agent
+                can; else from the log's first one. With contexts: a file, a table, mappings or a
+                `Log` that has all features.
             columns: the log's own column names, as {"round": "day"}; see `identify.read_log`.
             every: the length of a round if the log has times, as "15 minutes".
             zone: whose clocks the rounds count if the log has times, as "Europe/Berlin".
@@ -665,7 +665,7 @@ class Agent:
             >>> agent.ask().round
             0
         """
-        log = logged.read(log, columns, every, zone)
+        log = logged.read(log, columns, every, zone, self._history.clock)
         with self._lock:
             told = self._history.tell_log(log)
             if told:

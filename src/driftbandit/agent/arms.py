@@ -57,13 +57,16 @@ class ArmNames:
             return self._rows.get(name)
         return name if isinstance(name, int) and 0 <= name < len(self.all) else None
 
-    def row(self, name: Any, argument: str = "arm") -> int:
+    def row(self, name: Any, argument: str = "arm", *, may_be_new: bool = True) -> int:
         """The row of the arm with that name; an unknown name is refused."""
         row = self.find(name)
         if row is None:
             shown = errors.printable(repr(name)[:60])
             problem = f"{shown} is not the name of an arm"
-            raise errors.InvalidInput(argument, problem, self.remedy(name))
+            remedy = self.remedy(name)
+            if may_be_new and isinstance(name, str) and self._rows is not None:
+                remedy += " (add_arm adds a new one)"
+            raise errors.InvalidInput(argument, problem, remedy)
         return row
 
     def row_in_log(self, name: Any) -> int:
@@ -89,8 +92,7 @@ class ArmNames:
             return f"give indices of 0..{len(self.all) - 1}"
         more = ", …" if len(self.all) > 20 else ""
         hint = errors.suggestion(name, self.all)
-        listed = f"{hint}valid: {', '.join(map(repr, self.all[:20]))}{more}"
-        return f"{listed} (add_arm adds a new one)" if isinstance(name, str) else listed
+        return f"{hint}valid: {', '.join(map(repr, self.all[:20]))}{more}"
 
 
 class Offer(NamedTuple):

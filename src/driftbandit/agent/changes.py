@@ -99,6 +99,11 @@ def add_arm(history: History, name: Name, features: Any) -> None:
     history.policy.check_plays(history.actions, len(names))
     model, arms = history.problem.model, history.problem.arms
     removed = tuple(gone for gone in history.removed if str(gone) != str(name))
+    if history.offsets:  # a model of all arms that were played has one of each name
+        for gone in history.removed:
+            if str(gone) == str(name) and gone != name:
+                problem = f"is {name!r}, and {gone!r} was removed"
+                raise errors.InvalidInput("name", problem, f"add {gone!r}, or choose another name")
     if features is not None:
         if history.offsets:
             problem = "were given, and the agent learns a level for each arm"
@@ -126,7 +131,7 @@ def add_arm(history: History, name: Name, features: Any) -> None:
 def remove_arm(history: History, name: Name) -> None:
     """See `Agent.remove_arm`. The caller holds the lock."""
     _check_list_can_change(history, "removed")
-    gone = history.names.row(name)
+    gone = history.names.row(name, may_be_new=False)
     if not history.policy.agent.reads_features:
         problem = f"cannot be removed: {history.policy.name} keeps a score for each of its arms"
         raise errors.InvalidInput("arm", problem, "leave it out of ask(arms=[…])")
@@ -157,11 +162,12 @@ def replace_model(history: History, model: LGDS | System, start: int | None = No
             problem = f"is {start}, after the decision in round {oldest}, which is open"
             raise errors.InvalidInput("start", problem, f"give {oldest} or an earlier round")
     if isinstance(model, System):
+        clock = None  # that of a system is the agent's only if both have the same rounds
         if start is None and model.first_round is not None:
             if history.clock is not None and model.clock is not None:
                 _check_clock(history.clock, model.clock)
-            start = _checked_first_round(history, model.first_round)
-        _replace_system(history, model, start)
+            start, clock = _checked_first_round(history, model.first_round), model.clock
+        _replace_system(history, model, start, clock)
         return
     check_model(model)
     arms, names = history.features, history.names
@@ -202,7 +208,7 @@ def check_model(model: Any) -> None:
         raise errors.InvalidInput("model", problem, "give an LGDS, or a System, such as fit.system")
 
 
-def _replace_system(history: History, system: System, start: int | None) -> None:
+def _replace_system(history: History, system: System, start: int | None, clock: Any) -> None:
     """Go on with the system's arms, matched by name, except for those that were removed."""
     every = ArmNames(system.names, len(system.arms))
     history.actions.check_listed("system", "has arms", "give its model alone")
@@ -252,7 +258,7 @@ def _replace_system(history: History, system: System, start: int | None) -> None
     features = _reordered_features(history, system, rows) if history.keeps_arms else None
     given: dict[str, Any] = {"features": features, "contexts": system.contexts, "start": start}
     given["first_round"] = system.first_round
-    given["clock"] = system.clock
+    given["clock"] = clock
     _rebuild(history, system.model, arms, names, renamed, keep_belief=None, **given)
 
 

@@ -17,8 +17,12 @@ NAMED = 'give columns round, arm and reward, or say columns={"arm": "its name", 
 TIMES = "give whole numbers; for times, identify.as_log makes a log of columns"
 
 
-def read(log: Any, columns: Any = None, every: Any = None, zone: Any = None) -> Any:
+def read(
+    log: Any, columns: Any = None, every: Any = None, zone: Any = None, clock: Any = None
+) -> Any:
     """The log as `fit` reads it, if it is a file, has times, or options say how; else unchanged.
+
+    ``clock``: how rounds count times, unless ``every`` or ``zone`` say so; None: from the first.
 
     Example:
         >>> days = {"round": ["2024-01-31", "2024-02-02"], "arm": ["a", "b"], "reward": [1, 2]}
@@ -29,8 +33,11 @@ def read(log: Any, columns: Any = None, every: Any = None, zone: Any = None) -> 
     if not is_path and columns is every is zone is None and not _has_times(log):
         return log
     from driftbandit.io.log_reader import as_log  # only here: agents seldom read files
+    from driftbandit.io.logs import Log
 
-    return as_log(log, columns=columns, every=every, zone=zone)
+    if isinstance(log, Log) or every is not None or zone is not None:
+        clock = None
+    return as_log(log, columns=columns, every=every, zone=zone, clock=clock)
 
 
 def _has_times(log: Any) -> bool:

@@ -34,6 +34,7 @@ def read_log(
     columns: Columns | None = None,
     every: str | None = None,
     zone: str | None = None,
+    clock: times.Clock | None = None,
 ) -> Log:
     r"""Read a log of decisions from a CSV or Parquet file.
 
@@ -50,6 +51,8 @@ def read_log(
             longest that divides all times, up to a day.
         zone: whose clocks the rounds count if they are times, as "Europe/Berlin"; None: UTC if
             times have a zone, else the times as they are.
+        clock: of an earlier log (``Log.clock``), whose rounds go on; not with ``every`` or
+            ``zone``.
 
     Returns:
         The log, grouped by sequence and otherwise in the file's order. Its ``notes`` say what was
@@ -70,7 +73,7 @@ def read_log(
     """
     names = None if names is None else checked_names(names)
     with tables.opened(path, "log") as table:
-        return _log(table, names, columns, every, zone)
+        return _log(table, names, columns, times.Rounds(every, zone, clock))
 
 
 def as_log(
@@ -80,13 +83,14 @@ def as_log(
     columns: Columns | None = None,
     every: str | None = None,
     zone: str | None = None,
+    clock: times.Clock | None = None,
 ) -> Log:
     """Convert data to a log.
 
     Args:
         data: a Log, the path of a file, a mapping of columns, an Arrow table or a data frame.
         names: as in ``read_log``; those of a Log must be the same.
-        columns: as in ``read_log``, like ``every`` and ``zone``; not for a Log.
+        columns: as in ``read_log``, like ``every``, ``zone`` and ``clock``; not for a Log.
 
     Example:
         >>> as_log({"round": [0, 1, 1], "arm": ["b", 3, 3.0], "reward": [1, 2, 3]}).names
@@ -98,18 +102,19 @@ def as_log(
             has, given = parsing.first_names(data.names), parsing.first_names(names)
             problem = f"has the arms {has}, names are {given}"
             raise errors.InvalidInput("log", problem, "give the names the log was made with")
-        for argument, option in {"columns": columns, "every": every, "zone": zone}.items():
+        options = {"columns": columns, "every": every, "zone": zone, "clock": clock}
+        for argument, option in options.items():
             if option:
                 problem = "was given beside a Log, which is read already"
                 raise errors.InvalidInput(argument, problem, "leave it out")
         return data
     if isinstance(data, str | os.PathLike):
-        return read_log(data, names, columns=columns, every=every, zone=zone)
+        return read_log(data, names, columns=columns, every=every, zone=zone, clock=clock)
     table = tables.in_memory(data, "log")
     if table is None:
         remedy = "give a Log, a path, a mapping of columns or an Arrow table"
         raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
-    return _log(table, names, columns, every, zone)
+    return _log(table, names, columns, times.Rounds(every, zone, clock))
 
 
 def log_and_features(
@@ -154,13 +159,13 @@ def log_and_features(
 
 
 def _log(
-    table: tables.Table, names: tuple[Name, ...] | None, columns: Any, every: Any, zone: Any
+    table: tables.Table, names: tuple[Name, ...] | None, columns: Any, time: times.Rounds
 ) -> Log:
     places = log_columns.places(table, log_columns.checked(columns))
     features = log_columns.features(table, places)
     read = places | features
     arms = parsing.Labels(None if names is None else [str(name) for name in names])
-    sequences, clock, time = parsing.Labels(), _LastRounds(), times.Rounds(every, zone)
+    sequences, clock = parsing.Labels(), _LastRounds()
     parts: list[dict[str, np.ndarray]] = []
     rows = 0
     blocks = iter(table.read(list(read.values())))

@@ -93,7 +93,7 @@ class Clock:
         rounds, rest = divmod(other.start - self.start, self.step)
         if not same or rest:
             problem = f"counts rounds as {other}, and the agent as {self}"
-            remedy = f'read it with every="{_length(self.step)}", and the zone of the first log'
+            remedy = "give its file or table, without every and zone"
             raise errors.InvalidInput(argument, problem, remedy)
         return rounds
 
@@ -139,6 +139,7 @@ class Rounds:
             have a zone; weeks from Monday); None: the longest that divides all times, up to a day.
         zone: as "Europe/Berlin": rounds count what the clocks showed there. Times without a zone
             are what they showed. When clocks go back, times come twice and share rounds.
+        known: the clock of an earlier log, whose rounds go on, instead of both.
 
     Example:
         >>> rounds = Rounds()
@@ -147,9 +148,18 @@ class Rounds:
         ([0, 5, 6], 'Rounds are steps of 12 hours since 2024-01-31 00:00:00.')
     """
 
-    def __init__(self, every: str | None = None, zone: str | None = None) -> None:
+    def __init__(
+        self, every: str | None = None, zone: str | None = None, known: Clock | None = None
+    ) -> None:
         self.note = ""
         self.clock: Clock | None = None  # once times are numbered
+        if known is not None:
+            for argument, given in (("every", every), ("zone", zone)):
+                if given is not None:
+                    said = "was given beside a clock, which says it"
+                    raise errors.InvalidInput(argument, said, "leave it out")
+            zone = known.zone
+        self._known = known
         self._step = None if every is None else _microseconds(every)
         self._zone = None if zone is None else Zone(zone)
         self._times: bool | None = None  # None: no value has been seen yet
@@ -243,11 +253,13 @@ class Rounds:
         """The rounds of all rows as whole numbers; `note` says what they count."""
         if not self._times:
             for argument, given in (("every", self._step), ("zone", self._zone)):
-                if given is not None:
+                if given is not None and self._known is None:
                     said = "was given, and the rounds are numbers"
                     raise errors.InvalidInput(argument, said, "leave it out")
             self.note = _looks_like_dates(codes)
             return codes
+        if self._known is not None:
+            return self._continued(codes, self._known)
         changes = ""
         if self._zone is not None:
             codes, changes = self._on_clock(codes, self._zone)
@@ -267,6 +279,20 @@ class Rounds:
             self.note += f" Half of the gaps are {gap:,.0f} rounds or longer: for longer rounds say"
             self.note += ' --every hour (in Python, every="hour").'
         return rounds
+
+    def _continued(self, codes: np.ndarray, clock: Clock) -> np.ndarray:
+        """The rounds in which times fall by the clock of an earlier log."""
+        if clock.zone is None and self._zoned is not None and self._zoned != bool(clock.zoned):
+            with_, without = ("a", "no") if self._zoned else ("no", "a")
+            said = f"has times with {with_} time zone, and those before have {without} time zone"
+            raise errors.InvalidInput("log", said, "write times as before")
+        if self._zone is not None:
+            codes, _ = self._on_clock(codes, self._zone)
+        elif clock.local:
+            ahead = (self._offsets.get(code, 0) for code in codes.tolist())
+            codes = codes + np.fromiter(ahead, np.int64, len(codes))
+        self.clock, self.note = clock, f"Rounds are {clock}."
+        return np.asarray((codes - clock.start) // clock.step)
 
     def _on_clock(self, codes: np.ndarray, zone: Zone) -> tuple[np.ndarray, str]:
         """What the clocks of a zone showed, and a sentence on their changes within the log."""

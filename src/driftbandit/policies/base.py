@@ -356,11 +356,12 @@ def prepare_alone(
 def checked_prepared(policy: Policy, model: LGDS, arms: Array, rounds: int) -> Prepared:
     """What the policy's ``prepare`` returns, if it is constants and a state."""
     found: Any = policy.prepare(model, arms, rounds)
-    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Mapping)):
+    if not isinstance(found, tuple | list) or hasattr(found, "_fields") or len(found) != 2:
         problem = f"returns {kind_of(found)}"
         remedy = "return (constants, state): a dictionary, and a NamedTuple of arrays"
         raise errors.InvalidInput(f"policy {policy.name!r} prepare", problem, remedy)
-    return found
+    constants, state = found
+    return constants, state
 
 
 def kind_of(value: Any) -> str:
@@ -370,29 +371,39 @@ def kind_of(value: Any) -> str:
 
 
 def check_kinds(before: Any, after: Any, name: str = "state") -> None:
-    """Refuse a state whose numbers change kind, for example from whole to real, or shape."""
+    """Refuse a state whose numbers change kind, for example from whole to real."""
+    if hasattr(before, "_fields"):
+        for field in before._fields:
+            check_kinds(getattr(before, field), getattr(after, field), f"{name}.{field}")
+        return
+    old, new = _kind(before), _kind(after)
+    if old != new:
+        raise errors.InvalidInput(name, f"starts as {old} and becomes {new}", f"start it as {new}")
+
+
+def check_shapes(before: Any, after: Any, name: str = "state") -> None:
+    """Refuse a state that changes its type or shape, which compiled programs cannot do."""
     if hasattr(before, "_fields"):
         if type(after) is not type(before):
             kind = type(before).__name__
             problem, remedy = f"returns {kind_of(after)}", f"return a {kind}, as prepare does"
             raise errors.InvalidInput("update", problem, remedy)
         for field in before._fields:
-            check_kinds(getattr(before, field), getattr(after, field), f"{name}.{field}")
+            check_shapes(getattr(before, field), getattr(after, field), f"{name}.{field}")
         return
-    for old, new in ((_kind(before), _kind(after)), (_shape(before), _shape(after))):
-        if old != new:
-            problem = f"starts as {old} and becomes {new}"
-            raise errors.InvalidInput(name, problem, f"start it as {new}")
+    old, new = _shape(before), _shape(after)
+    if old != new:
+        raise errors.InvalidInput(name, f"starts as {old} and becomes {new}", f"keep it {old}")
 
 
 def _shape(value: Any) -> str:
+    if value is None:
+        return "None"
     shape = getattr(value, "shape", ())
     return f"an array of shape {shape}" if shape else "a number"
 
 
 def _kind(value: Any) -> str:
-    if value is None:
-        return "None"
     kind = getattr(value, "dtype", np.asarray(value).dtype if np.isscalar(value) else None)
     letter = getattr(kind, "kind", "f")
     return {"f": "real", "i": "whole", "u": "whole", "b": "boolean"}.get(letter, str(kind))

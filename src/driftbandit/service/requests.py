@@ -186,7 +186,7 @@ def read_rewards(body: bytes) -> tuple[bool, list[dict[str, Any]]]:
 def _refusal(error: ValidationError, model: type[BaseModel]) -> Problem:
     """The first thing that is wrong."""
     found = error.errors(include_url=False, include_context=False)
-    places = [tuple(part for part in one["loc"] if not _is_branch(part)) for one in found]
+    places = [_place(one["loc"], one["type"] == "extra_forbidden") for one in found]
     # Of a union's branches, the one that gets furthest, or takes such values, says the most.
     first, place = max(
         (
@@ -215,6 +215,13 @@ def _refusal(error: ValidationError, model: type[BaseModel]) -> Problem:
         )
         detail = f"is {said}; {detail}"
     return Problem(422, detail[:300], field[:200] or "body")
+
+
+def _place(location: tuple[str | int, ...], own: bool) -> tuple[str | int, ...]:
+    """The fields of a location, without branches of unions; ``own``: the user named the last."""
+    *before, last = location or ("",)
+    kept = [part for part in before if not _is_branch(part)]
+    return (*kept, last) if location and (own or not _is_branch(last)) else tuple(kept)
 
 
 def _model_at(model: type[BaseModel], place: tuple[str | int, ...]) -> type[BaseModel]:

@@ -78,6 +78,7 @@ class Job(NamedTuple):
     fingerprint: str = ""
     settings: Any = None
     exist_ok: bool = False  # whether to answer with the one that exists, if its settings are equal
+    by_default: tuple[str, ...] = ()  # settings that the request left to a default, old or new
 
 
 class Writer:
@@ -326,7 +327,8 @@ def _existing(experiment: Experiment, job: Job) -> Result | Problem:
         return Problem(409, detail, "id")
     wanted = json.loads(written(job.settings))
     ours = json.loads(written(experiment.settings))
-    differ = [name for name in wanted if wanted[name] != ours.get(name)]
+    asked = [name for name in wanted if name not in job.by_default]
+    differ = [name for name in asked if wanted[name] != ours.get(name)]
     if differ:
         detail = f"{experiment.id} exists with another {', '.join(differ)}; choose another id"
         return Problem(409, detail, "id")

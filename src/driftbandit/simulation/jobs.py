@@ -9,16 +9,17 @@ and their results are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from driftbandit import errors
 from driftbandit.actions import FINITE, ActionSet
 from driftbandit.model import LGDS, factor, start_moments
 from driftbandit.policies import Policy, Problem
-from driftbandit.policies.base import checked_prepared
+from driftbandit.policies.base import checked_prepared, kind_of
 from driftbandit.simulation import draws, programs
 
 Pair = tuple[LGDS, np.ndarray]  # a model and its arms
@@ -174,6 +175,10 @@ def prepared(
         constants, state = policy.batch.prepare_stack(systems, rounds)
     else:
         each = [checked_prepared(policy, lgds, arms, rounds) for lgds, arms in systems]
+        first: Any = each[0][0]
+        if not isinstance(first, Mapping):
+            problem = f"returns constants that are {kind_of(first)}"
+            raise errors.InvalidInput(f"policy {policy.name!r} prepare", problem, "give a dict")
         constants = _stack([dict(constants) for constants, _ in each])
         state = _stack([state for _, state in each])
     k, d = systems[0][1].shape[0], systems[0][1].shape[-1]

@@ -23,7 +23,7 @@ from driftbandit.arrays import Array
 from driftbandit.contexts import read_rows
 from driftbandit.model import LGDS
 from driftbandit.policies import Noise, Policy, Problem
-from driftbandit.policies.base import check_kinds
+from driftbandit.policies.base import check_kinds, check_shapes
 from driftbandit.simulation import blame, draws
 from driftbandit.simulation.draws import Key
 
@@ -206,6 +206,7 @@ def policy_round(rule: Rule, game: Game) -> Callable[..., tuple[Any, Array]]:
             after = rule.update(state, problem, arm, reward(values, every))
         else:
             after = rule.update(state, *actions.played(problem, arm), paid)
+        check_shapes(state, after)
         check_kinds(state, after)
         after = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
         if game.regret == "noisy":
