@@ -65,10 +65,10 @@ def test_the_first_highest_is_the_same_in_both_libraries(scores, first):
 
 @pytest.mark.parametrize("scores", [[1.0, math.nan, 2.0], [math.inf, math.nan], [0.0, math.nan]])
 def test_nan_is_no_score(scores):
-    """An agent names its arm; a simulation needs to notice it."""
+    """It would win for good, so agents and simulations need to notice it."""
     row = np.array(scores)
-    assert int(first_highest(row)) == 1
-    assert first_highest(np.array([row, row])).tolist() == [1, 1]
+    assert int(first_highest(row)) == NO_ARM
+    assert first_highest(np.array([row, [0.0] * len(row)])).tolist() == [NO_ARM, 0]
     assert int(jax.jit(first_highest)(row)) == NO_ARM
 
 

@@ -61,7 +61,7 @@ def put(array: Array, index: Array, value: Array) -> Array:
 TIED = 256
 """Scores within this many rounding errors are equal: a dozen products of a few dozen terms."""
 NO_ARM = 2**31 - 1
-"""What `first_highest` returns under JAX if a score is NaN, so that a simulation can notice it."""
+"""What `first_highest` returns if a score is NaN, so that simulations and agents notice it."""
 
 
 def first_highest(scores: Array, sizes: Array | None = None) -> Array:
@@ -72,8 +72,7 @@ def first_highest(scores: Array, sizes: Array | None = None) -> Array:
     ``TIED`` rounding errors of the highest counts as equal to it, and the first of them wins.
 
     Args:
-        scores: shape (…, k); may be infinite. If any are NaN, the result is the first of them under
-            NumPy, and `NO_ARM` under JAX.
+        scores: shape (…, k); may be infinite. If any are NaN, the result is `NO_ARM`.
         sizes: the magnitude that each score's rounding error is relative to, same shape: |m| + |b|
             for a score m + b. None: |scores|.
 
@@ -91,7 +90,7 @@ def first_highest(scores: Array, sizes: Array | None = None) -> Array:
         place = scores.argmax()
         top, size = scores[place], sizes[place]
         if not math.isfinite(top):
-            return place
+            return np.intp(NO_ARM) if math.isnan(top) else place
         sizes = np.minimum(sizes, kind.max)  # or −∞ would be within its width of the top
         return (scores >= top - width * (sizes + size)).argmax()
     top = xp.max(scores, axis=-1, keepdims=True)
@@ -99,7 +98,7 @@ def first_highest(scores: Array, sizes: Array | None = None) -> Array:
     size = xp.max(xp.where(scores == top, sizes, 0.0), axis=-1, keepdims=True)
     first = scores >= top - width * (sizes + size)  # nowhere, if the top is NaN
     if xp is np:
-        return (first | np.isnan(scores)).argmax(axis=-1)
+        return np.where(np.isnan(top[..., 0]), NO_ARM, first.argmax(axis=-1))
     places = xp.arange(scores.shape[-1], dtype=xp.int32)
     return xp.min(xp.where(first, places, NO_ARM), axis=-1)
 

@@ -137,11 +137,21 @@ def test_nan_is_not_a_score(policy, engine, dtype):
     assert "\n" not in text
 
 
+@pytest.mark.filterwarnings("ignore:(invalid value|divide by zero)")
 def test_nan_in_an_agent():
     for compiled in (False, True):
         agent = db.Agent(MODEL, ARMS, NAN[2], compiled=compiled)
         with pytest.raises(db.InvalidInput, match=r"^policy 'mine': gives arm 1 .* bonus nan"):
             agent.ask()
+    with pytest.raises(db.InvalidInput, match=r"^policy 'mine': computed NaN; look for 0 / 0"):
+        db.Agent(MODEL, ARMS, NAN[3]).ask()
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_noise_that_an_agent_did_not_ask_for():
+    shaken = filtering("mine", lambda belief, problem, noise: first_highest(belief.mean + noise))
+    with pytest.raises(db.InvalidInput, match=r"^policy 'mine' choose: uses None as a number .*ar"):
+        db.Agent(MODEL, ARMS, shaken).ask()
 
 
 @pytest.mark.parametrize("engine", ["auto", "xla"])
@@ -153,7 +163,7 @@ def test_arms_that_do_not_exist(index, engine):
     scores = filtering(
         "mine", lambda belief, problem, noise: 0 * first_highest(belief.mean) + index
     )
-    text = "chose an arm that does not exist (system 0, run 0, by round 1)"
+    text = "chose an arm that does not exist (system 0, run 0, in the first round)"
     assert refusal(scores, engine=engine) == f"policy 'mine': {text}; {in_range}"
 
 
@@ -164,7 +174,9 @@ def test_the_earliest_mistake_is_named():
     def bonus(cov, model, arms):
         return namespace(cov).sqrt(2.0 - cov[0, 0] * (cov[0, 0] < 4.6)) + 0 * arms[:, 0]
 
-    with pytest.raises(db.InvalidInput, match=r"NaN \(system 1, run 0, by round 2\)"):
+    with pytest.raises(
+        db.InvalidInput, match=r"NaN \(system 1, run 0, within the first 2 rounds\)"
+    ):
         db.simulate(systems, policies=[optimistic("mine", bonus)], rounds=20, runs=3)
 
 

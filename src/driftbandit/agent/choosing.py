@@ -13,9 +13,10 @@ from driftbandit.actions import SPHERE
 from driftbandit.agent.arms import Offer, check_can_choose_from_part
 from driftbandit.agent.ledger import Entry, observed
 from driftbandit.agent.screening import Screen
+from driftbandit.arrays import NO_ARM
 from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, Problem
-from driftbandit.policies.base import Scores, first_with_score, highest
+from driftbandit.policies.base import NEEDS_NOISE, Scores, first_with_score, highest
 
 BLOCK = 8192  # arms scored at a time, so that intermediate products stay in the cache
 SCREENED = 8 * BLOCK  # number of arms from which screening pays off
@@ -151,7 +152,7 @@ def choose(
         except errors.InvalidInput as error:
             raise error.of(f"policy {policy.name!r}") from error.__cause__
     else:
-        place = int(policy.choose(state, problem._replace(arms=offer.arms), noise))
+        place = _chosen(policy, state, problem._replace(arms=offer.arms), noise)
         last = len(offer.arms) - 1
         errors.whole_number(place, f"arm of policy {policy.name!r}", low=0, high=last)
     row = offer.arms[place]
@@ -167,6 +168,22 @@ def choose(
     if offer.new or offer.every is not None:
         return Chosen(place, name, row.copy(), name, mean, bonus, uncertainty)
     return Chosen(place, arm, None, name, mean, bonus, uncertainty)
+
+
+def _chosen(policy: Policy, state: Any, problem: Problem, noise: Any) -> int:
+    """What the policy's own ``choose`` returns; its likely mistakes get one line."""
+    try:
+        place = int(policy.choose(state, problem, noise))
+    except (TypeError, AttributeError) as error:
+        if noise is not None or "NoneType" not in str(error):
+            raise
+        wrong = f"uses None as a number ({error}), and the policy asks for no noise"
+        raise errors.InvalidInput(f"policy {policy.name!r} choose", wrong, NEEDS_NOISE) from error
+    if place == NO_ARM:
+        wrong = "computed NaN"
+        remedy = "look for 0 / 0, the root of a negative number, or a parameter that is NaN"
+        raise errors.InvalidInput(f"policy {policy.name!r}", wrong, remedy)
+    return place
 
 
 def choose_vector(policy: Policy, problem: Problem, state: Any, noise: Any) -> Chosen:

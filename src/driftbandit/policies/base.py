@@ -26,9 +26,14 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.actions import ActionSet
-from driftbandit.arrays import Array, first_highest
+from driftbandit.arrays import NO_ARM, Array, first_highest
 from driftbandit.model import LGDS
 
+NEEDS_NOISE = (
+    'if it needs random numbers, give the policy noise=Noise("normal", "arms"), '
+    'or "uniform", and "one" or "states"'
+)
+"""What to do if ``choose`` uses noise and gets None."""
 Prepared = tuple[Mapping[str, Any], NamedTuple]  # constants, and the state before the first round
 
 
@@ -109,6 +114,8 @@ def first_best(expected: Array, bonuses: Array) -> Array:
 def first_with_score(expected: np.ndarray, bonuses: np.ndarray) -> tuple[int, float, float]:
     """`first_best`, its expected reward and its bonus."""
     place = int(first_best(expected, bonuses))
+    if place == NO_ARM:  # its first NaN, which the caller names
+        place = int(np.isnan(expected + bonuses).argmax())
     return place, expected.item(place), bonuses.item(place)
 
 

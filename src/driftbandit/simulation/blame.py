@@ -19,6 +19,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.arrays import NO_ARM, Array
+from driftbandit.policies.base import NEEDS_NOISE
 
 PAGE = "see https://driftbandit.github.io/driftbandit/do/add_a_policy.html"
 MISTAKES: tuple[tuple[Any, str, str], ...] = (
@@ -88,8 +89,7 @@ def without_noise(noise: Array | None) -> Iterator[None]:
         if noise is not None or "NoneType" not in str(error):
             raise
         problem = f"uses None as a number{_place(error)}, and the policy asks for no noise"
-        remedy = 'if it needs random numbers, give the policy noise=Noise("uniform", "one")'
-        raise errors.InvalidInput("choose", problem, remedy) from error
+        raise errors.InvalidInput("choose", problem, NEEDS_NOISE) from error
 
 
 def check_arm(arm: Array, n_arms: int) -> None:
@@ -131,7 +131,9 @@ def check_regret(
     if not wrong.any():
         return
     place, system, run = np.argwhere(np.moveaxis(wrong, -1, 0))[0]  # the earliest
-    where = f"(system {system}, run {run}, by round {checkpoints[place]})"
+    count = checkpoints[place]
+    when = "in the first round" if count == 1 else f"within the first {count} rounds"
+    where = f"(system {system}, run {run}, {when})"
     if np.isinf(curves[system, run, place]):
         problem = f"chose an arm that does not exist {where}"
         raise errors.InvalidInput(f"policy {label!r}", problem, _in_range(n_arms))
