@@ -16,7 +16,13 @@ from driftbandit.agent.screening import Screen
 from driftbandit.arrays import NO_ARM
 from driftbandit.kalman import Belief
 from driftbandit.policies import Policy, Problem
-from driftbandit.policies.base import NEEDS_NOISE, Scores, first_with_score, highest
+from driftbandit.policies.base import (
+    COMPUTED_NAN,
+    NEEDS_NOISE,
+    Scores,
+    first_with_score,
+    highest,
+)
 
 BLOCK = 8192  # arms scored at a time, so that intermediate products stay in the cache
 SCREENED = 8 * BLOCK  # number of arms from which screening pays off
@@ -180,9 +186,7 @@ def _chosen(policy: Policy, state: Any, problem: Problem, noise: Any) -> int:
         wrong = f"uses None as a number ({error}), and the policy asks for no noise"
         raise errors.InvalidInput(f"policy {policy.name!r} choose", wrong, NEEDS_NOISE) from error
     if place == NO_ARM:
-        wrong = "computed NaN"
-        remedy = "look for 0 / 0, the root of a negative number, or a parameter that is NaN"
-        raise errors.InvalidInput(f"policy {policy.name!r}", wrong, remedy)
+        raise errors.InvalidInput(f"policy {policy.name!r}", "computed NaN", COMPUTED_NAN)
     return place
 
 

@@ -34,6 +34,8 @@ NEEDS_NOISE = (
     'or "uniform", and "one" or "states"'
 )
 """What to do if ``choose`` uses noise and gets None."""
+COMPUTED_NAN = "look for 0 / 0, the root of a negative number, or a parameter that is NaN"
+"""What to do if a policy's scores are NaN."""
 Prepared = tuple[Mapping[str, Any], NamedTuple]  # constants, and the state before the first round
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.arrays import NO_ARM, Array
-from driftbandit.policies.base import NEEDS_NOISE
+from driftbandit.policies.base import COMPUTED_NAN, NEEDS_NOISE
 
 PAGE = "see https://driftbandit.github.io/driftbandit/do/add_a_policy.html"
 MISTAKES: tuple[tuple[Any, str, str], ...] = (
@@ -138,7 +138,7 @@ def check_regret(
         problem = f"chose an arm that does not exist {where}"
         raise errors.InvalidInput(f"policy {label!r}", problem, _in_range(n_arms))
     problem = f"computed NaN {where}"
-    remedy = "look for 0 / 0, the root of a negative number, or a parameter that is NaN"
+    remedy = COMPUTED_NAN
     if dtype == np.float32:
         remedy += ", or try float64: some numbers are too large for float32"
     raise errors.InvalidInput(f"policy {label!r}", problem, remedy)
