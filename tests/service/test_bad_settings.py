@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 
+from driftbandit.agent import ledger
 from driftbandit.service import settings
 from driftbandit.service.store import Store
 from service.inprocess import Service
@@ -239,7 +240,7 @@ def test_an_experiment_does_not_grow_without_end(service, monkeypatch):
 
 
 def test_open_decisions_fit_into_memory(service, monkeypatch):
-    monkeypatch.setattr(settings, "MEMORY", 2 * 48 * 5)  # five decisions with two states each
+    monkeypatch.setattr(ledger, "MEMORY", 2 * 48 * 5)  # five decisions with two states each
     one = service.create("small", system=DOCUMENT)
     one.decide(count=5, distinct=False)
     check_refused(one.post("decisions"), 409, "id")

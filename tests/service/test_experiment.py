@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from driftbandit import LGDS, Agent, System
+from driftbandit.agent import history
 from driftbandit.errors import Conflict, InvalidInput
 from driftbandit.io import model_file
 from driftbandit.service.experiment import REFIT_LEASE, Experiment
@@ -235,6 +236,30 @@ def test_limits_and_pauses():
     experiment.resume(0.0)
     assert len(experiment.decide(0.0, most_open=9)) == 1
     assert [e["kind"] for e in experiment.new[4:]] == ["paused", "rewarded", "resumed", "decided"]
+
+
+@pytest.mark.parametrize("time", ["rounds", {"seconds": 3600}])
+def test_only_decisions_that_wait_for_a_reward_count(time, monkeypatch):
+    """And those with one leave memory, though their rounds are inside the window."""
+    monkeypatch.setattr(history, "KEPT", 20)
+    experiment = made(window=50 if time == "rounds" else 20, time=time, memory=10)
+    for number in range(30):
+        batch = experiment.decide(3600.0 * number / 7, count=40, distinct=False, most_open=60)
+        told = [{"decision": one.id, "reward": 0.5} for one in batch]
+        assert set(experiment.reward(0.0, told)) == {"learned"}
+    assert experiment.kept <= 90  # of 1200, all of which are inside the window
+    experiment.decide(20_000.0, count=60, distinct=False, most_open=60)
+    with pytest.raises(Problem, match="60 decisions wait for their rewards"):
+        experiment.decide(20_000.0, most_open=60)
+    assert folded(experiment.new).to_snapshot() == experiment.to_snapshot()
+
+
+def test_a_fast_clock_goes_on_after_days_without_a_question():
+    experiment = made(time={"seconds": 0.001})
+    assert experiment.decide(1000.0, most_open=9)[0].round == 0
+    later = experiment.decide(1000.0 + 2 * 86400, most_open=9)
+    assert later[0].round == 2 * 86400 * 1000
+    assert experiment.reward(0.0, [{"decision": 1, "reward": 0.5}]) == ["learned"]
 
 
 def test_decisions_that_left_the_window_do_not_count_as_open():

@@ -12,6 +12,7 @@ from driftbandit.service import writer
 from driftbandit.service.experiment import Experiment
 from driftbandit.service.problems import Problem
 from driftbandit.service.store import Store, StoreError
+from driftbandit.service.transaction import Transaction
 from driftbandit.service.verifying import verify
 from driftbandit.service.writer import Job, parsed
 from service.postgres import postgres  # noqa: F401
@@ -141,16 +142,16 @@ def test_what_is_refused_leaves_the_others_alone(service):
 
 def test_a_late_reward_that_cannot_be_learned_is_refused_alone(service, monkeypatch):
     """The decision after it would drop it silently, though it was already answered for."""
-    from driftbandit.agent.ledger import Ledger
+    from driftbandit.agent import ledger
 
-    compute = Ledger._compute
+    fold = ledger.fold
 
-    def fails(ledger, entries):
+    def fails(policy, problem, state, round_, entries):
         if any(entry.reward == 13.0 for entry in entries):
             raise ValueError("thirteen")
-        compute(ledger, entries)
+        return fold(policy, problem, state, round_, entries)
 
-    monkeypatch.setattr(Ledger, "_compute", fails)
+    monkeypatch.setattr(ledger, "fold", fails)
     for _ in range(4):
         service.decide()
 
@@ -458,3 +459,69 @@ def test_an_unknown_experiment(service):
     with pytest.raises(Problem) as caught:
         service.decide("none")
     assert (caught.value.status, caught.value.field) == (404, "id")
+
+
+# Two servers with one store.
+
+
+def test_what_another_server_stored_is_folded_before_the_lock_is_taken(postgres, monkeypatch):  # noqa: F811
+    """With the lock, every server would have to wait until this one has caught up."""
+    url = postgres.database()
+    monkeypatch.setattr(writer, "TAIL", 5)
+    apply, locked = Experiment.apply, []
+    with desk(url) as service, desk(url) as cold:
+        service.create()
+        cold.decide()
+        service.play(30)
+
+        def noted(experiment, event):
+            if threading.current_thread() is cold.writer._thread:
+                with service.store.read() as transaction:
+                    query = "SELECT 1 FROM experiments WHERE id = 'one' FOR UPDATE SKIP LOCKED"
+                    locked.append(transaction._connection.exec_driver_sql(query).first() is None)
+            apply(experiment, event)
+
+        monkeypatch.setattr(Experiment, "apply", noted)
+        assert cold.decide()["decision"] == 31
+        assert locked == [False] * 60
+        service.play(1)
+        locked.clear()
+        assert cold.decide()["decision"] == 33
+        assert locked == [True] * 2  # a few take less time than a second transaction
+
+
+def test_a_lock_that_is_not_had_in_time_costs_nothing_that_was_folded(postgres, monkeypatch):  # noqa: F811
+    from driftbandit.service import store
+
+    monkeypatch.setattr(store, "BUSY", 100)
+    url = postgres.database()
+    with desk(url) as service, desk(url) as other:
+        service.create()
+        service.play(20)
+        other.decide()
+        folded = Folded(monkeypatch)
+        with service.store.write() as transaction:
+            transaction.version("one", lock=True)
+            for _ in range(3):
+                with pytest.raises(Problem, match="lock timeout"):
+                    other.decide()
+        assert other.decide()["decision"] == 21
+        assert folded.numbers == []
+
+
+def test_an_experiment_whose_events_were_not_stored_is_read_again(tmp_path, monkeypatch):
+    """What it had in memory is not what is stored."""
+    with desk(sqlite_url(tmp_path)) as service:
+        service.create()
+        service.play(3)
+        append = Transaction.append
+
+        def fails(*_):
+            raise StoreError("the disk is full")
+
+        monkeypatch.setattr(Transaction, "append", fails)
+        with pytest.raises(Problem, match="disk is full"):
+            service.decide()
+        monkeypatch.setattr(Transaction, "append", append)
+        assert service.decide()["decision"] == 3
+        assert [one.problem for one in verify(service.store)] == [None]

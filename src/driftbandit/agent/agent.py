@@ -55,7 +55,8 @@ class Agent:
         names: the arms' names, strings or whole numbers; None: their row numbers.
         rounds: the horizon, for policies that are tuned to it.
         seed: of the policy's random numbers, if it draws any.
-        window: how many rounds late a reward may come; 0: before the next round.
+        window: how many rounds late a reward may come; 0: before the next round. Of very many
+            decisions in a round some are settled earlier (`settled`).
         refit: when and how to learn the model from the agent's own log. None: never; without a
             model: `Refit()`, and the agent starts with a random walk.
         screen: whether to screen very many arms in single precision first: the same decisions,
@@ -302,14 +303,51 @@ class Agent:
             return f"Agent({self.policy.label}, {arms}, round {self.round}, {waiting} open)"
 
     def in_window(self, round: int | None = None) -> int:
-        """How many decisions are inside the window in a round; None: in the next one.
+        """How many decisions are inside the window in a round and not `settled`.
 
         Args:
-            round: the round, not before the agent's own.
+            round: the round, not before the agent's own; None: the next one.
         """
         with self._lock:
             now = self._history.checked_round(round)
             return self._history.ledger.count_since(now - self.window)
+
+    def waiting(self, round: int | None = None) -> int:
+        """How many decisions inside the window in a round have no reward yet.
+
+        Args:
+            round: as for `in_window`.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], window=3)
+            >>> for _ in range(3):
+            ...     decision = agent.ask()
+            >>> agent.tell(decision, 0.5), agent.waiting(), agent.waiting(round=4)
+            ('learned', 2, 1)
+        """
+        with self._lock:
+            now = self._history.checked_round(round)
+            return self._history.ledger.waiting_since(now - self.window)
+
+    @property
+    def settled(self) -> int:
+        """How many decisions are settled: for those with lower ids a reward comes too late.
+
+        Decisions are settled in their order, when their round leaves the window. If rounds have
+        several, it may be earlier: 1000 later decisions settle one with a reward, if all before it
+        have theirs, and 131,072 any; each number is larger if the window is, and smaller if the
+        states of so many take more than 2 GiB.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]])
+            >>> for _ in range(20):  # of at most 100 rounds
+            ...     batch = agent.ask_many(100, distinct=False)
+            ...     told = agent.tell_many([(decision, 0.5) for decision in batch])
+            >>> agent.round, agent.settled, agent.tell(0, 0.5)
+            (20, 900, 'too late')
+        """
+        with self._lock:
+            return self._history.decided - self._history.ledger.n_decisions
 
     def ask(self, arms: Any = None, *, round: int | None = None, context: Any = None) -> Decision:
         """Choose an arm for the next round, or for the round you name.
@@ -406,12 +444,19 @@ class Agent:
     ) -> list[Decision]:
         """Let time pass, and note decisions that were chosen in ``state``."""
         history.begin(now)
-        if self._settle(history, now):  # an alarm changed the model, from the next choice on
+        changed = self._settle(history, now)  # by an alarm, from the next choice on
+        if changed or (state is None and not history.ledger.is_stale):
             state = history.state_at(now)
         return [history.decide(now, state, chosen) for chosen in found]
 
     def record(
-        self, decision: Decision, *, arms: Any = None, features: Any = None, context: Any = None
+        self,
+        decision: Decision,
+        *,
+        arms: Any = None,
+        features: Any = None,
+        context: Any = None,
+        explain: bool = True,
     ) -> None:
         """Note a decision that a copy of this agent made, as if this agent had made it.
 
@@ -424,6 +469,8 @@ class Agent:
             arms: the names of the arms that were on offer, for `explain`; None: all.
             features: the d numbers that were played, if the arm is not one of the agent's own.
             context: as for `ask`.
+            explain: whether `explain` must tell its scores. If not, states that late rewards
+                changed are computed when they are needed, once for many of them.
 
         Example:
             >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], names=["up", "down"])
@@ -442,8 +489,9 @@ class Agent:
             now = history.checked_round(decision.round)
             play = history.play(now, decision.arm, None, features, context)
             offer = None if features is not None else self._offer(history, arms, context)
-            state = history.state_at(now)
-            self._asked = None if offer is None else (history.problem, state, offer)
+            later = history.ledger.is_stale and not explain
+            state = None if later else history.state_at(now)
+            self._asked = None if later or offer is None else (history.problem, state, offer)
             name, *expected = decision.arm, *decision[3:]
             chosen = Chosen(0, play.arm, play.row, name, *expected)
             self._decide(history, now, state, [chosen])
@@ -559,7 +607,8 @@ class Agent:
 
         Returns:
             "learned"; or, if nothing changes, "missing": there is no reward yet; "duplicate":
-            the same was told before; "too late": the decision's round has left the window.
+            the same was told before; "too late": the decision is `settled`, as its round has left
+            the window.
 
         Example:
             >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], window=2)

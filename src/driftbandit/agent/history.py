@@ -22,7 +22,7 @@ from driftbandit.actions import SPHERE, ActionSet
 from driftbandit.agent import logged
 from driftbandit.agent.arms import ArmNames, new_arms
 from driftbandit.agent.choosing import Chosen, Decision
-from driftbandit.agent.ledger import Entry, Ledger, fold, replayed
+from driftbandit.agent.ledger import Entry, Ledger, fold, replayed, room_for
 from driftbandit.agent.watch import OnAlarm, Watch, widened
 from driftbandit.contexts import Contexts, arms_in
 from driftbandit.io.times import Clock
@@ -35,6 +35,10 @@ from driftbandit.system import LAST_ROUND, Name, checked_names
 Told = Literal["learned", "missing", "duplicate", "too late"]
 
 BLOCK = 1000  # plays of a log that are open at a time; each keeps the state before and after it
+# The window is a number of rounds, and a round may have very many decisions. Of those, so many stay
+# open, unless the window has more rounds or memory has less room.
+KEPT = 1000  # if they and all before them have their rewards: one that is told twice is noticed
+MOST = 2**17  # at all: a late reward costs time for every later decision
 
 
 @dataclasses.dataclass(eq=False)
@@ -161,7 +165,15 @@ class History:
     # Decisions.
 
     def decide(self, now: int, state: Any, chosen: Chosen) -> Decision:
-        """Note a decision that was made in ``state``."""
+        """Note a decision that was made in ``state``.
+
+        Each of a batch settles what it makes superfluous, as if it were recorded alone.
+        """
+        if len(self.ledger) > self.window:
+            before = self.problem
+            self.settle(now)
+            if self.problem is not before:  # an alarm changed the model
+                state = self.state_at(now)
         id_ = self.decided
         self.ledger.add(Entry(id_, now, chosen.arm, chosen.row), state)
         self.decided, self.now, self.round = id_ + 1, now, now + 1
@@ -242,8 +254,15 @@ class History:
         return [outcome for outcome, _, _ in found]
 
     def settle(self, now: int) -> None:
-        """Move what has left the window in round ``now`` from the ledger to the log."""
-        settled = self.ledger.settle(now - self.window)
+        """Move what has left the window in round ``now`` from the ledger to the log.
+
+        And what need not stay: see `KEPT` and `MOST`.
+        """
+        keep = most = None
+        if len(self.ledger) > self.window:
+            room = room_for(self.ledger.state)
+            keep, most = (max(self.window, min(number, room)) for number in (KEPT, MOST))
+        settled = self.ledger.settle(now - self.window, keep, most)
         if settled:
             told = [entry for entry in settled if entry.reward is not None]
             if self.on_alarm is not None:

@@ -3,7 +3,8 @@
 Rewards arrive in any order, but the state depends only on the decisions and on the rewards known so
 far. Every open decision keeps the state before and after it. After a late reward, the states from
 its decision on are out of date; they are computed again when needed, by the same operations in the
-same order. Decisions older than the window are settled: their states are dropped.
+same order. Decisions older than the window are settled: their states are dropped. So are the oldest
+of very many decisions inside the window, as soon as all of them have their rewards.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from driftbandit import errors
 from driftbandit.arrays import Array
@@ -37,6 +40,26 @@ class Entry:
     before: Any = None  # the state in this round, before the reward
     after: Any = None  # the state in this round, after the reward if it is known
     surprise: float | None = None  # of the reward in ``before``; None: not computed, or not there
+
+
+MEMORY = 2**31  # bytes for the states of open decisions
+
+
+def room_for(state: Any) -> int:
+    """How many open decisions, each with two such states, there is `MEMORY` for."""
+    return MEMORY // max(1, 2 * size_of(state))
+
+
+def size_of(state: Any) -> int:
+    """The bytes of a policy's state, which may be nested.
+
+    Example:
+        >>> size_of((np.zeros(2), (np.zeros((2, 2)), None)))
+        48
+    """
+    if isinstance(state, tuple):
+        return sum(map(size_of, state))
+    return 0 if state is None else np.asarray(state).nbytes
 
 
 def advanced(policy: Policy, problem: Problem, state: Any, rounds: int) -> Any:
@@ -99,6 +122,7 @@ class Ledger:
         self.state, self.round = state, round
         self._open: deque[Entry] = deque()
         self._by_id: dict[int, Entry] = {}
+        self._waiting = 0  # decisions without a reward
         self._checked = False  # whether the policy was seen to keep its state's types
         self._stale: int | None = None  # place of the first entry whose states are out of date
 
@@ -115,6 +139,16 @@ class Ledger:
         other._by_id = {entry.id: entry for entry in other._open if entry.id is not None}
         return other
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether some states are out of date, so that `at` has to compute them."""
+        return self._stale is not None
+
+    @property
+    def n_decisions(self) -> int:
+        """How many open decisions there are; plays of others do not count."""
+        return len(self._by_id)
+
     def at(self, round: int) -> Any:
         """The state in a round that is not before the newest decision's."""
         self.refresh()
@@ -125,16 +159,26 @@ class Ledger:
         return advanced(self.policy, self.problem, state, round - last)
 
     def add(self, entry: Entry, state: Any) -> None:
-        """Add a decision that was just made in ``state``, which `at` returned."""
+        """Add a decision that was just made in ``state``, which `at` returned.
+
+        While states are out of date, ``state`` may be None: the decision's own is computed with
+        theirs.
+        """
         entry.before = entry.after = state
         self._open.append(entry)
         self._by_id[entry.id] = entry  # type: ignore[index]
+        self._waiting += 1
 
     def count_since(self, oldest: int) -> int:
         """How many decisions are in round ``oldest`` or later."""
         if not self._open or self._open[0].round >= oldest:
             return len(self._open)
         return len(self._open) - bisect.bisect_left(self._open, oldest, key=_round)
+
+    def waiting_since(self, oldest: int) -> int:
+        """How many decisions in round ``oldest`` or later have no reward."""
+        gone = itertools.takewhile(lambda entry: entry.round < oldest, self._open)
+        return self._waiting - sum(map(_waits, gone))
 
     def find(self, id_: int) -> Entry | None:
         """The open decision with that number."""
@@ -146,6 +190,8 @@ class Ledger:
         It is tried on the state that was known in its round, so that a reward that the policy
         cannot take is refused. After a late reward, later states are computed when needed.
         """
+        if entry.before is None and self.state is not None:  # added while states were out of date
+            self.refresh()
         entry.reward = reward
         try:
             after = observed(self.policy, self.problem, entry.before, entry)
@@ -155,6 +201,7 @@ class Ledger:
         except BaseException:  # if the policy fails, nothing is learned
             entry.reward = None
             raise
+        self._waiting -= 1
         if self._stale is None and entry is self._open[-1]:
             entry.after = after
             return
@@ -165,9 +212,15 @@ class Ledger:
         """Take back the rewards of open decisions."""
         for entry in entries:
             entry.reward, entry.pending, entry.surprise = None, False, None
+            self._waiting += 1
             self._mark_stale(self._place(entry))
 
     def _place(self, entry: Entry) -> int:
+        oldest = self._open[0].id
+        if entry.id is not None and oldest is not None:
+            place = entry.id - oldest
+            if place < len(self._open) and self._open[place] is entry:  # no plays of others between
+                return place
         place = bisect.bisect_left(self._open, entry.round, key=_round)
         while self._open[place] is not entry:  # one of several in its round
             place += 1
@@ -188,20 +241,29 @@ class Ledger:
     def _mark_stale(self, place: int) -> None:
         self._stale = place if self._stale is None else min(self._stale, place)
 
-    def settle(self, oldest: int) -> list[Entry]:
+    def settle(self, oldest: int, keep: int | None = None, most: int | None = None) -> list[Entry]:
         """Remove all decisions before round ``oldest``; return them, oldest first.
 
-        They still have their states; the caller drops them.
+        Of more than ``keep`` entries the oldest go, too, up to the first that has no reward; of
+        more than ``most`` even that one. They still have their states; the caller drops them.
         """
-        settled = []
-        if self._open and self._open[0].round < oldest:
-            self.refresh()
-            while self._open and self._open[0].round < oldest:
-                entry = self._open.popleft()
-                self.state, self.round = entry.after, entry.round
-                if entry.id is not None:
-                    del self._by_id[entry.id]
-                settled.append(entry)
+        count, left = 0, len(self._open)
+        for entry in self._open:
+            is_old = entry.round < oldest or (most is not None and left > most)
+            if not is_old and (keep is None or left <= keep or _waits(entry)):
+                break
+            count, left = count + 1, left - 1
+        if not count:
+            return []
+        self._compute_first(count)
+        settled = [self._open.popleft() for _ in range(count)]
+        self.state, self.round = settled[-1].after, settled[-1].round
+        for entry in settled:
+            if entry.id is not None:
+                del self._by_id[entry.id]
+        self._waiting -= sum(map(_waits, settled))
+        if self._stale is not None:
+            self._stale -= count
         return settled
 
     def change(self, changed: Callable[[Entry], Entry]) -> None:
@@ -218,35 +280,43 @@ class Ledger:
         """Put stored entries back."""
         self._open.extend(entries)
         self._by_id.update((entry.id, entry) for entry in entries if entry.id is not None)
+        self._waiting += sum(map(_waits, entries))
         self._stale = 0 if self._open else None
 
     def refresh(self) -> None:
         """Compute the states that are out of date; late rewards that make it fail are dropped."""
-        if self._stale is None:
+        self._compute_first(len(self._open))
+
+    def _compute_first(self, count: int) -> None:
+        """Compute the states of the first entries that are out of date; see `refresh`."""
+        if self._stale is None or self._stale >= count:
             return
-        late = list(itertools.islice(self._open, self._stale, None))
+        entries = list(itertools.islice(self._open, self._stale, count))
+        state, round_ = self.state, self.round
+        if self._stale:
+            previous = self._open[self._stale - 1]
+            state, round_ = previous.after, previous.round
         try:
-            self._compute(late)
+            fold(self.policy, self.problem, state, round_, entries)
         except Exception as error:
             pending = [entry for entry in self._open if entry.pending]
             if not pending:
                 raise
             for entry in pending:
                 entry.reward, entry.pending = None, False
+            self._waiting += sum(map(_waits, pending))
             which = ", ".join(str(entry.id) for entry in pending)
             problem = f"told late for decision {which} cannot be learned ({error})"
             remedy = "it was dropped; go on, or tell another"
             raise Unlearnable("reward", problem, remedy) from error
-        for entry in late:
+        for entry in entries:
             entry.pending = False
-        self._stale = None
+        self._stale = count if count < len(self._open) else None
 
-    def _compute(self, entries: list[Entry]) -> None:
-        state, round_ = self.state, self.round
-        if self._stale:
-            previous = self._open[self._stale - 1]
-            state, round_ = previous.after, previous.round
-        fold(self.policy, self.problem, state, round_, entries)
+
+def _waits(entry: Entry) -> bool:
+    """Whether it is a decision without a reward; plays of others never wait."""
+    return entry.reward is None and entry.id is not None
 
 
 _round = operator.attrgetter("round")

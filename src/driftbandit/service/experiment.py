@@ -15,6 +15,7 @@ from typing import Any
 from driftbandit import errors
 from driftbandit.agent import Agent, Decision
 from driftbandit.agent.history import never_made
+from driftbandit.agent.ledger import room_for
 from driftbandit.agent.stored import checksum
 from driftbandit.io import model_file
 from driftbandit.service import settings as reading
@@ -26,7 +27,7 @@ Event = dict[str, Any]
 FORMAT = 1  # of snapshots
 REFIT_LEASE = 60.0  # seconds without a sign of life after which a refit counts as abandoned
 MOST_LOST = 3  # refits that may end with their servers, in a row, before the next waits
-MOST_SKIPPED = 10**8  # rounds that a decision may be ahead: three years of seconds
+MOST_SKIPPED = 10**8  # rounds that a request may be ahead: three years of seconds
 MOST_NOTED = 20_000  # names or numbers that the events of one request repeat
 FEWEST = 10  # rewards that a model can be learned from
 OTHER_DECISION = "give the id that came with the decision, to the experiment that made it"
@@ -55,7 +56,7 @@ class Experiment:
         self.view: tuple[Any, dict[str, Any]] | None = None  # what readers were told last
         self.last: Event | None = None  # the last decision, if this process has seen it
         self.new: list[Event] = []  # not stored yet
-        self._room: tuple[Any, int] = None, 0  # the agent's problem, and `settings.room` under it
+        self._room: tuple[Any, int] = None, 0  # the agent's problem, and `room_for` its states
 
     @classmethod
     def create(cls, id: str, settings: Mapping[str, Any], now: float) -> Experiment:
@@ -126,19 +127,8 @@ class Experiment:
         if self.tally.paused is not None:
             reason = self.tally.paused and f" ({self.tally.paused})"
             raise Problem(409, f"the experiment is paused{reason}; resume it first", "id")
-        if self._room[0] is not self.agent.problem:
-            self._room = self.agent.problem, reading.room(self.agent)
-        by_clock = self.round_at(now)
-        if by_clock is not None and round is not None:
-            raise Problem(422, "rounds follow the clock in this experiment; leave it out", "round")
-        round = by_clock if round is None else round
-        if self.tally.decisions and round is not None and round > self.agent.round + MOST_SKIPPED:
-            problem = f"is {round}, more than {MOST_SKIPPED:,} rounds ahead"
-            raise errors.InvalidInput("round", problem, "rounds cannot be taken back")
-        inside, most_open = self.agent.in_window(round), min(most_open, self._room[1])
-        if inside + (count or 1) > most_open:
-            detail = f"{inside} decisions are inside the window and {most_open} are the most"
-            raise Problem(409, f"{detail}; let rounds pass, or take a smaller window", "id")
+        round = self._round_for(now, round)
+        self._check_room(count or 1, round, most_open)
         if features is not None and self._by_arm:
             problem = "were given, and refits learn what belongs to the experiment's own arms"
             raise errors.InvalidInput("features", problem, "name its arms")
@@ -161,6 +151,37 @@ class Experiment:
                 played["context"] = dict(context)
             self._note("decided", now, **answer_of(decision), **played)
         return found
+
+    def _round_for(self, now: float, round: int | None) -> int | None:
+        """The round of a decision, from the clock or the request; None: the next one."""
+        by_clock = self.round_at(now)
+        if by_clock is not None and round is not None:
+            raise Problem(422, "rounds follow the clock in this experiment; leave it out", "round")
+        if round is None:
+            return by_clock  # which may be far ahead, if nobody asked for long
+        if self.tally.decisions and round > self.agent.round + MOST_SKIPPED:
+            problem = f"is {round}, more than {MOST_SKIPPED:,} rounds ahead"
+            raise errors.InvalidInput("round", problem, "rounds cannot be taken back")
+        reading.check_round(round, "round")
+        return round
+
+    @property
+    def kept(self) -> int:
+        """How many decisions the agent keeps, with two states each: they are not settled yet."""
+        return self.tally.decisions - self.agent.settled
+
+    def _check_room(self, count: int, round: int | None, most_open: int) -> None:
+        """Refuse decisions if too many wait for their rewards, or memory does not hold more."""
+        if self._room[0] is not self.agent.problem:
+            self._room = self.agent.problem, room_for(self.agent.state)
+        room, waiting = self._room[1], self.agent.waiting(round)
+        if waiting + count > min(most_open, room):
+            detail = f"{waiting:,} decisions wait for their rewards, and with {count:,} more they "
+            detail += f"would be more than {min(most_open, room):,}, the most here"
+            raise Problem(409, f"{detail}; send rewards, or let rounds pass", "id")
+        if self.kept + count > room and self.agent.window > room:
+            detail = f"{self.kept:,} decisions are kept, and there is memory for {room:,}"
+            raise Problem(409, f"{detail}; make an experiment with a smaller window", "id")
 
     def reward(self, now: float, rewards: Sequence[Mapping[str, Any]]) -> list[str]:
         """Learn the rewards of decisions, all or none; see `Agent.tell_many`."""
@@ -331,7 +352,8 @@ class Experiment:
         if kind == "decided":
             context = reading.context_of(event.get("context"), agent)
             played = {"features": event.get("features"), "context": context}
-            agent.record(decision_of(event), arms=event.get("offered"), **played)
+            offered = event.get("offered")
+            agent.record(decision_of(event), arms=offered, explain=False, **played)
         elif kind == "rewarded":
             outcome = agent.tell(event["decision"], event["reward"])
             if outcome != "learned":

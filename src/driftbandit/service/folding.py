@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
 
 from driftbandit import errors
-from driftbandit.service.experiment import Experiment
+from driftbandit.service.experiment import Event, Experiment
 from driftbandit.service.transaction import Damaged, Transaction
 
 logger = logging.getLogger("driftbandit.service")
@@ -31,10 +32,34 @@ def opened(transaction: Transaction, id: str) -> tuple[Experiment, int]:
 
 
 def fold(experiment: Experiment, transaction: Transaction) -> None:
-    """Apply the events that an experiment has not seen."""
-    for event in transaction.events(experiment.id, experiment.version):
+    """Apply the events that an experiment has not seen.
+
+    What many late rewards change is computed once, before the last decision: readers see the
+    scores from which it was made.
+    """
+    new = transaction.events(experiment.id, experiment.version)
+    for event, is_last_decision in _with_last_decision(new):
         try:
+            if is_last_decision:
+                _ = experiment.agent.state
             experiment.apply(event)
         except Exception as error:  # an event that is not what was written can do anything
             what = f"event {event['number']} of experiment {experiment.id}"
             raise Damaged(f"{what} cannot be applied: {error}") from error
+
+
+def _with_last_decision(events: Iterable[Event]) -> Iterator[tuple[Event, bool]]:
+    """Every event, and whether it is the last decision among them.
+
+    Example:
+        >>> events = [{"kind": "decided"}, {"kind": "decided"}, {"kind": "rewarded"}]
+        >>> [is_last for _, is_last in _with_last_decision(events)]
+        [False, True, False]
+    """
+    held: list[Event] = []  # the newest decision so far, and what followed
+    for event in events:
+        if event["kind"] == "decided":
+            yield from ((earlier, False) for earlier in held)
+            held = []
+        held.append(event)
+    yield from ((event, event["kind"] == "decided") for event in held)

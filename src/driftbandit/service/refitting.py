@@ -210,8 +210,9 @@ def _then(command: Callable[..., Any], *given: Any, **named: Any) -> Work:
 def task_of(transaction: Any, id: str) -> dict[str, Any]:
     """What a worker needs: plays and rewards, arms, options, and the model to start from.
 
-    The newest ``memory`` rewards; and at least from the oldest decision inside the window on, since
-    the new model must start before it. In the window, plays without a reward count as missing ones.
+    The newest ``memory`` rewards; and at least from the oldest decision on that is not settled,
+    since the new model must start before it. From there on, plays without a reward count as missing
+    ones.
     If refits learn something for each arm, retired arms that were played are among the ``names``:
     the experiment keeps their rewards, and has to know how the new model reads them.
     """
@@ -220,10 +221,13 @@ def task_of(transaction: Any, id: str) -> dict[str, Any]:
     fold(experiment, transaction)
     agent, settings = experiment.agent, experiment.settings
     # A reward comes after its decision: so many events hold the newest rewards, and more.
-    reach = 4 * (memory + agent.in_window())
+    reach = 4 * (memory + experiment.kept)
     columns = columns_of(transaction.events(id, max(0, experiment.version - reach)))
     table = list(zip(*(columns[name] for name in ("round", "arm", "reward")), strict=True))
-    names, oldest = list(agent.names), agent.round - 1 - agent.window
+    names = list(agent.names)
+    oldest = (
+        table[-min(experiment.kept, len(table))][0] if experiment.kept and table else agent.round
+    )
     options = experiment.refit
     by_arm = options is not None and options.by_arm
     plays = [

@@ -11,9 +11,10 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent import Agent, Refit
+from driftbandit.agent.ledger import size_of
 from driftbandit.agent.refitting import random_walk
 from driftbandit.io import model_file
-from driftbandit.system import System
+from driftbandit.system import LAST_ROUND, System
 
 DEFAULTS: dict[str, Any] = {
     "policy": "idea",
@@ -29,7 +30,7 @@ WINDOW, WINDOW_BY_CLOCK = 1000, 100  # rounds; those by the clock may hold many 
 WINDOW_MEMORY = 2**26  # bytes for which the default window is shortened, to no less than the second
 SHORTEST = 1e-3  # seconds of a round
 LARGEST_STATE = 2**21  # bytes: a decision takes longer with more, and keeps up to two states
-MEMORY = 2**31  # bytes for the states of the decisions inside the window
+LATEST = LAST_ROUND // 2  # a round that a request may give: as many are left for what follows
 LONGEST_NAME = 200  # characters
 LARGEST_NAME = 2**53  # JSON readers may round larger numbers
 COLUMNS = ("round", "arm", "reward")  # of the log
@@ -80,13 +81,14 @@ def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
             settings["system"].pop(field, None)
     own_window = settings["window"] is not None
     agent = agent_of(settings if own_window else settings | {"window": WINDOW_BY_CLOCK})
+    check_round(agent.round, "first_round")
     if not own_window:
         settings["window"] = default_window(agent, time)
     n_arms = len(agent.names)
     if n_arms > most_arms:
         raise errors.InvalidInput("arms", f"are {n_arms}", f"{most_arms} are the most here")
     _check_names(agent)
-    if (size := state_bytes(agent)) > LARGEST_STATE:
+    if (size := size_of(agent.state)) > LARGEST_STATE:
         problem = f"{settings['policy']} keeps {size:,} bytes for every decision"
         raise errors.InvalidInput("policy", problem, f"{LARGEST_STATE:,} are the most here")
     if options is not None and agent.policy.full_information:
@@ -95,20 +97,17 @@ def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
     return settings
 
 
+def check_round(round: int, argument: str) -> None:
+    """Refuse a round after which few could follow: rounds cannot be taken back."""
+    if round > LATEST:
+        raise errors.InvalidInput(argument, f"is {round}", f"give at most {LATEST} (2**52)")
+
+
 def check_states(n_states: int, argument: str) -> None:
     """Refuse a model with too many states: time and memory grow with their square."""
     most = math.isqrt(LARGEST_STATE // 8)
     if n_states > most:
         raise errors.InvalidInput(argument, f"has {n_states} states", f"{most} are the most here")
-
-
-def state_bytes(agent: Agent) -> int:
-    """The size of what the agent's policy knows, of which every decision keeps up to two."""
-
-    def size(part: Any) -> int:
-        return sum(map(size, part)) if isinstance(part, tuple) else np.asarray(part).nbytes
-
-    return size(agent.state)
 
 
 def default_window(agent: Agent, time: Any) -> int:
@@ -130,12 +129,7 @@ def default_window(agent: Agent, time: Any) -> int:
     """
     if time != "rounds":
         return WINDOW_BY_CLOCK
-    return min(WINDOW, max(WINDOW_BY_CLOCK, WINDOW_MEMORY // (2 * max(1, state_bytes(agent)))))
-
-
-def room(agent: Agent) -> int:
-    """How many decisions inside the window there is memory for."""
-    return MEMORY // max(1, 2 * state_bytes(agent))
+    return min(WINDOW, max(WINDOW_BY_CLOCK, WINDOW_MEMORY // (2 * max(1, size_of(agent.state)))))
 
 
 def context_of(given: Mapping[str, Any] | None, agent: Agent) -> dict[str, Any] | None:

@@ -41,7 +41,9 @@ from driftbandit.service.transaction import (
     written,
 )
 
-SNAPSHOT_EVERY = 10_000  # events: opening an experiment folds at most so many
+SNAPSHOT_EVERY = 10_000  # events; more if a snapshot has to hold very many decisions
+TAIL = 200  # events that are folded under the experiment's lock, at most
+CATCH_UP = 5  # times that events are folded before the lock is taken, whatever comes meanwhile
 SAMPLE_EVERY = 1.0  # seconds between two samples for the page, at least
 MOST_SAMPLES = 1000
 MOST_CACHED = 256  # experiments whose agents are kept in memory
@@ -79,6 +81,10 @@ class Job(NamedTuple):
     settings: Any = None
     exist_ok: bool = False  # whether to answer with the one that exists, if its settings are equal
     by_default: tuple[str, ...] = ()  # settings that the request left to a default, old or new
+
+
+class _Behind(Exception):
+    """Too many events were stored since the experiment was last folded."""
 
 
 class Writer:
@@ -171,7 +177,7 @@ class Writer:
         try:
             results = self._committed(id, group)
         except StoreError as error:
-            self._cache.pop(id, None)
+            self._forget_unstored(id, error)
             self.metrics.store_failures.inc()
             logger.error("the store failed: %s", error)
             problem = unavailable(str(error), error.remedy)
@@ -189,11 +195,49 @@ class Writer:
             except Exception as error:  # the event loop that waited for it is closed
                 logger.warning("nobody waits for an answer any more (%s)", error)
 
+    def _forget_unstored(self, id: str, error: StoreError) -> None:
+        """Drop an experiment that is not what is stored; others would be folded again for nothing.
+
+        One that could not be locked in time is as it was: else two servers with much to fold could
+        keep each other from ever being ready.
+        """
+        experiment = self._cache.get(id)
+        if isinstance(error, Damaged) or (experiment is not None and experiment.new):
+            self._cache.pop(id, None)
+
     def _committed(self, id: str, group: list[Job]) -> list[Result | Problem]:
+        """Run a group in one transaction, on an experiment that is nearly up to date before it.
+
+        Other servers store events meanwhile. As long as there are many that it has not seen, it
+        folds them without the lock, for which the others would wait.
+        """
+        if id not in self._cache:
+            self._catch_up(id)
+        for _ in range(CATCH_UP):
+            try:
+                return self._commit(id, group, most_behind=TAIL)
+            except _Behind:
+                self._catch_up(id)
+        return self._commit(id, group)
+
+    def _catch_up(self, id: str) -> None:
+        """Fold what is stored, without the lock."""
+        with self.store.read() as transaction:
+            version = transaction.version(id)
+            if version is not None:
+                self._remember(self._current(transaction, id, version))
+
+    def _commit(
+        self, id: str, group: list[Job], most_behind: int | None = None
+    ) -> list[Result | Problem]:
         begun, writes = time.perf_counter(), any(job.writes for job in group)
         now = self.clock()
         with self.store.write() if writes else self.store.read() as transaction:
             version = transaction.version(id, lock=writes)
+            if version is not None and most_behind is not None and writes:
+                cached = self._cache.get(id)
+                if cached is None or version - cached.version > most_behind:
+                    raise _Behind
             experiment = None if version is None else self._current(transaction, id, version)
             keys = {job.key for job in group if job.key is not None}
             known = transaction.answers(id, keys) if keys else {}
@@ -258,7 +302,8 @@ class Writer:
     def _keep_views(self, transaction: Transaction, experiment: Experiment, now: float) -> None:
         """Keep a snapshot and a sample if it is time for one."""
         id_ = experiment.id
-        if experiment.version - self._snapshot_at.get(id_, 0) >= SNAPSHOT_EVERY:
+        every = max(SNAPSHOT_EVERY, experiment.kept // 10)
+        if experiment.version - self._snapshot_at.get(id_, 0) >= every:
             self._save(transaction, experiment)
         decided = experiment.new[-1]["kind"] == "decided"
         if decided and now >= self._sampled_at.get(id_, 0.0) + SAMPLE_EVERY:
