@@ -1,4 +1,4 @@
-"""The program computes with one thread: its matrices are small, and threads that wait are costly."""
+"""The program computes with one thread: its matrices are small, and waiting threads cost time."""
 
 import os
 import subprocess

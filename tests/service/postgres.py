@@ -140,6 +140,22 @@ class Postgres:
         time.sleep(pause)
         self.start()
 
+    def pause(self) -> None:
+        """Stop all its processes where they are: connections stay, and nobody answers."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Go on after `pause`."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, which: signal.Signals) -> None:
+        assert self.process is not None
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[1]) == self.process.pid or int(folder.name) == self.process.pid:
+                    os.kill(int(folder.name), which)
+
     def remove(self) -> None:
         """End it and delete everything."""
         self.stop("immediate")

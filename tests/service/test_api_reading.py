@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import math
 import re
+import threading
 import time
 
 import numpy as np
@@ -14,7 +16,7 @@ from driftbandit import Agent
 from driftbandit.identify import read_log
 from driftbandit.service import routes_reading
 from driftbandit.service.transaction import StoreError, Transaction
-from driftbandit.service.writer import Writer
+from driftbandit.service.writer import Job, Writer
 from service.inprocess import Service
 from service.systems_served import DOCUMENT, NAMES, OTHER_DOCUMENT, PRICED_DOCUMENT, SYSTEM
 
@@ -226,6 +228,61 @@ def test_not_ready_without_the_writer(service, monkeypatch):
     answer = service.get("/readyz")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert answer.json()["detail"] == "nothing can be written any more; start the server again"
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr("driftbandit.service.requests.PATIENCE", 0.2)
+
+
+def test_not_ready_while_the_writer_is_stuck(service, busy, impatient):
+    """It answers nothing; later it is ready again."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def stuck(experiment, now):
+        begun.set()
+        go_on.wait(30)
+        return 200, None
+
+    assert service.get("/readyz").status_code == 200
+    service.app.state.gate.writer.submit(Job(busy.id, stuck, lambda _: None, writes=False))
+    assert begun.wait(30)
+    try:
+        for _ in range(2):
+            answer = service.get("/readyz")
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+            assert "has not answered for 0.2 s" in answer.json()["detail"]
+        assert service.get("/healthz").status_code == 200
+    finally:
+        go_on.set()
+    busy.decide()
+    assert service.get("/readyz").status_code == 200
+
+
+def test_not_ready_while_the_disk_is_full(service, monkeypatch):
+    """Reading still works."""
+    with monkeypatch.context() as patch:
+        def full(*_):
+            raise StoreError("database or disk is full")
+
+        patch.setattr(Transaction, "touch", full)
+        service.app.state.gate.writer._touched_at = -math.inf
+        answer = service.get("/readyz")
+        assert answer.status_code == 503
+        assert "disk is full" in answer.json()["detail"]
+    assert service.get("/readyz").status_code == 200
+
+
+def test_readiness_writes_seldom_and_leaves_one_row(service):
+    with service.app.state.store.read() as transaction:
+        before = transaction.totals()
+    for _ in range(30):
+        assert service.get("/readyz").status_code == 200
+    service.app.state.gate.writer._touched_at = -math.inf
+    assert service.get("/readyz").status_code == 200
+    with service.app.state.store.read() as transaction:
+        assert transaction.totals() == before
+        assert list(transaction.answers("", ["touch"])) == ["touch"]
 
 
 def test_while_the_store_is_away(service, busy, monkeypatch):

@@ -157,6 +157,7 @@ def test_a_full_disk(tmp_path):
                 for _ in range(300):
                     file.write(bytes(4096))
             assert is_unavailable(player.until_it_fails(), "full")
+            assert is_unavailable(call(f"{server.url}/readyz"), "full")
             player.check()
             filler.unlink()
             player.ends_well()
@@ -352,6 +353,26 @@ def test_the_log_is_deleted_after_a_kill(tmp_path):
         assert service.events() == events[:41]
         assert service.decide()["decision"] == 20
     assert problems(sqlite_url(folder)) == {"one": None}
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_the_log_is_deleted_while_the_server_runs(tmp_path, replaced):
+    """Nothing is acknowledged any more, and what was is in the file after the server has ended."""
+    log = tmp_path / "decisions.db-wal"
+    with Server(sqlite_url(tmp_path), tmp_path) as server:
+        player = Player(server)
+        player.play(10)
+        assert log.stat().st_size > 0
+        log.unlink()
+        if replaced:
+            log.write_bytes(b"")
+        said = "decisions.db-wal was deleted or replaced; stop the server"
+        assert is_unavailable(player.round(), said)
+        assert is_unavailable(call(f"{player.url}/events"), said)
+        assert is_unavailable(call(f"{server.url}/readyz"), said)
+        assert server.stop() == 0
+        server.start()
+        player.ends_well()
 
 
 def test_a_file_that_is_cut_off_while_the_server_runs(tmp_path):
@@ -583,6 +604,22 @@ def test_postgresql_is_stopped_for_a_while(tmp_path, postgres):  # noqa: F811
         player.ends_well()
         for line in server.log.read_text().splitlines():
             json.loads(line)
+
+
+def test_postgresql_does_not_answer(tmp_path, postgres):  # noqa: F811
+    """Its processes are stopped: connections stay, and nothing comes."""
+    with Server(postgres.database(), tmp_path) as server:
+        player = Player(server)
+        player.play(3)
+        postgres.pause()
+        try:
+            begun = time.monotonic()
+            assert is_unavailable(call(f"{server.url}/readyz"), "has not answered for 3 s")
+            assert time.monotonic() - begun < 20
+            assert call(f"{server.url}/healthz").status == 200
+        finally:
+            postgres.go_on()
+        player.ends_well()
 
 
 def test_postgresql_has_an_experiment_locked(postgres, monkeypatch):  # noqa: F811

@@ -19,14 +19,15 @@ from driftbandit import errors
 from driftbandit.service import wire
 from driftbandit.service.keys import Doorkeeper, Key
 from driftbandit.service.limits import Buckets, Limits
-from driftbandit.service.problems import Problem
+from driftbandit.service.problems import Problem, unavailable
 from driftbandit.service.transaction import written
-from driftbandit.service.writer import Job, Result, Work, Writer
+from driftbandit.service.writer import Job, Probe, Result, Work, Writer
 
 Model = TypeVar("Model", bound=BaseModel)
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 ID = re.compile(wire.ID)
 MOST_FIELDS = 20_000  # of an object: it takes long to say what is wrong with more
+PATIENCE = 3.0  # seconds for the writer and the store to show that they work
 OPEN = "open"  # whose requests are counted together on a server without keys
 
 
@@ -36,6 +37,7 @@ class Gate:
     def __init__(self, writer: Writer, limits: Limits, doorkeeper: Doorkeeper) -> None:
         self.writer, self.limits, self.doorkeeper = writer, limits, doorkeeper
         self._buckets = Buckets(limits.rate)
+        self._probe: asyncio.Future[Problem | None] | None = None
 
     def admit(
         self, request: Request, scope: str, experiment: str | None = None, *, own: bool = False
@@ -120,6 +122,26 @@ class Gate:
 
         self.writer.submit(Job(experiment, work, done, **options))
         return await future
+
+    async def check_ready(self) -> None:
+        """Raise 503 unless the writer works, and the store takes what it writes, in time."""
+        if not self.writer.is_alive:
+            detail = "nothing can be written any more; start the server again"
+            raise Problem(503, detail, retry_after=1)
+        if self._probe is None or self._probe.done():  # else the last question still waits
+            loop = asyncio.get_running_loop()
+            probe = self._probe = loop.create_future()
+
+            def done(problem: Problem | None) -> None:
+                loop.call_soon_threadsafe(probe.set_result, problem)
+
+            self.writer.submit(Probe(done))
+        try:
+            problem = await asyncio.wait_for(asyncio.shield(self._probe), PATIENCE)
+        except TimeoutError:
+            raise unavailable(f"it has not answered for {PATIENCE:g} s") from None
+        if problem is not None:
+            raise problem
 
 
 def gate_of(request: Request) -> Gate:

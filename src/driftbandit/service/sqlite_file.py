@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 import time
 from pathlib import Path
 
@@ -25,15 +26,18 @@ class SQLiteFile:
     """
 
     def __init__(self, path: str) -> None:
-        self.path = Path(path)
+        self.path, self.log = Path(path), Path(f"{path}-wal")
         self._seen: os.stat_result | None = None
+        self._log_seen: tuple[int, int] | None = None  # of the log that our connections write
+        self._connections = 0
+        self._lock = threading.Lock()
 
     def check_content(self, shown: str, *, make: bool) -> None:
         """Refuse a file that is damaged or belongs to another program; nothing is written to it."""
         if self.path.is_dir():
             raise errors.InvalidInput("store", f"{shown} is a folder", "give a file in it")
         size = self.path.stat().st_size if self.path.exists() else 0
-        log, index = Path(f"{self.path}-wal"), Path(f"{self.path}-shm")
+        log, index = self.log, Path(f"{self.path}-shm")
         if size == 0 and log.exists() and log.stat().st_size > 0:
             raise damaged(shown, f"it is empty, and {log.name} holds changes of it")
         if size > 0 and _is_missing(log, index):
@@ -64,7 +68,7 @@ class SQLiteFile:
         self._seen = self.path.stat()
 
     def check_identity(self) -> None:
-        """Raise `StoreError` if it is another file now, or none, or a part of it is gone.
+        """Raise `StoreError` if it or its log is another file now, or none, or a part of it is gone.
 
         SQLite would go on with a file that was deleted, and lose what it writes there.
         """
@@ -80,6 +84,33 @@ class SQLiteFile:
         if now.st_size < seen.st_size:
             raise StoreError(f"{self.path.name} became smaller; start the server again")
         self._seen = now
+        with self._lock:
+            if self._log_seen is not None and self._log_seen != _identity(self.log):
+                # Ours still have the log, and the last that is closed brings it into the file.
+                what = f"{self.log.name} was deleted or replaced; stop the server"
+                raise StoreError(f"{what}, which brings its events into {self.path.name}")
+
+    def remember_log(self) -> None:
+        """Keep in mind which log our connections write; one of them has begun a transaction."""
+        if self._log_seen is None:
+            with self._lock:
+                self._log_seen = _identity(self.log)
+
+    def count_connections(self, change: int) -> None:
+        """Note that one was opened or closed; the last one deletes the log, as it should."""
+        with self._lock:
+            self._connections += change
+            if self._connections == 0:
+                self._log_seen = None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file it is; None: there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_missing(log: Path, index: Path) -> bool:

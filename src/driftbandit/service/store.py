@@ -174,6 +174,7 @@ def _sqlite(url: URL, file: SQLiteFile) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
+        file.count_connections(+1)
         connection.isolation_level = None  # transactions begin below, not by the driver's rules
         connection.execute(f"PRAGMA busy_timeout = {BUSY}")
         use_write_ahead_log(connection, BUSY / 1000)
@@ -185,6 +186,12 @@ def _sqlite(url: URL, file: SQLiteFile) -> sa.Engine:
         writes = connection.get_execution_options().get("driftbandit_write")
         # A writer takes its lock at once: one that begins as a reader might have to give up later.
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        if writes:  # then there is a log
+            file.remember_log()
+
+    @sa.event.listens_for(engine, "close")
+    def closed(*_: Any) -> None:
+        file.count_connections(-1)
 
     return engine
 

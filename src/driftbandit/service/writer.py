@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import queue
 import threading
 import time
@@ -50,6 +51,7 @@ MOST_CACHED = 256  # experiments whose agents are kept in memory
 BUSY = 8  # requests at a time from which on it pays to wait for more
 GATHER = 0.002  # seconds of this wait
 MOST_TOGETHER = 500  # requests in one transaction
+TOUCH_EVERY = 1.0  # seconds between two writes that only show that the store can be written
 PRUNE_EVERY = 600.0  # seconds
 MOST_PRUNED = 2000  # answers dropped at a time
 ANSWERS_KEPT = 7 * 86400.0  # seconds for which an idempotency key gives the same answer
@@ -83,6 +85,12 @@ class Job(NamedTuple):
     by_default: tuple[str, ...] = ()  # settings that the request left to a default, old or new
 
 
+class Probe(NamedTuple):
+    """A question whether the writer works and the store can be written."""
+
+    done: Callable[[Problem | None], None]
+
+
 class _Behind(Exception):
     """Too many events were stored since the experiment was last folded."""
 
@@ -100,16 +108,17 @@ class Writer:
         self.store, self.clock = store, clock
         self.metrics = metrics or Metrics()
         self.on_refit_due = on_refit_due
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | Probe | None] = queue.SimpleQueue()
         self._cache: OrderedDict[str, Experiment] = OrderedDict()
         self._snapshot_at: dict[str, int] = {}
         self._sampled_at: dict[str, float] = {}
         self._prune_at = clock() + PRUNE_EVERY
         self._is_busy = False
+        self._touched_at = -math.inf
         self._thread = threading.Thread(target=self._run, name="driftbandit writer", daemon=True)
         self._thread.start()
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Job | Probe) -> None:
         """Run a job soon; its ``done`` is called in the writer's thread."""
         self._jobs.put(job)
 
@@ -138,7 +147,10 @@ class Writer:
                 jobs, last = self._waiting()
                 groups: dict[str, list[Job]] = {}
                 for job in jobs:
-                    groups.setdefault(job.experiment, []).append(job)
+                    if isinstance(job, Probe):
+                        _tell(job.done, self._probed())
+                    else:
+                        groups.setdefault(job.experiment, []).append(job)
                 for id_, group in groups.items():
                     group.sort(key=lambda job: not job.early)
                     self._answer(id_, group)
@@ -159,9 +171,28 @@ class Writer:
         except StoreError as error:
             logger.warning("old answers are kept for now (%s)", error)
 
-    def _waiting(self) -> tuple[list[Job], bool]:
+    def _probed(self) -> Problem | None:
+        """Write something; None: it is stored.
+
+        Anybody may ask: after a success, the disk is left alone for a moment.
+        """
+        now = time.monotonic()
+        try:
+            with self.store.write() as transaction:
+                if now < self._touched_at + TOUCH_EVERY:
+                    transaction.version("")
+                else:
+                    transaction.touch(self.clock())
+                    self._touched_at = now
+        except StoreError as error:
+            self._touched_at = -math.inf
+            return unavailable(str(error), error.remedy)
+        return None
+
+    def _waiting(self) -> tuple[list[Job | Probe], bool]:
         """The jobs that wait, at least one; and whether there will be no more."""
-        job, jobs = self._jobs.get(), []
+        jobs: list[Job | Probe] = []
+        job = self._jobs.get()
         if self._is_busy:  # more will come in a moment, and share the transaction
             time.sleep(GATHER)
         while job is not None:
@@ -190,10 +221,7 @@ class Writer:
                 return
             results = [_failed(error)]
         for job, result in zip(group, results, strict=True):
-            try:
-                job.done(result)
-            except Exception as error:  # the event loop that waited for it is closed
-                logger.warning("nobody waits for an answer any more (%s)", error)
+            _tell(job.done, result)
 
     def _forget_unstored(self, id: str, error: StoreError) -> None:
         """Drop an experiment that is not what is stored; others would be folded again for nothing.
@@ -339,6 +367,13 @@ class Writer:
             id_, _ = self._cache.popitem(last=False)
             self._snapshot_at.pop(id_, None)
             self._sampled_at.pop(id_, None)
+
+
+def _tell(done: Callable[[Any], None], result: Any) -> None:
+    try:
+        done(result)
+    except Exception as error:  # the event loop that waited for it is closed
+        logger.warning("nobody waits for an answer any more (%s)", error)
 
 
 def _result(
