@@ -262,6 +262,7 @@ def test_not_ready_while_the_writer_is_stuck(service, busy, impatient):
 def test_not_ready_while_the_disk_is_full(service, monkeypatch):
     """Reading still works."""
     with monkeypatch.context() as patch:
+
         def full(*_):
             raise StoreError("database or disk is full")
 

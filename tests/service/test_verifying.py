@@ -4,11 +4,13 @@ import json
 
 import pytest
 
+from driftbandit.agent import history
 from driftbandit.errors import InvalidInput
 from driftbandit.service import writer
 from driftbandit.service.store import using
 from driftbandit.service.transaction import checksum_of
 from driftbandit.service.verifying import verify
+from driftbandit.service.writer import parsed
 from service.stores import desk, ran, rows, sqlite_url
 
 
@@ -226,3 +228,25 @@ def test_a_new_store_has_nothing_to_verify(tmp_path, capsys):
         pass
     code, out, _ = ran(capsys, "verify", "--store", sqlite_url(tmp_path))
     assert (code, out) == (0, "There are no experiments.\n")
+
+
+def test_snapshots_of_a_version_that_kept_decisions_longer_are_clean(tmp_path, monkeypatch):
+    """Version 0.2 kept all that were inside the window."""
+    monkeypatch.setattr(history, "KEPT", 10**9)
+    with desk(sqlite_url(tmp_path)) as service:
+        service.create(window=10)
+        for number in range(5):
+            made = parsed(service.writer.run("one", batch))
+            told = [{"decision": id_, "reward": id_ / 7 % 1} for id_ in made[number // 4 :]]
+            service.writer.run("one", lambda one, now, told=told: (200, one.reward(now, told)))
+    assert problems(tmp_path) == {"one": None}
+    monkeypatch.setattr(history, "KEPT", 20)
+    assert problems(tmp_path) == {"one": None}
+    with desk(sqlite_url(tmp_path)) as service:
+        assert service.decide()["decision"] == 150
+    assert problems(tmp_path) == {"one": None}
+
+
+def batch(experiment, now):
+    """A job that makes 30 decisions in a round."""
+    return 201, [one.id for one in experiment.decide(now, count=30, distinct=False, most_open=999)]

@@ -725,7 +725,7 @@ class Agent:
         """Let rounds pass in which nothing is decided.
 
         Args:
-            rounds: how many, ≥ 0.
+            rounds: how many, ≥ 0. None pass by 0, and what need not stay open is `settled`.
 
         Example:
             >>> agent = Agent(LGDS([[0.5]], [[3.0]], 1.0), [[1.0]])
@@ -736,9 +736,11 @@ class Agent:
             >>> agent.round, sure < agent.scores()[0].uncertainty
             (21, True)
         """
-        if errors.whole_number(rounds, "rounds", low=0, high=LAST_ROUND) == 0:
-            return
+        rounds = errors.whole_number(rounds, "rounds", low=0, high=LAST_ROUND)
         with self._lock:
+            if rounds == 0:
+                self._history.settle(self._history.now)
+                return
             now = self._history.checked_round(self.round + rounds)
             self._history.advance(now)
             self._settle(self._history, now)

@@ -50,7 +50,7 @@ def command(
     max_body: int = _limit(2**20, "Bytes of a request."),
     max_batch: int = _limit(1000, "Decisions or rewards in a request."),
     max_arms: int = _limit(10_000, "Arms of an experiment."),
-    max_open: int = _limit(100_000, "Decisions inside the window of an experiment."),
+    max_open: int = _limit(100_000, "Decisions of an experiment that wait for a reward."),
     max_rate: int = _limit(10_000, "Requests per second with one key."),
     log_requests: bool = typer.Option(
         False,

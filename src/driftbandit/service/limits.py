@@ -14,7 +14,7 @@ class Limits:
     body: int = 2**20  # bytes of a request
     batch: int = 1000  # decisions or rewards in a request
     arms: int = 10_000  # of an experiment
-    open: int = 100_000  # decisions inside the window of an experiment
+    open: int = 100_000  # decisions of an experiment that wait for a reward
     rate: int = 10_000  # requests per second and key
     patience: float = 10.0  # seconds in which a request's body must arrive
 

@@ -68,7 +68,7 @@ class SQLiteFile:
         self._seen = self.path.stat()
 
     def check_identity(self) -> None:
-        """Raise `StoreError` if it or its log is another file now, or none, or a part of it is gone.
+        """Raise `StoreError` if it, or its log, is another file now, or none, or was cut off.
 
         SQLite would go on with a file that was deleted, and lose what it writes there.
         """
