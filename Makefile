@@ -78,4 +78,4 @@ $(VENV)/bench: $(VENV)/made pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-light .mypy_cache .pytest_cache .ruff_cache .hypothesis demo.png build dist site
+	rm -rf $(VENV) .venv-light .venv-docs .mypy_cache .pytest_cache .ruff_cache .hypothesis demo.png build dist site
