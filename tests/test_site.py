@@ -76,7 +76,7 @@ def brought_by(requirement):
 def missing():
     """Modules that the tests have, and an environment made by `make docs` alone has not."""
     absent = brought_by("driftbandit[test]") - brought_by("driftbandit[docs]")
-    of_tests = ("pytest", "pluggy", "py", "xdist", "execnet", "hypothesis", "selenium")
+    of_tests = ("pytest", "pluggy", "xdist", "execnet", "hypothesis", "selenium")
     modules = metadata.packages_distributions().items()
     lost = {name for name, owners in modules if {one.lower() for one in owners} <= absent}
     return {name for name in lost if not name.startswith(("_", *of_tests))}
