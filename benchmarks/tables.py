@@ -776,6 +776,33 @@ def advise_log() -> str:
     return f"{table(['truth', 'said', 'right'], rows)}\n{note}\n"
 
 
+def memory() -> str:
+    """Regret on independent arms, by the memory of their states."""
+    names = [name for name in stored("memory")["table"][0] if name in TITLES and name != "idea"]
+    rows = []
+    for figures in stored("memory")["table"]:
+        own, error = figures["idea"][:2]
+        row = [f"{figures['rho']:g}", f"{own:.3f} ± {error:.3f}"]
+        for name in names:
+            ratio, spread = figures[name][2:]
+            worst = "**" if abs(ratio - 1) > 2 * spread else ""
+            row.append(f"{worst}{ratio:.2f}{worst} ± {spread:.2f}")
+        rows.append(row)
+    return table(["ρ", "IDEA, per round", *(TITLES[name] for name in names)], rows)
+
+
+def clicks() -> str:
+    """What an agent earns that knows only the arms' names."""
+    rows = []
+    for figures in stored("clicks")["table"]:
+        memory = figures["memory"]
+        cells = [f"{100 * mean:.0f}% ± {100 * error:.0f}" for mean, error in
+                 (figures["default"], figures["free"])]  # fmt: skip
+        rows.append(["no drift" if memory is None else f"{memory}", str(figures["arms"]), *cells])
+    head = ["memory in rounds", "arms", "`level(arm)`, the default", '`structure="free"`']
+    return table(head, rows)
+
+
 def advise() -> str:
     """The recommendation that the command prints for the example, verbatim."""
     code = "from driftbandit.cli import main; main()"
@@ -819,6 +846,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "comparison filter": comparison_filter,
     "comparison learn": comparison_learn,
     "comparison regret": comparison_regret,
+    "memory": memory,
+    "clicks": clicks,
     "beyond": lambda: beyond("ratio"),
     "beyond geometric": lambda: beyond("geometric"),
 }

@@ -32,3 +32,15 @@ def test_a_changed_number_is_noticed():
     assert tables.MARKED.sub("", changed) == tables.MARKED.sub("", page)
     assert tables.install() in page
     assert tables.install() not in changed
+
+
+def test_pages_say_where_lookahead_loses():
+    """On independent arms of long memory it has clearly more regret than IDEA, the default."""
+    long = [row for row in tables.stored("memory")["table"] if row["rho"] >= 0.99]
+    assert len(long) == 3
+    for row in long:
+        ratio, error = row["lookahead"][2:]
+        assert ratio - 2 * error > 1
+    for page in ("lookup/policies", "understand/exploration", "understand/lookahead"):
+        assert "#where-memory-is-long)" in (ROOT / f"docs/{page}.md").read_text()
+    assert "where memory is longer" in (ROOT / "docs/understand/leaderboard.md").read_text()

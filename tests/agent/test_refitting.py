@@ -113,6 +113,58 @@ def test_refit_in_any_order():
     assert [entry.round for entry in ends[0]._history.log] == [t for t in range(69) if t % 9]
 
 
+def clicks(rounds, n_arms, seed):
+    """Rates between 5 and 60 % that drift, with a memory of 100 rounds, and who clicks."""
+    rng, keep = np.random.default_rng(seed), np.exp(-1 / 100)
+    z, rates = rng.standard_normal(n_arms), np.empty((rounds, n_arms))
+    for t in range(rounds):
+        rates[t] = 0.05 + 0.55 / (1 + np.exp(-1.5 * z))
+        z = keep * z + np.sqrt(1 - keep**2) * rng.standard_normal(n_arms)
+    return rates, rng.random(rates.shape) < rates
+
+
+def test_names_are_enough():
+    """Drifting clicks: the agent earns a third of what is possible; a free Γ earned nothing."""
+    agent = Agent(names=["a", "b", "c", "d"], refit=Refit(background=False))
+    assert agent.names == ("a", "b", "c", "d")
+    assert agent.refit_options.structure == "level(arm)"
+    rates, clicked = clicks(1500, 4, seed=2)
+    earned = 0.0
+    for t, rate in enumerate(rates):
+        decision = agent.ask()
+        arm = agent.names.index(decision.arm)
+        agent.tell(decision, clicked[t, arm])
+        earned += rate[arm]
+    low, high = rates.mean(), rates.max(axis=1).mean()
+    assert (earned / len(rates) - low) / (high - low) > 0.33
+    agent.add_arm("e")
+    again = Agent.from_json(agent.to_json())
+    assert again.refit_options == agent.refit_options
+    assert again.ask() == agent.ask()
+
+
+DEFAULTS = [
+    (np.eye(3), {}, "level(arm)"),
+    ([[0.0, 2.0], [1.0, 0.0]], {}, "level(arm)"),
+    (THREE, {}, "free"),
+    ([[1.0], [-1.0]], {}, "free"),
+    (np.eye(3), {"offsets": True}, "free"),
+    (np.eye(3), {"structure": "diagonal"}, "diagonal"),
+    (THREE, {"structure": "level(arm)"}, "level(arm)"),
+]
+
+
+@pytest.mark.parametrize(("arms", "options", "structure"), DEFAULTS)
+def test_what_is_learned_unless_the_user_chooses(arms, options, structure):
+    agent = Agent(None, arms, refit=Refit(**options))
+    assert agent.refit_options.structure == structure
+    assert Agent.from_json(agent.to_json()).refit_options.structure == structure
+
+
+def test_a_given_model_keeps_its_kind():
+    assert Agent(TRUTH, np.eye(2), refit=Refit()).refit_options.structure == "free"
+
+
 def test_refit_with_offsets():
     """By hand, of rewards about 5, 6 and 7: the arms read that, and their features stay."""
     rewards = 0.3 * environment(6, 45) + [5.0, 6.0, 7.0]
@@ -394,6 +446,11 @@ REFIT_CASES = [
     ),
     Case("refit without", lambda: Agent(STABLE, EYE).refit(), "log", "0 settled rewards"),
     Case("refit too early", lambda: Agent(None, EYE).refit(), "log", "0 settled rewards"),
+    Case("no names", lambda: Agent(names=[]), "names", "is empty"),
+    Case("one name", lambda: Agent(names="ab"), "names", "is 'ab'"),
+    Case("names twice", lambda: Agent(names=["a", "a"]), "names", "has 'a' twice"),
+    Case("a number of names", lambda: Agent(names=3), "names", "is 3"),
+    Case("nothing", lambda: Agent(), "arms", "only the arms' names"),
     Case("Refit after 1", lambda: Refit(after=1), "after", "is 1"),
     Case("Refit after 2.5", lambda: Refit(after=2.5), "after", "2.5"),
     Case("Refit growth -1", lambda: Refit(growth=-1), "growth", "-1"),

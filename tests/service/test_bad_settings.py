@@ -265,3 +265,16 @@ def test_a_million_wrong_entries_are_refused_as_fast_as_one(service, one):
         assert time.monotonic() - begun < 1.0  # others wait meanwhile
         check_refused(refused, 422, refused.json().get("field"))
     assert stored(service) == before
+
+
+@pytest.mark.parametrize(
+    ("arms", "structure"),
+    [
+        ({"a": [1.0, 0.0], "b": [0.0, 1.0]}, "level(arm)"),
+        ({"a": [1.0, 0.5], "b": [0.0, 1.0]}, "free"),
+    ],
+)
+def test_arms_without_common_features_get_levels(arms, structure):
+    """As in an `Agent`."""
+    assert settings.checked({"arms": arms}, 10)["refit"]["structure"] == structure
+    assert settings.checked({"names": list(arms)}, 10)["refit"]["structure"] == "level(arm)"

@@ -33,7 +33,7 @@ from driftbandit.contexts import NO_CONTEXTS, Contexts
 from driftbandit.io.atomic import write_whole
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem, check_contexts, make
-from driftbandit.system import LAST_ROUND, Name, System, round_of
+from driftbandit.system import LAST_ROUND, Name, System, checked_names, round_of
 
 if TYPE_CHECKING:
     from driftbandit.monitoring import Change, Health
@@ -50,7 +50,8 @@ class Agent:
         model: the model of the rewards, or a `System`, which includes the arms, their names and
             perhaps contexts. If it has a ``first_round``, as one learned from components has, the
             agent starts in that round. None: not known; see ``refit``.
-        arms: k × d; or "sphere": every unit vector.
+        arms: k × d; or "sphere": every unit vector. None, without a model: nothing is known of
+            the arms but their ``names``.
         policy: a name such as "idea" or "kalman_ucb(width=2)", or a `Policy` of your own.
         names: the arms' names, strings or whole numbers; None: their row numbers.
         rounds: the horizon, for policies that are tuned to it.
@@ -104,7 +105,7 @@ class Agent:
 
     def __init__(
         self,
-        model: LGDS | System | None,
+        model: LGDS | System | None = None,
         arms: Any = None,
         policy: str | Policy = "idea",
         *,
@@ -145,9 +146,10 @@ class Agent:
         if refit is not None or model is None:
             wrong = ("model", "is None") if model is None else ("refit", f"is {refit!r}")
             self.actions.check_listed(*wrong, "give a model and no refit")
-            refit = refit or Refit()
             if model is None:
-                model = refitting.random_walk(arms, refit.scale)
+                arms = errors.matrix(arms, "arms", shape=(None, None))
+                model = refitting.random_walk(arms, (refit or Refit()).scale)
+            refit = (refit or Refit()).for_agent(np.asarray(arms), has_model=has_model)
             errors.require("refit", "jax")
             if self.policy.full_information:
                 problem = f"cannot be learned by {self.policy.name}, which sees all rewards"
@@ -344,7 +346,7 @@ class Agent:
             ...     batch = agent.ask_many(100, distinct=False)
             ...     told = agent.tell_many([(decision, 0.5) for decision in batch])
             >>> agent.round, agent.settled, agent.tell(0, 0.5)
-            (20, 900, 'too late')
+            (20, 999, 'too late')
         """
         with self._lock:
             return self._history.decided - self._history.ledger.n_decisions
@@ -938,6 +940,13 @@ def _unpacked(model: Any, arms: Any, names: Any) -> tuple[LGDS | None, Any, Any]
         return model.model, model.arms, model.names
     if model is not None:
         changes.check_model(model)
+    elif arms is None and names is not None:
+        names = names if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+        names = checked_names(names, len(names) if isinstance(names, list) else 0)
+        if not names:
+            raise errors.InvalidInput("names", "is empty", "name at least one arm")
+        return None, np.eye(len(names)), names
     if arms is None:
-        raise errors.InvalidInput("arms", "is missing", "give a k × d array, or a System")
+        remedy = "give a k × d array, or a System, or only the arms' names"
+        raise errors.InvalidInput("arms", "is missing", remedy)
     return model, arms, names

@@ -45,7 +45,8 @@ class Refit:
         structure: of Γ: "free", "diagonal" or "scalar"; or components of arms, as
             "level(arm) + season(7)", whose parameters are learned. The features of the arms are
             then not used, and `Agent.ask` takes no new ones. Arms can be added and removed with
-            "level(arm)", not with other components.
+            "level(arm)", not with other components. None: "level(arm)" for an agent without a
+            model whose arms have nothing in common, else "free"; see `for_agent`.
         stable: keep ρ(Γ) below 1.
         offsets: whether arms pay an offset of their own; `Agent.ask` then takes no new features,
             and arms can be neither added nor removed.
@@ -70,12 +71,17 @@ class Refit:
         (False, True)
         >>> Refit(structure="level(arm) + season(7)").keeps_arms  # none can be added or removed
         True
+
+        Names are enough: nothing is known of the arms, so each gets a level of its own.
+
+        >>> Agent(names=["red", "blue"]).refit_options.structure
+        'level(arm)'
     """
 
     after: int = 200
     growth: float = 0.5
     memory: int = 5000
-    structure: str = "free"
+    structure: str | None = None
     stable: bool = True
     offsets: bool = False
     iterations: int = 100
@@ -86,7 +92,7 @@ class Refit:
         errors.whole_number(self.after, "after", low=2, high=LAST_ROUND)
         errors.number(self.growth, "growth", low=0)
         errors.whole_number(self.memory, "memory", low=self.after, high=LAST_ROUND)
-        if self.structure not in STRUCTURES:
+        if self.structure is not None and self.structure not in STRUCTURES:
             found = parse(self.structure, STRUCTURES)
             object.__setattr__(self, "structure", str(found))  # as it is stored
             for one in found.components:
@@ -97,6 +103,29 @@ class Refit:
         errors.number(self.scale, "scale", low=0, strict=True)
         for field in ("stable", "offsets", "background"):
             errors.boolean(getattr(self, field), field)
+
+    def for_agent(self, arms: np.ndarray, *, has_model: bool) -> Refit:
+        """The same, with a structure if none was chosen.
+
+        Without a model, and if each arm reads a state of its own, the features say nothing of the
+        arms: "level(arm)" learns two numbers instead of a matrix. A model that was given, features
+        that arms share, and offsets ask for a transition matrix.
+
+        Args:
+            arms: k × d.
+            has_model: whether a model was given.
+
+        Example:
+            >>> Refit().for_agent(np.eye(3), has_model=False).structure
+            'level(arm)'
+            >>> Refit().for_agent(np.array([[1.0, 0.5], [0.0, 1.0]]), has_model=False).structure
+            'free'
+        """
+        if self.structure is not None:
+            return self
+        own = (arms != 0).sum(axis=0).max() <= 1 and (arms != 0).any(axis=1).all()
+        by_level = own and not has_model and not self.offsets
+        return dataclasses.replace(self, structure=LEVELS if by_level else "free")
 
     def pause(self, seen: int) -> int:
         """How many more settled rewards until the next refit, after one that used ``seen``.
@@ -109,7 +138,7 @@ class Refit:
     @property
     def by_arm(self) -> bool:
         """Whether the model belongs to the agent's arms, so that others cannot be played."""
-        return self.offsets or self.structure not in STRUCTURES
+        return self.offsets or self.structure not in (None, *STRUCTURES)
 
     @property
     def keeps_arms(self) -> bool:
@@ -149,13 +178,14 @@ def learned(
     sequence = logs.Sequence(rounds - rounds[0], numbers.astype(np.int64), rewards)
     names = tuple(str(i) for i in range(len(rows)))
     log = logs.Log((sequence,), names)
-    if options.structure not in STRUCTURES:
-        begin = fitting.fit(log, structure=options.structure, starts=2).start_system
+    structure = options.structure or "free"
+    if structure not in STRUCTURES:
+        begin = fitting.fit(log, structure=structure, starts=2).start_system
         return begin.model, by_columns(begin.arms)
     found = fitting.fit(
         log,
         rows,
-        structure=options.structure,
+        structure=structure,
         stable=options.stable,
         offsets=options.offsets,
         starts=1,

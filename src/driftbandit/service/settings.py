@@ -12,7 +12,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.agent import Agent, Refit
 from driftbandit.agent.ledger import size_of
-from driftbandit.agent.refitting import random_walk
+from driftbandit.agent.refitting import LEVELS, random_walk
 from driftbandit.io import model_file
 from driftbandit.system import LAST_ROUND, System
 
@@ -59,20 +59,22 @@ def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
         raise errors.InvalidInput("system", problem, remedy)
     options = _refit(given)
     check_states(_n_states(given, sources[0]), sources[0])  # before any matrix is made
-    if options is not None:
-        settings["refit"] = dataclasses.asdict(options)
-        del settings["refit"]["background"]  # a worker process learns the model
-        settings["memory"] = max(settings["memory"], options.memory)
     if sources == ["system"]:
         settings["system"] = dict(given["system"])
+        rows: Any = np.zeros((1, 1))
     else:
         assert options is not None
         names = tuple(given.get("names") or given["arms"])
-        rows: Any = np.eye(len(names))
+        rows = np.eye(len(names))
         if sources == ["arms"]:
             rows = errors.matrix(list(given["arms"].values()), "arms", shape=(None, None))
         system = System(random_walk(rows, options.scale), rows, names)
         settings["system"] = model_file.to_document(system)
+    if options is not None:
+        options = options.for_agent(rows, has_model=sources == ["system"])
+        settings["refit"] = dataclasses.asdict(options)
+        del settings["refit"]["background"]  # a worker process learns the model
+        settings["memory"] = max(settings["memory"], options.memory)
     time = settings["time"]
     if time != "rounds":
         errors.number(time["seconds"], "time.seconds", low=SHORTEST)
@@ -175,8 +177,8 @@ def _structured(given: Mapping[str, Any]) -> Mapping[str, Any]:
         if given.get(other) is not None:
             problem = f"was given together with {other}, which names its arms"
             raise errors.InvalidInput("names", problem, "leave one of them out")
-    structure = (given.get("refit") or {}).get("structure", "free")
-    return {**given, "structure": "level(arm)" if structure == "free" else structure}
+    structure = (given.get("refit") or {}).get("structure")
+    return {**given, "structure": LEVELS if structure in (None, "free") else structure}
 
 
 def _refit(given: Mapping[str, Any]) -> Refit | None:

@@ -72,7 +72,7 @@ class RefitRules(_Strict):
     after: Annotated[int, Field(ge=2, le=ROUND)] = 200
     growth: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.5
     memory: Annotated[int, Field(ge=2, le=100_000)] = 5000
-    structure: Annotated[str, Field(max_length=1000)] = "free"
+    structure: Annotated[str, Field(max_length=1000)] | None = None
     stable: bool = True
     offsets: bool = False
     iterations: Annotated[int, Field(ge=1, le=10_000)] = 100
