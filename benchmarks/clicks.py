@@ -2,11 +2,11 @@
 
     python benchmarks/clicks.py [--runs 8]
 
-Rates between 5 and 60%; each is a logistic function of an AR(1) process of its own, with a memory of
-30 to 1000 rounds, or does not drift. 3000 plays. Agents learn a model online (`Refit`): the default,
-which is level(arm), or a free transition matrix, the default of version 0.2. Earned, as a share of
-what is possible: 0 is random play, 1 the best arm of every round. All see the same rates and clicks.
-Prints a table and stores benchmarks/results/clicks.json.
+Rates between 5 and 60%; each is a logistic function of an AR(1) process of its own, with a memory
+of 30 to 1000 rounds, or does not drift. 3000 plays. Agents learn a model online (`Refit`): the
+default, which is level(arm), or a free transition matrix, the default of version 0.2. Earned, as a
+share of what is possible: 0 is random play, 1 the best arm of every round. All see the same rates
+and clicks. Prints a table and stores benchmarks/results/clicks.json.
 """
 
 from __future__ import annotations

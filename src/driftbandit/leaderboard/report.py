@@ -93,8 +93,8 @@ def _body(document: Document) -> list[Block]:
             f"{title(ORACLE)} sees every arm's reward: it is a reference, not a competitor. "
             f"{title(CEILING)} knows nothing. No state here remembers for more than about 100 "
             "rounds, and most forget within 10; where memory is longer, policies that plan a few "
-            f"rounds ahead, such as {title('lookahead')}, have more regret than {title(BASE)} (page "
-            f"{title('lookahead')})."
+            f"rounds ahead, such as {title('lookahead')}, have more regret than {title(BASE)} "
+            f"(page {title('lookahead')})."
         ),
         Points([f"{heading}: {meaning}" for heading, meaning in document["setups"].values()]),
         Text(_method(document)),
