@@ -258,11 +258,11 @@ class History:
 
         And what need not stay: see `KEPT` and `MOST`.
         """
-        keep = most = None
+        settled = self.ledger.settle(now - self.window)
         if len(self.ledger) > self.window:
             room = room_for(self.ledger.state)
             keep, most = (max(self.window, min(number, room)) for number in (KEPT, MOST))
-        settled = self.ledger.settle(now - self.window, keep, most)
+            settled += self.ledger.settle_excess(keep, most)
         if settled:
             told = [entry for entry in settled if entry.reward is not None]
             if self.on_alarm is not None:

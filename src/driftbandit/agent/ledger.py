@@ -241,18 +241,31 @@ class Ledger:
     def _mark_stale(self, place: int) -> None:
         self._stale = place if self._stale is None else min(self._stale, place)
 
-    def settle(self, oldest: int, keep: int | None = None, most: int | None = None) -> list[Entry]:
+    def settle(self, oldest: int) -> list[Entry]:
         """Remove all decisions before round ``oldest``; return them, oldest first.
 
-        Of more than ``keep`` entries the oldest go, too, up to the first that has no reward; of
-        more than ``most`` even that one. They still have their states; the caller drops them.
+        They still have their states; the caller drops them.
+        """
+        count = 0
+        for entry in self._open:
+            if entry.round >= oldest:
+                break
+            count += 1
+        return self._settle_first(count)
+
+    def settle_excess(self, keep: int, most: int) -> list[Entry]:
+        """Remove the oldest of more than ``keep``, up to the first decision without a reward.
+
+        Of more than ``most`` even that one goes.
         """
         count, left = 0, len(self._open)
         for entry in self._open:
-            is_old = entry.round < oldest or (most is not None and left > most)
-            if not is_old and (keep is None or left <= keep or _waits(entry)):
+            if left <= keep or (left <= most and _waits(entry)):
                 break
             count, left = count + 1, left - 1
+        return self._settle_first(count)
+
+    def _settle_first(self, count: int) -> list[Entry]:
         if not count:
             return []
         self._compute_first(count)
@@ -261,7 +274,7 @@ class Ledger:
         for entry in settled:
             if entry.id is not None:
                 del self._by_id[entry.id]
-        self._waiting -= sum(map(_waits, settled))
+                self._waiting -= entry.reward is None
         if self._stale is not None:
             self._stale -= count
         return settled
