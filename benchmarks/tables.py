@@ -357,6 +357,24 @@ def off_policy() -> str:
     return f"{table(head, rows)}\n{textwrap.fill(note, 100)}\n"
 
 
+def replay_support() -> str:
+    """Intervals and verdicts of fixed arms, with and without the rule for rows of few rounds."""
+    found = stored("replay_support")
+    rows = []
+    for title, figures in found["cases"].items():
+        setting = found["settings"][title]
+        size = f"{setting['arms']}, {setting['rounds']:,}"
+        before, after = (figures[key] for key in ("missed_before", "missed"))
+        missed = [f"{100 * before:.1f}%", "" if after is None else f"{100 * after:.1f}%"]
+        wrong = [f"{figures[f'wrong{when}']} of {figures[f'verdicts{when}']}" for when in OLD_NEW]
+        rows.append([title, size, f"{figures['rows']}", f"{figures['trusted']}", *missed, *wrong])
+    head = ["log", "arms, rounds", "rows", "with interval"]
+    return f"{table([*head, 'miss before', 'miss', 'wrong before', 'wrong'], rows)}\n"
+
+
+OLD_NEW = ("_before", "")  # ends of the names of stored figures
+
+
 def _order(item: tuple[tuple[str, str, str], Any]) -> tuple[int, ...]:
     (method, log, model), _ = item
     logs, models = ["uniform", "uneven", "adaptive"], ["true", "wrong"]
@@ -837,6 +855,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "replay flights": lambda: replay("flights"),
     "replay french": lambda: replay("french"),
     "off policy": off_policy,
+    "replay support": replay_support,
     "sphere": sphere,
     "tuning": tuning,
     "monitoring seen": monitoring_seen,

@@ -152,4 +152,4 @@ def test_commands_can_be_pasted():
 def test_gains_are_written_with_their_interval():
     assert gain(0.1, 0.3).text == "+0.20 (0.10 to 0.30)"
     assert SAME.text == "exactly 0"
-    assert Gain(math.nan, math.nan, math.nan, statistics.TOO_FEW).text == "– (–)"
+    assert Gain(math.nan, math.nan, math.nan, statistics.TOO_FEW).text == "too few to tell"

@@ -95,6 +95,8 @@ class Replayed:
     difference_high: float = 0.0135
     verdict: str = "better"
     effective: float = 12345.0
+    trusted: bool = True
+    reason: str = ""
 
 
 class Replays:

@@ -27,6 +27,7 @@ from driftbandit.replays.decisions import CHANCES, has_chances
 from driftbandit.replays.result import Replay
 from driftbandit.report import storable
 from driftbandit.structure import Structure, parse, season
+from driftbandit.system import label
 
 STAGES = ("structures", "training part", "fit", "play", "forecast")
 OWN = "level(arm)"
@@ -294,7 +295,11 @@ def _findings(
     if done is None:
         return facts
     row, fixed = done.row(done.best), done.row(log_play.LEADER)
+    unknown = [(registry.title(done.best), row), (f"always playing {label(done.fixed)}", fixed)]
+    unsupported = max(own.unsupported for _, own in unknown)
     return facts._replace(
+        doubt=next((f"{who}: {own.reason}" for who, own in unknown if not own.trusted), ""),
+        randomized=facts.randomized and not unsupported,
         policy=done.best,
         fixed=done.fixed,
         over_fixed=row.over_fixed,

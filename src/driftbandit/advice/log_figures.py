@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from driftbandit import statistics
 from driftbandit.advice import log_play
 from driftbandit.advice.log_play import Replayed
 from driftbandit.identify.structured.components import components
@@ -45,8 +46,9 @@ def means(found: StructuredFit, log: Log) -> Any:
 
 
 def gains(done: Replayed) -> Any:
-    """Each policy's gain over the fixed arm, with its interval."""
-    rows = [row for row in log_play.shown_rows(done) if row.over_fixed is not None]
+    """Each policy's gain over the fixed arm, with its interval, if the log can tell."""
+    gains = [(row, row.over_fixed) for row in log_play.shown_rows(done)]
+    rows = [row for row, gain in gains if gain and gain.verdict != statistics.TOO_FEW]
     figure, [axis] = grid(1, 1, 7.0, 0.9 + 0.28 * len(rows))
     ends = [(row.over_fixed.low, row.over_fixed.mean, row.over_fixed.high) for row in rows]  # type: ignore[union-attr]
     colors = [COLORS[0] if row.kind == "policy" else GRAY for row in rows]

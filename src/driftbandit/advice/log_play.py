@@ -16,7 +16,7 @@ from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS
 from driftbandit.policies.base import Policy, Prepared, Problem, highest
-from driftbandit.replays import replay
+from driftbandit.replays import replay, support
 from driftbandit.replays.result import ALWAYS, LOGGING, Replay, Row
 from driftbandit.report.numbers import estimate
 from driftbandit.structure import Structure
@@ -48,6 +48,9 @@ class Gain(NamedTuple):
         """The gain and its interval: +0.20 (0.10 to 0.30)."""
         if self.low == self.high == 0:
             return "exactly 0"
+        if math.isnan(self.low):
+            few = self.verdict == statistics.TOO_FEW
+            return statistics.TOO_FEW if few else f"{self.mean:+.3g} (no interval)"
         value, ends = estimate(self.mean, self.low, self.high, signed=True)
         return f"{value} ({ends})"
 
@@ -62,6 +65,9 @@ class Earned(NamedTuple):
     low: float
     high: float
     effective: float  # rounds of the log that show it
+    trusted: bool  # whether they are enough for an interval
+    reason: str  # why they are not
+    unsupported: float  # share of rounds in which the log gives no chance to what it names
     over_fixed: Gain | None  # compared with the best arm of the training part
     over_log: Gain | None  # compared with what the log earned; None: it had no policy of its own
 
@@ -77,6 +83,7 @@ class Replayed(NamedTuple):
     fixed: Name  # the best arm of the training part
     rows: tuple[Earned, ...]  # highest mean first
     best: str  # the policy to prefer: `PREFERRED` if it is as good as any, else the highest
+    # of those that the log shows; if it shows none, `PREFERRED`, and nothing is known of it
     notes: tuple[str, ...]
     equal: tuple[str, ...] = ()  # policies whose difference from the highest may be luck
 
@@ -135,7 +142,9 @@ def _summary(result: Replay, structure: Structure, confidence: float) -> Replaye
         row = over.get(base, {}).get(label)
         if row is None or label == base:
             return None
-        return Gain(row.difference, row.difference_low, row.difference_high, row.verdict)
+        # Two that hardly ever differ are known to be alike: more data would not tell them apart.
+        verdict = statistics.NO_DIFFERENCE if row.reason == support.ALIKE else row.verdict
+        return Gain(row.difference, row.difference_low, row.difference_high, verdict)
 
     rows = [
         Earned(
@@ -146,15 +155,18 @@ def _summary(result: Replay, structure: Structure, confidence: float) -> Replaye
             row.low,
             row.high,
             row.effective,
+            not result.doubt(row.label),
+            result.doubt(row.label),
+            result.unsupported(row.label),
             gain(LEADER, row.label),
             gain(LOGGING, row.label),
         )
         for row in over[LEADER].values()
     ]
-    played = [row for row in rows if row.kind == "policy" and not math.isnan(row.mean)]
-    highest = (played or [row for row in rows if row.kind == "policy"])[0].label
+    known = [row.label for row in rows if row.kind == "policy" and row.trusted]
+    highest = (known or [row.label for row in rows if row.kind == "policy"])[0]
     apart = dataclasses.replace(result, compared=highest).rows(confidence=confidence)
-    equal = tuple(_equal(apart))
+    equal = tuple(_equal([row for row in apart if row.label in known]))
     fixed = result.references[LEADER].arm
     assert fixed is not None
     return Replayed(
@@ -165,7 +177,7 @@ def _summary(result: Replay, structure: Structure, confidence: float) -> Replaye
         confidence=confidence,
         fixed=fixed,
         rows=tuple(rows),
-        best=PREFERRED if PREFERRED in equal else highest,
+        best=PREFERRED if PREFERRED in (equal if known else result.played) else highest,
         notes=result.notes,
         equal=equal,
     )
@@ -188,9 +200,9 @@ def _equal(rows: Sequence[Row]) -> Iterator[str]:
 def shown_rows(found: Replayed) -> list[Earned]:
     """The rows of a table: policies, the fixed choice, the log, random, the best arm in hindsight.
 
-    Arms that are always played have a row each; only the best is shown.
+    Arms that are always played have a row each; only the best is shown, of those that are known.
     """
-    hindsight = [row for row in found.rows if row.label.startswith(ALWAYS)]
+    hindsight = [row for row in found.rows if row.label.startswith(ALWAYS) and row.trusted]
     hindsight += [row for row in found.rows if row.label == "best_arm"]
     best = next((row for row in hindsight if row.arm != found.fixed), None)
     leader = found.row(LEADER)

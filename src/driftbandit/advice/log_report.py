@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from driftbandit import statistics
 from driftbandit._version import __version__
 from driftbandit.advice import log_facts, log_figures, log_play
 from driftbandit.advice.from_log import LogAdvice
@@ -248,9 +249,11 @@ def _policies(advice: LogAdvice) -> Iterator[Block]:
         return
     best = done.row(done.best)
     how = "would have earned" if done.method == "full" else "would have earned about"
-    yield Text(
-        f"{title(done.best)} {how} {short(best.mean)} per round{_compared(best, done)}.", "best"
-    )
+    if best.trusted:
+        earned = f"{title(done.best)} {how} {short(best.mean)} per round{_compared(best, done)}."
+        yield Text(earned, "best")
+    else:
+        yield Text("The log does not show enough of any policy to tell what it would have earned.")
     if rivals := [title(name) for name in done.equal if name != done.best]:
         preferred = f", and {title(done.best)} is preferred" * (done.best == log_play.PREFERRED)
         yield Text(
@@ -315,7 +318,8 @@ def _compared(best: Earned, done: Replayed) -> str:
 
 def _row(row: Earned, done: Replayed) -> list[Cell]:
     value, _ = estimate(row.mean, row.low, row.high)
-    tone: Tone = "best" if row.label == done.best else "dim" if row.kind == "reference" else ""
+    tone: Tone = "dim" if row.kind == "reference" else ""
+    tone = "best" if row.label == done.best and row.trusted else tone
     cells = [Cell(_label(row, done), tone=tone), Cell(value, row.mean)]
     for gain in (row.over_log, row.over_fixed):
         if gain is None:
@@ -346,7 +350,9 @@ def _fixed(advice: LogAdvice) -> Iterator[Block]:
         gain = done.row(done.best).over_fixed
         assert gain is not None
         fixed = f"always playing {label(done.fixed)}"
-        if gain.clear:
+        if gain.verdict == statistics.TOO_FEW:
+            loss = f"The log does not show enough to compare {title(done.best)} with {fixed}."
+        elif gain.clear:
             loss = f"In the test part, {fixed} lost {_loss(gain)} to {title(done.best)}."
         else:
             loss = f"No clear loss: compared with {fixed}, {title(done.best)} earned {gain.text} "

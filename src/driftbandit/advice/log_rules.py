@@ -36,6 +36,7 @@ class Findings(NamedTuple):
     rare: tuple[Name, ...] = ()  # arms that are played rarely
     randomized: bool = False  # whether every arm has a fair chance in every round, or is shown
     rounds: int = 0  # of the log
+    doubt: str = ""  # why the log cannot tell what the policy, or the fixed arm, earns
 
 
 class Recommendation(NamedTuple):
@@ -62,6 +63,9 @@ def recommend(facts: Findings) -> Recommendation:
         seldom = f"It plays what {name} names in about {facts.effective:.0f} effective rounds"
         reason = f"{seldom}; {FEWEST} are the least that an interval can rest on."
         return _collect(facts, "the log seldom shows what an agent would do", reason)
+    if facts.doubt:
+        reason = f"There is no interval for {facts.doubt}."
+        return _collect(facts, "the log does not show enough to compare policies", reason)
     if over_fixed.verdict == statistics.TOO_FEW:
         return _collect(facts, "the log is too short to compare policies")
     better = over_fixed.clear

@@ -69,8 +69,10 @@ def earned(named: np.ndarray, shown: Shown) -> np.ndarray:
         >>> earned(np.array([[1.0, 0.0]]), one), earned(np.array([[0.0, 1.0]]), one)
         (array([7.]), array([1.]))
     """
-    weights = shown.of_played(named) / shown.chances
-    return np.vecdot(named, shown.predicted) + weights * shown.residuals
+    counted = shown.of_played(named)
+    estimated = np.vecdot(named, shown.predicted) + counted / shown.chances * shown.residuals
+    # m + (x − m) is not x to the last digit, and a difference of 1e-17 has a sign.
+    return np.where((counted == 1) & (shown.chances == 1), shown.rewards, estimated)
 
 
 def variances(counted: np.ndarray, shown: Shown, other: np.ndarray | None = None) -> np.ndarray:
@@ -81,10 +83,17 @@ def variances(counted: np.ndarray, shown: Shown, other: np.ndarray | None = None
         shown: the log.
         other: the same of the policy whose Y is subtracted; None: nothing uncertain is subtracted.
     """
-    squares = (shown.residuals / shown.chances) ** 2
+    return leverages(counted, shown, other) * shown.residuals**2
+
+
+def leverages(counted: np.ndarray, shown: Shown, other: np.ndarray | None = None) -> np.ndarray:
+    """How often the squared error of each round counts in the variance; as in `variances`.
+
+    Zero where nothing is uncertain: the named arm was not played, or it had chance 1.
+    """
     if other is not None:
-        return np.asarray((counted - other) ** 2 * squares)
-    return np.asarray((counted**2 - (counted == 1) * shown.chances) * squares)
+        return np.asarray(((counted - other) / shown.chances) ** 2)
+    return np.asarray((counted**2 - (counted == 1) * shown.chances) / shown.chances**2)
 
 
 def interval(mean: float, variances: np.ndarray, confidence: float) -> tuple[float, float]:
@@ -94,7 +103,7 @@ def interval(mean: float, variances: np.ndarray, confidence: float) -> tuple[flo
 
 
 def effective(counted: np.ndarray, shown: Shown) -> float:
-    """Effective sample size of the weights u = q(a)/p(a): (Σ u)² / Σ u², Kish (1965).
+    """Effective sample size of the weights u = q(a)/p(a).
 
     Example:
         >>> chances = np.array([0.5, 0.5, 0.5, 0.1])
@@ -102,9 +111,33 @@ def effective(counted: np.ndarray, shown: Shown) -> float:
         >>> effective(np.array([1, 0, 1, 0]), log), effective(np.array([1, 0, 1, 1]), log)
         (2.0, 1.8148148148148149)
     """
-    weights = counted / shown.chances
+    return effective_size(counted / shown.chances)
+
+
+def effective_size(weights: np.ndarray) -> float:
+    """(Σ u)² / Σ u², Kish (1965): how many equal weights have the same relative variance."""
     whole = float(weights.sum())
     return whole**2 / float(weights @ weights) if whole > 0 else 0.0
+
+
+def kurtosis(values: np.ndarray, center: float | None = None) -> float:
+    """Fourth moment n Σ d⁴ / (Σ d²)² of the deviations d from ``center``; None: from the median.
+
+    It is 3 for normal values, and 1/q if a share q of the values differs from all others. So n
+    divided by it is the number of values that carry the variance. Infinite if all are equal.
+
+    Example:
+        >>> kurtosis(np.array([0.0] * 95 + [1.0] * 5)), kurtosis(np.ones(9))
+        (20.0, inf)
+    """
+    if not len(values):
+        return math.inf
+    apart = np.abs(values - (np.median(values) if center is None else center))
+    largest = float(apart.max())
+    if largest == 0:
+        return math.inf
+    squares = (apart / largest) ** 2
+    return len(values) / effective_size(squares)
 
 
 def largest_share(counted: np.ndarray, shown: Shown) -> float:

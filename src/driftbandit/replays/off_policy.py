@@ -104,7 +104,8 @@ def evaluate(policies: Mapping[str, Policy], task: Task) -> Evaluated:
         chosen = choices(policy, task)
         q = named[who] = shares(chosen, k)
         means = np.array([earned(shares(run[None], k), shown).mean() for run in chosen])
-        played[who] = Played(earned(q, shown), shown.of_played(q), means, q.mean(axis=0))
+        lost = support.unsupported(q, shown)
+        played[who] = Played(earned(q, shown), shown.of_played(q), means, q.mean(axis=0), lost)
     references = dict(_references(shown, task))
     notes = tuple(support.doubts(named, shown, log))
     return Evaluated(played, references, shown, filtered, notes)
@@ -128,10 +129,14 @@ def _references(shown: Shown, task: Task) -> Iterator[tuple[str, Reference]]:
     for who, arm in fixed.items():
         q = np.zeros((n, k))
         q[:, arm] = 1
-        yield who, Reference(earned(q, shown), shown.of_played(q), names[arm])
-    q = np.full((n, k), 1 / k)
-    yield "random", Reference(earned(q, shown), shown.of_played(q))
+        yield who, _reference(q, shown, names[arm])
+    yield "random", _reference(np.full((n, k), 1 / k), shown)
     yield LOGGING, Reference(shown.rewards, np.ones(n))
+
+
+def _reference(named: np.ndarray, shown: Shown, arm: Name | None = None) -> Reference:
+    lost = support.unsupported(named, shown)
+    return Reference(earned(named, shown), shown.of_played(named), arm, lost)
 
 
 def replay_log(

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit import policies
+from driftbandit import policies, statistics
 from driftbandit.io.logs import split_notes
 from driftbandit.replays.result import ALWAYS, LOGGING, Replay, Row
+from driftbandit.replays.support import FEWEST, OUTCOMES
 from driftbandit.report import (
     Block,
     Cell,
@@ -51,6 +52,16 @@ METHODS = {
     ),
 }
 LOG_INTERVALS = "for what the arms would have paid in these very rounds"
+TOO_FEW = (
+    f"{statistics.TOO_FEW}: there is no interval and no verdict, because the log gave what the row "
+    f"names no chance in some rounds, played it in fewer than {FEWEST} effective rounds, or fewer "
+    f"than {OUTCOMES} of these carry the variance of its rewards. Do not rank such rows by their "
+    "means. --json says which applies."
+)
+FEW_OUTCOMES = (
+    f"{statistics.TOO_FEW}: fewer than {OUTCOMES} effective rounds carry the variance of the "
+    "rewards, or of the difference, or rounds depend on each other for too long. --json says which."
+)
 CHANCES = {
     "logged": "Chances: from the log.",
     "uniform": "Chances: the same for all arms, as you said.",
@@ -79,7 +90,8 @@ def report(result: Replay, name: str = "") -> Report:
     )
     figure = Figure(
         _gain(result),
-        "One line for each policy and reference strategy, over the rounds of the test part.",
+        "One line for each policy and reference strategy, over the rounds of the test part"
+        + (", if the log can tell what it earns." if result.logged else "."),
         lambda: draw(result),
         "gain",
     )
@@ -91,10 +103,11 @@ def report(result: Replay, name: str = "") -> Report:
 
 
 def _shown_rows(result: Replay) -> list[Row]:
-    """All rows, but only the best of many single arms."""
+    """All rows, but only the best of many single arms: those first of which enough is known."""
     rows = result.rows()
-    single = [row.label for row in rows if row.label.startswith(ALWAYS)]
-    hidden = {*single[MOST_ARMS:]} - {result.baseline}
+    single = [row for row in rows if row.label.startswith(ALWAYS)]
+    single.sort(key=lambda row: not row.trusted)
+    hidden = {row.label for row in single[MOST_ARMS:]} - {result.baseline}
     return [row for row in rows if row.label not in hidden]
 
 
@@ -102,16 +115,21 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
     mean, ends = estimate(row.mean, row.low, row.high)
     if logged and row.label == LOGGING:
         ends = "known"
+    elif not row.trusted:
+        ends = statistics.TOO_FEW
     difference = apart = ""
     if row.verdict:
         paired = row.difference, row.difference_low, row.difference_high
         difference, apart = estimate(*paired, signed=True)
+    if row.verdict == statistics.TOO_FEW:
+        apart = statistics.TOO_FEW
     entries = [(mean, row.mean), (ends, row.low), (difference, row.difference), (apart, None)]
     entries += [(f"{row.effective:,.0f}", row.effective)] * logged
     cells = [Cell(text, sort if text else None) for text, sort in entries]
     if row.kind != "policy":
         cells = [dataclasses.replace(cell, tone="dim") for cell in cells]
-    return [Cell(row.label, tone=cells[0].tone), verdict_cell(row.verdict, symbol=True), *cells]
+    verdict = row.verdict if row.trusted else statistics.TOO_FEW
+    return [Cell(row.label, tone=cells[0].tone), verdict_cell(verdict, symbol=True), *cells]
 
 
 def explanation(result: Replay) -> list[str]:
@@ -131,7 +149,7 @@ def explanation(result: Replay) -> list[str]:
         for name, one in result.references.items()
         if name in MEANINGS
     ]
-    reads = "▲ better, ▼ worse, ≈ no difference seen, ? too few rounds to tell."
+    reads = "▲ better, ▼ worse, ≈ no difference seen, ? too few to tell."
     said = [
         f"{model if n_states else 'A model without drift'}, learned from {result.train_rounds} "
         f"{counted}. {start}. One round ahead in the test part, {share}.",
@@ -145,10 +163,12 @@ def explanation(result: Replay) -> list[str]:
         seen = percent(result.feedback or 0.0)
         said[1:1] = [f"{METHODS[result.method].format(seen)} {CHANCES[result.chances]}"]
         hidden = len(result.rows()) - len(_shown_rows(result))
-        said[-1] += f" {hidden} arms that earn less are left out." * (hidden > 0)
+        said[-1] += f" {hidden} more arms are left out." * (hidden > 0)
         said.append(
             "n eff.: effective number of rounds in which the log played what the policy names."
         )
+    if any(row.reason for row in _shown_rows(result)):
+        said.append(TOO_FEW if result.logged else FEW_OUTCOMES)
     return said
 
 
@@ -156,15 +176,15 @@ def gains(result: Replay) -> dict[str, np.ndarray]:
     """Cumulative reward minus that of random play; for a log, minus what the log earned."""
     shown = [*result.played, *(name for name in SHOWN if name in result.references)]
     opponent = LOGGING if result.logged else "random"
-    known = [label for label in shown if not np.isnan(result.mean(label))]
+    known = [label for label in shown if not result.doubt(label)]
     return {label: result.cumulative(label, opponent) for label in known}
 
 
 def draw(result: Replay) -> Any:
     """The figure of `gains`; it cuts off lines that end far below zero."""
-    lines = gains(result) or {"": np.zeros(len(result.rounds))}
+    lines = gains(result)
     figure, [axis] = figures.grid(1, 1, 8.4, 4.6)
-    bottom, top = _range(list(lines.values()))
+    bottom, top = _range(list(lines.values()) or [np.zeros(1)])
     span = top - bottom
     axis.set_ylim(bottom - 0.03 * span, top + 0.03 * span)
     axis.axhline(0, color="#999999", lw=0.8)
@@ -180,7 +200,10 @@ def draw(result: Replay) -> Any:
     xlabel = f"round of the test part, after {result.train_rounds} of training"
     axis.set(xlabel=xlabel, xlim=(0, max(int(rounds[-1]), 1)))
     axis.grid(alpha=0.25)
-    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    if lines:
+        axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    else:
+        axis.text(0.5, 0.8, statistics.TOO_FEW, transform=axis.transAxes, ha="center")
     return figure
 
 

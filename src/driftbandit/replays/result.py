@@ -12,7 +12,7 @@ import numpy as np
 from driftbandit import errors, policies, statistics
 from driftbandit.identify.fitting import Fit
 from driftbandit.identify.structured.fitting import StructuredFit
-from driftbandit.replays import estimates
+from driftbandit.replays import estimates, support
 from driftbandit.report import storable
 from driftbandit.system import Name
 
@@ -27,6 +27,7 @@ class Played(NamedTuple):
     counted: np.ndarray  # per round: 1; with a log, the share of runs that chose the logged arm
     means: np.ndarray  # mean reward of each run
     shares: np.ndarray  # how often each arm was chosen: k numbers that add up to 1
+    unsupported: float = 0.0  # with a log, share of rounds in which the named arm had no chance
 
 
 class Reference(NamedTuple):
@@ -35,6 +36,7 @@ class Reference(NamedTuple):
     earned: np.ndarray  # as in `Played`
     counted: np.ndarray
     arm: Name | None = None  # the arm it plays, if that is always the same one
+    unsupported: float = 0.0
 
 
 class Predictability(NamedTuple):
@@ -57,16 +59,27 @@ class Row(NamedTuple):
     kind: str  # "policy" or "reference"
     arm: Name | None  # the arm that a reference strategy always plays; None for all others
     mean: float  # reward per round; NaN if the log never plays what the policy names
-    low: float  # low and high: interval of that mean
+    low: float  # low and high: interval of that mean; NaN if it is not trusted
     high: float
     total: float  # reward of all rounds
     spread: float  # standard deviation of the mean over the policy's runs; NaN if there is only one
     counted: float  # all rounds; with a log, those in which it chose the logged arm
     effective: float  # all rounds; with a log, the effective sample size of their weights
     difference: float  # mean minus the baseline's; NaN for the baseline itself
-    difference_low: float  # interval of that difference, paired by rounds
+    difference_low: float  # interval of that difference, paired by rounds; NaN if it is not known
     difference_high: float
     verdict: str  # from that interval: "better", "worse", "no difference seen" or "too few to tell"
+    trusted: bool = True  # whether the data tells enough of this row for an interval
+    reason: str = ""  # why it does not, or why there is no interval of the difference
+
+
+class Ends(NamedTuple):
+    """An interval, or why there is none."""
+
+    low: float
+    high: float
+    independent: float  # rounds it rests on
+    doubt: str = ""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -105,6 +118,10 @@ class Replay:
         one = self._one(label)
         return float(one.earned.mean()) if one.counted.any() else math.nan
 
+    def unsupported(self, label: str) -> float:
+        """Share of rounds in which a log gave no chance to what a policy or reference names."""
+        return self._one(label).unsupported
+
     def cumulative(self, label: str, less: str | None = None) -> np.ndarray:
         """Cumulative reward over the test part, minus that of another label if one is given."""
         other = 0.0 if less is None else self._one(less).earned
@@ -123,83 +140,113 @@ class Replay:
         rivals = [label for label in self.played if not policies.filters(label)]
         return max(rivals, key=self.mean) if rivals else "random"
 
+    def doubt(self, label: str, base: str | None = None) -> str:
+        """Why a log cannot tell the mean of a row, or its difference from another; else empty.
+
+        Every row is judged alike: see `replays.support`. What the log itself earned is known.
+        """
+        if self.shown is None:
+            return ""
+        uncertain = {who: self._one(who) for who in (label, base) if who not in (None, LOGGING)}
+        for who, row in uncertain.items():
+            if doubt := support.support(row.counted, row.unsupported, self.shown).doubt:
+                return doubt if who == label else f"{who}: {doubt}"
+        if len(uncertain) < 2:
+            return ""
+        one, other = uncertain.values()
+        if np.array_equal(one.earned, other.earned):
+            return ""
+        lost = one.unsupported + other.unsupported
+        return support.doubt_of_difference(one.counted, other.counted, lost, self.shown)
+
     def rows(self, *, confidence: float = 0.95) -> list[Row]:
         """The table, highest mean first.
 
         If the data shows all arms, intervals come from a circular block bootstrap over rounds. They
         say how certain a mean, or a paired difference, is for rounds like these, not how another
-        history would have gone. For a log, intervals say how certain an estimate is for these very
-        rounds, given that the rewards of other arms are not known; see `replays.estimates`.
+        history would have gone. With a log, the interval of an estimate is for these very
+        rounds, given that the rewards of other arms are not known; see `replays.estimates`. Where
+        the data cannot tell, there is neither an interval nor a verdict, and ``reason`` says why.
         """
         confidence = errors.number(confidence, "confidence", low=0, high=1, strict=True)
-        baseline, found = self.baseline, []
+        baseline, rows = self.baseline, []
         for label in (*self.played, *self.references):
             one = self._one(label)
-            low, high, effective = self._interval(label, None, confidence)
-            difference, verdict = (math.nan, math.nan, math.nan), ""
+            mean = self._interval(label, None, confidence)
+            apart, difference, verdict = Ends(math.nan, math.nan, math.nan), math.nan, ""
             if label != baseline:
-                least, most, independent = self._interval(label, baseline, confidence)
-                difference = self.mean(label) - self.mean(baseline), least, most
-                verdict = _verdict(least, most, independent, confidence)
+                apart = self._interval(label, baseline, confidence)
+                difference = self.mean(label) - self.mean(baseline)
+                verdict = _verdict(apart, confidence)
             kind, arm, spread = "policy", None, math.nan
             if isinstance(one, Reference):
                 kind, arm = "reference", one.arm
             elif len(one.means) > 1:
                 spread = float(one.means.std(ddof=1))
-            sums = float(one.earned.sum()), spread, float(one.counted.sum())
-            effective = effective if self.logged else float(len(one.earned))
             row = Row(
                 label,
                 kind,
                 arm,
                 self.mean(label),
-                low,
-                high,
-                *sums,
-                effective,
-                *difference,
+                mean.low,
+                mean.high,
+                float(one.earned.sum()),
+                spread,
+                float(one.counted.sum()),
+                mean.independent if self.logged else float(len(one.earned)),
+                difference,
+                apart.low,
+                apart.high,
                 verdict,
+                not mean.doubt,
+                mean.doubt or apart.doubt,
             )
-            found.append(row)
-        return sorted(found, key=lambda row: math.inf if math.isnan(row.mean) else -row.mean)
+            rows.append(row)
+        return sorted(rows, key=lambda row: math.inf if math.isnan(row.mean) else -row.mean)
 
     def _one(self, label: str) -> Played | Reference:
         errors.closest(label, "label", [*self.played, *self.references])
         return self.played[label] if label in self.played else self.references[label]
 
-    def _interval(
-        self, label: str, base: str | None, confidence: float
-    ) -> tuple[float, float, float]:
-        """Both ends, and the number of independent rounds it rests on."""
+    def _interval(self, label: str, base: str | None, confidence: float) -> Ends:
+        """The interval of a mean, or of a difference from ``base``."""
         series = self._one(label).earned - (0.0 if base is None else self._one(base).earned)
         if self.shown is not None:
             return self._log_interval(label, base, float(series.mean()), confidence)
         found = statistics.block_interval(series, confidence=confidence, seed=self.seed)
-        return found.low, found.high, len(series) / found.block
+        independent = len(series) / found.block
+        if statistics.verdict(0.0, 0.0, independent, confidence) == statistics.TOO_FEW:
+            doubt = f"{independent:.1f} blocks of rounds that depend on each other"
+            return Ends(math.nan, math.nan, independent, doubt)
+        # A difference is compared with zero: if two policies seldom differ, few rounds decide.
+        outcomes = len(series) / estimates.kurtosis(series, None if base is None else 0.0)
+        if outcomes < support.OUTCOMES and (base is None or series.any()):
+            doubt = support.carried(outcomes) if base is None else support.ALIKE
+            return Ends(math.nan, math.nan, independent, doubt)
+        return Ends(found.low, found.high, independent)
 
-    def _log_interval(
-        self, label: str, base: str | None, mean: float, confidence: float
-    ) -> tuple[float, float, float]:
+    def _log_interval(self, label: str, base: str | None, mean: float, confidence: float) -> Ends:
         assert self.shown is not None
         # What the log earned is known: it adds no uncertainty.
         uncertain = [
             self._one(name).counted for name in (label, base) if name not in (None, LOGGING)
         ]
-        sizes = [estimates.effective(counted, self.shown) for counted in uncertain]
-        if not all(sizes):
-            return math.nan, math.nan, 0.0
         if not uncertain:
-            return mean, mean, float(len(self.rounds))
+            return Ends(mean, mean, float(len(self.rounds)))
+        least = min(estimates.effective(counted, self.shown) for counted in uncertain)
+        if doubt := self.doubt(label, base):
+            return Ends(math.nan, math.nan, least, doubt)
         spread = estimates.variances(uncertain[0], self.shown, *uncertain[1:])
-        return *estimates.interval(mean, spread, confidence), min(sizes)
+        return Ends(*estimates.interval(mean, spread, confidence), least)
 
     def __str__(self) -> str:
         less = f"minus {self.baseline}"
         lines = [f"{'':<20} {'mean reward':>12} {'95% interval':>22} {less:>26}"]
         for row in self.rows():
-            ends = f"{row.low:.4g} to {row.high:.4g}"
+            ends = f"{row.low:.4g} to {row.high:.4g}" if row.trusted else statistics.TOO_FEW
             apart = f"{row.difference_low:.3g} to {row.difference_high:.3g}"
             apart = f"{row.difference:+.3g} ({apart})" if row.label != self.baseline else ""
+            apart = statistics.TOO_FEW if row.verdict == statistics.TOO_FEW else apart
             lines.append(f"{row.label:<20} {row.mean:>12.4g} {ends:>22} {apart:>26}")
         return "\n".join(lines)
 
@@ -245,8 +292,8 @@ class Replay:
         return dict(storable(document))
 
 
-def _verdict(low: float, high: float, blocks: float, confidence: float) -> str:
+def _verdict(apart: Ends, confidence: float) -> str:
     """Of an interval of a gain, where more is better."""
-    if math.isnan(low):
+    if math.isnan(apart.low):
         return statistics.TOO_FEW
-    return statistics.verdict(-high, -low, blocks, confidence)
+    return statistics.verdict(-apart.high, -apart.low, apart.independent, confidence)

@@ -1,55 +1,187 @@
-"""Warnings when a log cannot tell what a policy would have earned, one plain line each."""
+"""Whether a log can tell what a policy or reference strategy would have earned; warnings if not.
+
+The interval of a mean is normal. So it needs that the log gives every named arm a chance, and that
+enough rounds carry the variance. Say the squared errors of n rounds have the weights l in it
+(`leverages`), and rewards have the kurtosis κ about their median, which stands for that of errors:
+no prediction makes a rare reward common. Then about
+
+    K = n_l / κ,   n_l = (Σ l)² / Σ l²
+
+of them carry it. If a share q of rewards differs from the usual one, κ = 1/q, and K = n q is the
+number of those; for normal rewards κ = 3. The skewness of the mean is at most 1/√K, because the
+square of a skewness is at most the kurtosis: K bounds how far the mean is from normal. `OUTCOMES`
+is the textbook rule for shares, n q ≥ 5. Two things keep luck out of it. κ comes from rewards
+without their weights: a rare reward that is missing where weights are large would hide itself. And
+κ is the larger one of the row's own rewards and those of the whole log: an arm that was played
+seldom has not shown all it can pay.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
+from driftbandit.replays import estimates
 from driftbandit.replays.decisions import Decisions
-from driftbandit.replays.estimates import Shown, effective, largest_share
-from driftbandit.report.numbers import percent
+from driftbandit.replays.estimates import Shown
+from driftbandit.report.numbers import percent, short
 from driftbandit.system import label
 
-FEWEST = 50  # effective rounds, below which intervals are not to be trusted
+FEWEST = 50  # effective rounds, below which there is no interval
+OUTCOMES = 5  # rounds that carry the variance, K
 HEAVIEST = 0.1  # share of the weights that one round may carry
 LIGHTEST = 0.75  # mean of the weights 1[a = π]/p, whose expectation is 1
+NEGLIGIBLE = 0.1  # a bias, in standard errors: 95% intervals cover 94.9%; Cochran (1977), 1.8
 LEVEL = 1e-4  # of the tests: they run on every log, and sums of weights have long tails
+ALIKE = "too few rounds show where the two differ"  # a doubt about a difference
+
+
+class Support(NamedTuple):
+    """What a log shows of a policy or reference strategy."""
+
+    effective: float  # effective number of rounds in which the log plays what it names
+    heaviest: float  # share of the weights of the heaviest round
+    weight: float  # mean weight
+    lightest: float  # what that should at least be
+    outcomes: float  # K; infinite if nothing is uncertain
+    unsupported: float  # share of rounds in which the log gives what it names no chance
+    bias: float  # that these rounds may cause, in standard errors
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few effective rounds."""
+        return self.effective < FEWEST
+
+    @property
+    def heavy(self) -> bool:
+        """Whether a single round decides."""
+        return self.heaviest > HEAVIEST
+
+    @property
+    def light(self) -> bool:
+        """Whether rare plays are missing."""
+        return self.weight < self.lightest
+
+    @property
+    def rare(self) -> bool:
+        """Whether too few rounds carry the variance."""
+        return self.outcomes < OUTCOMES
+
+    @property
+    def doubt(self) -> str:
+        """Why the log cannot tell; empty if it can."""
+        if self.bias > NEGLIGIBLE:
+            share = percent(self.unsupported)
+            return f"in {share} of the rounds the log gives what it names no chance"
+        if self.few:
+            return f"{self.effective:.0f} effective rounds; an interval takes {FEWEST}"
+        if self.heavy:
+            return f"a single round has {percent(self.heaviest)} of all weights"
+        if self.light:
+            return f"rare plays are missing: weights add up to {percent(self.weight)} of the rounds"
+        if self.rare:
+            return carried(self.outcomes)
+        return ""
+
+
+def carried(outcomes: float) -> str:
+    """The doubt if so few rounds carry the variance."""
+    many = short(outcomes, 2)
+    return (
+        f"rare or very large rewards decide: {many} effective rounds carry their variance; an "
+        f"interval takes {OUTCOMES}"
+    )
+
+
+def support(counted: np.ndarray, unsupported: float, shown: Shown) -> Support:
+    """What a log shows of a strategy.
+
+    Args:
+        counted: q(a) of the arm that was played, n shares.
+        unsupported: as `unsupported` returns it.
+        shown: the log.
+    """
+    leverages = estimates.leverages(counted, shown)
+    missing = -float(special.ndtri(LEVEL / 2)) * math.sqrt(leverages.sum()) / len(counted)
+    return Support(
+        estimates.effective(counted, shown),
+        estimates.largest_share(counted, shown),
+        float((counted / shown.chances).mean()),
+        max(LIGHTEST, 1 - missing) - 1e-9,  # less the rounding of a sum
+        _outcomes(leverages, shown),
+        unsupported,
+        _bias(unsupported, leverages, shown),
+    )
+
+
+def doubt_of_difference(
+    counted: np.ndarray, other: np.ndarray, unsupported: float, shown: Shown
+) -> str:
+    """Why a log cannot tell two strategies apart, of which it shows enough; empty if it can.
+
+    Args:
+        counted, other: q(a) of the arm that was played, n shares each.
+        unsupported: the sum of both.
+        shown: the log.
+    """
+    leverages = estimates.leverages(counted, shown, other)
+    if not leverages.any() or _outcomes(leverages, shown) < OUTCOMES:
+        return ALIKE
+    if _bias(unsupported, leverages, shown) > NEGLIGIBLE:
+        return "the log gives what they name no chance where they differ"
+    return ""
+
+
+def _outcomes(leverages: np.ndarray, shown: Shown) -> float:
+    """K, of the module's text."""
+    uncertain = leverages > 0
+    if not uncertain.any():
+        return math.inf
+    own = estimates.kurtosis(shown.rewards[uncertain])
+    return estimates.effective_size(leverages) / max(own, estimates.kurtosis(shown.rewards))
+
+
+def _bias(unsupported: float, leverages: np.ndarray, shown: Shown) -> float:
+    """The bias if predictions err in one direction, as far as elsewhere, where nothing is shown."""
+    if unsupported == 0:
+        return 0.0
+    squares = shown.residuals**2
+    spread = math.sqrt(float(leverages @ squares)) / len(leverages)
+    most = unsupported * math.sqrt(float(squares.mean()))
+    return most / spread if spread > 0 else math.inf
 
 
 def doubts(named: Mapping[str, np.ndarray], shown: Shown, decisions: Decisions) -> Iterator[str]:
     """Warnings about policies, whose shares q are n × k, and about the chances of the log."""
-    counted = {who: shown.of_played(q) for who, q in named.items()}
-    few = {who: effective(c, shown) for who, c in counted.items()}
-    few = {who: size for who, size in few.items() if size < FEWEST}
-    if few:
-        sizes = _listed({who: f"{size:.0f}" for who, size in few.items()})
+    known = {
+        who: support(shown.of_played(q), unsupported(q, shown), shown) for who, q in named.items()
+    }
+    if few := {who: f"{own.effective:.0f}" for who, own in known.items() if own.few}:
         yield (
-            f"The log seldom plays what these policies name. Effective rounds: {sizes}. With "
-            f"fewer than {FEWEST} the intervals are too short to be trusted."
+            "The log seldom plays what these policies name. Effective rounds: "
+            f"{_listed(few)}. With fewer than {FEWEST} there is no interval."
         )
-    heavy = {who: largest_share(c, shown) for who, c in counted.items()}
-    heavy = {who: share for who, share in heavy.items() if share > HEAVIEST}
-    if heavy:
-        sizes = _listed({who: percent(share) for who, share in heavy.items()})
-        yield f"A single round of small chance decides. Its share of all weights: {sizes}."
-    light = {who: float((c / shown.chances).mean()) for who, c in counted.items()}
-    light = {who: mean for who, mean in light.items() if mean < LIGHTEST and who not in few}
-    if light:
-        sizes = _listed({who: percent(mean) for who, mean in light.items()})
+    if heavy := {who: percent(own.heaviest) for who, own in known.items() if own.heavy}:
+        yield f"A single round of small chance decides. Its share of all weights: {_listed(heavy)}."
+    enough = {who: own for who, own in known.items() if not own.few}
+    if light := {who: percent(own.weight) for who, own in enough.items() if own.light}:
         yield (
-            "The log lacks rare plays of arms that these policies name, so their intervals are too "
-            f"short. Sum of weights, as a share of the rounds: {sizes}."
+            "The log lacks rare plays of arms that these policies name, so their intervals would "
+            f"be too short. Sum of weights, as a share of the rounds: {_listed(light)}."
         )
-    out = {who: unsupported(q, shown) for who, q in named.items()}
-    out = {who: share for who, share in out.items() if share > 0}
-    if out:
-        sizes = _listed({who: percent(share) for who, share in out.items()})
+    if rare := {who: short(own.outcomes, 2) for who, own in enough.items() if own.rare}:
+        yield (
+            "Rare or very large rewards decide what these policies earn. Effective rounds that "
+            f"carry the variance: {_listed(rare)}. With fewer than {OUTCOMES} there is no interval."
+        )
+    if out := {who: percent(own.unsupported) for who, own in known.items() if own.unsupported}:
         yield (
             "The log cannot show what these policies would have earned where it never plays the "
-            f"arm they name. Share of such rounds: {sizes}."
+            f"arm they name. Share of such rounds: {_listed(out)}."
         )
     unknown = int(np.isnan(decisions.chances).sum())
     if unknown:
