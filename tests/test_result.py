@@ -213,9 +213,12 @@ def test_a_baseline_of_ones_own_or_with_parameters():
     given = result((4,), names)
     assert "My policy" not in given.compare("my policy")
     assert "kalman_ucb(width=2)" not in given.compare("Kalman-UCB(width=2.0)")
-    assert "ucb" not in given.compare(db.policies.make("ucb(delta=0.5)"))  # played without a twin
     assert "kalman_ucb(width=1)" not in given.compare("Kalman-UCB")  # the default
-    for unknown in ("ucb(delta=0.5)", db.policies.make("kode"), "kode"):
+    one = result((4,), ("ucb(delta=0.5)", "idea"))
+    for written in ("ucb", "UCB(delta=0.5)", db.policies.make("ucb(delta=0.5)")):
+        assert "ucb(delta=0.5)" not in one.compare(written)
+    other = db.policies.make("ucb(delta=0.5)")
+    for unknown in ("ucb(delta=0.5)", other, db.policies.make("kode"), "kode"):
         with pytest.raises(db.InvalidInput, match="baseline: unknown name"):
             given.compare(unknown)
 

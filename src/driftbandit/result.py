@@ -8,7 +8,7 @@ import html
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ORACLE = "kalman_oracle"  # the policy whose regret is the unit in which others are compared
 ENGINES = ("auto", "lanes", "xla")  # what may play the rounds; see `simulate`
+Value = TypeVar("Value")
 COLUMNS = ("policy", "mean regret", "± s.e.", "median", "IQR")  # of the table that `print` shows
 
 
@@ -35,6 +36,21 @@ class Timing(NamedTuple):
     play: float
     device: str
     engine: str = ""  # "lanes", "xla", or which policies each of them played
+
+
+class ByLabel(dict[str, Value]):
+    """Values by the label of a policy, which may be written as for `simulate`.
+
+    A name without parameters is enough where it occurs once, as in results of older versions.
+    """
+
+    def __missing__(self, written: str) -> Value:
+        with contextlib.suppress(errors.InvalidInput):
+            bare = isinstance(written, str) and "(" not in written
+            label = policies.label_among(self, policies.make(written), any_parameters=bare)
+            if label in self:
+                return self[label]
+        raise KeyError(written)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -67,13 +83,17 @@ class Result:
     """
 
     regret: dict[str, np.ndarray]
-    """Dynamic regret Σ_t max_b ⟨b, z⟩ − ⟨a, z⟩ over all rounds (P4), by policy."""
+    """Dynamic regret Σ_t max_b ⟨b, z⟩ − ⟨a, z⟩ over all rounds (P4), by policy: its name, with the
+    parameters that are not the default ones."""
     curves: dict[str, np.ndarray]
     """The same up to each of ``checkpoints``, along one more axis, the last."""
     checkpoints: np.ndarray  # log-spaced round numbers, the last one ``rounds``
     rounds: int
     seed: int
     timing: Timing
+
+    def __post_init__(self) -> None:
+        vars(self).update(regret=ByLabel(self.regret), curves=ByLabel(self.curves))  # frozen
 
     def normalized(self, against: str | Policy = ORACLE) -> dict[str, np.ndarray]:
         """(R − R_oracle) / R_oracle run by run, the quantity of Table II (P21).
@@ -95,7 +115,7 @@ class Result:
         against = self._label(against, "against")
         base = self.regret[against]
         others = {name: regret for name, regret in self.regret.items() if name != against}
-        return {name: _ratio(regret - base, base) for name, regret in others.items()}
+        return ByLabel({name: _ratio(regret - base, base) for name, regret in others.items()})
 
     @property
     def in_oracle_units(self) -> bool:
@@ -147,7 +167,7 @@ class Result:
             more = _ratio(self.regret[name] - base, unit)
             pair = statistics.paired(more, zero, confidence=confidence, seed=seed)
             found[name] = pair._replace(unit=self._unit)
-        return found
+        return ByLabel(found)
 
     @property
     def _unit(self) -> str:
@@ -156,7 +176,7 @@ class Result:
     def _label(self, given: str | Policy, argument: str) -> str:
         """The label of a policy that was simulated, from any name that `simulate` takes."""
         if isinstance(given, Policy):
-            return errors.closest(_one_of(self.regret, given), argument, self.regret)
+            return errors.closest(policies.label_among(self.regret, given), argument, self.regret)
         if not isinstance(given, str) or given in self.regret:
             return errors.closest(given, argument, self.regret)
         alike = [name for name in self.regret if policies.plain(name) == policies.plain(given)]
@@ -164,8 +184,7 @@ class Result:
             return alike[0]
         with contextlib.suppress(errors.InvalidInput):  # a title, such as Kalman-UCB
             made = policies.make(given)
-            if made.label in self.regret or "(" not in given:  # a label without any hides them
-                given = _one_of(self.regret, made)
+            given = policies.label_among(self.regret, made, any_parameters="(" not in given)
         return errors.closest(given, argument, self.regret)
 
     def summary(self) -> dict[str, dict[str, float]]:
@@ -188,7 +207,7 @@ class Result:
             middle, spread = median_and_iqr(regret)
             found[name] = {"mean": float(regret.mean()), "standard_error": error}
             found[name] |= {"median": middle, "iqr": spread}
-        return found
+        return ByLabel(found)
 
     def to_dataframe(self) -> pd.DataFrame:
         """A pandas table with one row per system, run and policy.
@@ -390,11 +409,6 @@ class Result:
 
     def _by_mean(self) -> list[tuple[str, dict[str, float]]]:
         return sorted(self.summary().items(), key=lambda item: item[1]["mean"])
-
-
-def _one_of(labels: Iterable[str], policy: Policy) -> str:
-    """The label under which a policy plays: with its parameters, or without."""
-    return policy.label if policy.label in labels else policy.name
 
 
 def _same_numbers(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -102,13 +102,13 @@ class System:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(repr, self.names[:4])) + (", …" if len(self.names) > 4 else "")
+        shown = names_and_number(self.names)
         if self.contexts:
             features = [label(name) for name in self.contexts]
             shown += f"; contexts: {', '.join(features[:4])}" + ", …" * (len(features) > 4)
         if self.first_round is not None:
             shown += f"; from round {self.first_round}"
-        return f"System({self.model.n_states} states, {len(self.names)} arms: {shown})"
+        return f"System({self.model.n_states} states, {shown})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the arguments: a copy is checked again and its arms are read-only."""
@@ -205,6 +205,17 @@ def _plain(name: Any) -> Any:
         return str.__str__(name)
     whole = isinstance(name, int | np.integer) and not isinstance(name, bool)
     return int(name) if whole else name
+
+
+def names_and_number(names: Sequence[Name]) -> str:
+    """How many arms there are and the first names, as a repr shows them.
+
+    Example:
+        >>> names_and_number(("left", "right")), names_and_number(range(9))
+        ("2 arms: 'left', 'right'", '9 arms: 0, 1, 2, 3, …')
+    """
+    shown = ", ".join(map(repr, names[:4])) + (", …" if len(names) > 4 else "")
+    return f"{len(names)} arms: {shown}"
 
 
 def label(name: Name) -> str:

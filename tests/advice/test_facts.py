@@ -108,8 +108,7 @@ def test_the_policies_of_your_choice(system):
         *system, ["lookahead", "kalman_ucb(width=2)"], **SIZE, options=Options(checkpoints=1)
     )
     for row in found.simulation.policies[:2]:
-        label = row.policy.partition("(")[0]
-        assert row.regret == pytest.approx(result.regret[label].mean() / 100)
+        assert row.regret == pytest.approx(result.regret[row.policy].mean() / 100)
     assert found.simulation.rivals is None
     assert found.recommendation.agreement is None
     assert "did not play both" in found.recommendation.reasons[-1]

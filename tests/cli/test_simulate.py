@@ -108,7 +108,7 @@ def test_comparison_in_json_equals_the_library():
     result = db.simulate(
         systems, None, policies, rounds=40, runs=2, options=Options(stream="cauchy")
     )
-    assert comparison["baseline"] == "kalman_ucb"  # its label where the name stands once
+    assert comparison["baseline"] == "kalman_ucb(width=2)"
     assert comparison["unit"] == "regret of kalman_oracle"
     for name, row in result.compare("kalman_ucb").items():
         shown = comparison["policies"][name]
@@ -165,6 +165,7 @@ def test_the_baseline_is_read_by_its_title_too():
     chosen = ["kalman_ucb(width=2)", "kalman_ucb(width=4)", "ucb"]
     assert simulate._baseline("Kalman-UCB(width=4)", chosen) == "kalman_ucb(width=4)"
     assert simulate._baseline("best", chosen) == "best"
+    assert simulate._baseline("kalman_ucb", chosen[1:]) == "kalman_ucb(width=4)"  # the only one
 
 
 def test_file_names_are_no_markup(tmp_path, monkeypatch):

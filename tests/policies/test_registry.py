@@ -7,7 +7,15 @@ import pickle
 import pytest
 
 import driftbandit as db
-from driftbandit.policies import available, idea, make, optimistic
+from driftbandit.policies import (
+    available,
+    chosen,
+    idea,
+    label_among,
+    make,
+    optimistic,
+    short_label,
+)
 from refusals import INF, Case, assert_refused, each
 
 # Policies.
@@ -36,6 +44,34 @@ def test_parameters_travel_and_tell_policies_apart():
     assert make("ucb") != make("oful")
     assert make("ucb") != "ucb"
     assert make("information_directed(points=32)") != make("information_directed")
+
+
+OTHERS = {"gamma": 0.9}  # in place of None
+
+
+@pytest.mark.parametrize("name", available())
+def test_a_label_shows_the_parameters_that_are_not_the_default_ones(name):
+    default = make(name)
+    assert short_label(default) == name
+    for key, value in default.parameters.items():
+        other = OTHERS.get(key, 3) if value is None else value / 2
+        other = int(other) if isinstance(value, int) else other
+        policy = make(name, **{key: other})
+        assert short_label(policy) == f"{name}({key}={other:g})"
+        assert make(short_label(policy)) == policy
+        assert list(chosen([policy])) == [short_label(policy)]
+        assert list(chosen([name, policy])) == [name, short_label(policy)]
+        assert label_among([short_label(policy), name], policy) == short_label(policy)
+        assert label_among([name], policy) == short_label(policy)  # who does not play
+
+
+def test_own_policies_are_labeled_by_their_name_unless_it_occurs_twice():
+    narrow, wide = (optimistic("mine", bonus, width=width) for width in (1.0, 2.0))
+    assert list(chosen([wide, "idea"])) == ["mine", "idea"]
+    assert list(chosen([narrow, wide])) == ["mine(width=1)", "mine(width=2)"]
+    assert label_among(["mine", "idea"], wide) == "mine"
+    stand_in = optimistic("kalman_ucb", lambda cov, model, arms, a, b: arms[:, 0], a=1.0, b=2.0)
+    assert list(chosen([stand_in])) == ["kalman_ucb"]
 
 
 def test_own_policies_travel_by_their_functions():

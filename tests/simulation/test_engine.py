@@ -249,7 +249,26 @@ def test_normalized_and_summary(whole):
 def test_same_policy_with_two_parameters():
     model, arms = db.families.sample("gaussian", n_states=3, n_arms=4)[0]
     result = db.simulate(model, arms, ["kalman_ucb", "kalman_ucb(width=3)"], rounds=20, runs=2)
-    assert set(result.regret) == {"kalman_ucb(width=1)", "kalman_ucb(width=3)"}
+    assert list(result.regret) == ["kalman_ucb", "kalman_ucb(width=3)"]
+    one, same = result.regret["kalman_ucb"], result.regret["Kalman-UCB(width=1)"]
+    assert one is same
+    assert np.abs(one - result.regret["kalman_ucb(width=3)"]).max() > 0
+
+
+def test_a_policy_with_other_parameters_is_labeled_with_them_also_alone():
+    model, arms = db.families.sample("gaussian", n_states=3, n_arms=4)[0]
+    own = db.policies.optimistic("own", lambda cov, model, arms, width: width * arms[:, 0], width=2)
+    players = ["idea", "kalman_ucb(width=1.5)", "discounted_ucb(gamma=0.9, xi=0.6)", own]
+    result = db.simulate(model, arms, players, rounds=20, runs=2)
+    labels = ["idea", "kalman_ucb(width=1.5)", "discounted_ucb(gamma=0.9)", "own"]
+    assert list(result.regret) == list(result.curves) == labels
+    assert all(label in str(result) for label in labels)
+    for part in (result.regret, result.curves, result.summary(), result.compare("idea")):
+        assert part["kalman_ucb"] is part["kalman_ucb(width=1.5)"]  # the only one
+        for unknown in ("kalman_ucb(width=1)", "kode", "nobody", 3):
+            with pytest.raises(KeyError):
+                part[unknown]
+    assert "kalman_ucb" not in result.regret
 
 
 class Counted(NamedTuple):

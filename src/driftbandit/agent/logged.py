@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.io import frames
 
 COLUMNS = ("round", "arm", "reward")
 REMEDY = "give columns round, arm and reward, rows of these three, or a path (see read_log)"
@@ -20,7 +21,9 @@ TIMES = "give whole numbers; for times, identify.as_log makes a log of columns"
 def read(
     log: Any, columns: Any = None, every: Any = None, zone: Any = None, clock: Any = None
 ) -> Any:
-    """The log as `fit` reads it, if it is a file, has times, or options say how; else unchanged.
+    """The log as `fit` reads it, if it is a file, has times, or options say how; else as it is.
+
+    The index of a data frame becomes columns, as for `fit`.
 
     ``clock``: how rounds count times, unless ``every`` or ``zone`` say so; None: from the first.
 
@@ -30,6 +33,7 @@ def read(
         [(0, 'a', 1.0), (2, 'b', 2.0)]
     """
     is_path = isinstance(log, str | os.PathLike)
+    log, _ = frames.flat(log)
     if not is_path and columns is every is zone is None and not _has_times(log):
         return log
     from driftbandit.io.log_reader import as_log  # only here: agents seldom read files

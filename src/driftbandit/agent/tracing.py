@@ -18,7 +18,7 @@ from driftbandit.agent.agent import Agent
 from driftbandit.agent.watch import OnAlarm
 from driftbandit.arrays import first_highest
 from driftbandit.model import LGDS, factor
-from driftbandit.policies import REGISTRY, Policy, title
+from driftbandit.policies import Policy, short_label, title
 from driftbandit.system import Name, System, checked_system
 
 if TYPE_CHECKING:
@@ -75,9 +75,7 @@ class Trace:
     @property
     def label(self) -> str:
         """The policy, with its parameters unless they are the default ones."""
-        policy = self.agent.policy
-        entry = REGISTRY.get(policy.name)
-        return policy.name if entry is not None and entry.policy == policy else policy.label
+        return short_label(self.agent.policy)
 
     @property
     def title(self) -> str:

@@ -174,8 +174,8 @@ def _baseline(text: str, chosen: Sequence[str]) -> str:
         raise errors.InvalidInput("--compare", problem, "name more in --policies")
     label = dict(zip(chosen, labels, strict=True)).get(text, text)
     with contextlib.suppress(errors.InvalidInput):  # a title, as Kalman-UCB
-        made = db.policies.make(text)
-        label = made.label if made.label in labels else made.name if "(" not in text else label
+        policy, bare = db.policies.make(text), "(" not in text
+        label = db.policies.label_among(labels, policy, any_parameters=bare)
     valid = [*labels, BEST]
     if label in db.policies.available() and label not in valid:
         remedy = f"valid: {', '.join(valid)}"

@@ -15,6 +15,7 @@ UNREAD = 1e-9  # a direction that arms read this much less than the best one is 
 # stationary distribution, yet so long that no log could show the forgetting.
 LASTING = 100.0
 LONGEST = 1e9  # longest such memory in rounds: 1 − 1/m must be below 1 by more than rounding
+LEAST = 1e-12  # least variance of an offset's error, as a share of that before any reward
 MOST_STATES = 64  # largest filter of states and offsets; beyond it offsets are taken to be known
 
 
@@ -110,6 +111,14 @@ def offset_cov(parameters: Parameters, data: Data, variance: float) -> np.ndarra
         np.zeros(k),
     )
     before = np.eye(k) / variance
-    learned = sum(np.linalg.inv(cov[d:, d:]) - before for cov in predicted(wide, data)[2])
-    cov = np.linalg.inv(before + learned)
-    return np.asarray(0.5 * (cov + cov.T))
+    learned = sum(_inverse(cov[d:, d:], variance) - before for cov in predicted(wide, data)[2])
+    return _inverse(before + learned, 1 / variance)
+
+
+def _inverse(matrix: np.ndarray, unit: float) -> np.ndarray:
+    """The inverse of a symmetric matrix, whose eigenvalues are at least `LEAST` of the unit.
+
+    Rewards with next to no noise leave offsets without an error that is larger than rounding.
+    """
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    return np.asarray((vectors / np.maximum(values, LEAST * unit)) @ vectors.T)

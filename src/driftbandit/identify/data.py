@@ -17,7 +17,7 @@ SHORT = 64  # up to this many unplayed rounds always get rows
 FAR = 100.0  # arms' means farther apart, in standard deviations: offsets' spread is not learned
 ROUNDING = 1e-13  # differences below this share of the rewards' size are rounding errors
 LARGEST_REWARD = 1e30  # and one over the smallest: their fourth powers must not overflow
-LEAST = 1e-6  # scale, as a share of their size, of rewards that are all equal
+LEAST = 1e-6  # scale, as a share of their size, of rewards that equal their arms' means
 
 
 class Data(NamedTuple):
@@ -116,25 +116,24 @@ class Units(NamedTuple):
     """Rewards are centered and scaled before learning: their zero and unit do not matter."""
 
     centers: np.ndarray  # the mean of each arm, k; zero without offsets
-    scale: float  # standard deviation around them
+    scale: float  # standard deviation around them; of all rewards, if no arm has two
 
     @staticmethod
     def of(data: Data, n_arms: int, offsets: bool) -> Units:
         """The units of a log."""
         seen = data.seen > 0
         played, rewards = data.arms[seen], data.rewards[seen]
-        centers = np.zeros(n_arms)
-        if offsets:
-            middle = float(rewards.mean())
-            counts = np.bincount(played, minlength=n_arms)
-            sums = np.bincount(played, rewards - middle, minlength=n_arms)
-            centers = middle + sums / np.maximum(counts, 1)
         size = float(np.abs(rewards).max())
-        left = rewards - centers[played]
-        largest = float(np.abs(left).max())
-        if largest <= ROUNDING * size:
-            return Units(centers, LEAST * size or 1.0)
-        return Units(centers, largest * float(np.sqrt(((left / largest) ** 2).mean())))
+        if not offsets:
+            return Units(np.zeros(n_arms), _spread(rewards) or 1.0)
+        counts = np.maximum(np.bincount(played, minlength=n_arms), 1)
+        middle = float(rewards.mean())
+        centers = middle + np.bincount(played, rewards - middle, n_arms) / counts
+        # What rounding left, which is large where other arms pay much more.
+        centers += np.bincount(played, rewards - centers[played], n_arms) / counts
+        if counts.max() == 1:  # each is its arm's mean, which says nothing of noise
+            return Units(centers, _spread(rewards - middle) or size or 1.0)
+        return Units(centers, _spread(_apart(rewards, centers[played])) or LEAST * size or 1.0)
 
     def between(self) -> tuple[np.ndarray, float | None]:
         """Arms' means in these units, k, and their spread if it is too large to be learned."""
@@ -147,7 +146,7 @@ class Units(NamedTuple):
 
     def standard(self, data: Data) -> Data:
         """The data in these units."""
-        rewards = (data.rewards - self.centers[data.arms]) * data.seen / self.scale
+        rewards = _apart(data.rewards, self.centers[data.arms]) / self.scale
         return data._replace(rewards=np.where(data.seen > 0, rewards, 0.0))
 
     def model(self, model: LGDS) -> LGDS:
@@ -170,3 +169,27 @@ class Units(NamedTuple):
             initial_cov=parameters.initial_cov * square,
             offsets=self.centers + parameters.offsets * self.scale,
         )
+
+
+def _apart(rewards: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """How far rewards are from their centers; zero where that is a rounding error."""
+    apart, size = rewards - centers, np.maximum(np.abs(rewards), np.abs(centers))
+    return np.asarray(np.where(np.abs(apart) <= ROUNDING * size, 0.0, apart))
+
+
+def _spread(values: np.ndarray) -> float:
+    """The root of the mean square, which does not overflow."""
+    largest = float(np.abs(values).max())
+    return largest * float(np.sqrt(((values / largest) ** 2).mean())) if largest > 0 else 0.0
+
+
+def no_arm_varies(arms: np.ndarray, rewards: np.ndarray) -> bool:
+    """Whether no arm has two rewards that differ by more than rounding.
+
+    Example:
+        >>> no_arm_varies(np.array([0, 1, 0]), np.array([0.3, 2.0, 0.1 + 0.2]))
+        True
+    """
+    order = np.lexsort((rewards, arms))
+    arms, rewards = arms[order], rewards[order]
+    return not _apart(rewards[1:], rewards[:-1])[arms[1:] == arms[:-1]].any()

@@ -1,4 +1,4 @@
-"""The facts that the reports of all fits share."""
+"""What all fits share: facts of their reports, and how they are shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from driftbandit.io import parsing
 from driftbandit.report import Facts
-from driftbandit.system import Name
+from driftbandit.system import Name, names_and_number
 
 
 def fit_facts(names: Sequence[Name], data: Mapping[str, Any], own: Mapping[str, str]) -> Facts:
@@ -34,3 +34,10 @@ def fit_facts(names: Sequence[Name], data: Mapping[str, Any], own: Mapping[str, 
             "log-likelihood": f"{with_state} per reward; {without} with the arms' means alone",
         }
     )
+
+
+def fit_repr(found: Any, learned: str) -> str:
+    """The repr of a fit; ``learned`` says which model."""
+    end = "" if found.converged else ", not converged"
+    end = f"log-likelihood {found.log_likelihood:.4g}{end}"
+    return f"{type(found).__name__}({learned}, {names_and_number(found.names)}; {end})"

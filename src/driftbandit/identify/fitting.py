@@ -12,6 +12,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.identify import assembly, em, independent_arms
 from driftbandit.identify.data import Data, Parameters, Units, check_size, data_of, times
+from driftbandit.identify.facts import fit_repr
 from driftbandit.identify.restarts import Progress, Share, Task, best_run
 from driftbandit.identify.selection import Candidate, Selection, choose
 from driftbandit.identify.smoothing import log_densities
@@ -28,7 +29,7 @@ NOTHING = "The model predicts rewards no better than each arm's mean."
 UNLEARNED = "the model is EM's starting point, not learned from the log."
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Fit:
     """A model learned from a log.
 
@@ -74,6 +75,9 @@ class Fit:
         """ρ(Γ) of the states that drift; zero if none does."""
         values = np.linalg.eigvals(self.parameters.transition)
         return float(np.abs(values).max(initial=0.0))
+
+    def __repr__(self) -> str:
+        return fit_repr(self, self.kind.label)
 
     def summary(self) -> str:
         """The model in one sentence, and which others came close."""
@@ -192,7 +196,8 @@ def fit(
     check_size(raw.rewards, "rewards")
     units = Units.of(raw, k, bool(offsets))
     data = units.standard(raw)
-    if not data.rewards.any():
+    still = not data.rewards.any()  # every reward is its arm's mean
+    if still:
         iterations = 1  # there is nothing to learn
     options = em.Options(structure or "free", bool(stable), False, bool(offsets))
     task = Task(data, k, features, options, prior, rng, (iterations, tolerance), units)
@@ -232,7 +237,7 @@ def fit(
     span = float(times(data).max()) + 1
     model, rows = assembly.assembled(parameters, begin, options.offsets, doubt, span)
     guessed = undecided and choice is None
-    warnings = warnings_of(parameters, raw, read, converged, kind, guessed, ahead, options)
+    warnings = warnings_of(parameters, raw, read, converged, kind, guessed, ahead, options, still)
     shift = -float(data.seen.sum()) * float(np.log(units.scale))
     likelihoods = np.array(path) + shift, end + shift
     return Fit(
@@ -266,11 +271,12 @@ def warnings_of(
     guessed: bool,
     ahead: float,
     options: em.Options,
+    still: bool = False,
 ) -> list[str]:
     """How the log was read, and what it does not show.
 
     ``guessed``: the log was too short to choose the kind of model; ``ahead``: log-density of the
-    standardized rewards, each given the rounds before its own.
+    standardized rewards, each given the rounds before its own; ``still``: all of them are zero.
     """
     found = [*log.notes, *log.unused_features]
     shared = not kind.own
@@ -280,6 +286,8 @@ def warnings_of(
         found.append("Too few rewards to choose the number of states: there is one.")
     if not data.rewards.any():
         found.append(f"All rewards are zero: {UNLEARNED}")
+    elif still and shared:
+        found.append(f"No arm has two different rewards: {UNLEARNED}")
     elif not converged and shared:
         found.append("The likelihood was still rising: give more iterations.")
     elif kind.kind == "constant":

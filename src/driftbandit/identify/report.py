@@ -16,8 +16,8 @@ from driftbandit.identify.smoothing import predicted
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.identify.structured.report import report as structured_report
 from driftbandit.io import model_file
-from driftbandit.io.log_reader import as_log
-from driftbandit.io.logs import Log, split_notes
+from driftbandit.io.log_reader import log_of_system
+from driftbandit.io.logs import Log, Sequence, split_notes
 from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
 from driftbandit.report.figures import COLORS, grid
 
@@ -47,6 +47,10 @@ class OneStep(NamedTuple):
     means: np.ndarray  # predicted
     stds: np.ndarray  # of the prediction errors: the state's uncertainty and the noise
     own: np.ndarray  # the mean of each reward's arm in this log: the prediction without a state
+
+    def __repr__(self) -> str:
+        each = f"log-likelihood {self.log_likelihood:.4g} per reward"
+        return f"OneStep({len(self.rewards)} rewards; {each})"
 
     @property
     def surprises(self) -> np.ndarray:
@@ -87,8 +91,11 @@ def one_step(
     A decision is made before its round shows anything, so rewards of the same round do not help.
 
     Args:
-        found: as `fit` returned it, or a `System`.
-        log: of the same arms: the one it was learned from or, for a fair judgment, another.
+        found: as `fit` returned it, or a `System`. The state of a system with a ``first_round``
+            moves on from there to the log's first round.
+        log: of the same arms: the one it was learned from or, for a fair judgment, another. Times
+            are counted by the system's clock, if it has one. A `System` refuses rounds before its
+            ``first_round``: it contains them.
         columns: as in `fit`, like ``every`` and ``zone``.
 
     Returns:
@@ -101,14 +108,15 @@ def one_step(
         >>> ahead.means.round(6).tolist(), (ahead.stds**2).round(6).tolist()
         ([0.0, 0.25], [8.0, 7.5])
     """
-    read = as_log(log, found.names, columns=columns, every=every, zone=zone)
+    read = log_of_system(found, log, columns, every, zone)
     if isinstance(found, StructuredFit):
         return _structured_one_step(found, read)
     if features := getattr(found, "contexts", None):
         problem = f"has contexts ({', '.join(features)}), and here arms cannot change"
         raise errors.InvalidInput("found", problem, "give what fit returned")
     model, k = found.model, len(read.names)
-    data = data_of(read, model.n_states)
+    start = getattr(found, "first_round", None)
+    data = data_of(read if start is None else _begun(read, start), model.n_states)
     dynamics = model.transition, model.process_cov, np.asarray(model.reward_std**2)
     start = model.start_mean(), model.start_cov()
     parameters = Parameters(*dynamics, *start, found.arms, np.zeros(k))
@@ -116,6 +124,22 @@ def one_step(
     seen = data.seen > 0
     arms, rewards = data.arms[seen], data.rewards[seen]
     return OneStep(rewards, means[seen], np.sqrt(variances[seen]), _own_means(arms, rewards, k))
+
+
+def _begun(log: Log, first: int) -> Log:
+    """The log, with a play without a reward in round ``first`` of every sequence that lacks it.
+
+    Nothing is learned from it, and the state moves on to the next play. Rounds are counted from
+    ``first``.
+    """
+    begun = []
+    for sequence in log.sequences:
+        rounds, arms, rewards = sequence.rounds - first, sequence.arms, sequence.rewards
+        if rounds[0] > 0:
+            rounds, arms = np.append(0, rounds), np.append(arms[0], arms)
+            rewards = np.append(math.nan, rewards)
+        begun.append(Sequence(rounds, arms, rewards))
+    return Log(tuple(begun), log.names)
 
 
 def _structured_one_step(found: StructuredFit, log: Log) -> OneStep:

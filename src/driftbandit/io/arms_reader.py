@@ -43,7 +43,8 @@ def read_arms(path: Any, *, columns: Columns | None = None) -> Arms:
 
 def _arms(table: tables.Table, called: str) -> Arms:
     table = table._replace(columns=["arm" if name == called else name for name in table.columns])
-    features = [column for column in table.columns if column != "arm"]
+    features = [table.columns[place] for place in table.without_index]
+    features = [column for column in features if column != "arm"]
     log_columns.check_single(table, table.columns)
     if "arm" not in table.columns:
         raise errors.InvalidInput(table.name, "has no column 'arm'", "give arm")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from driftbandit import errors
-from driftbandit.io import parsing, tables
+from driftbandit.io import frames, parsing, tables
 from driftbandit.io.logs import FEATURE
 
 REQUIRED = ("round", "arm", "reward")
@@ -69,7 +69,7 @@ def check_single(table: tables.Table, names: Iterable[Any]) -> None:
 def ignored(table: tables.Table, read: dict[str, int]) -> str:
     """A note on the columns that are not read; "" if there are none."""
     left = [name for i, name in enumerate(table.columns) if i not in read.values()]
-    left = [_shown_name(name) for name in left if not str(name).startswith("__index_level_")]
+    left = [_shown_name(name) for name in left]
     if not left:
         return ""
     shown = ", ".join(left[:6]) + (f" and {len(left) - 6} more" if len(left) > 6 else "")
@@ -93,4 +93,6 @@ def flags(columns: Columns | None, every: str | None, zone: str | None) -> list[
 
 
 def _shown_name(column: Any) -> str:
+    if frames.UNNAMED.fullmatch(str(column)):
+        return "index"
     return errors.printable(str(column)[:20]) or "''"

@@ -12,6 +12,7 @@ the names of the others to a table's own. All else is ignored.
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import os
 from collections.abc import Iterator
@@ -115,6 +116,59 @@ def as_log(
         remedy = "give a Log, a path, a mapping of columns or an Arrow table"
         raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
     return _log(table, names, columns, times.Rounds(every, zone, clock))
+
+
+def log_of_system(
+    system: Any,
+    log: Any,
+    columns: Columns | None = None,
+    every: str | None = None,
+    zone: str | None = None,
+) -> Log:
+    """A log that a system is to predict, in the system's own rounds.
+
+    Times are counted by the system's clock, if it has one. A system with a ``first_round`` contains
+    all rounds before it, so that a log which holds some of them is refused, as an agent refuses it.
+
+    Args:
+        system: a `System`, or what `fit` returned.
+        log, columns, every, zone: as in `as_log`.
+
+    Example:
+        >>> from driftbandit import LGDS, System
+        >>> days = as_log({"round": ["2026-01-05"], "arm": [0], "reward": [0.1]})
+        >>> learned = System(LGDS([[0.5]], [[1.0]], 1.0), [[1.0]], first_round=1, clock=days.clock)
+        >>> later = {"round": ["2026-01-08", "2026-01-10"], "arm": [0, 0], "reward": [0.2, 0.3]}
+        >>> log_of_system(learned, later).sequences[0].rounds.tolist()
+        [3, 5]
+        >>> log_of_system(learned, days)
+        Traceback (most recent call last):
+        driftbandit.errors.InvalidInput: log: holds rounds 0 to 0, but the model was learned from...
+    """
+    clock = getattr(system, "clock", None)
+    known = None if isinstance(log, Log) or every is not None or zone is not None else clock
+    read = as_log(log, system.names, columns=columns, every=every, zone=zone, clock=known)
+    ahead = 0
+    if clock is not None and read.clock is not None:
+        ahead = clock.rounds_until(read.clock, owner="system")
+    if ahead:
+        read = dataclasses.replace(read, sequences=tuple(_moved(s, ahead) for s in read.sequences))
+        read = dataclasses.replace(read, clock=clock)
+    start = getattr(system, "first_round", None)
+    first = min(int(sequence.rounds[0]) for sequence in read.sequences)
+    if start is not None and first < start:
+        last = max(int(sequence.rounds[-1]) for sequence in read.sequences)
+        learned = f"the model was learned from those before round {start}, in which it starts"
+        remedy = f"give only rounds from {start} on, or what fit returned in place of its system"
+        raise errors.InvalidInput("log", f"holds rounds {first} to {last}, but {learned}", remedy)
+    return read
+
+
+def _moved(sequence: Sequence, rounds: int) -> Sequence:
+    """The sequence so many rounds later; rounds before the clock's start are below 0."""
+    moved = copy.copy(sequence)
+    vars(moved)["rounds"] = sequence.rounds + rounds
+    return moved
 
 
 def log_and_features(

@@ -24,7 +24,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.io import parsing
+from driftbandit.io import frames, parsing
 from driftbandit.io.parsing import Values
 
 MOST_ROWS = 10**8
@@ -53,6 +53,12 @@ class Table(NamedTuple):
     unit: str  # what its rows are counted in: "line" or "row"
     # Yields the blocks of the columns with these numbers; other columns may hold anything.
     read: Callable[[Sequence[int]], Iterator[Block]]
+    index_columns: tuple[int, ...] = ()  # numbers of those that were a data frame's index
+
+    @property
+    def without_index(self) -> list[int]:
+        """The numbers of all other columns."""
+        return [place for place in range(len(self.columns)) if place not in self.index_columns]
 
     @property
     def blocks(self) -> Iterator[Block]:
@@ -188,6 +194,7 @@ def _parquet(file: IO[bytes], name: str) -> Table:
     try:
         parquet = pq.ParquetFile(file, pre_buffer=False)
         columns, rows = list(parquet.schema_arrow.names), parquet.metadata.num_rows
+        names, index = frames.names_and_index(parquet.schema_arrow)
     except faults as error:
         raise _unreadable(name, error) from None
     if rows > MOST_ROWS:
@@ -201,7 +208,7 @@ def _parquet(file: IO[bytes], name: str) -> Table:
         except faults as error:
             raise _unreadable(name, error) from None
 
-    return Table(name, columns, "row", lambda places: _arrow_blocks(batches(places)))
+    return Table(name, names, "row", lambda places: _arrow_blocks(batches(places)), index)
 
 
 def _rows_of_block(places: Sequence[int]) -> int:
@@ -245,12 +252,13 @@ def in_memory(data: Any, name: str) -> Table | None:
     """The table of a mapping of columns, an Arrow table or a data frame; None if it is none."""
     if isinstance(data, Mapping):
         return _mapping(list(data), data.__getitem__, name)
+    data, index = frames.flat(data)
     if hasattr(data, "__arrow_c_stream__"):  # tables of pyarrow, polars and pandas
         table = _arrow_table(data, name)
         if table is not None:
-            return table
+            return table._replace(index_columns=index or table.index_columns)
     if hasattr(data, "columns") and hasattr(data, "__getitem__"):  # a frame Arrow cannot hold
-        return _mapping(list(data.columns), data.__getitem__, name)
+        return _mapping(list(data.columns), data.__getitem__, name)._replace(index_columns=index)
     return None
 
 
@@ -260,7 +268,7 @@ def _arrow_table(data: Any, name: str) -> Table | None:
     except ImportError:
         return None
     try:
-        table = pa.table(data)
+        table, index = frames.flat(pa.table(data))
     except (pa.ArrowException, TypeError, ValueError):  # a single column; columns of mixed types
         return None
 
@@ -268,7 +276,7 @@ def _arrow_table(data: Any, name: str) -> Table | None:
         chosen = table.select(list(places))
         return _arrow_blocks(iter(chosen.to_batches(max_chunksize=_rows_of_block(places))))
 
-    return Table(name, list(table.column_names), "row", read)
+    return Table(name, list(table.column_names), "row", read, index)
 
 
 def _mapping(names: list[Any], get: Callable[[Any], Any], name: str) -> Table:

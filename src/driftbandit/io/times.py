@@ -86,13 +86,16 @@ class Clock:
                 code = int(Zone(self.zone).wall(np.array([code]))[0])
         return (code - self.start) // self.step
 
-    def rounds_until(self, other: Clock, argument: str = "log") -> int:
-        """The round in which another clock's round 0 begins; both count the same steps."""
+    def rounds_until(self, other: Clock, argument: str = "log", owner: str = "agent") -> int:
+        """The round in which another clock's round 0 begins; both count the same steps.
+
+        Errors call the other clock's owner ``argument``, and the own one ``owner``.
+        """
         alike = (self.step, self.zone, bool(self.zoned), self.local)
         same = alike == (other.step, other.zone, bool(other.zoned), other.local)
         rounds, rest = divmod(other.start - self.start, self.step)
         if not same or rest:
-            problem = f"counts rounds as {other}, and the agent as {self}"
+            problem = f"counts rounds as {other}, and the {owner} as {self}"
             remedy = "give its file or table, without every and zone"
             raise errors.InvalidInput(argument, problem, remedy)
         return rounds

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from driftbandit import errors
-from driftbandit.io.log_reader import as_log
+from driftbandit.io.log_reader import log_of_system
 from driftbandit.model import LGDS
 from driftbandit.monitoring import charts, checks, report, words
 from driftbandit.monitoring.disturbances import Jumps
@@ -101,9 +101,12 @@ def monitor(
     A true model passes all tests together with probability 1 − ``level``, or more.
 
     Args:
-        system: a `System`, or what `fit` returned: then the model before any reward.
+        system: a `System`, or what `fit` returned: then the model before any reward. The state of
+            a system with a ``first_round`` moves on from there to the log's first round; that of
+            any other starts in the first round of each sequence.
         log: of the same arms, best one that the model was not learned from: a path, a table or a
-            `Log`.
+            `Log`. Times are counted by the system's clock, if it has one. Rounds before
+            ``first_round`` are refused: the model contains them.
         parts: names of groups of states, as {"season": [2, 3]}: says which of them is off. None:
             the components of a fit that has some.
         level: the chance that a true model is called wrong.
@@ -137,7 +140,7 @@ def monitor(
         system = system.start_system
     level = errors.number(level, "level", low=0, high=1, strict=True)
     groups = checked_parts(parts, system.model.n_states)
-    read = as_log(log, system.names, columns=columns, every=every, zone=zone)
+    read = log_of_system(system, log, columns, every, zone)
     found = surprises_of(system, read)
     if len(found.values) < FEWEST:
         problem = f"has {len(found.values)} rewards that surprise"

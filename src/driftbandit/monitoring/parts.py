@@ -93,8 +93,9 @@ def smoothed(
     """
     model, rng = system.model, np.random.default_rng(0)
     jumps, found = Jumps(system.arms, model.process_cov), {name: Sums() for name in parts}
+    start = getattr(system, "first_round", None)
     for number, one in enumerate(log.sequences):
-        filtered = list(steps(model, reads_of(system, log, one), one))
+        filtered = list(steps(model, reads_of(system, log, one), one, start))
         draws = rng.standard_normal((len(filtered), DRAWS if parts else 0))
         for block in disturbances(model.transition, filtered, one.rounds, draws):
             jumps.add(block, number)

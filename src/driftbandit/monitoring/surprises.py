@@ -53,12 +53,17 @@ def reads_of(system: Any, log: Log, sequence: Sequence) -> np.ndarray:
     return reads
 
 
-def steps(model: LGDS, reads: np.ndarray, sequence: Sequence) -> Iterator[Step]:
+def steps(
+    model: LGDS, reads: np.ndarray, sequence: Sequence, first_round: int | None = None
+) -> Iterator[Step]:
     """The filter along a sequence, at each reward that was observed; ``reads`` as in `reads_of`.
 
-    Like `identify.fit`, it takes the model's first round to be the sequence's.
+    The model's initial state is that of ``first_round``, at or before the sequence's first one, up
+    to which it moves on. None: it is that of the sequence's first round, as for `identify.fit`.
     """
     belief, now = kalman.prior(model), int(sequence.rounds[0])
+    if first_round is not None and first_round < now:
+        belief = kalman.advance(belief, model, now - first_round)
     first = np.vecdot(reads @ (belief.cov + model.process_cov), reads) + model.reward_std**2
     least = KNOWN * first
     rows = zip(sequence.rounds.tolist(), sequence.rewards.tolist(), strict=True)
@@ -80,7 +85,7 @@ def surprises_of(system: Any, log: Log) -> Surprises:
 
     Args:
         system: what has a model, arms and names: a `System`, or a `Fit`.
-        log: of the same arms.
+        log: of the same arms, in the system's rounds (`log_of_system`).
 
     Example:
         >>> from driftbandit.system import System
@@ -89,8 +94,9 @@ def surprises_of(system: Any, log: Log) -> Surprises:
         array([1.        , 1.73205081])
     """
     columns: list[tuple[float, int, int, int]] = []
+    start = getattr(system, "first_round", None)
     for number, one in enumerate(log.sequences):
-        for step in steps(system.model, reads_of(system, log, one), one):
+        for step in steps(system.model, reads_of(system, log, one), one, start):
             if step.variance > 0:
                 arm, round_ = int(one.arms[step.row]), int(one.rounds[step.row])
                 columns.append((step.error / step.variance**0.5, arm, round_, number))

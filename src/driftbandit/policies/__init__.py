@@ -13,8 +13,8 @@ import functools
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from driftbandit import errors
@@ -42,8 +42,10 @@ __all__ += [
     "idea",
     "kalman_ucb",
     "kode",
+    "label_among",
     "make",
     "optimistic",
+    "short_label",
     "title",
 ]
 
@@ -266,7 +268,9 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
 def chosen(
     policies: Any = None, actions: ActionSet = FINITE, n_arms: int = 1, contexts: bool = False
 ) -> dict[str, Policy]:
-    """Policies by label: their name, with parameters if a name occurs twice.
+    """Policies by label: their name, with the parameters that are not the default ones.
+
+    One's own policy has no defaults: its label is its name, with all parameters if it occurs twice.
 
     Args:
         policies: a name, a `Policy`, or several of them; None: `default` for these arms.
@@ -275,7 +279,7 @@ def chosen(
 
     Example:
         >>> list(chosen(["idea", "kalman_ucb", "kalman_ucb(width=2)"]))
-        ['idea', 'kalman_ucb(width=1)', 'kalman_ucb(width=2)']
+        ['idea', 'kalman_ucb', 'kalman_ucb(width=2)']
     """
     if policies is None:
         policies = default(actions, n_arms, contexts)
@@ -295,11 +299,70 @@ def chosen(
     names = [policy.name for policy in made]
     labels: dict[str, Policy] = {}
     for policy in made:
-        label = policy.label if names.count(policy.name) > 1 else policy.name
+        alone = _defaults(policy) is None and names.count(policy.name) == 1
+        label = policy.name if alone else short_label(policy)
         if label in labels:
-            raise errors.InvalidInput("policies", f"{label!r} is named twice", "name each once")
+            problem = f"{policy.label!r} is named twice"
+            raise errors.InvalidInput("policies", problem, "name each once")
         labels[label] = policy
     return labels
+
+
+def short_label(policy: Policy) -> str:
+    """A policy's name, with the parameters that are not the default ones.
+
+    Args:
+        policy: the policy; one of your own has no defaults, so that all parameters are shown.
+
+    Example:
+        >>> short_label(make("discounted_ucb")), short_label(make("discounted_ucb", gamma=0.9))
+        ('discounted_ucb', 'discounted_ucb(gamma=0.9)')
+        >>> make("discounted_ucb", gamma=0.9).label  # all of them
+        'discounted_ucb(gamma=0.9, xi=0.6)'
+    """
+    usual = _defaults(policy)
+    if usual is None:
+        return policy.label
+    changed = {key: value for key, value in policy.parameters.items() if value != usual[key]}
+    return replace(policy, parameters=changed).label
+
+
+def _defaults(policy: Policy) -> Mapping[str, Any] | None:
+    """The parameters of the registered policy; None: it is one's own, even if it has its name."""
+    entry = REGISTRY.get(policy.name)
+    if entry is None or entry.policy.parameters.keys() != policy.parameters.keys():
+        return None
+    return entry.policy.parameters
+
+
+def label_among(labels: Iterable[str], policy: Policy, *, any_parameters: bool = False) -> str:
+    """The label under which a policy plays; its own one, if none of the labels is right.
+
+    Args:
+        labels: those of `chosen`, or all parameters in parentheses.
+        policy: the policy.
+        any_parameters: whether the only label with its name is right, whatever the parameters.
+
+    Example:
+        >>> labels = ["idea", "kalman_ucb(width=2)", "ucb(delta=0.1)"]
+        >>> label_among(labels, make("kalman_ucb", width=2)), label_among(labels, make("ucb"))
+        ('kalman_ucb(width=2)', 'ucb(delta=0.1)')
+        >>> label_among(labels, make("kalman_ucb"))
+        'kalman_ucb'
+        >>> label_among(labels, make("kalman_ucb"), any_parameters=True)
+        'kalman_ucb(width=2)'
+    """
+    labels, own = list(labels), short_label(policy)
+    if own in labels:
+        return own
+    alike = [label for label in labels if label.partition("(")[0] == policy.name]
+    for label in alike:
+        with contextlib.suppress(errors.InvalidInput):  # one's own cannot be made from its name
+            if make(label) == policy:
+                return label
+    if len(alike) == 1 and (any_parameters or _defaults(policy) is None):
+        return alike[0]
+    return own
 
 
 def plain(name: str) -> str:

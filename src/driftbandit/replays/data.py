@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.io import parsing, tables
+from driftbandit.io import index, parsing, tables
 from driftbandit.io.arms_reader import read_arms
 from driftbandit.io.log_columns import REQUIRED
 from driftbandit.io.log_reader import as_log
@@ -127,7 +127,8 @@ def as_table(
     Args:
         data: a `Table`; a `Log`, or what `read_log` reads: the path of a CSV or Parquet file, or
             columns round, arm and reward; or a wide table, one column per arm: an array, a mapping
-            of columns, a data frame.
+            of columns, a data frame. An index of times, or one called round, says when each row
+            was; any other is ignored.
         names: of the arms, if the data does not name them.
         features: k × d, or `Arms`, or the path of an arms file.
         columns: the column names of a log, as {"round": "day"}; see `read_log`.
@@ -162,25 +163,28 @@ def read(
 
 
 def _log_or_table(data: Any, names: Any, columns: Any, every: Any, zone: Any) -> Log | Table:
-    own = [str(column) for column in getattr(data, "columns", ())]
-    if isinstance(data, Mapping):
-        own = [str(column) for column in data]
+    known = isinstance(data, Table | Log | str | os.PathLike)
+    wide = None if known else tables.in_memory(data, "data")
+    arms = [] if wide is None else wide.without_index
+    own = [] if wide is None else [str(wide.columns[place]) for place in arms]
     by_rows = any(name in REQUIRED for name in own) or bool(own and columns)
     if isinstance(data, Log | str | os.PathLike) or by_rows:
         return as_log(data, names, columns=columns, every=every, zone=zone)
-    for argument, given in (("columns", columns), ("every", every), ("zone", zone)):
+    times, notes = (None, ()) if wide is None else index.rounds_of(wide, every, zone)
+    options = {"columns": columns} | ({"every": every, "zone": zone} if times is None else {})
+    for argument, given in options.items():
         if given:
             problem = "was given, but the data is not a log"
             raise errors.InvalidInput(argument, problem, "leave it out")
     if isinstance(data, Table):
         return data if names is None else _ordered(data, names)
-    if own:
-        wide = tables.in_memory(data, "data")
-        if wide is not None:
-            blocks = [np.stack([*map(parsing.real, block.columns)], 1) for block in wide.blocks]
-            if blocks:
-                table = Table(np.concatenate(blocks), tuple(wide.columns))
-                return table if names is None else _ordered(table, names)
+    if wide is not None and arms:
+        blocks = [np.stack([*map(parsing.real, block.columns)], 1) for block in wide.read(arms)]
+        if blocks:
+            called = tuple(wide.columns[place] for place in arms)
+            rewards = np.concatenate(blocks)
+            table = Table(rewards, called, notes=notes, times=times)  # type: ignore[arg-type]
+            return table if names is None else _ordered(table, names)
     if isinstance(data, np.ndarray | list | tuple):
         return Table(data, () if names is None else names)  # type: ignore[arg-type]
     raise errors.InvalidInput("data", f"has type {type(data).__name__}", REMEDY)

@@ -239,15 +239,20 @@ class Replay:
         spread = estimates.variances(uncertain[0], self.shown, *uncertain[1:])
         return Ends(*estimates.interval(mean, spread, confidence), least)
 
+    def __repr__(self) -> str:
+        shown = ", ".join(list(self.played)[:4]) + ", …" * (len(self.played) > 4)
+        return f"Replay({len(self.names)} arms, {self.test_rounds} test rounds: {shown})"
+
     def __str__(self) -> str:
-        less = f"minus {self.baseline}"
-        lines = [f"{'':<20} {'mean reward':>12} {'95% interval':>22} {less:>26}"]
-        for row in self.rows():
+        less, rows = f"minus {self.baseline}", self.rows()
+        first = max([20, *(len(row.label) for row in rows)])
+        lines = [f"{'':<{first}} {'mean reward':>12} {'95% interval':>22} {less:>26}"]
+        for row in rows:
             ends = f"{row.low:.4g} to {row.high:.4g}" if row.trusted else statistics.TOO_FEW
             apart = f"{row.difference_low:.3g} to {row.difference_high:.3g}"
             apart = f"{row.difference:+.3g} ({apart})" if row.label != self.baseline else ""
             apart = statistics.TOO_FEW if row.verdict == statistics.TOO_FEW else apart
-            lines.append(f"{row.label:<20} {row.mean:>12.4g} {ends:>22} {apart:>26}")
+            lines.append(f"{row.label:<{first}} {row.mean:>12.4g} {ends:>22} {apart:>26}")
         return "\n".join(lines)
 
     def to_document(self) -> dict[str, Any]:

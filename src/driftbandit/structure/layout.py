@@ -19,7 +19,7 @@ from driftbandit.structure.base import FREE, SCOPES, Block, Component, Start, St
 from driftbandit.structure.copies import copies_of
 from driftbandit.structure.parameters import free_parameters, original
 from driftbandit.structure.text import parse
-from driftbandit.system import Name, System, checked_names
+from driftbandit.system import Name, System, checked_names, names_and_number
 
 WIDE = Start(level=3.0, slope=0.3)  # at the start, in units of the rewards' spread
 MOST_STATES = 1000
@@ -116,6 +116,9 @@ class Layout:
 
     def __hash__(self) -> int:
         return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"Layout({self.structure}: {self.n_states} states, {names_and_number(self.names)})"
 
     def _lay_out(self) -> None:
         """Places of blocks and states, and how arms read them, which do not depend on values."""

@@ -13,7 +13,8 @@ import numpy as np
 import scipy.optimize
 
 from driftbandit import errors
-from driftbandit.identify.data import ROUNDING
+from driftbandit.identify.data import ROUNDING, no_arm_varies
+from driftbandit.identify.facts import fit_repr
 from driftbandit.identify.structured import likelihood
 from driftbandit.identify.structured.rows import LARGEST_GRADIENT, Described, Rows, rows_of
 from driftbandit.io.logs import Log
@@ -164,7 +165,7 @@ def hessian(problem: Problem, theta: np.ndarray) -> np.ndarray:
     return np.asarray((found + found.T) / 2)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StructuredFit:
     """A structure whose parameters were learned from a log.
 
@@ -200,7 +201,7 @@ class StructuredFit:
     """
 
     layout: Layout
-    problem: Problem = dataclasses.field(repr=False)
+    problem: Problem
     theta: np.ndarray
     log_likelihood: float
     converged: bool
@@ -295,6 +296,9 @@ class StructuredFit:
         described = rows_of(log, self.layout, self.problem.described)
         return self.problem._replace(described=described)
 
+    def __repr__(self) -> str:
+        return fit_repr(self, str(self.structure))
+
     def summary(self) -> str:
         """The structure and its drifts in one sentence."""
         free = self.layout.free
@@ -347,6 +351,14 @@ def _check_size(problem: Problem) -> None:
         raise errors.InvalidInput("log", said, "give longer rounds, or a structure of fewer states")
 
 
+def _plays(log: Log) -> tuple[np.ndarray, np.ndarray]:
+    """The arm and the reward of every play that has one."""
+    arms = np.concatenate([sequence.arms for sequence in log.sequences])
+    rewards = np.concatenate([sequence.rewards for sequence in log.sequences])
+    seen = ~np.isnan(rewards)
+    return arms[seen], rewards[seen]
+
+
 def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
     found, data = [], problem.described
     if not end.converged:
@@ -357,8 +369,11 @@ def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
         silent = [str(log.names[i]) for i in np.flatnonzero(~played)[:5]]
         found.append(f"No reward was seen of {(~played).sum()} arms: {', '.join(silent)}.")
     rewards = data.rows.rewards[seen]
+    small = "drifts and noise are as small as the model allows."
     if np.ptp(rewards) <= ROUNDING * data.units.scale:
-        found.append("All rewards are equal: drifts and noise are as small as the model allows.")
+        found.append(f"All rewards are equal: {small}")
+    elif len(rewards) > played.sum() and no_arm_varies(*_plays(log)):
+        found.append(f"No arm has two different rewards: {small}")
     span = max(int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences)
     components = problem.layout.structure.components
     long = [str(one) for one in components if getattr(one, "period", 0) > span]

@@ -74,6 +74,9 @@ class Comparison(NamedTuple):
     densities: tuple[np.ndarray, ...] = ()  # log-likelihood of each scored reward, by structure
     sizes: tuple[tuple[int, int], ...] = ()  # number of states and of parameters, by structure
 
+    def __repr__(self) -> str:
+        return f"Comparison({self.chosen}, of {len(self.structures)} structures)"
+
     @property
     def chosen(self) -> Structure:
         """The simplest whose score is within one standard error (or 0.001) of the highest.
