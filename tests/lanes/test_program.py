@@ -149,7 +149,7 @@ def test_a_policy_with_a_huge_memory_is_played_by_xla(monkeypatch):
     systems = db.families.sample("gaussian", n_states=2, n_arms=3)
     policies = ["sliding_window_ucb(window=300)", "random"]
     result = db.simulate(systems, policies=policies, rounds=5, runs=2)
-    assert result.timing.engine == "lanes, xla for sliding_window_ucb"
+    assert result.timing.engine == "lanes, xla for sliding_window_ucb(window=300)"
 
 
 def test_arrays_of_the_wrong_size_are_refused():
