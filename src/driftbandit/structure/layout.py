@@ -203,6 +203,16 @@ class Layout:
                 found[states[0]] = True
         return found
 
+    @functools.cached_property
+    def apart(self) -> np.ndarray | None:
+        """The states of each arm, k × d/k, if no two arms share any; None if they do, or k = 1."""
+        if len(self.names) == 1 or any(len(copy.arms) > 1 for copy in self.copies):
+            return None
+        own = enumerate(self.copies)
+        pairs = sorted((copy.arms[0], number) for number, copy in own)
+        states = [self.copy_states[number] for _, number in pairs]
+        return np.concatenate(states).reshape(len(self.names), -1)
+
     @property
     def learns_transition(self) -> bool:
         """Whether Γ has parameters."""

@@ -2,11 +2,15 @@
 
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from driftbandit.identify.data import padded
+from driftbandit.identify.structured import likelihood
+from driftbandit.identify.structured.likelihood import Pattern
 from driftbandit.structure import Layout
 from known_structures import known, log_of, naive_filter
 from random_structures import GROUPS, MODEST, random_log, structures
@@ -17,6 +21,11 @@ MANY = (
     "+ regression(x_b, shared, drifting) + ar(2, shared, loadings=free) + noise(shared)",
     "constant(arm) + trend(shared, damping=free, loadings=free) + season(6, arm, own, harmonics=3)",
 )
+ALONE = (
+    "level(arm, own) + season(5, arm, unchanging, start=2) + trend(arm, damping=free) "
+    "+ regression(x_a, arm) + regression(x_b, arm, drifting) + ar(2, arm) + noise(arm, own)"
+)
+"""No two arms share a state."""
 
 
 def at_random(structure, log, seed=0):
@@ -42,7 +51,7 @@ def assert_right(found, log, tolerance):
     np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("structure", MANY, ids=["first", "second"])
+@pytest.mark.parametrize("structure", [*MANY, ALONE], ids=["first", "second", "alone"])
 def test_many_arms_and_sequences_equal_a_dense_loop(structure):
     log = random_log(0, sequences=3)
     begins = [one.rounds[0] for one in log.sequences[1:]]
@@ -50,7 +59,7 @@ def test_many_arms_and_sequences_equal_a_dense_loop(structure):
     assert (np.array(begins) < ends).any()  # turned backwards
     found = at_random(structure, log)
     assert_right(found, log, 1e-9)
-    if structure == MANY[0]:
+    if structure != MANY[1]:
         _, means, variances, _ = naive_filter(found, log)
         predicted = found.problem.predicted(found.theta)
         np.testing.assert_allclose(predicted[0], means, rtol=1e-8, atol=1e-9)
@@ -70,6 +79,22 @@ def test_random_structures_equal_a_dense_loop_and_differences(structure, seed):
 def test_many_random_structures_equal_a_dense_loop_and_differences(structure, seed):
     log = random_log(seed, sequences=3)
     assert_right(at_random(structure, log, seed), log, 1e-6)
+
+
+def test_arms_that_share_no_state_are_computed_side_by_side():
+    log = random_log(0, sequences=3)
+    found = at_random(ALONE, log)
+    layout, apart, k = found.layout, found.problem.described.rows.apart, len(log.names)
+    most = int(np.bincount(np.concatenate([one.arms for one in log.sequences])).max())
+    assert apart.order.shape == (k, padded(most + 4))  # steps for one arm's plays, not for all
+    assert Pattern.of_each_arm(layout).table.shape[1] == layout.n_states // k
+    given = found.problem.described.rows, found.problem.described.units, found.problem.longest
+    with jax.enable_x64(True):
+        (mean, cov), *_ = likelihood.predicted(layout, found.theta, *given)
+    *_, belief = naive_filter(found, log)
+    np.testing.assert_allclose(mean, belief[0], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(cov, belief[1], rtol=1e-8, atol=1e-9)
+    assert known(MANY[0], log, {}, GROUPS).problem.described.rows.apart is None
 
 
 def test_long_pauses_equal_many_single_rounds():

@@ -42,7 +42,9 @@ class Problem(NamedTuple):
     @property
     def longest(self) -> int:
         """Binary digits of the longest gap."""
-        return int(np.abs(self.described.rows.gaps).max()).bit_length()
+        rows: Rows = self.described.rows
+        gaps = rows.gaps if rows.apart is None else np.append(rows.gaps, rows.apart.gaps)
+        return int(np.abs(gaps).max()).bit_length()
 
     def only(self, seen: np.ndarray) -> Problem:
         """The same log, of which only these rewards are observed, a mask of n."""

@@ -14,6 +14,9 @@ keeps d numbers per play, and covariances only if Γ or the read-outs are learne
               g = NK − r (Kᵀr) + r e/s + S h
     move      ∂/∂Q = ½ (r rᵀ − N),  ∂/∂Γ = r ẑᵀ + (r rᵀ − N) Γ P;   r ← Γᵀr,  N ← ΓᵀNΓ
 
+If no two arms share a state, each arm has a filter of its own, and all are computed side by side:
+an arm's states move over the rounds in which others are played in one step.
+
 K is the gain P h/s, e the innovation, s its variance, h the read-out; ẑ and P those before the
 update or before the move.
 """
@@ -58,6 +61,14 @@ class Pattern(NamedTuple):
         shifts = range(int(sizes.max()))
         partners = tuple(tuple((first + (place + j) % sizes[block]).tolist()) for j in shifts)
         return Pattern(partners, layout.learns_transition, layout.learns_reads)
+
+    @staticmethod
+    def of_each_arm(layout: Layout) -> Pattern:
+        """The pattern of every arm's states, if no two arms share any."""
+        assert layout.apart is not None
+        own, found = layout.apart[0], Pattern.of(layout)
+        partners = np.searchsorted(own, found.table[:, own])
+        return found._replace(partners=tuple(map(tuple, partners.tolist())))
 
     @property
     def table(self) -> np.ndarray:
@@ -157,20 +168,26 @@ def forward(
     partners = pattern.table
     noises = jax.vmap(functools.partial(dense, partners))(moves.process)
 
-    def step(belief: Any, row: Any) -> Any:
-        before, cov = belief
-        weights = moves.weights[row.moves]
-        mean = _product(partners, weights, before)
+    def moved(mean: Any, cov: Any, kind: Any) -> Any:
+        weights = moves.weights[kind]
         turned = _product(partners, weights, cov)
-        cov = _product(partners, weights, turned.T) + noises[row.moves]
+        cov = _product(partners, weights, turned.T) + noises[kind]
+        return _product(partners, weights, mean), cov, turned if pattern.learns_transition else ()
+
+    def unmoved(mean: Any, cov: Any, kind: Any) -> Any:
+        return mean, cov, cov if pattern.learns_transition else ()
+
+    def step(belief: Any, row: Any) -> Any:
+        before = belief[0]
+        mean, cov, turned = jax.lax.cond(row.moves > 0, moved, unmoved, *belief, row.moves)
         read = _read_out(moves, row, mask)
         cross = cov @ read
         variance = read @ cross + moves.reward_var
         surprise = row.rewards - read @ mean
         gain = cross * (row.seen / variance)
-        moved = (before, turned.T) if pattern.learns_transition else ()
+        left = (before, turned.T) if pattern.learns_transition else ()
         seen = (mean, cov) if pattern.learns_reads else ()
-        kept = Kept(gain, surprise, variance, moved, seen)
+        kept = Kept(gain, surprise, variance, left, seen)
         return (mean + gain * surprise, cov - cross[:, None] * gain), kept
 
     if start is None:
@@ -203,7 +220,7 @@ def _gradient(pattern: Pattern, saved: Any, unit: Any) -> Any:
     def step(carry: Any, given: Any) -> Any:
         r, N, slopes = carry
         row, kept = given
-        weights, read = moves.weights[row.moves], _read_out(moves, row, mask)
+        read = _read_out(moves, row, mask)
         K, precision = kept.gain, row.seen / kept.variance
         NK = N @ K
         D = precision + K @ NK
@@ -218,19 +235,24 @@ def _gradient(pattern: Pattern, saved: Any, unit: Any) -> Any:
             slopes = slopes._replace(reads=slopes.reads.at[row.arms].add(slope))
         r = r + read * u
         N = N - read[:, None] * NK - NK[:, None] * read + D * read[:, None] * read
-        G = r[:, None] * r - N
-        by_cov = jnp.stack([G[np.arange(d), partners[j]] for j in range(m)])
-        slopes = slopes._replace(process=slopes.process.at[row.moves].add(0.5 * by_cov))
+        r, N, by = jax.lax.cond(row.moves > 0, moved, unmoved, r, N, row.moves, kept.moved)
+        slopes = slopes._replace(process=slopes.process.at[row.moves].add(by[0]))
         if pattern.learns_transition:
-            before, turned = kept.moved
-            by_weight = jnp.stack(
-                [r * before[p] + jnp.sum(G * turned[p], axis=1) for p in partners]
-            )
-            slopes = slopes._replace(weights=slopes.weights.at[row.moves].add(by_weight))
+            slopes = slopes._replace(weights=slopes.weights.at[row.moves].add(by[1]))
+        return (r, N, slopes), None
+
+    def moved(r: Any, N: Any, kind: Any, kept: Any) -> Any:
+        weights, G = moves.weights[kind], r[:, None] * r - N
+        by = [0.5 * jnp.stack([G[np.arange(d), partners[j]] for j in range(m)])]
+        if pattern.learns_transition:
+            before, turned = kept
+            by.append(jnp.stack([r * before[p] + jnp.sum(G * turned[p], axis=1) for p in partners]))
         r = _transposed_product(partners, weights, r)
         N = _transposed_product(partners, weights, N)
-        N = _transposed_product(partners, weights, N.T)
-        return (r, N, slopes), None
+        return r, _transposed_product(partners, weights, N.T), by
+
+    def unmoved(r: Any, N: Any, kind: Any, kept: Any) -> Any:
+        return r, N, [jnp.zeros((m, d))] * (1 + pattern.learns_transition)
 
     begin = jnp.zeros(d), jnp.zeros((d, d)), jax.tree.map(jnp.zeros_like, moves)
     (r, N, slopes), _ = jax.lax.scan(step, begin, (rows.plays, kept), reverse=True)
@@ -287,8 +309,35 @@ def objective(layout: Layout, theta: Any, rows: Rows, units: Units, longest: int
 
 
 def _objective(layout: Layout, theta: Any, rows: Rows, units: Units, longest: int) -> Any:
-    moves = moves_of(layout, layout.matrices(theta, units, jnp), rows, longest)
-    return log_likelihood(Pattern.of(layout), moves, rows, feature_mask(layout))
+    found, mask = layout.matrices(theta, units, jnp), feature_mask(layout)
+    if layout.apart is None:
+        moves = moves_of(layout, found, rows, longest)
+        return log_likelihood(Pattern.of(layout), moves, rows, mask)
+    given = _each_arm(layout, found, rows, mask, longest)
+    each = functools.partial(log_likelihood, Pattern.of_each_arm(layout))
+    return jax.vmap(each, SIDE_BY_SIDE)(*given).sum()
+
+
+BY_STATE = ("weights", "process", "start", "reads")  # their last axis is that of the states
+SIDE_BY_SIDE = (0, Rows(0, 0, 0, 0, 0, None, None), 0)  # the axis of the arms in moves, rows, mask
+
+
+def _each_arm(layout: Layout, found: Matrices, rows: Rows, mask: Any, longest: int) -> Any:
+    """The moves, the plays and the mask of each arm alone, with an axis of arms in front."""
+    own, apart = layout.apart, rows.apart
+    assert own is not None
+    assert apart is not None
+
+    def there(values: Any) -> Any:
+        return jnp.asarray(values).at[apart.order].get(mode="fill", fill_value=0)
+
+    plays = {name: there(getattr(rows, name)) for name in ("arms", "rewards", "seen", "features")}
+    rows = Rows(moves=apart.moves, gaps=apart.gaps, resets=apart.resets, **plays)
+    moves = moves_of(layout, found, rows, longest)
+    parts = {name: jnp.moveaxis(getattr(moves, name)[..., own], -2, 0) for name in BY_STATE}
+    variances = jnp.broadcast_to(moves.reward_var, len(own))
+    masks = None if mask is None else jnp.moveaxis(mask[:, own], -2, 0)
+    return Moves(**parts, reward_var=variances), rows, masks
 
 
 objective_and_gradient = jax.jit(jax.value_and_grad(_objective, argnums=1), static_argnums=(0, 4))
@@ -301,17 +350,35 @@ def predicted(layout: Layout, theta: Any, rows: Rows, units: Units, longest: int
 
     A decision is made before its round shows anything, so plays of the same round do not help.
     """
-    moves = moves_of(layout, layout.matrices(theta, units, jnp), rows, longest)
-    mask, partners = feature_mask(layout), Pattern.of(layout).table
+    found, mask = layout.matrices(theta, units, jnp), feature_mask(layout)
+    if layout.apart is None:
+        return _predicted(Pattern.of(layout), moves_of(layout, found, rows, longest), rows, mask)
+    given = _each_arm(layout, found, rows, mask, longest)
+    each = functools.partial(_predicted, Pattern.of_each_arm(layout))
+    (mean, cov), *known = jax.vmap(each, SIDE_BY_SIDE)(*given)
+    own, order, d = layout.apart, rows.apart.order, layout.n_states  # type: ignore[union-attr]
+    mean = jnp.zeros(d).at[own].set(mean)
+    cov = jnp.zeros((d, d)).at[own[:, :, None], own[:, None]].set(cov)
+    means, variances = (jnp.zeros(len(rows.seen)).at[order].set(k, mode="drop") for k in known)
+    return (mean, cov), means, variances
+
+
+def _predicted(pattern: Pattern, moves: Moves, rows: Rows, mask: Any) -> Any:
+    partners = pattern.table
     noises = jax.vmap(functools.partial(dense, partners))(moves.process)
 
+    def moved(carry: Any, kind: Any) -> Any:
+        (mean, cov), weights = carry[0], moves.weights[kind]
+        turned = _product(partners, weights, cov)
+        cov = _product(partners, weights, turned.T) + noises[kind]
+        belief = _product(partners, weights, mean), cov
+        return belief, belief
+
+    def unmoved(carry: Any, kind: Any) -> Any:
+        return carry
+
     def step(carry: Any, row: Any) -> Any:
-        (mean, cov), ahead = carry
-        weights = moves.weights[row.moves]
-        mean = _product(partners, weights, mean)
-        cov = _product(partners, weights, _product(partners, weights, cov).T) + noises[row.moves]
-        begins = row.moves > 0
-        ahead = jnp.where(begins, mean, ahead[0]), jnp.where(begins, cov, ahead[1])
+        (mean, cov), ahead = jax.lax.cond(row.moves > 0, moved, unmoved, carry, row.moves)
         read = _read_out(moves, row, mask)
         known = read @ ahead[0], read @ ahead[1] @ read + moves.reward_var
         cross = cov @ read

@@ -16,6 +16,18 @@ SHORT = 5000  # logs with fewer plays are padded, so that similar ones share a c
 LARGEST_GRADIENT = 10**8  # numbers that a gradient may keep: plays × states²
 
 
+class Apart(NamedTuple):
+    """The plays of each arm alone, k × m, if no two arms share a state.
+
+    Every arm also has a row at the first play of each sequence and at the last play of the log.
+    """
+
+    order: Any  # which of the n plays; one that does not exist if another arm was played
+    moves: Any  # what the arm's states do before it: index into ``gaps``
+    gaps: Any  # as in `Rows`, between plays of the same arm
+    resets: Any
+
+
 class Rows(NamedTuple):
     """n plays, sequence after sequence in order of time."""
 
@@ -26,11 +38,12 @@ class Rows(NamedTuple):
     features: Any  # values of the structure's context features, n × J
     gaps: Any  # distinct numbers of rounds that pass, u; the first is 0
     resets: Any  # 1 where a new sequence begins: states that move are drawn anew, u
+    apart: Apart | None = None
 
     @property
     def plays(self) -> Rows:
         """The plays alone, as a loop over them takes them."""
-        return self._replace(gaps=None, resets=None)
+        return self._replace(gaps=None, resets=None, apart=None)
 
     def split(self, place: int) -> tuple[Rows, Rows]:
         """The plays before that place, and the others."""
@@ -75,33 +88,51 @@ def rows_of(log: Log, layout: Layout, like: Described | None = None) -> Describe
     units = Units(scale, np.where(typical > 0, typical, 1.0))
     if like is not None:
         center, units = like.center, like.units
-    gaps = np.diff(rounds, prepend=rounds[0])
-    begins = np.diff(owners, prepend=0) > 0
-    kinds, moves = np.unique(np.stack([gaps, begins], axis=1), axis=0, return_inverse=True)
-    kinds, moves = _zero_first(kinds, moves.reshape(-1))
-    n, u = len(rounds), len(kinds)
+    moves, table = _kinds(np.stack([_changes(rounds), _changes(owners) > 0], axis=1))
+    n = len(rounds)
     size = padded(n) if n < SHORT else n
-    more, table = size - n, np.zeros((padded(u), 2), np.int64)
-    table[:u] = kinds
+    more = size - n
     rows = Rows(
-        np.pad(moves, (0, more)).astype(np.int32),
+        np.pad(moves, (0, more)),
         np.pad(arms, (0, more)).astype(np.int32),
         np.pad(np.where(seen, rewards - center, 0.0), (0, more)),
         np.pad(seen.astype(float), (0, more)),
         np.pad(features, ((0, more), (0, 0))),
         table[:, 0],
         table[:, 1].astype(float),
+        None if layout.apart is None else _apart(rounds, owners, arms, len(log.names), size),
     )
     return Described(rows, center, units, n, rounds, owners)
 
 
-def _zero_first(kinds: np.ndarray, moves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Put the kind in which nothing happens first; add it if there is none."""
-    same = np.flatnonzero((kinds == 0).all(axis=1))
-    if not len(same):  # the first play of the log has it
-        raise AssertionError("a log begins with a play before which nothing happens")
-    order = np.concatenate([same, np.setdiff1d(np.arange(len(kinds)), same)])
-    return kinds[order], np.argsort(order)[moves]
+def _kinds(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The kind of each pair of gap and reset, and all kinds; kind 0 is that nothing happens."""
+    kinds, moves = np.unique(np.vstack([[[0, 0]], pairs]), axis=0, return_inverse=True)
+    same = int(moves.reshape(-1)[0])
+    order = np.append(same, np.delete(np.arange(len(kinds)), same))
+    table = np.zeros((padded(len(kinds)), 2), np.int64)
+    table[: len(kinds)] = kinds[order]
+    return np.argsort(order)[moves.reshape(-1)[1:]].astype(np.int32), table
+
+
+def _apart(rounds: np.ndarray, owners: np.ndarray, arms: np.ndarray, k: int, none: int) -> Apart:
+    """The plays of each arm; ``none`` is the number of a play that does not exist."""
+    begins = np.flatnonzero(np.diff(owners, prepend=-1))  # states are drawn anew there
+    always = np.append(begins, len(rounds) - 1)
+    places = [np.union1d(np.flatnonzero(arms == arm), always) for arm in range(k)]
+    steps = [np.stack([_changes(rounds[at]), _changes(owners[at]) > 0], axis=1) for at in places]
+    kinds, table = _kinds(np.concatenate(steps))
+    ends = np.cumsum([len(at) for at in places])
+    size = padded(max(map(len, places)))
+    order, moves = np.full((k, size), none, np.int32), np.zeros((k, size), np.int32)
+    for arm, (at, each) in enumerate(zip(places, np.split(kinds, ends[:-1]), strict=True)):
+        order[arm, : len(at)] = np.where(arms[at] == arm, at, none)
+        moves[arm, : len(at)] = each
+    return Apart(order, moves, table[:, 0], table[:, 1].astype(float))
+
+
+def _changes(values: np.ndarray) -> np.ndarray:
+    return np.diff(values, prepend=values[0])
 
 
 def _features(log: Log, layout: Layout) -> np.ndarray:
