@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import driftbandit as db
+from driftbandit import errors
 from driftbandit.identify import as_log
 from driftbandit.io import tables
+from driftbandit.io.logs import split_notes
 from driftbandit.replays import as_table
 from log_files import CALLED, OTHERS, refused_exactly
 
@@ -300,3 +302,23 @@ def test_other_times_have_rounds_too():
 def test_a_time_is_written_as_the_log_writes_it(times, time, said):
     with pytest.raises(db.InvalidInput, match=f"^time: .*{said}"):
         logged(times).round_of(time)
+
+
+@pytest.mark.parametrize(
+    ("unit", "size"), [("seconds", 1), ("milliseconds", 1000), ("microseconds", 10**6)]
+)
+def test_counts_since_1970_are_noticed(unit, size):
+    first = 1_475_567_982 * size
+    log = as_log({"round": [first, first + 3600 * size], "arm": [0, 1], "reward": [1, 2]})
+    (note,) = log.notes
+    assert note.startswith(f"Rounds such as {first} look like {unit} since 1970")
+    assert "write times, as 2016-10-04 07:59:42, and say --every hour" in note
+    assert split_notes([note]) == ([], [note])  # a warning
+    short = as_log({"round": [7, first], "arm": [0, 1], "reward": [1, 2]})
+    assert short.notes == ()
+
+
+def test_nanoseconds_are_refused_with_a_remedy():
+    columns = {"round": [1_475_567_982 * 10**9], "arm": [0], "reward": [1]}
+    with pytest.raises(errors.InvalidInput, match=r"too large; .*a time as 2024-01-31T09:30:00"):
+        as_log(columns)

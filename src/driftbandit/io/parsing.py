@@ -189,7 +189,7 @@ def problem(column: str, value: Any, known: Any = (), called: str = "") -> tuple
     if number and size < 0:
         return f"{called} {text} is negative", remedy
     if number and size >= LARGEST_ROUND:
-        return f"{called} {text} is too large", remedy
+        return f"{called} {text} is too large", f"{remedy}, or a time as 2024-01-31T09:30:00"
     return f"{called} {text} is not a whole number", remedy
 
 

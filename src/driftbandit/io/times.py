@@ -34,6 +34,7 @@ EPOCH = (datetime.date(1970, 1, 1) - datetime.date.min) // MICROSECOND  # NumPy'
 SPARSE = 50  # if half of the gaps are this many steps or longer, a note suggests a longer step
 MOST_OFFSETS = 100_000  # local time is not considered for logs with more distinct times than this
 FIRST_DATE, LAST_DATE = 19000101, 21001231  # whole numbers between these may be dates
+SINCE = datetime.date(2000, 1, 1), datetime.date(2100, 1, 1)  # when whole numbers may be times
 TIME_REMEDY = "give it as 2024-01-31 or 2024-01-31T09:30:00"
 
 
@@ -259,7 +260,7 @@ class Rounds:
                 if given is not None and self._known is None:
                     said = "was given, and the rounds are numbers"
                     raise errors.InvalidInput(argument, said, "leave it out")
-            self.note = _looks_like_dates(codes)
+            self.note = _looks_like_dates(codes) or _looks_like_times(codes)
             return codes
         if self._known is not None:
             return self._continued(codes, self._known)
@@ -334,6 +335,27 @@ def _looks_like_dates(codes: np.ndarray) -> str:
     if any(_time(date) is None for date in dates):
         return ""
     return f"Rounds such as {lowest} look like dates and are read as numbers: write {dates[0]}."
+
+
+def _looks_like_times(codes: np.ndarray) -> str:
+    """A note if all rounds could count seconds, or smaller units, since 1970; else "".
+
+    Example:
+        >>> _looks_like_times(np.array([1475567982_000000, 1475571582_000000]))
+        'Rounds such as 1475567982000000 look like microseconds since 1970 and are read as ...
+        >>> _looks_like_times(np.array([0, 1475567982_000000])), _looks_like_times(np.arange(5))
+        ('', '')
+    """
+    lowest, highest = int(codes.min()), int(codes.max())
+    for unit, size in (("seconds", 1_000_000), ("milliseconds", 1000), ("microseconds", 1)):
+        first, last = (
+            ((date - datetime.date.min) // MICROSECOND - EPOCH) // size for date in SINCE
+        )
+        if first <= lowest and highest <= last:
+            said = f"Rounds such as {lowest} look like {unit} since 1970 and are read as rounds: "
+            said += f"write times, as {_written(EPOCH + lowest * size)}, and say --every hour"
+            return said + ' (in Python, every="hour").'
+    return ""
 
 
 def _longest_step(codes: np.ndarray) -> int:
