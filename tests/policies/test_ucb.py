@@ -57,3 +57,27 @@ def test_defaults_of_gamma():
     assert linear.prepare(still(3), EYE, 100)[0]["gamma"] == 1
     fast = db.LGDS(-0.99 * EYE, EYE, reward_std=0.0)
     assert linear.prepare(fast, EYE, 100)[0]["gamma"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_an_arm_that_nobody_plays_for_long_keeps_its_mean(dtype):
+    """Its discounted count would be 2⁻³⁰⁰⁰, which is zero in either precision."""
+    model = db.LGDS(np.eye(2), np.zeros((2, 2)), 0.1, np.zeros((2, 2)), [1.0, 0.0])
+    policy = db.policies.make("discounted_ucb", gamma=0.5, xi=0)  # always the highest mean
+    result = db.simulate(model, EYE[:2, :2], [policy], rounds=3000, runs=4, dtype=dtype)
+    (regret,) = result.regret.values()
+    np.testing.assert_allclose(regret[..., -1], 1.0, rtol=1e-4)  # one round of the worse arm
+
+
+def test_float32_earns_what_float64_earns():
+    systems = db.families.sample("gaussian", systems=20, n_states=3, n_arms=3, seed=1)
+    wanted = [("discounted_ucb", {"gamma": gamma}) for gamma in (0.5, 0.9, 0.99)]
+    policies = [db.policies.make(name, **given) for name, given in wanted]
+    policies.append(db.policies.make("discounted_ucb", gamma=0.9, xi=0))
+    both = [
+        db.simulate(systems, None, policies, rounds=2000, runs=8, dtype=dtype).regret
+        for dtype in (np.float64, np.float32)
+    ]
+    for name, exact in both[0].items():
+        ratio = float(np.mean(both[1][name])) / float(np.mean(exact))
+        assert ratio == pytest.approx(1, abs=0.02), name

@@ -38,6 +38,8 @@ from driftbandit.policies.base import (
 __all__ = ["discounted_ucb", "reward_drift", "reward_drifts", "reward_scale", "reward_scales"]
 __all__ += ["settled_moments", "sliding_window_ucb", "ucb"]
 
+FAINT = 1e-20  # discounted rewards, of which float32 keeps all digits, and log n / N_a is finite
+
 
 def reward_scales(systems: Systems, rounds: int) -> Array:
     """R = √(max_a aᵀZa + σ²) of n systems: the largest root mean square of a reward (P18).
@@ -189,9 +191,14 @@ def _discounted_scores(state: UCBState, problem: Problem) -> tuple[Array, Array]
 
 
 def _discounted_update(state: UCBState, problem: Problem, arm: Array, reward: Array) -> UCBState:
-    """S ← γ S, N ← γ N, then S_a += X, N_a += 1."""
-    gamma = problem.constants["gamma"]
-    played = namespace(state.sums).arange(state.sums.shape[0]) == arm
+    """S ← γ S, N ← γ N, then S_a += X, N_a += 1.
+
+    An arm with N_a below `FAINT` keeps S_a and N_a. Its mean stays S_a / N_a, and neither number
+    becomes so small that it has no digits left, or zero, as that of an arm without a reward.
+    """
+    xp = namespace(state.sums)
+    gamma = xp.where(state.counts < FAINT, xp.ones_like(state.counts), problem.constants["gamma"])
+    played = xp.arange(state.sums.shape[0]) == arm
     return UCBState(gamma * state.sums + played * reward, gamma * state.counts + played)
 
 
