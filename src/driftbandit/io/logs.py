@@ -85,6 +85,16 @@ class Sequence:
         return len(self.rounds)
 
 
+def _only(sequence: Sequence, rows: np.ndarray) -> Sequence:
+    chances, features = (
+        None if each is None else each[rows] for each in (sequence.chances, sequence.features)
+    )
+    rounds, arms, rewards = (
+        each[rows] for each in (sequence.rounds, sequence.arms, sequence.rewards)
+    )
+    return Sequence(rounds, arms, rewards, sequence.label, chances, features)
+
+
 def _frozen(values: np.ndarray) -> np.ndarray:
     values.setflags(write=False)
     return values
@@ -170,6 +180,19 @@ class Log:
     def rewards_seen(self) -> int:
         """Rewards observed in all sequences."""
         return sum(one.rewards_seen for one in self.sequences)
+
+    def only(self, rows: np.ndarray) -> Log:
+        """The log of some rows, one or more: a mask over those of all sequences.
+
+        Example:
+            >>> log = Log((Sequence([0, 1], [0, 1], [1.0, 2.0]), Sequence([5], [0], [3.0])), (0, 1))
+            >>> [one.rounds.tolist() for one in log.only(np.array([False, True, True])).sequences]
+            [[1], [5]]
+        """
+        ends = np.cumsum([len(one) for one in self.sequences])
+        parts = zip(self.sequences, np.split(rows, ends[:-1]), strict=True)
+        kept = tuple(_only(one, part) for one, part in parts if part.any())
+        return dataclasses.replace(self, sequences=kept)
 
     def round_of(self, time: Any) -> int:
         """The round in which a time falls, if the log's rounds were dates or times.

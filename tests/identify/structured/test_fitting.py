@@ -8,6 +8,7 @@ import pytest
 import driftbandit as db
 from driftbandit import kalman
 from driftbandit.identify import one_step
+from driftbandit.identify.structured import fitting
 from driftbandit.identify.structured.fitting import Maximum, _warnings, fit_structure
 from known_structures import known, log_of, naive_filter
 from random_structures import FEATURES, GROUPS, random_log
@@ -245,3 +246,24 @@ def test_an_agent_of_the_system_knows_the_log_and_one_of_the_start_is_told_it():
         one, other = knows.ask(round=round_), told.ask(round=round_)
         assert one[:3] == other[:3]
         np.testing.assert_allclose(one[3:], other[3:], rtol=1e-6)
+
+
+def test_a_search_on_the_end_of_a_log_ends_at_the_maximum_of_all(monkeypatch):
+    log = random_log(3)
+    text = "level(arm) + level(shared, memory=free)"
+    whole = fit_structure(log, text)
+    monkeypatch.setattr(fitting, "SEARCH_ROWS", log.rows // 2)
+    monkeypatch.setattr(fitting, "SEARCH_SIZE", 0)
+    found = fit_structure(log, text)
+    assert found.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-4)
+    assert found.learned is None
+    monkeypatch.setattr(fitting, "LARGEST_GRADIENT", 500)  # no space for the gradient of all
+    part = fit_structure(log, text)
+    rows = log.rows // 2
+    assert part.warnings[0] == f"The parameters were learned from the last {rows} rewards."
+    assert part.learned.described.n_rows == rows
+    assert part.log_likelihood < whole.log_likelihood
+    expected = whole.problem.log_likelihood(part.theta)
+    assert part.log_likelihood == pytest.approx(expected)
+    assert part.covariance.shape == (len(part.theta),) * 2
+    assert part.system.first_round == whole.system.first_round

@@ -8,7 +8,7 @@ import pytest
 
 import driftbandit as db
 from driftbandit.identify import compare
-from driftbandit.identify.structured import selection
+from driftbandit.identify.structured import fitting, selection
 from driftbandit.identify.structured.fitting import (
     Problem,
     StructuredFit,
@@ -70,6 +70,37 @@ def test_scores_equal_a_naive_loop_and_the_truth_is_chosen():
     assert found.errors[2] == 0
 
 
+def test_a_long_log_is_searched_within_bounds(monkeypatch):
+    monkeypatch.setattr(fitting, "SEARCH_ROWS", 60)
+    monkeypatch.setattr(fitting, "SEARCH_SIZE", 0)
+    log = weekly(rounds=400, sequences=2)
+    sizes = {}
+
+    def searched(problem, start):
+        rows = int((problem.described.rows.seen > 0).sum())
+        sizes.setdefault(str(problem.layout.structure), []).append(rows)
+        return minimized(problem, start)
+
+    monkeypatch.setattr(selection, "minimized", searched)
+    structures = ["constant(arm)", "constant(arm) + season(7)"]
+    found = compare(log, structures)
+    assert sizes["constant(arm) + season(7)"] == [60, 60, 60]  # arms share the season
+    assert min(sizes["constant(arm)"]) > 400  # cheap, so nothing is left out
+    whole = [naive_scores(log, one).mean() for one in structures]
+    np.testing.assert_allclose(found.scores, whole, atol=0.05)
+    assert (found.scored, str(found.chosen)) == (len(naive_scores(log, structures[0])), TRIED[2])
+
+
+def test_shares_of_the_work_never_fall():
+    shares = []
+    compare(weekly(), report=shares.append)
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 0.1
+    assert shares[-1] < 1
+    compare(weekly(), TRIED[:1], report=shares.append)
+    assert shares[-1] == 1
+
+
 def test_fit_keeps_the_best_of_several():
     found = db.fit(weekly(), structure=TRIED[1:], starts=1)
     assert str(found.structure) == TRIED[2]
@@ -80,7 +111,7 @@ def test_fit_keeps_the_best_of_several():
 def scored(monkeypatch, scores, noise=1e-9):
     """Let structures have these scores; ``noise``: of the differences between rewards."""
 
-    def densities(log, layout, prior):
+    def densities(log, layout, prior, report):
         rng = np.random.default_rng(zlib.crc32(str(layout.structure).encode()))
         ripple = rng.standard_normal(400)
         return scores.get(str(layout.structure), -3.0) + noise * (ripple - ripple.mean())

@@ -28,6 +28,8 @@ LOADINGS = (-50.0, 50.0)
 STARTS = (0.0, -1.5, 1.5, -3.0, 3.0)  # shifts of the drifts, from the medians of their priors
 STEP = 1e-4  # of the differences of gradients that give the Hessian
 ABNORMAL = 2  # SciPy's status when a line search finds nothing better
+SEARCH_ROWS, SEARCH_SIZE = 2000, 2 * 10**6
+"""Plays, and plays × states², that a search takes at least and at most if arms share states."""
 Report = Callable[[float], None]
 
 
@@ -54,6 +56,24 @@ class Problem(NamedTuple):
         rows = rows._replace(seen=rows.seen * there)
         return self._replace(described=self.described._replace(rows=rows))
 
+    def for_search(self, log: Log, early: np.ndarray | None = None) -> Problem:
+        """The problem that a search solves: of a long log whose arms share states, its end.
+
+        The plays of such arms cost states² numbers each, hundreds of times in a search.
+
+        Args:
+            log: whose problem this is.
+            early: the plays that the search may see, a mask of n; None: all.
+        """
+        data, layout = self.described, self.layout
+        most = max(SEARCH_ROWS, SEARCH_SIZE // layout.n_states**2)
+        if layout.apart is not None or data.n_rows <= most:
+            return self if early is None else self.only(early)
+        seen = data.rows.seen[: data.n_rows] > 0
+        seen = seen if early is None else seen & early
+        last = seen & (np.cumsum(seen[::-1])[::-1] <= most)
+        return self._replace(described=rows_of(log.only(last), layout, data))
+
     def loss(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the objective, and its gradient."""
         given = self.described.rows, self.described.units, self.longest
@@ -67,8 +87,12 @@ class Problem(NamedTuple):
 
     def log_likelihood(self, theta: np.ndarray) -> float:
         """Of the rewards, without the prior."""
-        away = (theta - self.centers) / self.spreads
-        return 0.5 * self.prior * float(away @ away) - self.loss(theta)[0]
+        if _has_gradient(self):
+            away = (theta - self.centers) / self.spreads
+            return 0.5 * self.prior * float(away @ away) - self.loss(theta)[0]
+        given = self.described.rows, self.described.units, self.longest
+        with jax.enable_x64(True):
+            return float(likelihood.objective(self.layout, theta, *given))
 
     def predicted(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of each row's reward given the rounds before its own, n each."""
@@ -210,6 +234,7 @@ class StructuredFit:
     warnings: tuple[str, ...]
     comparison: Any = None  # a `Comparison`, if the structure was chosen
     clock: Any = None  # how the log's rounds count times, if they do
+    learned: Problem | None = None  # what was solved, if the whole log is too long for a gradient
 
     @property
     def structure(self) -> Structure:
@@ -224,7 +249,7 @@ class StructuredFit:
     @functools.cached_property
     def covariance(self) -> np.ndarray:
         """Of θ: the inverse of the Hessian, whose eigenvalues are kept above zero."""
-        values, vectors = np.linalg.eigh(hessian(self.problem, self.theta))
+        values, vectors = np.linalg.eigh(hessian(self.learned or self.problem, self.theta))
         least = 1 / self.problem.spreads.max() ** 2 / 100
         return np.asarray((vectors / np.maximum(values, least)) @ vectors.T)
 
@@ -333,22 +358,33 @@ def fit_structure(
     layout = Layout(structure, log.names, groups)
     problem = Problem(layout, rows_of(log, layout), prior)
     _check_size(problem)
-    end = best_of_starts(problem, starts, report)
+    search = problem.for_search(log)
+    end = best_of_starts(search, starts, report)
+    learned, notes = None, list(log.notes)
+    if search is not problem and _has_gradient(problem):
+        end = minimized(problem, end.theta)
+    elif search is not problem:
+        learned, rows = search, search.described.n_rows
+        notes.append(f"The parameters were learned from the last {rows:,} rewards.")
     found = problem.log_likelihood(end.theta)
-    warnings = (*log.notes, *_warnings(problem, log, end))
+    warnings = (*notes, *_warnings(problem, log, end))
     given = (layout, problem, end.theta, found, end.converged, warnings)
-    return StructuredFit(*given, clock=log.clock)
+    return StructuredFit(*given, clock=log.clock, learned=learned)
+
+
+def _has_gradient(problem: Problem) -> bool:
+    """Whether there is space for the gradient of all plays."""
+    layout, rows = problem.layout, problem.described.n_rows
+    keeps = layout.learns_transition + layout.learns_reads
+    return keeps * rows * layout.n_states**2 <= LARGEST_GRADIENT
 
 
 def _check_size(problem: Problem) -> None:
-    layout, rows = problem.layout, problem.described.n_rows
-    keeps = layout.learns_transition + layout.learns_reads
-    if keeps * rows * layout.n_states**2 > LARGEST_GRADIENT:
-        said = f"has {rows:,} rows, for {layout.n_states} states"
-        remedy = "fit a part of it, or a structure without memory, damping, ar and free loadings"
-        raise errors.InvalidInput("log", said, remedy)
-    gaps = len(problem.described.rows.gaps)
-    if gaps * layout.n_states**2 > LARGEST_GRADIENT:
+    layout, rows = problem.layout, problem.described.rows
+    # Each arm has its own moves if no two share a state, and only its own states then.
+    kinds, arms = (rows, 1) if rows.apart is None else (rows.apart, len(layout.names))
+    gaps = len(kinds.gaps)
+    if gaps * layout.n_states**2 > LARGEST_GRADIENT * arms:
         said = f"has pauses of {gaps:,} lengths, for {layout.n_states} states"
         raise errors.InvalidInput("log", said, "give longer rounds, or a structure of fewer states")
 

@@ -59,7 +59,7 @@ def estimates(found: StructuredFit) -> list[Estimate]:
         level(arm).drift: 0.25, 0.2 to 0.4 reward per √round
         noise: 0.51, 0.4 to 0.6 reward
     """
-    layout, problem = found.layout, found.problem
+    layout, problem = found.layout, found.learned or found.problem
     scale, free = problem.described.units.scale, layout.free
     second = hessian(problem, found.theta)
     rows = []

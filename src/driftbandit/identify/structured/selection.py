@@ -3,8 +3,10 @@
     score = mean of log p(reward | the rounds before; parameters from the rounds before a cut)
 
 The parameters are learned from the first half of every sequence and score the next eighth; then
-from the first 5/8, and so on, as they would have been learned at that time. Of structures whose
-scores are within one standard error of the highest, the simplest is chosen.
+from the first 5/8, and so on, as they would have been learned at that time; if arms share states
+and the log is long, from the last rewards before the cut (`Problem.for_search`).
+
+Of structures whose scores are within one standard error of the highest, the simplest is chosen.
 """
 
 from __future__ import annotations
@@ -153,25 +155,26 @@ def compare(
     extras = _extras(log, _checked_periods(periods)) if structures is None else []
     found: list[tuple[Structure, np.ndarray, tuple[int, int]]] = []
 
-    def score(one: Any, share: float) -> None:
+    def score(one: Any, begin: float, end: float) -> None:
         layout = Layout(parse(one), log.names, groups)
         size = layout.n_states, len(layout.free)
-        found.append((layout.structure, _densities(log, layout, prior), size))
-        report(share)
+
+        def tell(share: float) -> None:
+            report(begin + (end - begin) * share)
+
+        found.append((layout.structure, _densities(log, layout, prior, tell), size))
 
     given = BASES if structures is None else _several(structures)
-    part = 1.0 if structures is not None else 0.4
-    for i, one in enumerate(given):
-        score(one, part * (i + 1) / len(given))
-    while structures is None:
-        best = _comparison(found).chosen
-        tried = {str(one) for one, *_ in found}
-        share = part + (1 - part) * len(best.components) / (len(best.components) + 2)
-        for one in _larger(best, extras):
-            if str(one) not in tried:
-                score(one, share)
-        if _comparison(found).chosen == best:
-            break
+    done, last = 0.0, 1.0 if structures is not None else 0.4
+    while given:
+        steps = np.linspace(done, last, len(given) + 1).tolist()
+        for one, begin, end in zip(given, steps, steps[1:], strict=False):
+            score(one, begin, end)
+        done, last, given = last, last + (1 - last) / 2, []
+        if structures is None:
+            tried = {str(one) for one, *_ in found}
+            larger = _larger(_comparison(found).chosen, extras)
+            given = [one for one in larger if str(one) not in tried]
     return _comparison(found)
 
 
@@ -265,7 +268,9 @@ def _standard_error(differences: np.ndarray) -> float:
     return float(blocks.std(ddof=1) / math.sqrt(BLOCKS))
 
 
-def _densities(log: Log, layout: Layout, prior: float) -> np.ndarray:
+def _densities(
+    log: Log, layout: Layout, prior: float, report: Callable[[float], None]
+) -> np.ndarray:
     """Log-densities of the rewards after the first cut, in the order of the log."""
     problem = Problem(layout, rows_of(log, layout), prior)
     data = problem.described
@@ -276,7 +281,7 @@ def _densities(log: Log, layout: Layout, prior: float) -> np.ndarray:
         raise errors.InvalidInput("log", f"has {seen.sum()} rewards to compare structures", remedy)
     logs, theta = np.full(data.n_rows, np.nan), None
     for cut, until in itertools.pairwise(CUTS):
-        early = problem.only(place < cut)
+        early = problem.for_search(log, place < cut)
         end = best_of_starts(early, 2) if theta is None else minimized(early, theta)
         theta = end.theta
         means, variances = problem.predicted(theta)
@@ -284,6 +289,7 @@ def _densities(log: Log, layout: Layout, prior: float) -> np.ndarray:
         each = -0.5 * (np.log(2 * math.pi * variances) + (rewards - means) ** 2 / variances)
         now = seen & (place >= cut) & (place < until)
         logs[now] = each[now]
+        report((until - CUTS[0]) / (CUTS[-1] - CUTS[0]))
     return logs[seen & (place >= CUTS[0])]
 
 
