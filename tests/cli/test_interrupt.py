@@ -124,6 +124,27 @@ def ready(process):
     assert process.stdout.read(5) == b"ready"
 
 
+def test_advice_that_is_ready_is_shown(tmp_path):
+    write_log(tmp_path)
+    code = PREAMBLE + (
+        "from driftbandit.advice import from_log\n"
+        "from driftbandit.cli import main\n"
+        "def compared(log, *_):\n"
+        "    sys.stderr.write('!'), sys.stderr.flush(), time.sleep(1e5)\n"
+        "from_log.compared = compared\n"
+        "sys.argv = ['driftbandit', 'advise', 'log.csv', *sys.argv[1:]]\n"
+        "main()\n"
+    )
+    for options, kept in ((), "What is ready is shown above."), (["--json"], "Nothing was kept."):
+        process = begin(tmp_path, *options, code=code)
+        assert process.stderr.read(1) == b"!"
+        status, out, error = interrupted(process)
+        assert status == 130
+        assert error.splitlines()[-1].startswith(f"Interrupted. {kept} Run the same command again")
+        assert ("400 rewards of 3 arms in 400 rows" in out) == (not options)
+        assert ("Is there drift?" in out) is False
+
+
 def test_a_second_time_leaves_at_once(tmp_path):
     """Even where the first one hangs in its cleaning up."""
     code = PREAMBLE + (

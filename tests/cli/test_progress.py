@@ -23,6 +23,20 @@ def test_lines_without_a_terminal(monkeypatch):
     assert bars.lines() == []
 
 
+def test_the_time_left_is_known_after_the_first_step():
+    bars = progress._Lines(Console(stderr=True))
+    now = 100.0
+    bars.get_time = lambda: now
+    moved = progress.stages(bars, "structures")
+    moved("structures", 0)
+    now += 30.0
+    moved("structures", 0.25)  # a quarter in 30 seconds
+    assert bars.lines() == ["structures, 25%, 50%/min, 0:30 so far, 1:30 left"]
+    now += 10.0
+    moved("structures", 0.5)  # the next one in 10 seconds: its speed counts
+    assert bars.lines() == ["structures, 50%, 75%/min, 0:40 so far, 0:20 left"]
+
+
 def test_lines_are_written_by_themselves(monkeypatch, capsys):
     monkeypatch.setattr(progress, "FIRST", 0.01)
     monkeypatch.setattr(progress, "EVERY", 0.01)

@@ -7,8 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from driftbandit import errors
 from driftbandit import policies as registry
 from driftbandit.advice import log_facts, log_play, log_rules, log_seasons
@@ -22,7 +20,6 @@ from driftbandit.identify.structured.selection import LEAST, Comparison, compare
 from driftbandit.io import log_columns, model_file
 from driftbandit.io.log_reader import as_log
 from driftbandit.io.logs import Log
-from driftbandit.io.logs import Sequence as Plays
 from driftbandit.replays.decisions import CHANCES, has_chances
 from driftbandit.replays.result import Replay
 from driftbandit.report import storable
@@ -117,8 +114,12 @@ def advise_log(
     every: str | None = None,
     zone: str | None = None,
     progress: Callable[..., None] | None = None,
+    ready: Callable[..., None] = lambda **fields: None,
 ) -> LogAdvice:
-    """Advice from a log; see `advise`."""
+    """Advice from a log; see `advise`.
+
+    ``ready`` is called with fields of the advice as soon as they are known.
+    """
     runs = errors.whole_number(log_play.RUNS if runs is None else runs, "runs", low=6)
     if rounds is not None:
         rounds = errors.whole_number(rounds, "rounds", low=1)
@@ -135,13 +136,19 @@ def advise_log(
     tell = progress or (lambda *_: None)
 
     held = log_facts.contents(log, chances)
+    ready(contents=held)
     scores = compared(log, seasons, lambda share: tell("structures", 0.9 * share))
-    found = fit_structure(log, scores.chosen)
+    found = fit_structure(
+        log, scores.chosen, report=lambda share: tell("structures", 0.9 + 0.09 * share)
+    )
     drift = log_facts.answer(scores, log_facts.drifts)
     repeats = log_facts.answer(scores, log_facts.repeats)
     moving = log_facts.drifts(scores.chosen) or drift.best_with is None
     walk = found if moving else fit_structure(log, drift.best_with)
     speed = log_facts.speed(walk, log_facts.horizon(log), seed)
+    cycles = log_seasons.seasons(found, scores)
+    ready(drift=drift, season=repeats, speed=speed, seasons=cycles, structure=str(scores.chosen))
+    ready(comparison=scores, fit=found, log=log)
     tell("structures", 1)
 
     test = log_facts.split(log)
@@ -151,12 +158,14 @@ def advise_log(
     if not uses:
         best = _of_training(train, seasons, lambda share: tell("training part", 0.9 * share))
     known = log_facts.predictability(fit_structure(train, best), log, test, found, seed)
+    ready(predictability=known)
     tell("training part", 1)
 
     done, replay, untested = None, None, _untested(held, uses)
     if not untested and held.evidence != "none":
         given: dict[str, Any] = {"chances": chances, "runs": 10, "seed": seed, "progress": tell}
         done, replay = log_play.replayed(log, best, chosen, **given)
+    ready(replayed=done, untested=untested)
     who = _player(chosen, done)
     ahead = None
     if len(log.names) > 1 and not uses:
@@ -178,7 +187,7 @@ def advise_log(
         drift=drift,
         season=repeats,
         speed=speed,
-        seasons=log_seasons.seasons(found, scores),
+        seasons=cycles,
         structure=str(scores.chosen),
         comparison=scores,
         predictability=known,
@@ -220,14 +229,8 @@ def _read(data: Any, columns: Any, every: Any, zone: Any) -> tuple[Log, list[str
     if log.rows <= MOST_ROWS or len(log.sequences) > 1:
         return log, []
     (one,) = log.sequences
-    first = int(np.searchsorted(one.rounds, one.rounds[-MOST_ROWS]))
-    chances, features = (
-        None if part is None else part[first:] for part in (one.chances, one.features)
-    )
-    rounds, arms, rewards = (part[first:] for part in (one.rounds, one.arms, one.rewards))
-    last = Plays(rounds, arms, rewards, one.label, chances, features)
-    note = f"The last {len(last):,} of {log.rows:,} rows are used."
-    return dataclasses.replace(log, sequences=(last,)), [note]
+    last = log.only(one.rounds >= one.rounds[-MOST_ROWS])
+    return last, [f"The last {last.rows:,} of {log.rows:,} rows are used."]
 
 
 def compared(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from driftbandit import statistics
 from driftbandit._version import __version__
@@ -82,6 +83,20 @@ def report(advice: LogAdvice, name: str, *, terminal: bool = False) -> Report:
     blocks += [Heading("Next"), Points([f"`{line}`" for line in advice.commands])]
     blocks += [Heading("Settings"), Facts({"log": name, "driftbandit": __version__})]
     return Report(f"Advice from {name}", said.headline, blocks, data)
+
+
+def ready_report(ready: Any, name: str) -> Report:
+    """The sections whose findings are ready: `_drift` needs ``fit``, and so on."""
+    sections = (
+        ("contents", Heading("1. What the log holds", "contents"), _contents),
+        ("fit", Heading("2. Is there drift?", "drift"), _drift),
+        ("predictability", Heading("3. Is it predictable?", "predictable"), _predictable),
+        ("replayed", Heading("4. What would policies have earned?", "policies"), _policies),
+    )
+    shown = (
+        [title, *section(ready)] for field, title, section in sections if hasattr(ready, field)
+    )
+    return Report(f"Unfinished advice from {name}", "", [block for part in shown for block in part])
 
 
 def _contents(advice: LogAdvice) -> Iterator[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,12 +118,29 @@ def command(
         options.exclude(errors.printable(str(model)), _given(system_only))
         reading: dict[str, Any] = {"columns": columns, "every": every, "zone": zone}
         reading |= {"seasons": season or None, "chances": chances}
-        with progress.bars(transient=True) as bars:
-            moved = progress.stages(bars, "structures")
-            found = db.advise(model, policies=_chosen(policies), progress=moved, **size, **reading)
+        from driftbandit.advice.from_log import advise_log
+        from driftbandit.advice.log_report import ready_report
         from driftbandit.advice.log_report import report as log_report
 
-        name = errors.printable(model.name)
+        name, findings = errors.printable(model.name), types.SimpleNamespace()
+
+        def ready(**fields: Any) -> None:
+            vars(findings).update(fields)
+            interrupt.keeps(
+                "What is ready is shown above. Run the same command again for the rest."
+            )
+
+        def show_ready() -> None:
+            if vars(findings):
+                options.show(ready_report(findings, name), False)
+
+        if not as_json:  # half a document would be taken for a whole one
+            interrupt.at_exit(show_ready)
+            reading["ready"] = ready
+        with progress.bars(transient=True) as bars:
+            moved = progress.stages(bars, "structures")
+            chosen = _chosen(policies)
+            found = advise_log(model, policies=chosen, progress=moved, **size, **reading)
         options.show(log_report(found, name, terminal=True), as_json)
         if not as_json:
             for line in found.commands:

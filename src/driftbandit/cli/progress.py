@@ -52,7 +52,14 @@ class _TimeLeft(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         over = task.finished or task.total is None
-        return Text("" if over else f"{_clock(task.time_remaining)} left")
+        return Text("" if over else f"{_clock(_left(task))} left")
+
+
+def _left(task: Task) -> float | None:
+    """Seconds that a task needs: by its recent speed if that is known, else by that so far."""
+    if task.time_remaining is not None or not task.completed or task.elapsed is None:
+        return task.time_remaining
+    return task.elapsed * (task.remaining or 0.0) / task.completed
 
 
 def _clock(seconds: float | None) -> str:
@@ -113,7 +120,7 @@ class _Lines(Progress):
             share = left = ""
             if task.total is not None:
                 share = f"{task.percentage:.0f}%"
-                left = f"{_clock(task.time_remaining)} left" * (task.time_remaining is not None)
+                left = "" if _left(task) is None else f"{_clock(_left(task))} left"
             spent = f"{_clock(task.elapsed)} so far"
             parts = (task.description, share, task.fields["rate"], spent, left)
             found.append(", ".join(filter(None, parts)))
@@ -137,6 +144,8 @@ def stages(bars: Progress, compiled: str) -> Callable[..., None]:
             text = f"{iterations / elapsed:.3g} iterations/s"
         elif elapsed > MEASURABLE and rounds and stage != compiled:
             text = f"{share * rounds / elapsed:,.0f} rounds/s"
+        elif elapsed > FIRST and share:
+            text = f"{6000 * share / elapsed:.3g}%/min"
         bars.update(tasks[stage], completed=share, rate=text)
 
     return moved
