@@ -331,6 +331,14 @@ class Grid:
             acts = better if better[-1] or not acts[-1] else np.zeros(n, dtype=bool)
         return Solution(gain, *map(self._table, (value, acts, lead)))
 
+    def lead_slope(self, solution: Solution) -> np.ndarray:
+        """How much a play's lead grows with the price, for the same way to play: scales × z."""
+        rules = self.rules
+        acts = solution.plays.ravel()[: len(rules.reward)]
+        value = self._factors(acts).solve(np.repeat([-1.0, 0.0], [acts.sum(), (~acts).sum()]))
+        value[-1] = 0.0
+        return self._table(rules.play @ value - rules.rest @ value - 1.0)
+
     def landings(self, solution: Solution) -> np.ndarray:
         """How often a play leads to each node in the long run, scales × z."""
         acts = solution.plays.ravel()[: len(self.rules.reward)]

@@ -50,7 +50,7 @@ def command(
     policies: str = typer.Option(
         "default",
         help="Comma-separated names from the list below, with parameters in parentheses, as in "
-        "kalman_ucb(width=2). all: every policy.",
+        "kalman_ucb(width=2). all: every policy but whittle, which plays only independent arms.",
         show_default="every policy except rollout, the slowest by far",
     ),
     compare: str | None = typer.Option(
