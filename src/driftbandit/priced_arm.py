@@ -46,7 +46,7 @@ FARTHEST = 5.0  # |z| of the outermost nodes
 LINEAR = 0.1  # below this share of c₀, h is linear in c between nodes
 STRAIGHT = 3  # cells there
 BUNCH = 2.0  # how much closer together nodes are near c₀ than far from it, in factors of e
-SLOWEST = 1 - 1e-5  # the largest ρ: grids for longer memories would take minutes
+SLOWEST = 0.9999  # the largest ρ: grids for longer memories would take minutes
 
 
 class Arms(NamedTuple):

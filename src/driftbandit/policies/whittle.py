@@ -51,7 +51,7 @@ def index_bonus(decay: float, noise: float) -> np.ndarray:
 
     Example:
         >>> bonus = index_bonus(0.9, 1.0)
-        >>> bonus.shape, bool((bonus > -1e-6).all())
+        >>> bonus.shape, bool((bonus >= 0).all())
         ((25, 65), True)
     """
     known = steady_scale(decay, noise)
@@ -60,7 +60,7 @@ def index_bonus(decay: float, noise: float) -> np.ndarray:
     width = 2.35 * math.sqrt(1 - decay * decay)  # of cells in z that a play's noise crosses
     nodes = int(np.clip(2 * FARTHEST / width, *NODES))
     grid = Grid(decay, noise, np.linspace(-FARTHEST, FARTHEST, nodes), SCALES)
-    bonus = _index(grid) - grid.scale[:, None] * grid.z
+    bonus = np.maximum(_index(grid) - grid.scale[:, None] * grid.z, 0)  # a reward tells something
     spread = np.linspace(math.sqrt(1 - known * known), 1, SPREADS)
     mean = np.linspace(-FARTHEST, FARTHEST, MEANS)
     scale = np.sqrt(np.maximum(1 - spread * spread, 0))

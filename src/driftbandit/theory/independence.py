@@ -209,7 +209,7 @@ def least_regret(model: LGDS, arms: Any) -> Bound:
     known = [steady_scale(rho, sigma) for rho, sigma in zip(found.decay, found.noise, strict=True)]
     oracle = expected_max(found.offset, found.scale * known)
     reward = min(oracle, most_reward(found))
-    return Bound(max(best - reward, 0.0), 1e-12 * best)
+    return Bound(max(float(best - reward), 0.0), 1e-12 * abs(best))
 
 
 def expected_max(means: np.ndarray, stds: np.ndarray) -> float:
