@@ -809,6 +809,20 @@ def memory() -> str:
     return table(["ρ", "IDEA, per round", *(TITLES[name] for name in names)], rows)
 
 
+def least_regret() -> str:
+    """The least possible regret and the Whittle index's, ten independent arms."""
+    found = [one for one in stored("least_regret")["table"] if "whittle" in one]
+    noises = sorted({one["sigma"] for one in found})
+    rows = []
+    for rho in sorted({one["rho"] for one in found}):
+        row = [f"{rho:g}"]
+        for one in (one for one in found if one["rho"] == rho):
+            loose = "*" if one["least"] == one["oracle"] else ""
+            row.append(f"{one['least']:.3f}{loose} / {one['whittle']:.3f} ± {one['± s.e.']:.3f}")
+        rows.append(row)
+    return table(["ρ", *(f"σ = {noise:g}" for noise in noises)], rows)
+
+
 def clicks() -> str:
     """What an agent earns that knows only the arms' names."""
     rows = []
@@ -866,6 +880,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "comparison learn": comparison_learn,
     "comparison regret": comparison_regret,
     "memory": memory,
+    "least regret": least_regret,
     "clicks": clicks,
     "beyond": lambda: beyond("ratio"),
     "beyond geometric": lambda: beyond("geometric"),

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "driftbandit"
 LAYERS = """
 _version errors arrays machine program_cache
 gaussian
-model contexts kalman riccati steady_state system families
+model contexts kalman riccati steady_state system families priced_arm
 structure
 actions
 policies

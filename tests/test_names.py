@@ -113,6 +113,7 @@ def test_theory_takes_a_system_in_place_of_model_and_arms():
     calls = {
         "finite_lower_bound": ((), (20,), {"accuracy": 0.05}),
         "printed_finite_lower_bound": ((), (), {}),
+        "least_regret": ((), (), {}),
         "metric": ((), (bonus, cov), {"squared": True}),
         "metric_interval": ((), (bonus,), {}),
         "wrong_action_probability": ((), (bonus, cov), {"accuracy": 0.05}),
@@ -129,7 +130,7 @@ def test_theory_takes_a_system_in_place_of_model_and_arms():
     assert taking == set(calls)
     for name, (before, after, options) in calls.items():
         function = getattr(theory, name)
-        if name == "printed_finite_lower_bound":
+        if name in ("printed_finite_lower_bound", "least_regret"):
             system, arms = db.System(MODEL, np.eye(2)), np.eye(2)
         else:
             system, arms = SYSTEM, ARMS

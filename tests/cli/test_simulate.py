@@ -182,3 +182,29 @@ def test_file_names_are_no_markup(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     assert f"{file}: regret after 100 rounds" in done.output
     assert plot in done.output
+
+
+def test_the_least_possible_regret(tmp_path, monkeypatch):
+    from driftbandit.theory import independence
+
+    monkeypatch.setattr(independence, "FINE", 60)
+    monkeypatch.setattr(independence, "SCALES", (14, 20))
+    model = db.LGDS(0.5 * np.eye(2), np.eye(2), 1.0)
+    path = tmp_path / "own.json"
+    model_file.save_model(db.System(model, np.eye(2), ["a", "b"]), path)
+    few = ["--policies", "idea, whittle", "--rounds", "200", "--runs", "16", "--least-regret"]
+    output = " ".join(run("--model", str(path), *few).split())
+    least = db.theory.least_regret(model, np.eye(2)).value
+    assert f"own.json: no policy has less regret per round than {least:.4g} in the long" in output
+    assert "has at most" in output
+    document = json.loads(run("--model", str(path), *few, "--json"))
+    assert document["studies"]["own.json"]["least_regret_per_round"] == least
+
+
+def test_the_least_possible_regret_needs_independent_arms(tmp_path, monkeypatch, capsys):
+    error = fails(monkeypatch, capsys, "simulate", "--least-regret", *SMALL)
+    assert "--least-regret: was given without --model" in error
+    path = tmp_path / "shared.json"
+    model_file.save_model(db.System(db.LGDS([[0.5]], [[1.0]], 1.0), [[1.0], [2.0]]), path)
+    error = fails(monkeypatch, capsys, "simulate", "--model", path, "--least-regret")
+    assert "arms: rows 0 and 1 both read state 0" in error

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".svg", ".pdf")
 POLICIES = f"""
-**Policies**: {", ".join(policies.available())}.
+**Policies**: {", ".join(policies.available(independent=True))}.
 """
 
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]

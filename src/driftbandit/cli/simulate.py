@@ -50,7 +50,7 @@ def command(
     policies: str = typer.Option(
         "default",
         help="Comma-separated names from the list below, with parameters in parentheses, as in "
-        "kalman_ucb(width=2). all: every policy.",
+        "kalman_ucb(width=2). all: every policy but whittle, which plays only independent arms.",
         show_default="every policy except rollout, the slowest by far",
     ),
     compare: str | None = typer.Option(
@@ -73,6 +73,12 @@ def command(
     unit_arms: options.UnitArms = False,
     sphere: bool = typer.Option(
         False, "--sphere", help="Every unit vector is an arm, instead of a list of arms."
+    ),
+    least_regret: bool = typer.Option(
+        False,
+        "--least-regret",
+        help="With --model: also compute the least regret that any policy can have in the long "
+        "run, if every arm reads a state of its own. Takes seconds per kind of arm.",
     ),
     device: options.Device = None,
     engine: options.Engine = "auto",
@@ -108,7 +114,12 @@ def command(
     given = {key: value for key, value in given.items() if value is not None}
     if sphere:
         options.exclude("--sphere", given.keys() & {"arms", "unit_arms"})
+    if least_regret and (sphere or model is None):
+        found = "was given with --sphere" if sphere else "was given without --model"
+        remedy = "give a model file whose arms each read a state of their own"
+        raise errors.InvalidInput("--least-regret", found, remedy)
     studies: dict[str, Any]
+    least = {}
     if model is None:
         runs = RUNS if runs is None else runs
         studies = _random(seed, given, runs, len(chosen))
@@ -120,6 +131,8 @@ def command(
             remedy = "simulate it in Python, with db.simulate(system, contexts=…)"
             raise errors.InvalidInput("--model", problem, remedy)
         studies = {errors.printable(model.name): [system]}
+        if least_regret:
+            least[errors.printable(model.name)] = db.theory.least_regret(system).value
         n_arms = system.model.n_states if sphere else len(system.arms)
         runs = default_runs(system.model.n_states, n_arms, rounds) if runs is None else runs
         _check_memory(1, system.model.n_states, n_arms, runs, len(chosen))
@@ -153,7 +166,7 @@ def command(
             baselines[name] = result.best() if compare == BEST else compare
     firsts = {name: study[0] for name, study in studies.items()}
     names = {name: one.names for name, one in firsts.items() if isinstance(one, db.System)}
-    made = report(results, baselines, names)
+    made = report(results, baselines, names, least)
     options.show(made, as_json)
     options.save_plot(made, plot, as_json)
 

@@ -71,6 +71,7 @@ class Entry:
     filters: bool  # whether it knows the model and runs a Kalman filter
     default: bool = True  # whether it plays by default
     quick: bool = True  # whether `replay`, which plays round by round, plays it by default
+    independent: bool = False  # whether it plays only independent arms
 
     @property
     def build(self) -> Callable[..., Policy]:
@@ -122,6 +123,9 @@ REGISTRY: dict[str, Entry] = {
     "weighted_linucb": Entry("linear.weighted_linucb", "LB-WeightUCB", filters=False, quick=False),
     "restarted_linucb": Entry("linear.restarted_linucb", "RestartUCB", filters=False, quick=False),
     "random": Entry("random.policy", "Random", filters=False, quick=False),
+    "whittle": Entry(
+        "whittle.policy", "Whittle", filters=True, default=False, quick=False, independent=True
+    ),
 }
 """In the order of tables, and of colors in figures."""
 
@@ -133,14 +137,17 @@ _SUGGESTED |= {"ts": "thompson", "thompson_sampling": "thompson"}
 """Names used elsewhere, and what the policy is called here."""
 
 
-def available() -> tuple[str, ...]:
-    """Names of all registered policies, in the order of tables.
+def available(independent: bool = False) -> tuple[str, ...]:
+    """Names of the registered policies, in the order of tables.
+
+    Args:
+        independent: also those that play only independent arms, each with a state of its own.
 
     Example:
-        >>> available()[:4], len(available()) == len(REGISTRY)
-        (('lookahead', 'idea', 'kode', 'kalman_ucb'), True)
+        >>> available()[:4], set(available(independent=True)) - set(available())
+        (('lookahead', 'idea', 'kode', 'kalman_ucb'), {'whittle'})
     """
-    return tuple(REGISTRY)
+    return tuple(name for name, entry in REGISTRY.items() if independent or not entry.independent)
 
 
 def default(

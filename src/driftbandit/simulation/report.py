@@ -31,13 +31,17 @@ def report(
     results: Results,
     baselines: Mapping[str, str] | None = None,
     arms: Mapping[str, Sequence[Any]] | None = None,
+    least: Mapping[str, float] | None = None,
 ) -> Report:
     """Tables, findings, a figure and the data of several simulations.
 
     All arguments are by study (a family, or a model file's name): ``baselines`` are the policies
-    that the others are compared with, ``arms`` the names of the arms.
+    that the others are compared with, ``arms`` the names of the arms, ``least`` the least regret
+    per round that a policy can have (`theory.least_regret`).
     """
     blocks: list[Block] = [*_regret(results), *(Text(line) for line in _leaders(results))]
+    for name, bound in (least or {}).items():
+        blocks.append(Text(_above_least(name, results[name], bound)))
     for name, baseline in (baselines or {}).items():
         blocks.append(_against(name, results[name], baseline))
     if baselines:
@@ -51,6 +55,8 @@ def report(
     studies = {name: _data(result, (baselines or {}).get(name)) for name, result in results.items()}
     for name, names in (arms or {}).items():
         studies[name]["arms"] = list(names)
+    for name, bound in (least or {}).items():
+        studies[name]["least_regret_per_round"] = bound
     first = next(iter(results.values()))
     runs = _first_regret(first).shape[-1]
     data = {"rounds": first.rounds, "runs": runs, "seed": first.seed, "studies": studies}
@@ -153,6 +159,21 @@ def _leaders(results: Results) -> Iterator[str]:
     if explained:
         unit = ", in units of the Oracle's" if result.in_oracle_units else ""
         yield f"(95% intervals of the mean difference over paired runs{unit}.)"
+
+
+def _above_least(name: str, result: Result, least: float) -> str:
+    """How far the best policy is above the least possible regret."""
+    bound = f"{name}: no policy has less regret per round than {least:.4g} in the long run"
+    best = min((p for p in result.regret if p != ORACLE), key=lambda p: result.regret[p].mean())
+    found = result.summary()[best]
+    per_round = found["mean"] / result.rounds
+    if not least or per_round <= least:
+        return f"{bound}."
+    error = found["standard_error"] / result.rounds / least
+    more = f"{100 * (per_round / least - 1):.3g}%"
+    if math.isfinite(error):
+        more += f" (± {100 * error:.2g} s.e.)"
+    return f"{bound}. {best}, at {per_round:.4g}, has at most {more} more."
 
 
 def _against(name: str, result: Result, baseline: str) -> Table:
