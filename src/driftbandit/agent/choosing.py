@@ -212,7 +212,7 @@ def _highest(
 ) -> tuple[int, float, float]:
     """Place, expected reward and bonus of the first arm with the highest score."""
     n_arms = len(offer.arms)
-    if n_arms <= BLOCK or policy.actions.compares or not policy.agent.reads_features:
+    if n_arms <= max(BLOCK, policy.actions.compares) or not policy.agent.reads_features:
         if offer.arms is problem.arms:
             return choose.best(state, problem)
         return first_with_score(*_scored(policy, choose.scores, problem, state, offer))
@@ -232,7 +232,8 @@ def _scored(policy: Policy, scores: Scores, problem: Problem, state: Any, offer:
     """Expected rewards and bonuses of all arms on offer."""
     if offer.arms is problem.arms:
         return scores(state, problem)
-    if policy.agent.reads_features and (offer.new or not policy.actions.compares):
+    compared = len(problem.arms) <= policy.actions.compares
+    if policy.agent.reads_features and (offer.new or not compared):
         return scores(state, problem._replace(arms=offer.arms))
     means, bonuses = scores(state, problem)  # of all own arms, even if only some are on offer
     return means[offer.rows], bonuses[offer.rows]

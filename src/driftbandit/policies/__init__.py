@@ -103,6 +103,7 @@ class Entry:
 
 
 REGISTRY: dict[str, Entry] = {
+    "reach": Entry("reach.policy", "Reach", filters=True),
     "lookahead": Entry("lookahead.policy", "Lookahead", filters=True, quick=False),
     "idea": Entry("idea.policy", "IDEA", filters=True),
     "kode": Entry("kode.policy", "KODE", filters=True),

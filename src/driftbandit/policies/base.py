@@ -159,7 +159,7 @@ class ActionAbilities(NamedTuple):
     """
 
     max_arms: int | None = None  # the longest list of arms; None: any
-    compares: bool = False  # whether an arm's score depends on the other arms
+    compares: int = 0  # the longest list whose arms' scores depend on each other
     length_ratio: Callable[[Any, Problem], tuple[Array, LengthRatio]] | None = None
     """``(state, problem) -> (mean, LengthRatio)``: the scores as ⟨a, mean⟩ and a bonus, for very
     many arms; None: every arm is scored."""

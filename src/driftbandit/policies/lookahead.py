@@ -65,7 +65,7 @@ def bonus(belief: Belief, model: LGDS, arms: Array, weights: Array) -> Array:
     """
     xp = namespace(belief.cov)
     move = kalman.moves(belief.cov, model, arms)
-    plan = _Plan(belief.cov, model)
+    plan = Plan(belief.cov, model)
     mean = model.transition @ belief.mean
     predictions, slopes = [arms @ mean], [move @ arms.T]
     for _ in range(1, weights.shape[0]):
@@ -77,7 +77,7 @@ def bonus(belief: Belief, model: LGDS, arms: Array, weights: Array) -> Array:
     return weights @ gains
 
 
-class _Plan:
+class Plan:
     """The rewards to come if the best prediction is played in every later round.
 
     Only products of P_h with vectors are needed; they go back to P through the rounds between:
@@ -140,6 +140,6 @@ def policy(steps: int = 3, discount: float = 0.8) -> Policy:
         highest(scores),
         {"weights": discount ** np.arange(float(steps))},
         parameters={"steps": steps, "discount": discount},
-        actions=ActionAbilities(max_arms=MOST, compares=True),
+        actions=ActionAbilities(max_arms=MOST, compares=MOST),
         batch=BatchAbilities(scratch_size=lambda d, k: 6 * steps * k * k),
     )

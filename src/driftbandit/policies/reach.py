@@ -1,0 +1,292 @@
+"""Reach: explore as far as what is learned about differences between arms reaches.
+
+    a = argmax ⟨a, ẑ⟩ + max(u∞, u₃),   u∞ the index of a play, u₃ its gain within three rounds
+
+**The index** asks how much a play could pay in the long run. Let e = a − (mean of the other arms),
+and let s_h be how far a reward of a, one standard deviation above what was expected, moves the
+prediction of ⟨e, z⟩ h rounds later. What a reward tells about all arms alike cancels in e. It lasts
+
+    H = 2 Σ_h s_h²/s₁² − 1   rounds:   (1 + ρ²)/(1 − ρ²) for a state that keeps ρ of itself.
+
+Let there be another arm that always pays λ. Play a n times; if it proves to be better, stay with it
+while the knowledge lasts. The n plays cost n(λ − ⟨a, ẑ⟩). They move the prediction by w_n ω with
+
+    w_n = |eᵀΓPa| / √(aᵀPa + σ²/n),   ω ~ N(0, 1),
+
+and pay H E(⟨a, ẑ⟩ + w_n ω − λ)⁺ = H w_n ψ((λ − ⟨a, ẑ⟩)/w_n), ψ(x) = E(ω − x)⁺. Both sides are equal
+at λ = ⟨a, ẑ⟩ + w_n f(H/n), where x = f(r) solves x = r ψ(x). The index is the highest such λ:
+
+    u∞(a) = max_n w_n f(H_a/n),   n = 1, 4, 16, …
+
+n = 1 and f = 1 is IDEA's bonus for independent arms. f grows like √(2 log H): what lasts a thousand
+rounds is worth 2.7 times as much. Where noise hides what a single reward tells, n is large.
+
+**What the filter would have learned anyway** is no reason to play a. While a is not played, let
+each of the other arms be played equally often, with the error covariance P̄ at which that settles.
+Then what a taught fades with
+
+    w_(h+1) = Γ (I + P̄ Ī)⁻¹ w_h,   w₁ = Γ P a,   Ī = Σ_(c≠a) c cᵀ/((k − 1) σ²),
+
+and Σ_h s_h² = w₁ᵀ N_a w₁, where 2^j terms of N_a take j doublings. The sum ends after ``rounds``.
+
+**Three rounds** are short enough to be computed instead of bounded. u₃ is the gain of `lookahead`
+with the best of the other arms: its prediction is overtaken if ω is large enough. It counts what a
+tells about other arms, and it knows that predictions cross by themselves. This matters if states
+are forgotten or rotate within a few rounds; the index ignores both.
+
+**Long lists, contexts and new arms** have no table of N_a. There e stands for all directions in
+which arms differ, E = (k/(k − 1))² r Cov(arms) of rank r instead of eeᵀ, all arms are played equally
+often, and H and n are those of an average arm. For unit vectors E is I, as in IDEA.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from scipy.stats import norm
+
+from driftbandit import kalman
+from driftbandit.actions import sphere
+from driftbandit.arrays import Array, dots, first_highest, namespace, or_infinite, times
+from driftbandit.gaussian.lines import excess
+from driftbandit.kalman import Belief
+from driftbandit.model import LGDS, factor
+from driftbandit.policies.base import ActionAbilities, BatchAbilities, LengthRatio, Policy, Problem
+from driftbandit.policies.base import highest
+from driftbandit.policies.lookahead import Plan
+from driftbandit.policies.optimistic import filtering
+
+__all__ = ["index_factor", "policy"]
+
+SOON = 3  # rounds of which the gain is computed
+MOST = 128  # arms compared in pairs; longer lists get the index of an average arm
+REPEATS = 4.0  # n is a power of this
+SETTLED = 20.0  # memories after which nothing is left
+TANGENTS = [(float(norm.pdf(x)), float(norm.sf(x))) for x in np.arange(0, 3.1, 0.5)]
+"""φ(x) and Φ(−x): w ψ(g/w) is the highest of the lines φ(x) w − Φ(−x) g."""
+
+
+def index_factor(log_ratio: Array) -> Array:
+    """f(r), the root of x = r ψ(x), ψ(x) = E(ω − x)⁺, to 10⁻⁶ of itself.
+
+    Computed as a polynomial in t = (l − 3)/(l + 3), l = log r.
+
+    Args:
+        log_ratio: log r, for 1 ≤ r ≤ 10¹².
+
+    Example:
+        >>> index_factor(np.log([1.0, 10.0, 1000.0])).round(4).tolist()
+        [0.276, 0.9374, 2.4364]
+    """
+    t = (log_ratio - MIDDLE) / (log_ratio + MIDDLE)
+    *lower, value = _coefficients()
+    for coefficient in reversed(lower):
+        value = value * t + coefficient
+    return value
+
+
+MIDDLE, DEGREE, LONGEST = 3.0, 12, 28.0
+
+
+@functools.cache
+def _coefficients() -> list[float]:
+    """Coefficients of the polynomial, lowest first."""
+    end = (LONGEST - MIDDLE) / (LONGEST + MIDDLE)
+    nodes = np.cos(math.pi * (np.arange(4 * DEGREE) + 0.5) / (4 * DEGREE))
+    t = (nodes + 1) * (end + 1) / 2 - 1
+    log = MIDDLE * (1 + t) / (1 - t)
+    low, high = np.zeros_like(t), np.sqrt(2 * log) + 1
+    for _ in range(60):
+        x = (low + high) / 2
+        above = np.exp(log) * excess(x) > x
+        low, high = np.where(above, x, low), np.where(above, high, x)
+    fitted = chebyshev.Chebyshev.fit(t, x, DEGREE, domain=[-1, end])
+    return [float(c) for c in fitted.convert(kind=np.polynomial.Polynomial).coef]
+
+
+def constants(model: LGDS, arms: np.ndarray, rounds: int) -> dict[str, Any]:
+    """N and its first term, of every arm and of an average one.
+
+    Args:
+        model, arms, rounds: Γ, Q, σ; k × d; the horizon.
+    """
+    d = model.n_states
+    among, information = np.eye(d), np.eye(d) / d  # unit vectors
+    together = arms.ndim == 2 and len(arms) > 1
+    k = len(arms)
+    apart = arms - arms.mean(axis=0) if together else arms
+    if together:
+        rank = np.linalg.matrix_rank(apart)
+        among = (k / (k - 1)) ** 2 * rank / k * (apart.T @ apart)
+        information = arms.T @ arms / k
+    found: dict[str, Any] = {}
+    stacked = _reaches(model, among[None], information[None], rounds)
+    found["all"], found["all_first"] = (matrix[0] for matrix in stacked)
+    found["spread"] = apart.T @ apart / k if together else np.eye(d) / d
+    levels = 1 + int(math.log(max(rounds, 1), REPEATS))
+    found["repeats"] = REPEATS ** np.arange(float(levels))
+    if together and k <= MOST:
+        apart = apart * (k / (k - 1))
+        others = (information * k - arms[:, :, None] * arms[:, None, :]) / (k - 1)
+        own = _reaches(model, apart[:, :, None] * apart[:, None, :], others, rounds)[0]
+        found |= {"own": own, "own_first": apart @ model.transition, "arms": arms}
+    return found
+
+
+def _reaches(
+    model: LGDS, among: np.ndarray, information: np.ndarray, rounds: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Γᵀ Σ_h (C^h)ᵀ E C^h Γ and its first term, C = Γ (I + P̄ Ī)⁻¹; n × d × d.
+
+    Args:
+        model, rounds: Γ, Q, σ; the horizon.
+        among: E, n × d × d.
+        information: σ² Ī.
+    """
+    transition, identity = model.transition, np.eye(model.n_states)
+    memory = SETTLED / max(1 - model.spectral_radius, 1e-12)
+    doublings = math.floor(math.log2(max(1.0, min(rounds, memory))))
+    # With σ = 0 one reward tells all: as much as with a millionth of the reward's own spread.
+    size = float(np.abs(information).max() * np.abs(model.process_cov).max())
+    noise = max(float(model.reward_std) ** 2, 1e-12 * size) or 1.0
+    # P ↦ H + A P (I + G P)⁻¹ Aᵀ is 2^j rounds of the filter.
+    a = np.broadcast_to(transition, among.shape)
+    g = information / noise
+    h = np.broadcast_to(model.process_cov, among.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(doublings):
+            through = np.linalg.solve(identity + h @ g, np.concatenate([a, h @ a.mT], axis=-1))
+            middle, late = np.split(through, 2, axis=-1)
+            new = a @ middle, g + a.mT @ g @ middle, h + a @ late
+            if not all(np.isfinite(part).all() for part in new):
+                break
+            a, g, h = new
+        settled = np.linalg.inv(identity + h @ (information / noise))
+        power, total = transition @ settled, among
+        for _ in range(doublings):
+            more = total + power.mT @ total @ power
+            if not np.isfinite(more).all():
+                break
+            total, power = more, power @ power
+    return transition.T @ total @ transition, transition.T @ among @ transition
+
+
+def _index(first: Array, total: Array, known: Array, noise: Array, repeats: Array) -> Array:
+    """u∞ from s₁² and Σ s_h² in units where P a is not divided by anything, and aᵀPa."""
+    xp = namespace(first)
+    zero = xp.zeros((), dtype=first.dtype)
+    lasting = 2 * xp.maximum(total, first) / or_infinite(first, zero) - 1
+    lasting = xp.maximum(lasting, xp.ones((), dtype=first.dtype))[:, None]
+    factors = index_factor(xp.maximum(xp.log(lasting) - xp.log(repeats), zero))
+    squares = factors * factors / or_infinite(known[:, None] + noise / repeats, zero)
+    return xp.sqrt(first * xp.max(xp.where(repeats <= lasting, squares, zero), axis=-1))
+
+
+def _soon(belief: Belief, model: LGDS, arms: Array) -> Array:
+    """u₃: what a reward of each arm gains within three rounds, if one other arm may overtake."""
+    xp = namespace(belief.cov)
+    move = kalman.moves(belief.cov, model, arms)
+    plan = Plan(belief.cov, model)
+    mean = model.transition @ belief.mean
+    total = xp.zeros_like(arms[:, 0])
+    for h in range(SOON):
+        predictions, slopes = arms @ mean, move @ arms.T
+        best = first_highest(predictions)
+        width = abs(slopes - slopes[:, best][:, None])
+        behind = xp.max(predictions) - predictions
+        gains = [xp.max(up * width - down * behind, axis=-1) for up, down in TANGENTS]
+        total = total + functools.reduce(xp.maximum, gains)
+        if h + 1 < SOON:
+            move = plan.passed_on(move, arms[best])
+            mean = model.transition @ mean
+    return total
+
+
+def bonus(belief: Belief, problem: Problem) -> Array:
+    """max(u∞, u₃) of every arm."""
+    model, arms, constants = problem
+    xp = namespace(belief.cov)
+    if not _prepared(arms, constants):
+        return average_bonus(belief, problem)
+    seen = kalman.spread(belief.cov, model, arms)
+    known = xp.maximum(dots(arms, seen.cross), xp.zeros((), dtype=belief.cov.dtype))
+    first = dots(seen.cross, constants["own_first"])
+    total = dots((constants["own"] @ seen.cross[:, :, None])[:, :, 0], seen.cross)
+    noise = model.reward_std**2
+    index = _index(first * first, total, known, noise, constants["repeats"])
+    return xp.maximum(index, _soon(belief, model, arms))
+
+
+def _prepared(arms: Array, constants: Any) -> bool:
+    """Whether the table of N_a is that of these arms."""
+    if "own" not in constants or arms.shape != constants["arms"].shape:
+        return False
+    return not isinstance(arms, np.ndarray) or np.array_equal(arms, constants["arms"])
+
+
+def average_bonus(belief: Belief, problem: Problem) -> Array:
+    """u∞ with the H and the n of an average arm; a length ratio, as IDEA's bonus."""
+    model, arms, constants = problem
+    factor, noise = _average(belief.cov, model, constants)
+    seen = kalman.spread(belief.cov, model, arms)
+    xp = namespace(belief.cov)
+    known = xp.maximum(dots(arms, seen.cross), xp.zeros((), dtype=belief.cov.dtype))
+    moved = xp.maximum(dots(times(seen.cross, constants["all_first"]), seen.cross), 0.0)
+    zero = xp.zeros((), dtype=belief.cov.dtype)
+    return factor * xp.sqrt(moved / or_infinite(known + noise, zero))
+
+
+def _average(cov: Array, model: LGDS, constants: Any) -> tuple[Array, Array]:
+    """f(H/n) and σ²/n of an average arm."""
+    xp = namespace(cov)
+    crossed = cov @ constants["spread"]
+    known = xp.sum(xp.diagonal(crossed))
+    crossed = crossed @ cov
+    first = xp.sum(crossed * constants["all_first"])
+    total = xp.sum(crossed * constants["all"])
+    zero = xp.zeros((), dtype=cov.dtype)
+    lasting = xp.maximum(2 * total / or_infinite(first, zero) - 1, xp.ones((), dtype=cov.dtype))
+    repeats = constants["repeats"]
+    noises = model.reward_std**2 / repeats
+    ratios = xp.maximum(xp.log(lasting) - xp.log(repeats), zero)
+    values = index_factor(ratios) / xp.sqrt(or_infinite(known + noises, zero))
+    values = xp.where(repeats <= lasting, values, zero)
+    best = first_highest(values)
+    return index_factor(ratios[best]), noises[best]
+
+
+def length_ratio(belief: Belief, problem: Problem) -> tuple[Array, LengthRatio]:
+    """The scores of `average_bonus`, for very many arms."""
+    model, _, constants = problem
+    scale, noise = _average(belief.cov, model, constants)
+    root = factor(belief.cov)
+    stretch = float(scale) * factor(constants["all_first"]).T
+    size = float(np.linalg.norm(stretch) * np.linalg.norm(root))
+    return belief.mean, LengthRatio(root, stretch @ root, math.sqrt(float(noise)), size)
+
+
+def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
+    """IDEA's best unit vector (`actions.idea_search`)."""
+    return sphere.idea_arm(belief, problem.model)
+
+
+def scores(belief: Belief, problem: Problem) -> tuple[Array, Array]:
+    """⟨a, ẑ⟩ and max(u∞, u₃)."""
+    return problem.arms @ belief.mean, bonus(belief, problem)
+
+
+def policy() -> Policy:
+    """Reach, which explores as far as the drift lets knowledge last; it has no parameters."""
+    return filtering(
+        "reach",
+        highest(scores),
+        constants,
+        actions=ActionAbilities(
+            compares=MOST, length_ratio=length_ratio, on_sphere=on_sphere, contexts="online"
+        ),
+        batch=BatchAbilities(scratch_size=lambda d, k: k * d + 4 * k * k),
+    )
