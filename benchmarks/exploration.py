@@ -134,7 +134,9 @@ def common(rng: np.random.Generator) -> Iterator[Case]:
 def static(rng: np.random.Generator) -> Iterator[Case]:
     for arms, rounds in ((5, 1000), (10, 1000), (10, 10_000), (5, 100_000)):
         for noise in (1.0, 3.0):
-            yield Case(f"{arms} arms, σ {noise:g}, {rounds} rounds", [_walks(0, noise, arms)], rounds)
+            yield Case(
+                f"{arms} arms, σ {noise:g}, {rounds} rounds", [_walks(0, noise, arms)], rounds
+            )
 
 
 def walks(rng: np.random.Generator) -> Iterator[Case]:
@@ -201,12 +203,16 @@ def played(case: Case, runs: int, seed: int, names: list[str]) -> dict[str, Any]
     assumed = case.assumed and [(system.model, system.arms) for system in case.assumed]
     policies = players(case, names)
     found = db.simulate(pairs, policies=policies, assumed=assumed, **given).regret
-    regret = {name: values / case.rounds for name, values in found.items() if name != "kalman_oracle"}
+    regret = {
+        name: values / case.rounds for name, values in found.items() if name != "kalman_oracle"
+    }
     base = regret[DEFAULT]
     rows = {}
     for name, values in regret.items():
         ratio = values.mean(axis=1) / base.mean(axis=1)
-        shares = values / values.mean(axis=1, keepdims=True) - base / base.mean(axis=1, keepdims=True)
+        shares = values / values.mean(axis=1, keepdims=True) - base / base.mean(
+            axis=1, keepdims=True
+        )
         errors = shares.std(axis=1, ddof=1) / math.sqrt(runs)
         mean = float(np.exp(np.log(ratio).mean()))
         error = mean * float(np.sqrt((errors**2).sum())) / len(ratio)
