@@ -48,6 +48,27 @@ def test_lines_are_written_by_themselves(monkeypatch, capsys):
     assert "Traceback" not in seen
 
 
+def test_no_line_is_written_after_the_end(monkeypatch, capsys):
+    """Not even one whose time had come: an error, the last line, is the only one."""
+    bars = progress._Lines(Console(stderr=True))
+    bars.add_task("fit", total=1.0, rate="")
+
+    class Ended:
+        def wait(self, pause):
+            """The time passes; then the command ends."""
+            again, over.set_ = over.set_, True
+            return again
+
+        def is_set(self):
+            return self.set_
+
+    over = Ended()
+    over.set_ = False
+    bars._over = over
+    bars._write()
+    assert capsys.readouterr().err == ""
+
+
 def test_progress_says_how_it_is_compiled_and_then_played():
     bars = progress._Lines(Console(stderr=True))
     task = bars.add_task("gaussian", total=1.0, start=False, rate="")

@@ -115,18 +115,44 @@ def test_a_whole_call_can_be_repeated_with_its_key(service, connect):
 # Interruptions.
 
 
-def test_an_interrupted_call_leaves_the_client_usable(service):
-    with Client(service.url, experiment="shop", timeout=5.0) as client:
-        service.gate.clear()
-        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+@contextlib.contextmanager
+def _interrupted_when(reached):
+    """Ctrl-C in this block, as soon as ``reached()`` says so; the block must not end before."""
+    over = threading.Event()
+
+    def interrupt():
+        while not over.wait(0.01):
+            if reached():
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    sender = threading.Thread(target=interrupt)
+    sender.start()
+    try:
         with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        over.set()
+        sender.join()
+
+
+def test_an_interrupted_call_leaves_the_client_usable(service):
+    decisions, this = service.experiments["shop"].decisions, threading.get_ident()
+
+    def pauses():
+        """It has the refusal, and is in no call but `time.sleep`, which has no frame."""
+        return not service.script and sys._current_frames()[this].f_code is Client._run.__code__
+
+    with Client(service.url, experiment="shop", timeout=30.0) as client:
+        service.gate.clear()
+        with _interrupted_when(lambda: decisions):  # carried out, and the answer is held back
             client.ask()
         service.gate.set()
         assert client.ask().id == 1
-        service.script += [(503, {"Retry-After": "4"}, b"")]
-        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):  # while it waits for the next attempt
+        service.script += [(503, {"Retry-After": "30"}, b"")]
+        with _interrupted_when(pauses):
             client.ask()
+        assert len(decisions) == 2
         assert client.ask().id == 2
 
 

@@ -156,6 +156,7 @@ def command(
     known = None if arms is None else identify.read_arms(arms, columns=columns)
     names = None if known is None else known.names
     read = identify.read_log(log, names, columns=columns, every=every, zone=zone)
+    grouped = None if groups is None else identify.read_groups(groups, columns=columns)
     with progress.bars(transient=True) as bars:
         moved = progress.stages(bars, "fit")
         moved("fit", 0.0)
@@ -164,7 +165,7 @@ def command(
             known,
             states,
             structure=_structure(structure, select),
-            groups=None if groups is None else identify.read_groups(groups, columns=columns),
+            groups=grouped,
             periods=season or None,
             stable=stable,
             offsets=offsets,

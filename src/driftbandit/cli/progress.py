@@ -94,13 +94,15 @@ class _Lines(Progress):
     def __init__(self, console: Console) -> None:
         super().__init__(console=console, disable=True)
         self._over = threading.Event()
+        self._writing = threading.Lock()
 
     def start(self) -> None:
         self._over.clear()
         threading.Thread(target=self._write, daemon=True).start()
 
     def stop(self) -> None:
-        self._over.set()
+        with self._writing:  # no line comes after what the command says at its end
+            self._over.set()
 
     vanish = stop
 
@@ -108,8 +110,9 @@ class _Lines(Progress):
         pause = FIRST
         while not self._over.wait(pause):
             pause = EVERY
-            for line in self.lines():
-                print(line, file=sys.stderr, flush=True)
+            with self._writing:
+                for line in [] if self._over.is_set() else self.lines():
+                    print(line, file=sys.stderr, flush=True)
 
     def lines(self) -> list[str]:
         """One line for each task that has started and is not finished."""

@@ -205,7 +205,14 @@ class Layout:
 
     @functools.cached_property
     def apart(self) -> np.ndarray | None:
-        """The states of each arm, k × d/k, if no two arms share any; None if they do, or k = 1."""
+        """The states of each arm, k × d/k, if no two arms share any; None if they do, or k = 1.
+
+        Example:
+            >>> Layout("constant(arm) + level(arm)", ["left", "right"]).apart.tolist()
+            [[0, 2], [1, 3]]
+            >>> Layout("constant(arm) + level(shared)", ["left", "right"]).apart is None
+            True
+        """
         if len(self.names) == 1 or any(len(copy.arms) > 1 for copy in self.copies):
             return None
         own = enumerate(self.copies)

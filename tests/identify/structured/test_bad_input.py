@@ -1,6 +1,7 @@
 """Bad structures and logs: one line that names the component, the option, the column or the row."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.identify import compare
+from driftbandit.identify.structured.fitting import Problem
 from driftbandit.structure import Layout, level, parse, regression, season
 from known_structures import log_of
 from refusals import Case, assert_refused, each
@@ -214,6 +216,24 @@ def test_the_command_line_says_it_in_one_line(name, tmp_path, monkeypatch, capsy
         (tmp_path / "groups.csv").write_text(given)
         given = ["--structure", "level(group)", "--groups", "groups.csv"]
     assert words in fails(monkeypatch, capsys, "fit", "log.csv", *given)
+
+
+FEATURE = {"x_a": np.arange(100.0), "x_b": np.full(100, 1e100)}
+UNFIT = {
+    "too short": (3, ["auto"], {}, "log: has 3 rewards to compare structures"),
+    "a column": (100, ["level(arm)", "regression(x_c)"], {}, "regression: features: needs x_c"),
+    "a huge column": (100, ["auto"], FEATURE, "log: has values of x_b up to 1e+100"),
+    "no groups": (100, ["level(arm)", "level(group)"], {}, "level: scope: is group"),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_what_cannot_be_compared_is_refused_before_any_fit(name, monkeypatch):
+    rows, structures, features, words = UNFIT[name]
+    log = {"round": range(rows), "arm": np.arange(rows) % 2, "reward": np.arange(rows) % 3.0}
+    monkeypatch.setattr(Problem, "loss", lambda *_: pytest.fail("it is fitted"))
+    with pytest.raises(InvalidInput, match=f"^{re.escape(words)}"):
+        db.fit(log | features, structure="auto" if structures == ["auto"] else structures)
 
 
 def test_there_are_many_cases():

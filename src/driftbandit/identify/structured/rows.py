@@ -9,7 +9,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.identify.data import ROUNDING, check_size, padded
 from driftbandit.io.logs import Log
-from driftbandit.structure import Layout
+from driftbandit.structure import Layout, Structure
 from driftbandit.structure.layout import Units
 
 SHORT = 5000  # logs with fewer plays are padded, so that similar ones share a compiled program
@@ -80,9 +80,7 @@ def rows_of(log: Log, layout: Layout, like: Described | None = None) -> Describe
         problem = "has one reward" if seen.any() else "has no reward"
         raise errors.InvalidInput("log", problem, "give at least two")
     check_size(rewards[seen], "rewards")
-    features = _features(log, layout)
-    for name, values in zip(layout.structure.features, features.T, strict=True):
-        check_size(values, f"values of {name}")
+    features = features_of(log, layout.structure)
     typical = np.sqrt((features[seen] ** 2).mean(axis=0))
     center, scale = _center_and_scale(rewards[seen], layout)
     units = Units(scale, np.where(typical > 0, typical, 1.0))
@@ -135,8 +133,9 @@ def _changes(values: np.ndarray) -> np.ndarray:
     return np.diff(values, prepend=values[0])
 
 
-def _features(log: Log, layout: Layout) -> np.ndarray:
-    wanted = layout.structure.features
+def features_of(log: Log, structure: Structure) -> np.ndarray:
+    """The values of a structure's context features in each row of a log, checked, n × J."""
+    wanted = structure.features
     if not wanted:
         return np.zeros((log.rows, 0))
     for name in wanted:
@@ -145,7 +144,10 @@ def _features(log: Log, layout: Layout) -> np.ndarray:
             problem = f"needs {name}, and the log has {has}"
             raise errors.InvalidInput("regression: features", problem, "add the column to the log")
     places = [log.feature_names.index(name) for name in wanted]
-    return np.concatenate([np.asarray(one.features)[:, places] for one in log.sequences])
+    found = np.concatenate([np.asarray(one.features)[:, places] for one in log.sequences])
+    for name, values in zip(wanted, found.T, strict=True):
+        check_size(values, f"values of {name}")
+    return found
 
 
 def _center_and_scale(rewards: np.ndarray, layout: Layout) -> tuple[float, float]:

@@ -30,7 +30,7 @@ from driftbandit.identify.structured.fitting import (
     minimized,
 )
 from driftbandit.identify.structured.periods import shown_periods
-from driftbandit.identify.structured.rows import rows_of
+from driftbandit.identify.structured.rows import features_of, rows_of
 from driftbandit.io.logs import Log
 from driftbandit.structure import Component, Layout, Structure, level, parse, regression, season
 from driftbandit.structure.kinds import Season
@@ -152,11 +152,13 @@ def compare(
         problem = f"is {periods!r}, and the structures are given"
         raise errors.InvalidInput("periods", problem, "write season(…) into the structures")
     prior = errors.number(prior, "prior", low=0)
-    extras = _extras(log, _checked_periods(periods)) if structures is None else []
+    periods = _checked_periods(periods)
+    given = [Layout(one, log.names, groups) for one in _several(structures)]
+    _check_log(log, [one.structure for one in given], structures is None)
+    extras = _extras(log, periods) if structures is None else []
     found: list[tuple[Structure, np.ndarray, tuple[int, int]]] = []
 
-    def score(one: Any, begin: float, end: float) -> None:
-        layout = Layout(parse(one), log.names, groups)
+    def score(layout: Layout, begin: float, end: float) -> None:
         size = layout.n_states, len(layout.free)
 
         def tell(share: float) -> None:
@@ -164,7 +166,6 @@ def compare(
 
         found.append((layout.structure, _densities(log, layout, prior, tell), size))
 
-    given = BASES if structures is None else _several(structures)
     done, last = 0.0, 1.0 if structures is not None else 0.4
     while given:
         steps = np.linspace(done, last, len(given) + 1).tolist()
@@ -174,7 +175,8 @@ def compare(
         if structures is None:
             tried = {str(one) for one, *_ in found}
             larger = _larger(_comparison(found).chosen, extras)
-            given = [one for one in larger if str(one) not in tried]
+            new = (one for one in larger if str(one) not in tried)
+            given = [Layout(one, log.names, groups) for one in new]
     return _comparison(found)
 
 
@@ -186,11 +188,25 @@ def _checked_periods(periods: Any) -> list[float] | None:
     return [season(one).period for one in periods]  # type: ignore[attr-defined]
 
 
-def _several(structures: Any) -> list[Any]:
+def _several(structures: Any) -> list[Structure]:
+    structures = BASES if structures is None else structures
     found = list(structures) if isinstance(structures, list | tuple) else [structures]
     if not found:
         raise errors.InvalidInput("structure", "is an empty list", "give one structure or more")
     return [parse(one) for one in found]  # all of them, before any is fitted
+
+
+def _check_log(log: Log, given: Sequence[Structure], all_features: bool) -> None:
+    """Refuse, before anything is fitted, a log that is too short or lacks features."""
+    tried = [*given, *_with_features(log)] if all_features else given
+    for one in tried:
+        features_of(log, one)
+    seen = ~np.isnan(np.concatenate([one.rewards for one in log.sequences]))
+    lengths = [len(one) for one in log.sequences]
+    early = _places(np.repeat(np.arange(len(lengths)), lengths)) < CUTS[0]
+    if min((seen & early).sum(), (seen & ~early).sum()) < LEAST:
+        remedy = f"give one structure, or at least {4 * LEAST} rewards"
+        raise errors.InvalidInput("log", f"has {seen.sum()} rewards to compare structures", remedy)
 
 
 def _extras(log: Log, periods: Sequence[float] | None) -> list[Structure]:
@@ -200,9 +216,12 @@ def _extras(log: Log, periods: Sequence[float] | None) -> list[Structure]:
     found = [level("shared")]
     for period in periods:
         found += season_pair(period)
-    if log.feature_names:
-        found += [regression(log.feature_names), regression(log.feature_names, "arm")]
-    return [parse(one) for one in found]
+    return [*map(parse, found), *_with_features(log)]
+
+
+def _with_features(log: Log) -> list[Structure]:
+    names = log.feature_names
+    return [parse(regression(names)), parse(regression(names, "arm"))] if names else []
 
 
 def season_pair(period: float) -> tuple[Component, Component]:
@@ -276,9 +295,6 @@ def _densities(
     data = problem.described
     seen = data.rows.seen[: data.n_rows] > 0
     place = _places(data.sequences)
-    if min((seen & (place < CUTS[0])).sum(), (seen & (place >= CUTS[0])).sum()) < LEAST:
-        remedy = f"give one structure, or at least {4 * LEAST} rewards"
-        raise errors.InvalidInput("log", f"has {seen.sum()} rewards to compare structures", remedy)
     logs, theta = np.full(data.n_rows, np.nan), None
     for cut, until in itertools.pairwise(CUTS):
         early = problem.for_search(log, place < cut)
