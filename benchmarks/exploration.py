@@ -162,10 +162,11 @@ def wrong(rng: np.random.Generator) -> Iterator[Case]:
                 other = _autoregressive([memory] * 8, 1.0)
                 name = f"drift {'× 4' if factor > 1 else '÷ 4'}, ρ {decay}"
                 yield Case(name, [truth], _long(decay), [other])
-        own = math.sqrt(0.5) * np.eye(8)
-        both = np.hstack([np.full((8, 1), math.sqrt(0.5)), own])
+        half = math.sqrt(0.5)
+        both = np.hstack([np.full((8, 1), half), half * np.eye(8)])
         truth = _autoregressive([decay] * 9, 1.0, both)
-        assumed = _autoregressive([decay] * 8, 1.0)
+        missing = np.hstack([np.zeros((8, 1)), np.eye(8)])
+        assumed = _autoregressive([decay] * 9, 1.0, missing, [1e-9, *[1.0] * 8])
         yield Case(f"no common factor, ρ {decay}", [truth], _long(decay), [assumed])
         turn = 2 * math.pi / 24
         season = np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]])
@@ -173,8 +174,10 @@ def wrong(rng: np.random.Generator) -> Iterator[Case]:
         transition[:8, :8], transition[8:, 8:] = decay * np.eye(8), season
         noises = np.diag([*[1 - decay**2] * 8, 0.0, 0.0])
         start = np.diag([*[1.0] * 8, 0.5, 0.5])
-        loadings = np.hstack([np.eye(8), rng.standard_normal((8, 2))])
-        truth = db.System(db.LGDS(transition, noises, 1.0, initial_cov=start), loadings)
+        model = db.LGDS(transition, noises, 1.0, initial_cov=start)
+        seasons = rng.standard_normal((8, 2))
+        truth = db.System(model, np.hstack([np.eye(8), seasons]))
+        assumed = db.System(model, np.hstack([np.eye(8), 0 * seasons]))
         yield Case(f"no season, ρ {decay}", [truth], _long(decay), [assumed])
 
 
@@ -189,7 +192,7 @@ def players(case: Case, names: list[str]) -> list[str | Policy]:
     if names:
         return [DEFAULT, *(name for name in names if name != DEFAULT)]
     rivals: list[str | Policy] = list(case.only or (*KALMAN, *PLAIN))
-    k, d = case.systems[0].arms.shape
+    k = len(case.systems[0].arms)
     if k > 30 or case.rounds > 10_000:
         rivals = [name for name in rivals if name not in SLOW]
     return [DEFAULT, *rivals, CENTERED]
