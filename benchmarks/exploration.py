@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import driftbandit as db
-from driftbandit.arrays import dots, namespace
-from driftbandit.policies import Policy, optimistic
+from driftbandit.policies import Policy
 from driftbandit.simulation import Options
+from exploration_rivals import AR2, CENTERED, PREDICTIVE, reads_own_state
 
 STORE = Path(__file__).parent / "results" / "exploration.json"
 DEFAULT = "reach"
@@ -33,18 +33,6 @@ KALMAN = ("idea", "kode", "kalman_ucb", "lookahead", "thompson", "information_di
 PLAIN = ("ucb", "sliding_window_ucb", "discounted_ucb", "oful", "discounted_linucb")
 SLOW = ("lookahead", "information_directed")  # left out where they would take hours
 WORK = 3e8  # rounds × runs × systems × d² k of a problem
-
-
-def _centered(cov: Any, model: db.LGDS, arms: Any) -> Any:
-    """IDEA without what moves all arms alike: ‖(I − 11ᵀ/k) A Γ P a‖ / √(aᵀPa + σ²)."""
-    xp = namespace(cov)
-    apart = arms - xp.mean(arms, axis=0)
-    seen = db.kalman.spread(cov, model, arms)
-    moved = (seen.cross @ model.transition.T) @ apart.T
-    return xp.sqrt(dots(moved, moved) / seen.variance)
-
-
-CENTERED = optimistic("centered_idea", _centered)
 
 
 class Case(NamedTuple):
@@ -195,7 +183,10 @@ def players(case: Case, names: list[str]) -> list[str | Policy]:
     k = len(case.systems[0].arms)
     if k > 30 or case.rounds > 10_000:
         rivals = [name for name in rivals if name not in SLOW]
-    return [DEFAULT, *rivals, CENTERED]
+    rivals += [CENTERED, PREDICTIVE]
+    if all(map(reads_own_state, case.assumed or case.systems)):
+        rivals.append(AR2)
+    return [DEFAULT, *rivals]
 
 
 def played(case: Case, runs: int, seed: int, names: list[str]) -> dict[str, Any]:
