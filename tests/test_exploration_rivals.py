@@ -143,3 +143,15 @@ def test_ar2_plays_where_arms_are_independent():
             if "season" not in case.name
         }
         assert own == expected
+
+
+def test_a_policy_is_added_to_results_of_the_same_runs():
+    case = next(iter(exploration.SECTIONS["walks"](np.random.default_rng(0))))
+    case = case._replace(rounds=20)
+    first, second = (exploration.played(case, 4, 0, [name]) for name in ("kode", "ar2"))
+    both = exploration.merged(first, second)
+    assert set(both["policies"]) == {"reach", "kode", "ar2"}
+    assert exploration.merged(None, second) == second
+    assert exploration.merged(first | {"seed": 1}, second) == second
+    better = first["policies"] | {"reach": {"regret": 0.0}}  # another version of the policy
+    assert exploration.merged(first | {"policies": better}, second) == second
