@@ -3,11 +3,12 @@
     python benchmarks/exploration.py                       # everything: about an hour on two cores
     python benchmarks/exploration.py --section common      # one part; see SECTIONS
     python benchmarks/exploration.py --quick --seed 5      # a tenth of the runs, other numbers
+    python benchmarks/exploration.py --policy ar2          # adds it to stored results
 
 Every policy plays the same states with the same noise. Stored per problem: mean regret per round,
 and each policy's regret over that of `reach` with the standard error of the difference. Systems of
 a problem count alike: the ratio is the geometric mean over systems. Results are merged into
-benchmarks/results/exploration.json.
+benchmarks/results/exploration.json; policies that played the same runs before are kept.
 """
 
 from __future__ import annotations
@@ -23,28 +24,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import driftbandit as db
-from driftbandit.arrays import dots, namespace
-from driftbandit.policies import Policy, optimistic
+from driftbandit.policies import Policy
 from driftbandit.simulation import Options
+from exploration_rivals import AR2, CENTERED, PREDICTIVE, reads_own_state
 
 STORE = Path(__file__).parent / "results" / "exploration.json"
 DEFAULT = "reach"
 KALMAN = ("idea", "kode", "kalman_ucb", "lookahead", "thompson", "information_directed")
 PLAIN = ("ucb", "sliding_window_ucb", "discounted_ucb", "oful", "discounted_linucb")
 SLOW = ("lookahead", "information_directed")  # left out where they would take hours
+RIVALS = {one.name: one for one in (CENTERED, PREDICTIVE, AR2)}  # not in the registry
 WORK = 3e8  # rounds × runs × systems × d² k of a problem
-
-
-def _centered(cov: Any, model: db.LGDS, arms: Any) -> Any:
-    """IDEA without what moves all arms alike: ‖(I − 11ᵀ/k) A Γ P a‖ / √(aᵀPa + σ²)."""
-    xp = namespace(cov)
-    apart = arms - xp.mean(arms, axis=0)
-    seen = db.kalman.spread(cov, model, arms)
-    moved = (seen.cross @ model.transition.T) @ apart.T
-    return xp.sqrt(dots(moved, moved) / seen.variance)
-
-
-CENTERED = optimistic("centered_idea", _centered)
 
 
 class Case(NamedTuple):
@@ -189,13 +179,25 @@ SECTIONS: dict[str, Callable[[np.random.Generator], Iterator[Case]]] = {
 
 def players(case: Case, names: list[str]) -> list[str | Policy]:
     """The default policy, and its rivals that can play this case in minutes."""
-    if names:
-        return [DEFAULT, *(name for name in names if name != DEFAULT)]
-    rivals: list[str | Policy] = list(case.only or (*KALMAN, *PLAIN))
+    rivals = names or list(case.only or (*KALMAN, *PLAIN)) + list(RIVALS)
     k = len(case.systems[0].arms)
-    if k > 30 or case.rounds > 10_000:
-        rivals = [name for name in rivals if name not in SLOW]
-    return [DEFAULT, *rivals, CENTERED]
+    left_out = {DEFAULT}
+    if not names and (k > 30 or case.rounds > 10_000):
+        left_out.update(SLOW)
+    if not all(map(reads_own_state, case.assumed or case.systems)):
+        left_out.add(AR2.name)
+    return [DEFAULT, *(RIVALS.get(name, name) for name in rivals if name not in left_out)]
+
+
+def merged(old: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
+    """The new result, with the policies of an old one that played the same runs."""
+    runs = ("rounds", "runs", "systems", "seed")
+    if old is None or any(old[key] != new[key] for key in runs):
+        return new
+    base, again = (one["policies"][DEFAULT]["regret"] for one in (old, new))
+    if not math.isclose(base, again, rel_tol=1e-9):
+        return new
+    return new | {"policies": old["policies"] | new["policies"]}
 
 
 def played(case: Case, runs: int, seed: int, names: list[str]) -> dict[str, Any]:
@@ -257,7 +259,8 @@ def main() -> None:
             runs = int(np.clip(runs, 4, 2000))
             result = played(case, runs, given.seed, given.policy)
             print(shown(f"{section}: {case.name}", result, time.perf_counter() - clock), flush=True)
-            stored.setdefault(section, {})[case.name] = result
+            part = stored.setdefault(section, {})
+            part[case.name] = merged(part.get(case.name), result)
             given.json.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
 
 
