@@ -26,7 +26,8 @@ covariance P̄ at which that settles. Then what a taught fades with
 
     w_(h+1) = Γ (I + P̄ Ī)⁻¹ w_h,   w₁ = Γ P a,   Ī the information of a round,
 
-and Σ_h s_h² = w₁ᵀ N_a w₁, where j doublings add 2^j terms to N_a. The sum ends after ``rounds``.
+and Σ_h s_h² = w₁ᵀ N_a w₁, where j doublings add 2^j terms to N_a: as many as fit into ``rounds``
+and into 20/|1 − ρ|. P̄ is what as many rounds leave of a state that was known.
 The two numbers, 2 and a twentieth, were chosen on random systems that no published table uses.
 
 **Three rounds** are short enough to be computed instead of bounded. u₃ is the gain of `lookahead`
@@ -66,37 +67,41 @@ SOON = 3  # rounds of which the gain is computed
 MOST = 128  # arms compared in pairs; longer lists get the index of an average arm
 REPEATS = 4.0  # n is a power of this
 OWN = 0.05  # how often a is played while what it taught fades, relative to another arm
-SETTLED = 20.0  # memories after which nothing is left
+SETTLED = 20.0  # memories 1/|1 − ρ| after which nothing is left, or a state has outgrown all else
+EPSILON = float(np.finfo(float).eps)
 TANGENTS = [(float(norm.pdf(x)), float(norm.sf(x))) for x in np.arange(0, 3.1, 0.5)]
 """φ(x) and Φ(−x): w ψ(g/w) is the highest of the lines φ(x) w − Φ(−x) g."""
 
 
 def index_factor(log_ratio: Array) -> Array:
-    """f(r), the root of x = r ψ(x), ψ(x) = E(ω − x)⁺, to 10⁻⁶ of itself.
+    """f(r), the root of x = r ψ(x), ψ(x) = E(ω − x)⁺, to 4 × 10⁻⁷ of itself.
 
-    Computed as a polynomial in t = (l − 3)/(l + 3), l = log r.
+    Computed as √(l + 3) times a polynomial in t = (l − 3)/(l + 3), l = log r.
 
     Args:
-        log_ratio: log r, for 1 ≤ r ≤ 10¹².
+        log_ratio: log r, for r ≤ 10¹²; r < 1 counts as 1.
 
     Example:
         >>> index_factor(np.log([1.0, 10.0, 1000.0])).round(4).tolist()
         [0.276, 0.9374, 2.4364]
     """
-    t = (log_ratio - MIDDLE) / (log_ratio + MIDDLE)
+    xp = namespace(log_ratio)
+    log = xp.maximum(log_ratio, xp.zeros((), dtype=log_ratio.dtype))
+    t = (log - MIDDLE) / (log + MIDDLE)
     *lower, value = _coefficients()
     for coefficient in reversed(lower):
         value = value * t + coefficient
-    return value
+    return value * xp.sqrt(log + MIDDLE)
 
 
-MIDDLE, DEGREE, LONGEST = 3.0, 12, 28.0
+MIDDLE, DEGREE, LONGEST = 3.0, 12, 1e12
 
 
 @functools.cache
 def _coefficients() -> list[float]:
     """Coefficients of the polynomial, lowest first."""
-    end = (LONGEST - MIDDLE) / (LONGEST + MIDDLE)
+    longest = math.log(LONGEST)
+    end = (longest - MIDDLE) / (longest + MIDDLE)
     nodes = np.cos(math.pi * (np.arange(4 * DEGREE) + 0.5) / (4 * DEGREE))
     t = (nodes + 1) * (end + 1) / 2 - 1
     log = MIDDLE * (1 + t) / (1 - t)
@@ -105,7 +110,7 @@ def _coefficients() -> list[float]:
         x = (low + high) / 2
         above = np.exp(log) * excess(x) > x
         low, high = np.where(above, x, low), np.where(above, high, x)
-    fitted = chebyshev.Chebyshev.fit(t, x, DEGREE, domain=[-1, end])
+    fitted = chebyshev.Chebyshev.fit(t, x / np.sqrt(log + MIDDLE), DEGREE, domain=[-1, end])
     return [float(c) for c in fitted.convert(kind=np.polynomial.Polynomial).coef]
 
 
@@ -115,19 +120,20 @@ def constants(model: LGDS, arms: np.ndarray, rounds: int) -> dict[str, Any]:
     Args:
         model, arms, rounds: Γ, Q, σ; k × d; the horizon.
     """
-    d = model.n_states
-    among, information = np.eye(d), np.eye(d) / d  # unit vectors
+    given, arms = arms, model.without_offsets(arms)  # offsets are known, so nobody learns them
+    among = np.diag(1.0 - model.constants)  # unit vectors
+    information = spread = among / max(among.trace(), 1.0)
     together = arms.ndim == 2 and len(arms) > 1
     k = len(arms)
     apart = arms - arms.mean(axis=0) if together else arms
     if together:
         rank = np.linalg.matrix_rank(apart)
         among = (k / (k - 1)) ** 2 * rank / k * (apart.T @ apart)
-        information = arms.T @ arms / k
+        information, spread = arms.T @ arms / k, apart.T @ apart / k
     found: dict[str, Any] = {}
     stacked = _reaches(model, among[None], information[None], rounds)
     found["all"], found["all_first"] = (matrix[0] for matrix in stacked)
-    found["spread"] = apart.T @ apart / k if together else np.eye(d) / d
+    found["spread"] = spread
     levels = 1 + int(math.log(max(rounds, 1), REPEATS))
     found["repeats"] = REPEATS ** np.arange(float(levels))
     if together and k <= MOST:
@@ -135,7 +141,7 @@ def constants(model: LGDS, arms: np.ndarray, rounds: int) -> dict[str, Any]:
         alone = (1 - OWN) * arms[:, :, None] * arms[:, None, :]
         others = (information * k - alone) / (k - 1 + OWN)
         own = _reaches(model, apart[:, :, None] * apart[:, None, :], others, rounds)[0]
-        found |= {"own": own, "own_first": apart @ model.transition, "arms": arms}
+        found |= {"own": own, "own_first": apart @ model.transition, "arms": given}
     return found
 
 
@@ -149,39 +155,36 @@ def _reaches(
         among: E, n × d × d.
         information: σ² Ī.
     """
-    transition, identity = model.transition, np.eye(model.n_states)
-    memory = SETTLED / max(1 - model.spectral_radius, 1e-12)
+    d = model.n_states
+    transition, identity = model.transition, np.eye(d)
+    memory = SETTLED / max(abs(1 - model.spectral_radius), 1e-12)
     doublings = math.floor(math.log2(max(1.0, min(rounds, memory))))
-    # With σ = 0 one reward tells all: as much as with a millionth of the reward's own spread.
-    size = float(np.abs(information).max() * np.abs(model.process_cov).max())
-    noise = max(float(model.reward_std) ** 2, 1e-12 * size) or 1.0
+    # With σ = 0 one reward tells all: as much as with 1e-4 of the spread of d rounds' drift. The
+    # covariance of what nobody reads grows with the rounds, and its rounding must not look read.
+    _, drift = model.propagated(np.zeros(d), np.zeros((d, d)), d)
+    fresh = np.sum(information * drift, axis=(1, 2), keepdims=True)
+    noise = np.maximum(float(model.reward_std) ** 2, max(1e-8, 4.0**doublings * EPSILON) * fresh)
+    information = information / np.where(noise > 0, noise, 1.0)
     # P ↦ H + A P (I + G P)⁻¹ Aᵀ is 2^j rounds of the filter.
     a = np.broadcast_to(transition, among.shape)
-    g = information / noise
+    g = information
     h = np.broadcast_to(model.process_cov, among.shape)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(doublings):
-            through = np.linalg.solve(identity + h @ g, np.concatenate([a, h @ a.mT], axis=-1))
-            middle, late = np.split(through, 2, axis=-1)
-            new = a @ middle, g + a.mT @ g @ middle, h + a @ late
-            if not all(np.isfinite(part).all() for part in new):
-                break
-            a, g, h = new
-        settled = np.linalg.inv(identity + h @ (information / noise))
-        power, total = transition @ settled, among
-        for _ in range(doublings):
-            more = total + power.mT @ total @ power
-            if not np.isfinite(more).all():
-                break
-            total, power = more, power @ power
+    for _ in range(doublings):
+        through = np.linalg.solve(identity + h @ g, np.concatenate([a, h @ a.mT], axis=-1))
+        middle, late = np.split(through, 2, axis=-1)
+        a, g, h = a @ middle, g + a.mT @ g @ middle, h + a @ late
+    settled = np.linalg.inv(identity + h @ information)
+    power, total = transition @ settled, among
+    for _ in range(doublings):
+        total, power = total + power.mT @ total @ power, power @ power
     return transition.T @ total @ transition, transition.T @ among @ transition
 
 
 def _lasting(first: Array, total: Array) -> Array:
-    """H = 2L − 1 ≥ 1, L = 2 Σ_h s_h²/s₁² − 1."""
+    """H = 2L − 1 ≥ 1, L = 2 Σ_h s_h²/s₁² − 1; at most 10¹²."""
     xp = namespace(first)
-    share = total / or_infinite(first, xp.zeros((), dtype=first.dtype))
-    return 4 * xp.maximum(share, xp.ones((), dtype=first.dtype)) - 3
+    share = first / or_infinite(total, xp.zeros((), dtype=first.dtype))
+    return 4 / xp.minimum(xp.maximum(share, 4 / LONGEST), 1.0) - 3
 
 
 def _index(first: Array, total: Array, known: Array, noise: Array, repeats: Array) -> Array:
@@ -189,7 +192,7 @@ def _index(first: Array, total: Array, known: Array, noise: Array, repeats: Arra
     xp = namespace(first)
     zero = xp.zeros((), dtype=first.dtype)
     lasting = _lasting(first, total)[:, None]
-    factors = index_factor(xp.maximum(xp.log(lasting) - xp.log(repeats), zero))
+    factors = index_factor(xp.log(lasting) - xp.log(repeats))
     squares = factors * factors / or_infinite(known[:, None] + noise / repeats, zero)
     return xp.sqrt(first * xp.max(xp.where(repeats <= lasting, squares, zero), axis=-1))
 
@@ -260,11 +263,10 @@ def _average(cov: Array, model: LGDS, constants: Any) -> tuple[Array, Array]:
     lasting = _lasting(first, total)
     repeats = constants["repeats"]
     noises = model.reward_std**2 / repeats
-    ratios = xp.maximum(xp.log(lasting) - xp.log(repeats), zero)
-    values = index_factor(ratios) / xp.sqrt(or_infinite(known + noises, zero))
-    values = xp.where(repeats <= lasting, values, zero)
-    best = first_highest(values)
-    return index_factor(ratios[best]), noises[best]
+    factors = index_factor(xp.log(lasting) - xp.log(repeats))
+    values = factors / xp.sqrt(or_infinite(known + noises, zero))
+    best = first_highest(xp.where(repeats <= lasting, values, zero))
+    return factors[best], noises[best]
 
 
 def length_ratio(belief: Belief, problem: Problem) -> tuple[Array, LengthRatio]:
