@@ -27,7 +27,7 @@ covariance P̄ at which that settles. Then what a taught fades with
     w_(h+1) = Γ (I + P̄ Ī)⁻¹ w_h,   w₁ = Γ P a,   Ī the information of a round,
 
 and Σ_h s_h² = w₁ᵀ N_a w₁, where j doublings add 2^j terms to N_a: as many as fit into ``rounds``
-and into 20/|1 − ρ|. P̄ is what as many rounds leave of a state that was known.
+and into 20/|1 − ρ|, ρ of the states that arms read. P̄ is what as many rounds leave of a state that was known.
 The two numbers, 2 and a twentieth, were chosen on random systems that no published table uses.
 
 **Three rounds** are short enough to be computed instead of bounded. u₃ is the gain of `lookahead`
@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -55,7 +55,7 @@ from driftbandit.actions import sphere
 from driftbandit.arrays import Array, dots, first_highest, namespace, or_infinite, times
 from driftbandit.gaussian.lines import excess
 from driftbandit.kalman import Belief
-from driftbandit.model import LGDS, factor
+from driftbandit.model import LGDS, RANK_TOLERANCE, factor
 from driftbandit.policies.base import ActionAbilities, BatchAbilities, LengthRatio, Policy, Problem
 from driftbandit.policies.base import highest
 from driftbandit.policies.lookahead import Plan
@@ -68,7 +68,6 @@ MOST = 128  # arms compared in pairs; longer lists get the index of an average a
 REPEATS = 4.0  # n is a power of this
 OWN = 0.05  # how often a is played while what it taught fades, relative to another arm
 SETTLED = 20.0  # memories 1/|1 − ρ| after which nothing is left, or a state has outgrown all else
-EPSILON = float(np.finfo(float).eps)
 TANGENTS = [(float(norm.pdf(x)), float(norm.sf(x))) for x in np.arange(0, 3.1, 0.5)]
 """φ(x) and Φ(−x): w ψ(g/w) is the highest of the lines φ(x) w − Φ(−x) g."""
 
@@ -118,57 +117,91 @@ def constants(model: LGDS, arms: np.ndarray, rounds: int) -> dict[str, Any]:
     """N and its first term, of every arm and of an average one.
 
     Args:
-        model, arms, rounds: Γ, Q, σ; k × d; the horizon.
+        model, arms, rounds: Γ, Q, σ; k × d, or k × rounds × d where contexts change the arms, which
+            are not looked at then; the horizon.
     """
-    given, arms = arms, model.without_offsets(arms)  # offsets are known, so nobody learns them
-    among = np.diag(1.0 - model.constants)  # unit vectors
-    information = spread = among / max(among.trace(), 1.0)
-    together = arms.ndim == 2 and len(arms) > 1
-    k = len(arms)
-    apart = arms - arms.mean(axis=0) if together else arms
-    if together:
-        rank = np.linalg.matrix_rank(apart)
-        among = (k / (k - 1)) ** 2 * rank / k * (apart.T @ apart)
-        information, spread = arms.T @ arms / k, apart.T @ apart / k
-    found: dict[str, Any] = {}
-    stacked = _reaches(model, among[None], information[None], rounds)
-    found["all"], found["all_first"] = (matrix[0] for matrix in stacked)
-    found["spread"] = spread
-    levels = 1 + int(math.log(max(rounds, 1), REPEATS))
-    found["repeats"] = REPEATS ** np.arange(float(levels))
+    k, levels = len(arms), 1 + int(math.log(max(rounds, 1), REPEATS))
+    found: dict[str, Any] = {"repeats": REPEATS ** np.arange(float(levels))}
+    together = arms.ndim == 2 and k > 1
+    rows = model.without_offsets(arms) if together else np.eye(model.n_states)[~model.constants]
+    rows = rows if len(rows) else np.zeros((1, model.n_states))
+    basis = _read(model.moving.transition, rows)
+    seen = rows @ basis
+    read = _Read(
+        basis.T @ model.moving.transition @ basis,
+        basis.T @ model.process_cov @ basis,
+        float(model.reward_std) ** 2,
+        rounds,
+    )
+    information = seen.T @ seen / len(rows)
+    apart = seen - seen.mean(axis=0) if together else seen
+    found["spread"] = basis @ (apart.T @ apart / len(rows)) @ basis.T
+    apart = apart * (k / (k - 1)) if together else apart
+    rank = np.linalg.matrix_rank(apart)
+    among = apart.T @ apart * (rank / len(rows))
+    reached = _reaches(read, among[None], information[None])
+    found["all"], found["all_first"] = (basis @ matrix[0] @ basis.T for matrix in reached)
     if together and k <= MOST:
-        apart = apart * (k / (k - 1))
-        alone = (1 - OWN) * arms[:, :, None] * arms[:, None, :]
+        alone = (1 - OWN) * seen[:, :, None] * seen[:, None, :]
         others = (information * k - alone) / (k - 1 + OWN)
-        own = _reaches(model, apart[:, :, None] * apart[:, None, :], others, rounds)[0]
-        found |= {"own": own, "own_first": apart @ model.transition, "arms": given}
+        own, _ = _reaches(read, apart[:, :, None] * apart[:, None, :], others)
+        first = apart @ read.transition @ basis.T
+        found |= {"own": basis @ own @ basis.T, "own_first": first, "arms": arms}
     return found
 
 
+def _read(transition: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    """Orthonormal columns that span what arms read, now or later: aᵀ, aᵀΓ, aᵀΓ², …
+
+    The covariance of everything else may grow without bounds, and its rounding errors with it.
+    """
+    d = len(transition)
+    basis, rank, scale = arms.T, 0, max(float(np.abs(transition).max()), 1e-300)
+    while True:
+        left, sizes, _ = np.linalg.svd(basis, full_matrices=False)
+        known, rank = rank, int((sizes > RANK_TOLERANCE * sizes[0]).sum())
+        if rank in (0, d):
+            return np.eye(d)
+        if rank == known:
+            return left[:, :rank]
+        basis = np.hstack([left[:, :rank], transition.T @ left[:, :rank] / scale])
+
+
+class _Read(NamedTuple):
+    """What arms read of a system, and the horizon."""
+
+    transition: np.ndarray
+    process_cov: np.ndarray
+    noise: float  # σ²
+    rounds: int
+
+
 def _reaches(
-    model: LGDS, among: np.ndarray, information: np.ndarray, rounds: int
+    read: _Read, among: np.ndarray, information: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Γᵀ Σ_h (C^h)ᵀ E C^h Γ and its first term, C = Γ (I + P̄ Ī)⁻¹; n × d × d.
 
     Args:
-        model, rounds: Γ, Q, σ; the horizon.
+        read: Γ, Q, σ²; the horizon.
         among: E, n × d × d.
         information: σ² Ī.
     """
-    d = model.n_states
-    transition, identity = model.transition, np.eye(d)
-    memory = SETTLED / max(abs(1 - model.spectral_radius), 1e-12)
+    transition, process_cov, noise, rounds = read
+    identity = np.eye(len(transition))
+    radius = float(np.abs(np.linalg.eigvals(transition)).max())
+    memory = SETTLED / max(abs(1 - radius), 1e-12)
     doublings = math.floor(math.log2(max(1.0, min(rounds, memory))))
-    # With σ = 0 one reward tells all: as much as with 1e-4 of the spread of d rounds' drift. The
-    # covariance of what nobody reads grows with the rounds, and its rounding must not look read.
-    _, drift = model.propagated(np.zeros(d), np.zeros((d, d)), d)
+    # With σ = 0 one reward tells all: as much as with 1e-4 of the spread of d rounds' drift.
+    drift = process_cov
+    for _ in range(len(transition) - 1):
+        drift = transition @ drift @ transition.T + process_cov
     fresh = np.sum(information * drift, axis=(1, 2), keepdims=True)
-    noise = np.maximum(float(model.reward_std) ** 2, max(1e-8, 4.0**doublings * EPSILON) * fresh)
-    information = information / np.where(noise > 0, noise, 1.0)
+    noises = np.maximum(noise, 1e-8 * fresh)
+    information = information / np.where(noises > 0, noises, 1.0)
     # P ↦ H + A P (I + G P)⁻¹ Aᵀ is 2^j rounds of the filter.
     a = np.broadcast_to(transition, among.shape)
     g = information
-    h = np.broadcast_to(model.process_cov, among.shape)
+    h = np.broadcast_to(process_cov, among.shape)
     for _ in range(doublings):
         through = np.linalg.solve(identity + h @ g, np.concatenate([a, h @ a.mT], axis=-1))
         middle, late = np.split(through, 2, axis=-1)
