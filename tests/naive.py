@@ -698,7 +698,7 @@ def reach_average(cov, model, arms, listed, rounds):
 
     E = (k / (k - 1))^2 r Cov; H and n from averages over the listed arms less their mean.
     """
-    transition, process_cov, reward_std, _ = model
+    transition, _, reward_std, _ = model
     k = len(listed)
     apart = listed - np.mean(listed, axis=0)
     E = (k / (k - 1)) ** 2 * np.linalg.matrix_rank(apart) * apart.T @ apart / k

@@ -26,8 +26,9 @@ covariance P̄ at which that settles. Then what a taught fades with
 
     w_(h+1) = Γ (I + P̄ Ī)⁻¹ w_h,   w₁ = Γ P a,   Ī the information of a round,
 
-and Σ_h s_h² = w₁ᵀ N_a w₁, where j doublings add 2^j terms to N_a: as many as fit into ``rounds``
-and into 20/|1 − ρ|, ρ of the states that arms read. P̄ is what as many rounds leave of a state that was known.
+and Σ_h s_h² = w₁ᵀ N_a w₁, where j doublings add 2^j terms to N_a. 2^j is the largest power of two
+within ``rounds`` and 20/|1 − ρ|, with ρ of the states that arms read. P̄ is the error covariance of
+a known state after as many rounds.
 The two numbers, 2 and a twentieth, were chosen on random systems that no published table uses.
 
 **Three rounds** are short enough to be computed instead of bounded. u₃ is the gain of `lookahead`
@@ -35,9 +36,11 @@ if the best of the other arms alone may overtake. It counts what a tells about o
 knows that predictions cross by themselves. This matters where states are forgotten or rotate
 within a few rounds; the index ignores both. A play is worth at least either of the two.
 
-**Long lists, contexts and new arms** have no table of N_a. There all directions in which arms
+**Long lists and new arms** have no table of N_a. There all directions in which the k listed arms
 differ replace e: E = (k/(k − 1))² r Cov(arms), of rank r, instead of eeᵀ. All arms are played
-equally often, and H and n are those of an average arm. For unit vectors E is I, as in IDEA.
+equally often. H and n are those of an average arm: Σ_h s_h², s₁² and aᵀPa are averages over the
+arms less their mean. Where contexts change the arms, they are taken for unit vectors, of which all
+directions count alike: E = I, as in IDEA.
 """
 
 from __future__ import annotations
@@ -56,8 +59,14 @@ from driftbandit.arrays import Array, dots, first_highest, namespace, or_infinit
 from driftbandit.gaussian.lines import excess
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, RANK_TOLERANCE, factor
-from driftbandit.policies.base import ActionAbilities, BatchAbilities, LengthRatio, Policy, Problem
-from driftbandit.policies.base import highest
+from driftbandit.policies.base import (
+    ActionAbilities,
+    BatchAbilities,
+    LengthRatio,
+    Policy,
+    Problem,
+    highest,
+)
 from driftbandit.policies.lookahead import Plan
 from driftbandit.policies.optimistic import filtering
 
