@@ -14,7 +14,7 @@ from driftbandit.agent import choosing, screening
 from driftbandit.kalman import Belief
 from driftbandit.policies import Problem, make, optimistic
 
-POLICIES = ("idea", "kalman_ucb(width=0.5)")
+POLICIES = ("idea", "kalman_ucb(width=0.5)", "reach")
 
 
 ARMS = 1500
