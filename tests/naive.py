@@ -10,6 +10,7 @@ import itertools
 import math
 
 import numpy as np
+import scipy.optimize
 import scipy.stats
 
 
@@ -600,6 +601,175 @@ def bonus_lookahead(mean, cov, transition, process_cov, reward_std, arms, steps=
     return bonuses
 
 
+def longer_than(x):
+    """E(w - x)+, w ~ N(0, 1)."""
+    return math.exp(-x * x / 2) / math.sqrt(2 * math.pi) - x * math.erfc(x / math.sqrt(2)) / 2
+
+
+def reach_factor(ratio):
+    """f(r): the root of x = r E(w - x)+."""
+    if ratio < 1e-300:
+        return 0.0
+    return scipy.optimize.brentq(lambda x: x - ratio * longer_than(x), 0.0, 12.0, xtol=1e-13)
+
+
+def reach_rounds(transition, rounds):
+    """The largest power of two within the horizon and 20 / |1 - radius of G|."""
+    radius = max(abs(np.linalg.eigvals(transition)))
+    most = min(rounds, 20 / max(abs(1 - radius), 1e-12))
+    terms = 1
+    while 2 * terms <= most:
+        terms *= 2
+    return terms
+
+
+def reach_fading(model, rows, shares, rounds):
+    """C = G (I - K R), if each row of R is played with its share: the error's transition.
+
+    P settles, from 0, in as many rounds as are summed. A reward without noise has 1e-4 of
+    the spread of what the state drifts in d rounds.
+    """
+    transition, process_cov, reward_std = model[:3]
+    d = len(transition)
+    R = np.array([math.sqrt(share) * row for share, row in zip(shares, rows, strict=True)])
+    drift = state_cov(transition, process_cov, np.zeros((d, d)), d)
+    noise = max(reward_std**2, 1e-8 * sum(row @ drift @ row for row in R))
+    P = np.zeros((d, d))
+    if noise == 0.0:  # nothing ever drifts
+        return transition
+    for step in range(reach_rounds(transition, rounds) + 1):
+        gain = P @ R.T @ np.linalg.inv(R @ P @ R.T + noise * np.eye(len(R)))
+        left = np.eye(d) - gain @ R
+        if step < reach_rounds(transition, rounds):
+            P = transition @ (left @ P @ left.T + noise * gain @ gain.T) @ transition.T
+            P = P + process_cov
+    return transition @ left
+
+
+def reach_tables(model, arms, rounds):
+    """Of every arm: e, the arm less the mean of the others, and C if it is rarely played."""
+    tables = []
+    for i in range(len(arms)):
+        others = [arms[j] for j in range(len(arms)) if j != i]
+        shares = [(0.05 if j == i else 1.0) / (len(others) + 0.05) for j in range(len(arms))]
+        fading = reach_fading(model, arms, shares, rounds)
+        tables.append((arms[i] - np.mean(others, axis=0), fading))
+    return tables
+
+
+def best_repeats(width, lasts, rounds):
+    """The highest width(n) f(H / n), n = 1, 4, 16, ... up to H and the horizon; and its n."""
+    best, best_n, n = 0.0, 1, 1
+    while n <= min(lasts, rounds):
+        value = width(n) * reach_factor(lasts / n)
+        if value > best:
+            best, best_n = value, n
+        n *= 4
+    return best, best_n
+
+
+def reach_index(tables, cov, model, arms, rounds):
+    """max_n w_n f(H / n), w_n = |e'G P a| / sqrt(a'P a + sigma^2 / n), H = 4 sum s^2 / s_1^2 - 3.
+
+    s_h = e'C^(h-1) G P a, summed round by round.
+    """
+    transition, _, reward_std, _ = model
+    found = []
+    for a, (e, fading) in zip(arms, tables, strict=True):
+        moved = transition @ cov @ a
+        first, total = e @ moved, 0.0
+        known = max(a @ cov @ a, 0.0)
+        if first == 0.0 or known + reward_std**2 == 0.0:
+            found.append(0.0)
+            continue
+        for _ in range(reach_rounds(transition, rounds)):
+            total += (e @ moved) ** 2
+            moved = fading @ moved
+
+        def width(n, first=first, known=known):
+            return abs(first) / math.sqrt(known + reward_std**2 / n)
+
+        found.append(best_repeats(width, 4 * total / first**2 - 3, rounds)[0])
+    return np.array(found)
+
+
+def reach_average(cov, model, arms, listed, rounds):
+    """The index with all directions in which the listed arms differ in place of e.
+
+    E = (k / (k - 1))^2 r Cov; H and n from averages over the listed arms less their mean.
+    """
+    transition, _, reward_std, _ = model
+    k = len(listed)
+    apart = listed - np.mean(listed, axis=0)
+    E = (k / (k - 1)) ** 2 * np.linalg.matrix_rank(apart) * apart.T @ apart / k
+    fading = reach_fading(model, listed, [1 / k] * k, rounds)
+    known = np.mean([x @ cov @ x for x in apart])
+    first = total = 0.0
+    for x in apart:
+        moved = transition @ cov @ x
+        first += moved @ E @ moved
+        for _ in range(reach_rounds(transition, rounds)):
+            total += moved @ E @ moved
+            moved = fading @ moved
+    lasts = 4 * total / first - 3
+    _, n = best_repeats(lambda n: 1 / math.sqrt(known + reward_std**2 / n), lasts, rounds)
+    found = []
+    for a in arms:
+        moved = transition @ cov @ a
+        width = math.sqrt(moved @ E @ moved / (a @ cov @ a + reward_std**2 / n))
+        found.append(width * reach_factor(lasts / n))
+    return np.array(found)
+
+
+def tangents(gap, width):
+    """The highest tangent of E(width w - gap)+ in gap / width, at 0, 0.5, ..., 3, or zero."""
+    found = [0.0]
+    for x in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0):
+        found.append(scipy.stats.norm.pdf(x) * width - scipy.stats.norm.sf(x) * gap)
+    return max(found)
+
+
+def overtaken(gap, width):
+    """E(width w - gap)+."""
+    return width * longer_than(gap / width) if width > 0 else 0.0
+
+
+def reach_soon(mean, cov, model, arms, gain=tangents):
+    """The gain of three rounds if the best of the other arms alone may overtake.
+
+    As for lookahead: w w' is the difference of two covariances. Also the sum of all widths.
+    """
+    transition, process_cov, reward_std, _ = model
+    gains, widths = np.zeros(len(arms)), np.zeros(len(arms))
+    for i, a in enumerate(arms):
+        blind = transition @ cov @ transition.T + process_cov
+        seeing = riccati_step(cov, transition, process_cov, reward_std, a)
+        ahead = transition @ mean
+        for _ in range(3):
+            sizes, directions = np.linalg.eigh(blind - seeing)
+            w = np.sqrt(max(sizes[-1], 0.0)) * directions[:, -1]
+            m = arms @ ahead
+            best = highest(m)
+            far = [abs((b - arms[best]) @ w) for b in arms]
+            gains[i] += max(gain(m[best] - m[j], far[j]) for j in range(len(arms)))
+            widths[i] += max(far)
+            blind = riccati_step(blind, transition, process_cov, reward_std, arms[best])
+            seeing = riccati_step(seeing, transition, process_cov, reward_std, arms[best])
+            ahead = transition @ ahead
+    return gains, widths
+
+
+def _play_reach(model, arms, rewards, uniforms, rounds):
+    tables = reach_tables(model, arms, rounds)
+
+    def choose(t, mean, cov):
+        index = reach_index(tables, cov, model, arms, rounds)
+        soon, _ = reach_soon(mean, cov, model, arms)
+        return highest(arms @ mean, np.maximum(index, soon))
+
+    return _play_filtered(choose, model, arms, rewards)
+
+
 def _play_filtered(choose, model, arms, rewards):
     """a_t = choose(t, z(t|t-1), P(t|t-1)), then the Kalman step of P5."""
     transition, process_cov, reward_std, initial_cov = model
@@ -740,6 +910,7 @@ POLICIES = {
     "restarted_linucb": _play_restarted_linucb,
     "random": _play_random,
     "lookahead": _play_lookahead,
+    "reach": _play_reach,
     "thompson": _play_thompson,
     "information_directed": _play_information_directed,
     "rollout": _play_rollout,

@@ -15,7 +15,7 @@ from driftbandit.agent.stored import checksum
 from late_rewards import assert_same
 
 ALL = {"observe", "advance", "best"}
-KALMAN = ("idea", "kode", "kalman_ucb", "lookahead")
+KALMAN = ("idea", "kode", "kalman_ucb", "lookahead", "reach")
 
 
 def programs(agent):

@@ -184,7 +184,9 @@ def test_several_arms_in_one_context(run):
     assert agent.ask_many(1, arms=["b", "b"], context=at(6))[0].arm == "b"
 
 
-@pytest.mark.parametrize("policy", ["lookahead", "rollout", "information_directed", "random"])
+@pytest.mark.parametrize(
+    "policy", ["reach", "lookahead", "rollout", "information_directed", "random"]
+)
 def test_some_arms_on_offer(policy, run):
     agent = made(policy)
     for t in range(20):
@@ -193,7 +195,7 @@ def test_some_arms_on_offer(policy, run):
         agent.tell(decision, run[1][t, NAMES.index(decision.arm)])
 
 
-@pytest.mark.parametrize("policy", ["lookahead", "idea"])
+@pytest.mark.parametrize("policy", ["lookahead", "idea", "reach"])
 def test_some_arms_have_the_scores_that_they_have_among_all(policy, run):
     agent = made(policy)
     played(agent, run[1], range(5))
@@ -265,8 +267,8 @@ CASES = [
         "features: are new",
         "contexts",
     ),
-    Case("oful", lambda: made("oful"), "policy: oful", "valid: lookahead, idea"),
-    Case("rexp3", lambda: made("rexp3"), "policy: rexp3", "valid: lookahead, idea"),
+    Case("oful", lambda: made("oful"), "policy: oful", "valid: reach, lookahead"),
+    Case("rexp3", lambda: made("rexp3"), "policy: rexp3", "valid: reach, lookahead"),
     Case("oracle", lambda: made("kalman_oracle"), "policy: kalman_oracle", "in advance"),
     Case("refit", lambda: made(refit=db.Refit()), "refit: was given", "replace_model"),
     Case("add", lambda: made().add_arm("z", ROW), "arm: cannot be added", "contexts"),

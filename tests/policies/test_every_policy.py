@@ -221,7 +221,7 @@ LINEAR = (
 )
 
 
-SCORING = (*KALMAN, "lookahead", "rollout", "thompson", "kalman_oracle", *LINEAR)
+SCORING = (*KALMAN, "reach", "lookahead", "rollout", "thompson", "kalman_oracle", *LINEAR)
 
 
 @pytest.mark.parametrize("name", SCORING)

@@ -176,7 +176,7 @@ CASES = [
     Case("texts", lambda: play(contexts=[["a", "b"]] * 20), "contexts", "not an array of real"),
     Case("ragged", lambda: play(contexts=[[1.0], [1.0, 2.0]]), "contexts", "not an array"),
     Case("lanes", lambda: play(engine="lanes"), "engine: cannot play 'idea'", "contexts"),
-    Case("rexp3", lambda: play(policies=["rexp3"]), "policies: rexp3", "valid: lookahead, idea"),
+    Case("rexp3", lambda: play(policies=["rexp3"]), "policies: rexp3", "valid: reach, lookahead"),
     Case("own policy", lambda: play(policies=[own_policy()]), "policies: mine", "valid:"),
     Case("mixed", lambda: play([shop(), PLAIN]), "model[1]: has the contexts none", "x_price"),
     Case("order", lambda: play([shop(), REVERSED]), "model[1]", "x_rain, x_price"),

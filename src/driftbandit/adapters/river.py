@@ -25,6 +25,8 @@ with errors.needing(__name__):
 
 __all__ = ["KalmanPolicy"]
 
+ROUNDS = 1000  # for which a policy prepares, as those of an `Agent` by default
+
 
 class KalmanPolicy(bandit.base.Policy):
     """Pulls argmax ⟨a, ẑ⟩ + u(a | P) of the offered arms and filters the reward (P12).
@@ -68,7 +70,7 @@ class KalmanPolicy(bandit.base.Policy):
         ids = tuple(arms) if named else tuple(range(len(features)))
         self._place: dict[bandit.base.ArmID, int] = {arm_id: row for row, arm_id in enumerate(ids)}
         self._rule = rule = _rule(policy)
-        constants, belief = rule.prepare(model, features, 1)
+        constants, belief = rule.prepare(model, features, ROUNDS)
         if not isinstance(belief, Belief) or rule.noise is not None or rule.full_information:
             problem = f"is {rule.name!r}, which is not of the form ⟨a, ẑ⟩ + u(a | P)"
             remedy = "give idea, kode, kalman_ucb or a bonus function"

@@ -94,6 +94,7 @@ def _is_by_row(policy: Policy) -> bool:
 def _prepare(policy: Policy, model: LGDS, arms: Array, rounds: int) -> Prepared:
     given, state = policy.prepare(model, arms, rounds)
     constants = _Constants(given)
+    arms = arms if arms.ndim == 2 else arms[:, 0]  # of one round, if contexts change them
     constants.arms, constants.programs = arms, _Programs()
     k, d = arms.shape
     is_flat = all(isinstance(leaf, NUMBERS) and np.size(leaf) for leaf in state)

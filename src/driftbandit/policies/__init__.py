@@ -146,7 +146,7 @@ def available(independent: bool = False) -> tuple[str, ...]:
 
     Example:
         >>> available()[:4], set(available(independent=True)) - set(available())
-        (('lookahead', 'idea', 'kode', 'kalman_ucb'), {'whittle'})
+        (('reach', 'lookahead', 'idea', 'kode'), {'whittle'})
     """
     return tuple(name for name, entry in REGISTRY.items() if independent or not entry.independent)
 

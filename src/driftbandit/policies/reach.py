@@ -26,7 +26,9 @@ covariance P̄ at which that settles. Then what a taught fades with
 
     w_(h+1) = Γ (I + P̄ Ī)⁻¹ w_h,   w₁ = Γ P a,   Ī the information of a round,
 
-and Σ_h s_h² = w₁ᵀ N_a w₁, where j doublings add 2^j terms to N_a. The sum ends after ``rounds``.
+and Σ_h s_h² = w₁ᵀ N_a w₁, where j doublings add 2^j terms to N_a. 2^j is the largest power of two
+within ``rounds`` and 20/|1 − ρ|, with ρ of the states that arms read. P̄ is the error covariance of
+a known state after as many rounds.
 The two numbers, 2 and a twentieth, were chosen on random systems that no published table uses.
 
 **Three rounds** are short enough to be computed instead of bounded. u₃ is the gain of `lookahead`
@@ -34,16 +36,18 @@ if the best of the other arms alone may overtake. It counts what a tells about o
 knows that predictions cross by themselves. This matters where states are forgotten or rotate
 within a few rounds; the index ignores both. A play is worth at least either of the two.
 
-**Long lists, contexts and new arms** have no table of N_a. There all directions in which arms
+**Long lists and new arms** have no table of N_a. There all directions in which the k listed arms
 differ replace e: E = (k/(k − 1))² r Cov(arms), of rank r, instead of eeᵀ. All arms are played
-equally often, and H and n are those of an average arm. For unit vectors E is I, as in IDEA.
+equally often. H and n are those of an average arm: Σ_h s_h², s₁² and aᵀPa are averages over the
+arms less their mean. Where contexts change the arms, they are taken for unit vectors, of which all
+directions count alike: E = I, as in IDEA.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -54,9 +58,15 @@ from driftbandit.actions import sphere
 from driftbandit.arrays import Array, dots, first_highest, namespace, or_infinite, times
 from driftbandit.gaussian.lines import excess
 from driftbandit.kalman import Belief
-from driftbandit.model import LGDS, factor
-from driftbandit.policies.base import ActionAbilities, BatchAbilities, LengthRatio, Policy, Problem
-from driftbandit.policies.base import highest
+from driftbandit.model import LGDS, RANK_TOLERANCE, factor
+from driftbandit.policies.base import (
+    ActionAbilities,
+    BatchAbilities,
+    LengthRatio,
+    Policy,
+    Problem,
+    highest,
+)
 from driftbandit.policies.lookahead import Plan
 from driftbandit.policies.optimistic import filtering
 
@@ -66,37 +76,40 @@ SOON = 3  # rounds of which the gain is computed
 MOST = 128  # arms compared in pairs; longer lists get the index of an average arm
 REPEATS = 4.0  # n is a power of this
 OWN = 0.05  # how often a is played while what it taught fades, relative to another arm
-SETTLED = 20.0  # memories after which nothing is left
+SETTLED = 20.0  # memories 1/|1 − ρ| after which nothing is left, or a state has outgrown all else
 TANGENTS = [(float(norm.pdf(x)), float(norm.sf(x))) for x in np.arange(0, 3.1, 0.5)]
 """φ(x) and Φ(−x): w ψ(g/w) is the highest of the lines φ(x) w − Φ(−x) g."""
 
 
 def index_factor(log_ratio: Array) -> Array:
-    """f(r), the root of x = r ψ(x), ψ(x) = E(ω − x)⁺, to 10⁻⁶ of itself.
+    """f(r), the root of x = r ψ(x), ψ(x) = E(ω − x)⁺, to 4 × 10⁻⁷ of itself.
 
-    Computed as a polynomial in t = (l − 3)/(l + 3), l = log r.
+    Computed as √(l + 3) times a polynomial in t = (l − 3)/(l + 3), l = log r.
 
     Args:
-        log_ratio: log r, for 1 ≤ r ≤ 10¹².
+        log_ratio: log r, for r ≤ 10¹²; r < 1 counts as 1.
 
     Example:
         >>> index_factor(np.log([1.0, 10.0, 1000.0])).round(4).tolist()
         [0.276, 0.9374, 2.4364]
     """
-    t = (log_ratio - MIDDLE) / (log_ratio + MIDDLE)
+    xp = namespace(log_ratio)
+    log = xp.maximum(log_ratio, xp.zeros((), dtype=log_ratio.dtype))
+    t = (log - MIDDLE) / (log + MIDDLE)
     *lower, value = _coefficients()
     for coefficient in reversed(lower):
         value = value * t + coefficient
-    return value
+    return value * xp.sqrt(log + MIDDLE)
 
 
-MIDDLE, DEGREE, LONGEST = 3.0, 12, 28.0
+MIDDLE, DEGREE, LONGEST = 3.0, 12, 1e12
 
 
 @functools.cache
 def _coefficients() -> list[float]:
     """Coefficients of the polynomial, lowest first."""
-    end = (LONGEST - MIDDLE) / (LONGEST + MIDDLE)
+    longest = math.log(LONGEST)
+    end = (longest - MIDDLE) / (longest + MIDDLE)
     nodes = np.cos(math.pi * (np.arange(4 * DEGREE) + 0.5) / (4 * DEGREE))
     t = (nodes + 1) * (end + 1) / 2 - 1
     log = MIDDLE * (1 + t) / (1 - t)
@@ -105,7 +118,7 @@ def _coefficients() -> list[float]:
         x = (low + high) / 2
         above = np.exp(log) * excess(x) > x
         low, high = np.where(above, x, low), np.where(above, high, x)
-    fitted = chebyshev.Chebyshev.fit(t, x, DEGREE, domain=[-1, end])
+    fitted = chebyshev.Chebyshev.fit(t, x / np.sqrt(log + MIDDLE), DEGREE, domain=[-1, end])
     return [float(c) for c in fitted.convert(kind=np.polynomial.Polynomial).coef]
 
 
@@ -113,75 +126,107 @@ def constants(model: LGDS, arms: np.ndarray, rounds: int) -> dict[str, Any]:
     """N and its first term, of every arm and of an average one.
 
     Args:
-        model, arms, rounds: Γ, Q, σ; k × d; the horizon.
+        model, arms, rounds: Γ, Q, σ; k × d, or k × rounds × d where contexts change the arms, which
+            are not looked at then; the horizon.
     """
-    d = model.n_states
-    among, information = np.eye(d), np.eye(d) / d  # unit vectors
-    together = arms.ndim == 2 and len(arms) > 1
-    k = len(arms)
-    apart = arms - arms.mean(axis=0) if together else arms
-    if together:
-        rank = np.linalg.matrix_rank(apart)
-        among = (k / (k - 1)) ** 2 * rank / k * (apart.T @ apart)
-        information = arms.T @ arms / k
-    found: dict[str, Any] = {}
-    stacked = _reaches(model, among[None], information[None], rounds)
-    found["all"], found["all_first"] = (matrix[0] for matrix in stacked)
-    found["spread"] = apart.T @ apart / k if together else np.eye(d) / d
-    levels = 1 + int(math.log(max(rounds, 1), REPEATS))
-    found["repeats"] = REPEATS ** np.arange(float(levels))
+    k, levels = len(arms), 1 + int(math.log(max(rounds, 1), REPEATS))
+    found: dict[str, Any] = {"repeats": REPEATS ** np.arange(float(levels))}
+    together = arms.ndim == 2 and k > 1
+    rows = model.without_offsets(arms) if together else np.eye(model.n_states)[~model.constants]
+    rows = rows if len(rows) else np.zeros((1, model.n_states))
+    basis = _read(model.moving.transition, rows)
+    seen = rows @ basis
+    read = _Read(
+        basis.T @ model.moving.transition @ basis,
+        basis.T @ model.process_cov @ basis,
+        float(model.reward_std) ** 2,
+        rounds,
+    )
+    information = seen.T @ seen / len(rows)
+    apart = seen - seen.mean(axis=0) if together else seen
+    found["spread"] = basis @ (apart.T @ apart / len(rows)) @ basis.T
+    apart = apart * (k / (k - 1)) if together else apart
+    rank = np.linalg.matrix_rank(apart)
+    among = apart.T @ apart * (rank / len(rows))
+    reached = _reaches(read, among[None], information[None])
+    found["all"], found["all_first"] = (basis @ matrix[0] @ basis.T for matrix in reached)
     if together and k <= MOST:
-        apart = apart * (k / (k - 1))
-        alone = (1 - OWN) * arms[:, :, None] * arms[:, None, :]
+        alone = (1 - OWN) * seen[:, :, None] * seen[:, None, :]
         others = (information * k - alone) / (k - 1 + OWN)
-        own = _reaches(model, apart[:, :, None] * apart[:, None, :], others, rounds)[0]
-        found |= {"own": own, "own_first": apart @ model.transition, "arms": arms}
+        own, _ = _reaches(read, apart[:, :, None] * apart[:, None, :], others)
+        first = apart @ read.transition @ basis.T
+        found |= {"own": basis @ own @ basis.T, "own_first": first, "arms": arms}
     return found
 
 
+def _read(transition: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    """Orthonormal columns that span what arms read, now or later: aᵀ, aᵀΓ, aᵀΓ², …
+
+    The covariance of everything else may grow without bounds, and its rounding errors with it.
+    """
+    d = len(transition)
+    basis, rank, scale = arms.T, 0, max(float(np.abs(transition).max()), 1e-300)
+    while True:
+        left, sizes, _ = np.linalg.svd(basis, full_matrices=False)
+        known, rank = rank, int((sizes > RANK_TOLERANCE * sizes[0]).sum())
+        if rank in (0, d):
+            return np.eye(d)
+        if rank == known:
+            return left[:, :rank]
+        basis = np.hstack([left[:, :rank], transition.T @ left[:, :rank] / scale])
+
+
+class _Read(NamedTuple):
+    """What arms read of a system, and the horizon."""
+
+    transition: np.ndarray
+    process_cov: np.ndarray
+    noise: float  # σ²
+    rounds: int
+
+
 def _reaches(
-    model: LGDS, among: np.ndarray, information: np.ndarray, rounds: int
+    read: _Read, among: np.ndarray, information: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Γᵀ Σ_h (C^h)ᵀ E C^h Γ and its first term, C = Γ (I + P̄ Ī)⁻¹; n × d × d.
 
     Args:
-        model, rounds: Γ, Q, σ; the horizon.
+        read: Γ, Q, σ²; the horizon.
         among: E, n × d × d.
         information: σ² Ī.
     """
-    transition, identity = model.transition, np.eye(model.n_states)
-    memory = SETTLED / max(1 - model.spectral_radius, 1e-12)
+    transition, process_cov, noise, rounds = read
+    identity = np.eye(len(transition))
+    radius = float(np.abs(np.linalg.eigvals(transition)).max())
+    memory = SETTLED / max(abs(1 - radius), 1e-12)
     doublings = math.floor(math.log2(max(1.0, min(rounds, memory))))
-    # With σ = 0 one reward tells all: as much as with a millionth of the reward's own spread.
-    size = float(np.abs(information).max() * np.abs(model.process_cov).max())
-    noise = max(float(model.reward_std) ** 2, 1e-12 * size) or 1.0
+    # With σ = 0 one reward tells all: as much as with 1e-4 of the spread of d rounds' drift.
+    drift = process_cov
+    for _ in range(len(transition) - 1):
+        drift = transition @ drift @ transition.T + process_cov
+    fresh = np.sum(information * drift, axis=(1, 2), keepdims=True)
+    noises = np.maximum(noise, 1e-8 * fresh)
+    information = information / np.where(noises > 0, noises, 1.0)
     # P ↦ H + A P (I + G P)⁻¹ Aᵀ is 2^j rounds of the filter.
     a = np.broadcast_to(transition, among.shape)
-    g = information / noise
-    h = np.broadcast_to(model.process_cov, among.shape)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(doublings):
-            through = np.linalg.solve(identity + h @ g, np.concatenate([a, h @ a.mT], axis=-1))
-            middle, late = np.split(through, 2, axis=-1)
-            new = a @ middle, g + a.mT @ g @ middle, h + a @ late
-            if not all(np.isfinite(part).all() for part in new):
-                break
-            a, g, h = new
-        settled = np.linalg.inv(identity + h @ (information / noise))
-        power, total = transition @ settled, among
-        for _ in range(doublings):
-            more = total + power.mT @ total @ power
-            if not np.isfinite(more).all():
-                break
-            total, power = more, power @ power
+    g = information
+    h = np.broadcast_to(process_cov, among.shape)
+    for _ in range(doublings):
+        through = np.linalg.solve(identity + h @ g, np.concatenate([a, h @ a.mT], axis=-1))
+        middle, late = np.split(through, 2, axis=-1)
+        a, g, h = a @ middle, g + a.mT @ g @ middle, h + a @ late
+    settled = np.linalg.inv(identity + h @ information)
+    power, total = transition @ settled, among
+    for _ in range(doublings):
+        total, power = total + power.mT @ total @ power, power @ power
     return transition.T @ total @ transition, transition.T @ among @ transition
 
 
 def _lasting(first: Array, total: Array) -> Array:
-    """H = 2L − 1 ≥ 1, L = 2 Σ_h s_h²/s₁² − 1."""
+    """H = 2L − 1 ≥ 1, L = 2 Σ_h s_h²/s₁² − 1; at most 10¹²."""
     xp = namespace(first)
-    share = total / or_infinite(first, xp.zeros((), dtype=first.dtype))
-    return 4 * xp.maximum(share, xp.ones((), dtype=first.dtype)) - 3
+    share = first / or_infinite(total, xp.zeros((), dtype=first.dtype))
+    return 4 / xp.minimum(xp.maximum(share, 4 / LONGEST), 1.0) - 3
 
 
 def _index(first: Array, total: Array, known: Array, noise: Array, repeats: Array) -> Array:
@@ -189,7 +234,7 @@ def _index(first: Array, total: Array, known: Array, noise: Array, repeats: Arra
     xp = namespace(first)
     zero = xp.zeros((), dtype=first.dtype)
     lasting = _lasting(first, total)[:, None]
-    factors = index_factor(xp.maximum(xp.log(lasting) - xp.log(repeats), zero))
+    factors = index_factor(xp.log(lasting) - xp.log(repeats))
     squares = factors * factors / or_infinite(known[:, None] + noise / repeats, zero)
     return xp.sqrt(first * xp.max(xp.where(repeats <= lasting, squares, zero), axis=-1))
 
@@ -260,11 +305,10 @@ def _average(cov: Array, model: LGDS, constants: Any) -> tuple[Array, Array]:
     lasting = _lasting(first, total)
     repeats = constants["repeats"]
     noises = model.reward_std**2 / repeats
-    ratios = xp.maximum(xp.log(lasting) - xp.log(repeats), zero)
-    values = index_factor(ratios) / xp.sqrt(or_infinite(known + noises, zero))
-    values = xp.where(repeats <= lasting, values, zero)
-    best = first_highest(values)
-    return index_factor(ratios[best]), noises[best]
+    factors = index_factor(xp.log(lasting) - xp.log(repeats))
+    values = factors / xp.sqrt(or_infinite(known + noises, zero))
+    best = first_highest(xp.where(repeats <= lasting, values, zero))
+    return factors[best], noises[best]
 
 
 def length_ratio(belief: Belief, problem: Problem) -> tuple[Array, LengthRatio]:

@@ -73,7 +73,8 @@ def player(policy: Policy, model: LGDS, arms: np.ndarray, decisions: Decisions) 
     """
     span = int(decisions.times[-1] - decisions.times[0]) + 1
     first = arms if arms.ndim == 2 else arms[0]
-    constants, state = policy.prepare(model, first, max(span, len(decisions)))
+    rows = arms if arms.ndim == 2 else first[:, None]  # as `simulate` gives them
+    constants, state = policy.prepare(model, rows, max(span, len(decisions)))
     return Player(policy, Problem(model, first, constants), state, arms)
 
 
