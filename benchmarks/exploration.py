@@ -189,7 +189,7 @@ def players(case: Case, names: list[str]) -> list[str | Policy]:
     if names:
         return [DEFAULT, *(name for name in names if name != DEFAULT)]
     rivals: list[str | Policy] = list(case.only or (*KALMAN, *PLAIN))
-    k, d = case.systems[0].arms.shape
+    k = len(case.systems[0].arms)
     if k > 30 or case.rounds > 10_000:
         rivals = [name for name in rivals if name not in SLOW]
     return [DEFAULT, *rivals, CENTERED]
@@ -249,7 +249,7 @@ def main() -> None:
             if given.case not in case.name:
                 continue
             clock = time.perf_counter()
-            k, d = case.systems[0].arms.shape
+            k = len(case.systems[0].arms)
             runs = scale * WORK / (case.rounds * len(case.systems) * max(d * d * k, 300))
             runs = int(np.clip(runs, 4, 2000))
             result = played(case, runs, given.seed, given.policy)

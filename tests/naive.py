@@ -10,6 +10,7 @@ import itertools
 import math
 
 import numpy as np
+import scipy.optimize
 import scipy.stats
 
 
@@ -622,6 +623,78 @@ def _play_lookahead(model, arms, rewards, uniforms, rounds, steps=3, discount=0.
     return _play_filtered(choose, model, arms, rewards)
 
 
+def reach_fades(transition, process_cov, reward_std, arms, i, rounds):
+    """e, and C of w_(h+1) = C w_h, how what a_i taught fades: it is played a 20th as often."""
+    k, d = arms.shape
+    e = arms[i] - sum(arms[j] for j in range(k) if j != i) / (k - 1)
+    information = sum(np.outer(a, a) for j, a in enumerate(arms) if j != i)
+    information = (information + np.outer(arms[i], arms[i]) / 20) / (k - 1 + 1 / 20)
+    information = information / reward_std**2
+    P = np.zeros((d, d))
+    for _ in range(rounds):
+        P = process_cov + transition @ P @ np.linalg.inv(np.eye(d) + information @ P) @ transition.T
+    return e, transition @ np.linalg.inv(np.eye(d) + P @ information)
+
+
+def reach_factor(r):
+    """x = r E(w - x)+, w ~ N(0, 1)."""
+    pdf, sf = scipy.stats.norm.pdf, scipy.stats.norm.sf
+    return scipy.optimize.brentq(lambda x: r * (pdf(x) - x * sf(x)) - x, 0, 9, xtol=1e-13)
+
+
+def bonus_reach(mean, cov, transition, process_cov, reward_std, arms, rounds, fades):
+    """max(index, gain within three rounds); ``fades`` are e and C of every arm, and how many terms.
+
+    Index: s_h = e'C^(h-1)GPa, L = 2 sum s_h^2 / s_1^2 - 1, H = 2L - 1,
+    max over n = 1, 4, 16, ... of f(H/n) |s_1| / sqrt(a'Pa + sigma^2/n).
+    Gain: the best pair of w psi(g/w), psi by its tangents, as in `bonus_lookahead`, undiscounted.
+    """
+    bonuses = np.zeros(len(arms))
+    for i, a in enumerate(arms):
+        (e, C), terms = fades[0][i], fades[1]
+        w, s = transition @ cov @ a, []
+        for _ in range(terms):
+            s.append(e @ w)
+            w = C @ w
+        H = 4 * max(np.sum(np.square(s)) / s[0] ** 2, 1.0) - 3
+        n, index = 1, 0.0
+        while n <= min(rounds, H):
+            known = a @ cov @ a + reward_std**2 / n
+            index = max(index, reach_factor(H / n) * abs(s[0]) / math.sqrt(known))
+            n *= 4
+        blind = transition @ cov @ transition.T + process_cov
+        seeing = riccati_step(cov, transition, process_cov, reward_std, a)
+        ahead, soon = transition @ mean, 0.0
+        for _ in range(3):
+            sizes, directions = np.linalg.eigh(blind - seeing)
+            moved = arms @ (np.sqrt(max(sizes[-1], 0.0)) * directions[:, -1])
+            m = arms @ ahead
+            best = highest(m)
+            gains = [
+                scipy.stats.norm.pdf(x) * abs(moved[b] - moved[best])
+                - scipy.stats.norm.sf(x) * (m[best] - m[b])
+                for b in range(len(arms))
+                for x in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+            ]
+            soon += max(gains)
+            blind = riccati_step(blind, transition, process_cov, reward_std, arms[best])
+            seeing = riccati_step(seeing, transition, process_cov, reward_std, arms[best])
+            ahead = transition @ ahead
+        bonuses[i] = max(index, soon)
+    return bonuses
+
+
+def _play_reach(model, arms, rewards, uniforms, rounds):
+    forgets = 1 - np.abs(np.linalg.eigvals(model[0])).max()
+    terms = 2 ** math.floor(math.log2(max(1, min(rounds, 20 / max(forgets, 1e-12)))))
+    fades = [reach_fades(*model[:3], arms, i, terms) for i in range(len(arms))], terms
+
+    def choose(t, mean, cov):
+        return highest(arms @ mean, bonus_reach(mean, cov, *model[:3], arms, rounds, fades))
+
+    return _play_filtered(choose, model, arms, rewards)
+
+
 def lower_factor(cov):
     """L L' = P, entry by entry (Cholesky); a state that is known has a column of zeros."""
     d = len(cov)
@@ -725,6 +798,7 @@ def _play_random(model, arms, rewards, uniforms, rounds):
 
 
 POLICIES = {
+    "reach": _play_reach,
     "kode": _play_kode,
     "kalman_ucb": _play_kalman_ucb,
     "idea": _play_idea,

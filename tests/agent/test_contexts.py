@@ -170,7 +170,7 @@ def test_other_read_outs_are_taken_only_before_the_first_play():
     other = dataclasses.replace(shop(), contexts=shop(seed=3).contexts)
     agent = made()
     agent.replace_model(other)
-    assert agent.ask(context=at(0)) == db.Agent(other).ask(context=at(0))
+    assert agent.ask(context=at(0)) == db.Agent(other, policy="idea").ask(context=at(0))
     with pytest.raises(db.InvalidInput, match="plays are kept with those of their contexts"):
         agent.replace_model(shop())
 
@@ -265,8 +265,8 @@ CASES = [
         "features: are new",
         "contexts",
     ),
-    Case("oful", lambda: made("oful"), "policy: oful", "valid: lookahead, idea"),
-    Case("rexp3", lambda: made("rexp3"), "policy: rexp3", "valid: lookahead, idea"),
+    Case("oful", lambda: made("oful"), "policy: oful", "valid: reach, lookahead"),
+    Case("rexp3", lambda: made("rexp3"), "policy: rexp3", "valid: reach, lookahead"),
     Case("oracle", lambda: made("kalman_oracle"), "policy: kalman_oracle", "in advance"),
     Case("refit", lambda: made(refit=db.Refit()), "refit: was given", "replace_model"),
     Case("add", lambda: made().add_arm("z", ROW), "arm: cannot be added", "contexts"),

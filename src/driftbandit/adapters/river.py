@@ -17,7 +17,7 @@ import numpy as np
 from driftbandit import errors, kalman
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
-from driftbandit.policies import Policy, Problem, make, optimistic
+from driftbandit.policies import PREFERRED, Policy, Problem, make, optimistic
 from driftbandit.policies.optimistic import Bonus
 
 with errors.needing(__name__):
@@ -35,7 +35,7 @@ class KalmanPolicy(bandit.base.Policy):
     Args:
         model: the system that drives the rewards.
         arms: the feature vector, d numbers, of every arm id; a k × d array has the ids 0 … k−1.
-        policy: "idea", "kode", "kalman_ucb(width=2)", a Kalman `Policy` of your own, or its bonus
+        policy: "reach", "idea", "kalman_ucb(width=2)", a Kalman `Policy` of your own, or its bonus
             function ``bonus(cov, model, arms) -> (k,)``, which gets the offered arms.
         reward_obj: river's statistic of each arm's rewards; it does not affect the choice.
         burn_in: how often river pulls each arm first.
@@ -56,7 +56,7 @@ class KalmanPolicy(bandit.base.Policy):
         self,
         model: LGDS,
         arms: Mapping[bandit.base.ArmID, Any] | Any,
-        policy: str | Policy | Bonus = "idea",
+        policy: str | Policy | Bonus = PREFERRED,
         reward_obj: bandit.base.RewardObj | None = None,
         burn_in: int = 0,
     ) -> None:
@@ -71,7 +71,7 @@ class KalmanPolicy(bandit.base.Policy):
         constants, belief = rule.prepare(model, features, 1)
         if not isinstance(belief, Belief) or rule.noise is not None or rule.full_information:
             problem = f"is {rule.name!r}, which is not of the form ⟨a, ẑ⟩ + u(a | P)"
-            remedy = "give idea, kode, kalman_ucb or a bonus function"
+            remedy = "give reach, idea, kalman_ucb or a bonus function"
             raise errors.InvalidInput("policy", problem, remedy)
         self._problem = Problem(model, features, constants)
         self._offered: tuple[tuple[bandit.base.ArmID, ...], Problem] = (ids, self._problem)

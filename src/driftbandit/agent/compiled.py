@@ -94,6 +94,8 @@ def _is_by_row(policy: Policy) -> bool:
 def _prepare(policy: Policy, model: LGDS, arms: Array, rounds: int) -> Prepared:
     given, state = policy.prepare(model, arms, rounds)
     constants = _Constants(given)
+    if arms.ndim > 2:  # contexts change them: only their number counts
+        arms = arms[:, 0]
     constants.arms, constants.programs = arms, _Programs()
     k, d = arms.shape
     is_flat = all(isinstance(leaf, NUMBERS) and np.size(leaf) for leaf in state)

@@ -101,7 +101,8 @@ class History:
 
     def prepared(self, model: LGDS, arms: np.ndarray) -> tuple[Problem, Any]:
         """The policy's problem for a model and arms, and its state before the first round."""
-        constants, state = checked_prepared(self.policy, model, arms, self.horizon)
+        of_rounds = arms[:, None] if self.contexts else arms  # k × rounds × d, as in simulations
+        constants, state = checked_prepared(self.policy, model, of_rounds, self.horizon)
         return Problem(model, arms, constants), state
 
     @property

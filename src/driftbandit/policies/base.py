@@ -169,7 +169,7 @@ class ActionAbilities(NamedTuple):
     sphere_noise: Noise | None = None  # for ``on_sphere``; None: the same as for ``choose``
     contexts: Literal["online", "in advance"] | None = None
     """How it plays arms that contexts change; every round finds its own in ``problem.arms``.
-    "online": ``prepare`` does not look at the arms. "in advance": ``prepare`` needs the rows of all
+    "online": ``prepare`` does not look at the rows. "in advance": ``prepare`` needs the rows of all
     rounds, k × rounds × d, which only `simulate` knows. None: it cannot play them."""
 
 

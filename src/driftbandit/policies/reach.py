@@ -34,9 +34,10 @@ if the best of the other arms alone may overtake. It counts what a tells about o
 knows that predictions cross by themselves. This matters where states are forgotten or rotate
 within a few rounds; the index ignores both. A play is worth at least either of the two.
 
-**Long lists, contexts and new arms** have no table of N_a. There all directions in which arms
-differ replace e: E = (k/(k − 1))² r Cov(arms), of rank r, instead of eeᵀ. All arms are played
-equally often, and H and n are those of an average arm. For unit vectors E is I, as in IDEA.
+**Long lists, many states, contexts and new arms** have no table of N_a. There all directions in
+which arms differ replace e: E = (k/(k − 1))² r Cov(arms), of rank r, instead of eeᵀ. All arms
+are played equally often, and H and n are those of an average arm. For unit vectors, and for arms
+that contexts change, E is I, as in IDEA.
 """
 
 from __future__ import annotations
@@ -47,7 +48,6 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from scipy.stats import norm
 
 from driftbandit import kalman
 from driftbandit.actions import sphere
@@ -55,8 +55,14 @@ from driftbandit.arrays import Array, dots, first_highest, namespace, or_infinit
 from driftbandit.gaussian.lines import excess
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, factor
-from driftbandit.policies.base import ActionAbilities, BatchAbilities, LengthRatio, Policy, Problem
-from driftbandit.policies.base import highest
+from driftbandit.policies.base import (
+    ActionAbilities,
+    BatchAbilities,
+    LengthRatio,
+    Policy,
+    Problem,
+    highest,
+)
 from driftbandit.policies.lookahead import Plan
 from driftbandit.policies.optimistic import filtering
 
@@ -64,15 +70,19 @@ __all__ = ["index_factor", "policy"]
 
 SOON = 3  # rounds of which the gain is computed
 MOST = 128  # arms compared in pairs; longer lists get the index of an average arm
+MOST_WORK = MOST**4  # k d³ of a table that takes two seconds; larger systems get no table
 REPEATS = 4.0  # n is a power of this
 OWN = 0.05  # how often a is played while what it taught fades, relative to another arm
 SETTLED = 20.0  # memories after which nothing is left
-TANGENTS = [(float(norm.pdf(x)), float(norm.sf(x))) for x in np.arange(0, 3.1, 0.5)]
+TANGENTS = [
+    (math.exp(-x * x / 2) / math.sqrt(2 * math.pi), math.erfc(x / math.sqrt(2)) / 2)
+    for x in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+]
 """φ(x) and Φ(−x): w ψ(g/w) is the highest of the lines φ(x) w − Φ(−x) g."""
 
 
 def index_factor(log_ratio: Array) -> Array:
-    """f(r), the root of x = r ψ(x), ψ(x) = E(ω − x)⁺, to 10⁻⁶ of itself.
+    """f(r), the root of x = r ψ(x), ψ(x) = E(ω − x)⁺, to a thousandth of itself.
 
     Computed as a polynomial in t = (l − 3)/(l + 3), l = log r.
 
@@ -80,8 +90,8 @@ def index_factor(log_ratio: Array) -> Array:
         log_ratio: log r, for 1 ≤ r ≤ 10¹².
 
     Example:
-        >>> index_factor(np.log([1.0, 10.0, 1000.0])).round(4).tolist()
-        [0.276, 0.9374, 2.4364]
+        >>> index_factor(np.log([1.0, 10.0, 1000.0])).round(2).tolist()
+        [0.28, 0.94, 2.44]
     """
     t = (log_ratio - MIDDLE) / (log_ratio + MIDDLE)
     *lower, value = _coefficients()
@@ -113,7 +123,7 @@ def constants(model: LGDS, arms: np.ndarray, rounds: int) -> dict[str, Any]:
     """N and its first term, of every arm and of an average one.
 
     Args:
-        model, arms, rounds: Γ, Q, σ; k × d; the horizon.
+        model, arms, rounds: Γ, Q, σ; k × d, or k × rounds × d if contexts change them; the horizon.
     """
     d = model.n_states
     among, information = np.eye(d), np.eye(d) / d  # unit vectors
@@ -130,7 +140,7 @@ def constants(model: LGDS, arms: np.ndarray, rounds: int) -> dict[str, Any]:
     found["spread"] = apart.T @ apart / k if together else np.eye(d) / d
     levels = 1 + int(math.log(max(rounds, 1), REPEATS))
     found["repeats"] = REPEATS ** np.arange(float(levels))
-    if together and k <= MOST:
+    if together and k <= MOST and k * d**3 <= MOST_WORK:
         apart = apart * (k / (k - 1))
         alone = (1 - OWN) * arms[:, :, None] * arms[:, None, :]
         others = (information * k - alone) / (k - 1 + OWN)
