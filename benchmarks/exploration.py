@@ -249,7 +249,7 @@ def main() -> None:
             if given.case not in case.name:
                 continue
             clock = time.perf_counter()
-            k = len(case.systems[0].arms)
+            k, d = case.systems[0].arms.shape
             runs = scale * WORK / (case.rounds * len(case.systems) * max(d * d * k, 300))
             runs = int(np.clip(runs, 4, 2000))
             result = played(case, runs, given.seed, given.policy)

@@ -18,12 +18,15 @@ from driftbandit import errors, kalman
 from driftbandit.kalman import Belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.policies import PREFERRED, Policy, Problem, make, optimistic
+from driftbandit.policies.base import first_with_score
 from driftbandit.policies.optimistic import Bonus
 
 with errors.needing(__name__):
     from river import bandit
 
 __all__ = ["KalmanPolicy"]
+
+ROUNDS = 1000  # the horizon that a policy is told, as by `Agent`
 
 
 class KalmanPolicy(bandit.base.Policy):
@@ -68,7 +71,7 @@ class KalmanPolicy(bandit.base.Policy):
         ids = tuple(arms) if named else tuple(range(len(features)))
         self._place: dict[bandit.base.ArmID, int] = {arm_id: row for row, arm_id in enumerate(ids)}
         self._rule = rule = _rule(policy)
-        constants, belief = rule.prepare(model, features, 1)
+        constants, belief = rule.prepare(model, features, ROUNDS)
         if not isinstance(belief, Belief) or rule.noise is not None or rule.full_information:
             problem = f"is {rule.name!r}, which is not of the form ⟨a, ẑ⟩ + u(a | P)"
             remedy = "give reach, idea, kalman_ucb or a bonus function"
@@ -146,6 +149,11 @@ class KalmanPolicy(bandit.base.Policy):
         if ids != self._offered[0]:
             rows = [self._row(arm_id) for arm_id in ids]
             self._offered = ids, self._problem._replace(arms=self._problem.arms[rows])
+        compares = len(self._place) <= self._rule.actions.compares
+        if compares and self._rule.scores is not None:  # of all arms, even if only some are offered
+            rows = [self._place[arm_id] for arm_id in ids]
+            means, bonuses = self._rule.scores(self.belief, self._problem)
+            return ids[first_with_score(means[rows], bonuses[rows])[0]]
         return ids[int(self._rule.choose(self.belief, self._offered[1], None))]
 
     def _row(self, arm_id: Any) -> int:
@@ -175,7 +183,7 @@ class KalmanPolicy(bandit.base.Policy):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         model = LGDS(np.diag([0.9, 0.5]), np.eye(2), reward_std=0.1)
-        for policy in ("idea", "kode", "kalman_ucb(width=2)"):
+        for policy in ("reach", "idea", "kalman_ucb(width=2)"):
             yield {"model": model, "arms": {"a": [1.0, 0.0], "b": [0.6, 0.8]}, "policy": policy}
 
 

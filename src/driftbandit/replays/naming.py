@@ -72,8 +72,8 @@ def player(policy: Policy, model: LGDS, arms: np.ndarray, decisions: Decisions) 
     ``arms`` are k × d, or those of each decision, n × k × d, if contexts change them.
     """
     span = int(decisions.times[-1] - decisions.times[0]) + 1
-    first = arms if arms.ndim == 2 else arms[0]
-    constants, state = policy.prepare(model, first, max(span, len(decisions)))
+    first, of_rounds = (arms, arms) if arms.ndim == 2 else (arms[0], arms.swapaxes(0, 1))
+    constants, state = policy.prepare(model, of_rounds, max(span, len(decisions)))
     return Player(policy, Problem(model, first, constants), state, arms)
 
 
