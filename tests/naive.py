@@ -895,6 +895,7 @@ def _play_random(model, arms, rewards, uniforms, rounds):
 
 
 POLICIES = {
+    "reach": _play_reach,
     "kode": _play_kode,
     "kalman_ucb": _play_kalman_ucb,
     "idea": _play_idea,
@@ -910,7 +911,6 @@ POLICIES = {
     "restarted_linucb": _play_restarted_linucb,
     "random": _play_random,
     "lookahead": _play_lookahead,
-    "reach": _play_reach,
     "thompson": _play_thompson,
     "information_directed": _play_information_directed,
     "rollout": _play_rollout,

@@ -78,7 +78,7 @@ def independent_arms(model: LGDS, arms: Any, wanted_by: str = "this") -> Arms:
             a state has no stationary distribution.
     """
     rows = checked_arms(arms, model)
-    rest = f"{wanted_by} needs independent arms; `lookahead` and `idea` play any"
+    rest = f"{wanted_by} needs independent arms; `reach` and `idea` play any"
     moving = model.without_offsets(rows)
     reads = moving != 0
     for arm, reading in enumerate(reads):
@@ -104,7 +104,7 @@ def independent_arms(model: LGDS, arms: Any, wanted_by: str = "this") -> Arms:
     decay = np.diag(model.transition)[state]
     for arm in np.flatnonzero((decay < 0) | (decay > SLOWEST)).tolist():
         problem = f"has {decay[arm]:.6g} for the state of arm {arm}"
-        remedy = f"{wanted_by} needs a decay from 0 to {SLOWEST:g}; `lookahead` and `idea` play any"
+        remedy = f"{wanted_by} needs a decay from 0 to {SLOWEST:g}; `reach` and `idea` play any"
         raise errors.InvalidInput("transition", problem, remedy)
     variance = np.diag(model.process_cov)[state] / (1 - decay**2)
     for arm in np.flatnonzero(variance == 0).tolist():

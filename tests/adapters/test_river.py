@@ -37,6 +37,7 @@ def mixed(cov, model, arms):
 
 
 RULES = {
+    "reach": "reach",
     "idea": "idea",
     "kode": "kode",
     "kalman_ucb": "kalman_ucb(width=2)",
@@ -62,7 +63,7 @@ def test_river_pulls_what_the_agent_plays(rule):
 
 
 def test_some_arms_a_foreign_arm_and_a_round_without_reward():
-    policy = KalmanPolicy(MODEL, NAMED)
+    policy = KalmanPolicy(MODEL, NAMED, "idea")
     belief = kalman.prior(MODEL)
     rng = np.random.default_rng(2)
     for row in rewards(50):

@@ -85,31 +85,31 @@ def test_the_replay_is_that_of_replay(still):
             assert mine.over_fixed[:3] == (row.difference, row.difference_low, row.difference_high)
 
 
-def test_equal_policies_are_called_equal_and_idea_is_preferred():
+def test_equal_policies_are_called_equal_and_reach_is_preferred():
     columns = log(drift=0.15, arms=NAMES, seed=5)
-    advice = db.advise(columns, policies=["kalman_ucb", "idea", "random"], runs=50)
+    advice = db.advise(columns, policies=["kalman_ucb", "reach", "random"], runs=50)
     done = advice.replayed
-    assert set(done.equal) == {"idea", "kalman_ucb"}
-    assert done.best == "idea"
+    assert set(done.equal) == {"reach", "kalman_ucb"}
+    assert done.best == "reach"
     text = " ".join(sections(advice)[1].split())
     said = "Kalman-UCB cannot be told apart from it: the difference is within the uncertainty"
-    assert f"{said}, so they count as equal, and IDEA is preferred." in text
-    assert 'policy="idea"' in advice.commands[-1]
+    assert f"{said}, so they count as equal, and Reach is preferred." in text
+    assert 'policy="reach"' in advice.commands[-1]
 
 
-CAUTIOUS = dataclasses.replace(make("kalman_ucb", width=6.0), name="idea")  # explores too much
+CAUTIOUS = dataclasses.replace(make("kalman_ucb", width=6.0), name="reach")  # explores too much
 
 
 @pytest.mark.parametrize(
-    ("seed", "idea", "best"),
-    [(10, "idea", "idea"), (8, "idea", "idea"), (28, CAUTIOUS, "kalman_ucb")],
+    ("seed", "reach", "best"),
+    [(5, "reach", "reach"), (8, "reach", "reach"), (28, CAUTIOUS, "kalman_ucb")],
 )
-def test_a_higher_policy_is_preferred_only_if_it_is_clearly_better(seed, idea, best):
-    """With seeds 8 and 10 they differ in two rounds and in one: nobody can tell from that."""
+def test_a_higher_policy_is_preferred_only_if_it_is_clearly_better(seed, reach, best):
+    """With seeds 5 and 8 the difference is within the uncertainty."""
     columns, structure = log(drift=0.15, seed=seed), "level(arm)"
-    result = db.replay(columns, ["kalman_ucb", idea], structure=structure, train=0.4)
+    result = db.replay(columns, ["kalman_ucb", reach], structure=structure, train=0.4)
     found = log_play._summary(result, structure, 0.975)
-    assert found.row("idea").mean < found.row("kalman_ucb").mean
+    assert found.row("reach").mean < found.row("kalman_ucb").mean
     assert found.best == best
 
 

@@ -214,27 +214,27 @@ def renamed(simulated, names):
     )
 
 
-KALMAN_FIRST = ["kalman_ucb", "idea", "thompson", "random"]
+KALMAN_FIRST = ["kalman_ucb", "reach", "thompson", "random"]
 
 
 @pytest.mark.parametrize(
     ("gaps", "names", "choice", "headline"),
     [
-        ([LEVEL, WORSE, MUCH], KALMAN_FIRST, "idea", "Play IDEA. Kalman-UCB is as good."),
+        ([LEVEL, WORSE, MUCH], KALMAN_FIRST, "reach", "Play Reach. Kalman-UCB is as good."),
         ([WORSE, LEVEL, MUCH], KALMAN_FIRST, "kalman_ucb", "Play Kalman-UCB. Thompson is as good."),
-        ([LEVEL, LEVEL, MUCH], KALMAN_FIRST, "idea", "Any of Kalman-UCB, IDEA and Thompson will"),
-        ([LEVEL, LEVEL, LEVEL], KALMAN_FIRST, "idea", "It hardly matters: no policy clearly bea"),
+        ([LEVEL, LEVEL, MUCH], KALMAN_FIRST, "reach", "Any of Kalman-UCB, Reach and Thompson will"),
+        ([LEVEL, LEVEL, LEVEL], KALMAN_FIRST, "reach", "It hardly matters: no policy clearly bea"),
         ([LEVEL, WORSE, MUCH], ["kode", "lookahead", "thompson", "random"], "kode", "Play KODE. L"),
     ],
 )
-def test_of_equal_policies_idea_is_preferred(gaps, names, choice, headline):
+def test_of_equal_policies_reach_is_preferred(gaps, names, choice, headline):
     found = said(simulated=renamed(simulation(gaps), names))
     assert found.choice == choice
     assert found.headline.startswith(headline)
-    is_said = "Of equal policies, IDEA is preferred." in " ".join(found.reasons)
-    assert is_said == (choice == "idea" and gaps[2] == MUCH)
-    if choice == "idea":  # what is said of the lower bound is said of the same policy
-        assert "IDEA loses 2.02 times the lower bound" in " ".join(found.reasons)
+    is_said = "Of equal policies, Reach is preferred." in " ".join(found.reasons)
+    assert is_said == (choice == "reach" and gaps[2] == MUCH)
+    if choice == "reach":  # what is said of the lower bound is said of the same policy
+        assert "Reach loses 2.02 times the lower bound" in " ".join(found.reasons)
 
 
 def test_many_arms_are_counted_not_listed():

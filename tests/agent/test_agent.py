@@ -351,7 +351,7 @@ def told(reward, policy="idea"):
 
 
 def told_wrong(decision):
-    agent = Agent(STABLE, EYE)
+    agent = Agent(STABLE, EYE, "idea")
     agent.ask()
     agent.tell(decision, 1.0)
 

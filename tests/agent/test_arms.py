@@ -31,7 +31,7 @@ def rewards(rounds, seed=0):
 
 def test_a_system_in_place_of_model_and_arms():
     """The same decisions, by name; what is learned is the same to the bit."""
-    plain, named = Agent(MODEL, ARMS), Agent(SYSTEM, policy="idea")
+    plain, named = Agent(MODEL, ARMS, "idea"), Agent(SYSTEM, policy="idea")
     given = Agent(MODEL, ARMS, "idea", names=NAMES)
     assert named.names == NAMES
     for row in rewards(60):
@@ -212,7 +212,7 @@ def test_several_decisions_are_different_arms(name):
 
 def test_what_is_pending_is_accounted_for():
     """P12: the mean stays, the covariance is that after the earlier ones' rewards."""
-    agent = Agent(MODEL, ARMS)
+    agent = Agent(MODEL, ARMS, "idea")
     for row in rewards(10, seed=1):
         decision = agent.ask()
         agent.tell(decision, row[decision.arm])
@@ -234,7 +234,7 @@ def test_five_decisions_spread_where_five_questions_do_not():
     agent = Agent(model, np.eye(5) + 0.2)
     assert len({agent.ask(round=0).arm for _ in range(5)}) == 1
     assert len({one.arm for one in agent.ask_many(5, round=0)}) == 5
-    two = Agent(model, np.eye(5)[:2])
+    two = Agent(model, np.eye(5)[:2], "idea")
     assert [one.arm for one in two.ask_many(4, distinct=False)] == [0, 1, 0, 1]
 
 
@@ -298,7 +298,7 @@ def test_repr():
     agent.tell(agent.ask(), 1.0)
     agent.ask()
     assert repr(agent) == "Agent(kalman_ucb(width=2), 4 arms, round 2, 1 open)"
-    assert repr(Agent(MODEL, "sphere")) == "Agent(idea, the sphere, round 0, 0 open)"
+    assert repr(Agent(MODEL, "sphere")) == "Agent(reach, the sphere, round 0, 0 open)"
 
 
 @pytest.mark.parametrize(

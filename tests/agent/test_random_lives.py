@@ -94,7 +94,7 @@ class AgentMachine(RuleBasedStateMachine):
     @initialize(window=st.sampled_from([0, 1, 3, 8, 100]))
     def begin(self, window):
         self.window = window
-        self.agent, self.life = Agent(MODEL, ARMS, window=window), Life()
+        self.agent, self.life = Agent(MODEL, ARMS, "idea", window=window), Life()
         self.saved = None
 
     # Asking.
@@ -272,7 +272,7 @@ class AgentMachine(RuleBasedStateMachine):
     def teardown(self):
         """Told the same at once and in order, another agent knows the same, bit for bit."""
         self.compare()
-        other = Agent(MODEL, ARMS, window=self.window)
+        other = Agent(MODEL, ARMS, "idea", window=self.window)
         if (
             self.life.waited and self.life.played and self.life.played[0].round
         ):  # else the prior is that of the first round

@@ -484,8 +484,9 @@ def play_among(agent, rng, arms, rounds):
 
 def test_arms_with_levels_come_and_go():
     """After a refit, as if all arms had been there from the start, and had never left."""
-    one = Agent(None, np.eye(3), names=["a", "b", "d"], window=7, refit=LEVELS)
-    other = Agent(None, np.eye(4), names=["a", "b", "c", "d"], window=7, refit=LEVELS)
+    given = {"policy": "idea", "window": 7, "refit": LEVELS}  # reach's bonus depends on all arms
+    one = Agent(None, np.eye(3), names=["a", "b", "d"], **given)
+    other = Agent(None, np.eye(4), names=["a", "b", "c", "d"], **given)
     for agent in (one, other):
         rng = np.random.default_rng(5)
         play_among(agent, rng, ["a", "b", "d"], 40)

@@ -162,7 +162,7 @@ def test_the_first_of_equal_arms():
     """Equal arms in many blocks are scored in all of them."""
     model = system()
     arms = np.tile(drawn("gaussian", count=50), (30, 1))
-    agent, short = db.Agent(model, arms), db.Agent(model, arms[:50])
+    agent, short = db.Agent(model, arms, "idea"), db.Agent(model, arms[:50], "idea")
     for reward in 20 * np.random.default_rng(1).standard_normal(40):
         decision, other = agent.ask(), short.ask()
         assert decision.arm == other.arm

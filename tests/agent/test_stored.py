@@ -204,6 +204,14 @@ def edited(agent, without=None, **changes):
     return json.dumps(whole)
 
 
+def test_an_agent_keeps_the_policy_it_was_stored_with():
+    """Also one that was the default once."""
+    assert Agent(STABLE, EYE).policy == policies.make(policies.PREFERRED)
+    again = Agent.from_json(Agent(STABLE, EYE, "idea").to_json())
+    assert again.policy == policies.make("idea")
+    assert again.ask() == Agent(STABLE, EYE, "idea").ask()
+
+
 def restored(policy="idea", without=None, **changes):
     """from_json of a stored agent with some of its fields replaced or one left out."""
     return Agent.from_json(edited(Agent(STABLE, EYE, policy), without, **changes))
@@ -307,7 +315,7 @@ TEXT_CASES = [
         "another policy given",
         lambda: Agent.from_json(Agent(STABLE, EYE).to_json(), "kode"),
         "text policy",
-        "is kode, stored was idea",
+        "is kode, stored was reach",
     ),
     Case(
         "other parameters given",

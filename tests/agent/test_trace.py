@@ -98,14 +98,14 @@ def test_every_policy_can_be_traced(policy):
 
 def test_the_policy_believes_in_what_is_assumed():
     slow = db.LGDS(0.99 * np.eye(3), MODEL.process_cov / 50, 1.0)
-    found = trace(SYSTEM, rounds=30, assumed=slow)
-    truth = trace(SYSTEM, rounds=30)
+    found = trace(SYSTEM, policy="idea", rounds=30, assumed=slow)
+    truth = trace(SYSTEM, policy="idea", rounds=30)
     assert np.array_equal(found.states, truth.states)
     assert_close(found.means, textbook("idea", found, slow, ARMS)[0], 1e-9)
     # A system has its own arms, in any order, and any number of states.
     level = db.LGDS(0.9 * np.eye(4), np.eye(4), 0.5)
     shuffled = db.System(level, np.eye(4), ["west", "north", "south", "east"])
-    found = trace(SYSTEM, rounds=30, assumed=shuffled)
+    found = trace(SYSTEM, policy="idea", rounds=30, assumed=shuffled)
     order = [1, 3, 2, 0]
     assert_close(found.means, textbook("idea", found, level, np.eye(4)[order])[0], 1e-9)
 
@@ -187,7 +187,7 @@ CASES = [
     Case("arm", lambda: FOUND.plot(arm="up"), "arm", "'up'"),
     Case("no belief", lambda: trace(TWO, policy="ucb").plot(arm="left"), "arm", "ucb"),
     Case("against", lambda: FOUND.plot(against=[3]), "against", "int"),
-    Case("twice", lambda: FOUND.plot(against=[FOUND]), "against", "'IDEA'"),
+    Case("twice", lambda: FOUND.plot(against=[FOUND]), "against", "'Reach'"),
     Case(
         "another world",
         lambda: FOUND.plot(against={"b": trace(TWO, rounds=5, seed=1)}),

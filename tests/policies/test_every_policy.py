@@ -16,7 +16,7 @@ from engine_paths import noises, states_and_rewards
 
 POLICIES = db.policies.available()
 KALMAN = ("kode", "kalman_ucb", "idea")
-SLOW = ("lookahead", "rollout", "information_directed")
+SLOW = ("reach", "lookahead", "rollout", "information_directed")
 ROUNDS = 150  # crosses the engine's span of 128
 SHAPE = 3, 5  # of states and arms; programs for the paper's ten take far longer to compile
 

@@ -107,7 +107,7 @@ def advise(
         >>> model, arms = families.sample("exponential", n_states=3, n_arms=3)[0]
         >>> advice = advise(model, arms, runs=128, rounds=100)
         >>> advice.recommendation.choice, advice.system.stable
-        ('idea', True)
+        ('reach', True)
     """
     errors.require("advise", "jax")
     options: dict[str, Any] = {"seasons": seasons, "chances": chances}

@@ -15,6 +15,7 @@ from driftbandit.arrays import Array, namespace
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS
+from driftbandit.policies import PREFERRED
 from driftbandit.policies.base import Policy, Prepared, Problem, highest
 from driftbandit.replays import replay, support
 from driftbandit.replays.result import ALWAYS, LOGGING, Replay, Row
@@ -22,8 +23,7 @@ from driftbandit.report.numbers import estimate
 from driftbandit.structure import Structure
 from driftbandit.system import Name, System
 
-PLAYED = ("idea", "kalman_ucb", "ucb", "discounted_ucb")  # by default
-PREFERRED = "idea"  # among policies that are equally good
+PLAYED = (PREFERRED, "kalman_ucb", "ucb", "discounted_ucb")  # by default
 LEADER, RANDOM, FIXED = "training_leader", "random", "fixed"
 ROUNDING = 1e-9  # share of a mean: narrower intervals have no width
 RUNS = 200  # of the forecast

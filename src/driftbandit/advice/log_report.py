@@ -14,7 +14,7 @@ from driftbandit.advice.log_facts import Speed
 from driftbandit.advice.log_play import Earned, Gain, Replayed
 from driftbandit.advice.log_seasons import Season
 from driftbandit.io.logs import split_notes
-from driftbandit.policies import title
+from driftbandit.policies import PREFERRED, title
 from driftbandit.replays.result import LOGGING
 from driftbandit.report import (
     Block,
@@ -270,7 +270,7 @@ def _policies(advice: LogAdvice) -> Iterator[Block]:
     else:
         yield Text("The log does not show enough of any policy to tell what it would have earned.")
     if rivals := [title(name) for name in done.equal if name != done.best]:
-        preferred = f", and {title(done.best)} is preferred" * (done.best == log_play.PREFERRED)
+        preferred = f", and {title(done.best)} is preferred" * (done.best == PREFERRED)
         yield Text(
             f"{listed(rivals)} cannot be told apart from it: the difference is within the "
             f"uncertainty, so they count as equal{preferred}."

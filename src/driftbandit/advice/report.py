@@ -18,7 +18,7 @@ from driftbandit.advice.facts import (
     Simulation,
 )
 from driftbandit.model import shown_radius
-from driftbandit.policies import TITLES, title
+from driftbandit.policies import PREFERRED, TITLES, title
 from driftbandit.report import (
     Block,
     Cell,
@@ -37,7 +37,6 @@ from driftbandit.result import policy_styles
 from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
 from driftbandit.system import Name, label
 
-PREFERRED = "idea"  # among policies that are equally good
 GROWS = 1 + 1e-9  # spectral radius above which a state grows; random walks and seasons have 1
 MATTERS = 0.05  # a difference of at most this share of the regret does not matter
 NOTHING = 1e-6  # below this share of the regret, the lower bound is as good as zero
@@ -65,7 +64,7 @@ def recommend(
 
     The simulation decides, since it measures regret itself. A policy is clearly better if the 95%
     interval of its mean difference excludes zero; if none is, any will do. Of policies that are
-    equal in this sense, IDEA is chosen, as in advice from a log. The metric is used only
+    equal in this sense, `PREFERRED` is chosen, as in advice from a log. The metric is used only
     for IDEA and Kalman-UCB: KODE's bonus is zero, so its ‖μ‖ is too and its φ never above theirs.
     """
     warnings = tuple(_warnings(system, arms, simulation))
@@ -83,7 +82,7 @@ def recommend(
 
 
 def preferred(simulation: Simulation) -> PolicyRegret:
-    """IDEA if its difference from the lowest may be luck; else the lowest."""
+    """`PREFERRED` if its difference from the lowest may be luck; else the lowest."""
     equal = {row.policy for row in simulation.differences if row.verdict != WORSE}
     named = {row.policy: row for row in simulation.policies}
     return named[PREFERRED] if PREFERRED in equal else simulation.best

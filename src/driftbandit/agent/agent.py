@@ -32,7 +32,7 @@ from driftbandit.agent.watch import OnAlarm, Watch, checked_on_alarm
 from driftbandit.contexts import NO_CONTEXTS, Contexts
 from driftbandit.io.atomic import write_whole
 from driftbandit.model import LGDS
-from driftbandit.policies import Policy, Problem, check_contexts, make
+from driftbandit.policies import PREFERRED, Policy, Problem, check_contexts, make
 from driftbandit.system import LAST_ROUND, Name, System, checked_names, round_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ class Agent:
             agent starts in that round. None: not known; see ``refit``.
         arms: k × d; or "sphere": every unit vector. None, without a model: nothing is known of
             the arms but their ``names``.
-        policy: a name such as "idea" or "kalman_ucb(width=2)", or a `Policy` of your own.
+        policy: a name such as "reach", which plays by default, or "kalman_ucb(width=2)", or a
+            `Policy` of your own.
         names: the arms' names, strings or whole numbers; None: their row numbers.
         rounds: the horizon, for policies that are tuned to it.
         seed: of the policy's random numbers, if it draws any.
@@ -107,7 +108,7 @@ class Agent:
         self,
         model: LGDS | System | None = None,
         arms: Any = None,
-        policy: str | Policy = "idea",
+        policy: str | Policy = PREFERRED,
         *,
         names: Any = None,
         rounds: int = 1000,
@@ -295,7 +296,7 @@ class Agent:
             problem = f"needs a policy with a Kalman filter, and {self.policy.name} "
             sees = self.policy.full_information
             problem += "sees the rewards of all arms" if sees else "predicts no rewards"
-            raise errors.InvalidInput(what, problem, "choose idea, kode or kalman_ucb")
+            raise errors.InvalidInput(what, problem, "choose reach, idea or kalman_ucb")
         return self._history.watch
 
     def __repr__(self) -> str:
@@ -590,7 +591,7 @@ class Agent:
         Example:
             >>> agent = Agent(LGDS([[0.6]], [[0.64]], 1.0), [[1.0], [2.0]], names=["a", "b"])
             >>> agent.scores()[0]
-            Score(arm='a', mean=0.0, bonus=0.42..., uncertainty=1.0)
+            Score(arm='a', mean=0.0, bonus=0.24..., uncertainty=1.0)
         """
         with self._lock:
             self.actions.check_listed("scores", "needs a list of arms", "ask for a decision")

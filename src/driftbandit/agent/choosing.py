@@ -82,7 +82,7 @@ class Decision(_AsJSON, _Decision):
         >>> decision.id, decision.arm, decision.round
         (0, 'left', 0)
         >>> decision.mean, round(decision.bonus, 3), decision.uncertainty  # why this arm
-        (0.0, 0.97, 4.0)
+        (0.0, 0.4, 4.0)
         >>> decision.to_dict()["arm"]
         'left'
     """

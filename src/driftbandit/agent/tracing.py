@@ -18,7 +18,7 @@ from driftbandit.agent.agent import Agent
 from driftbandit.agent.watch import OnAlarm
 from driftbandit.arrays import first_highest
 from driftbandit.model import LGDS, factor
-from driftbandit.policies import Policy, short_label, title
+from driftbandit.policies import PREFERRED, Policy, short_label, title
 from driftbandit.system import Name, System, checked_system
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Trace:
 def trace(
     model: LGDS | System,
     arms: Any = None,
-    policy: str | Policy = "idea",
+    policy: str | Policy = PREFERRED,
     rounds: int = 200,
     *,
     seed: int = 0,
@@ -181,7 +181,7 @@ def trace(
     Args:
         model: the true model, or a `System`, which includes the arms and their names.
         arms: k × d.
-        policy: a name such as "idea" or "kalman_ucb(width=2)", or a `Policy`.
+        policy: a name such as "reach" or "kalman_ucb(width=2)", or a `Policy`.
         rounds: how many; also the horizon that the policy is told.
         seed: of the world, and of the policy's random numbers.
         delay: how many rounds later than usual a reward arrives; 0: before the next round.
@@ -199,7 +199,7 @@ def trace(
         >>> model = LGDS([[0.9, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], reward_std=0.1)
         >>> found = trace(System(model, [[1.0, 0.0], [0.0, 1.0]], ["slow", "fast"]), rounds=100)
         >>> found
-        Trace(idea, 2 arms, 100 rounds)
+        Trace(reach, 2 arms, 100 rounds)
         >>> [found.names[row] for row in found.chosen[:3]], bool(found.regret[-1] > 0)
         (['slow', 'fast', 'fast'], True)
     """

@@ -14,6 +14,7 @@ from rich.text import Text
 import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import interrupt, options, progress
+from driftbandit.policies import PREFERRED
 
 if TYPE_CHECKING:
     from driftbandit.report import Report
@@ -54,7 +55,7 @@ def command(
         help="Policies to choose from: comma-separated names from the list below, with "
         "parameters in parentheses, as in kalman_ucb(width=2); or all.",
         show_default="the policies that use the model, except rollout, which is slow; for a log "
-        "idea, kalman_ucb, ucb, discounted_ucb",
+        f"{PREFERRED}, kalman_ucb, ucb, discounted_ucb",
     ),
     runs: int | None = typer.Option(
         None,

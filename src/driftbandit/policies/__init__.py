@@ -32,7 +32,15 @@ from driftbandit.policies.base import (
 )
 from driftbandit.policies.optimistic import filtering, optimistic
 
-__all__ = ["REGISTRY", "TITLES", "ActionAbilities", "AgentAbilities", "BatchAbilities", "Entry"]
+__all__ = [
+    "PREFERRED",
+    "REGISTRY",
+    "TITLES",
+    "ActionAbilities",
+    "AgentAbilities",
+    "BatchAbilities",
+    "Entry",
+]
 __all__ += ["LengthRatio", "Noise", "Policy", "Problem", "available", "check_contexts", "chosen"]
 __all__ += [
     "default",
@@ -69,7 +77,7 @@ class Entry:
     function: str  # the function in this folder that builds it, such as "idea.policy"
     title: str  # its name in papers
     filters: bool  # whether it knows the model and runs a Kalman filter
-    default: bool = True  # whether it plays by default
+    default: bool = True  # whether comparisons play it by default
     quick: bool = True  # whether `replay`, which plays round by round, plays it by default
     independent: bool = False  # whether it plays only independent arms
 
@@ -133,6 +141,9 @@ REGISTRY: dict[str, Entry] = {
 TITLES = {name: entry.title for name, entry in REGISTRY.items()}
 """Each policy's name in papers."""
 
+PREFERRED = "reach"
+"""What plays where nobody names a policy, and what advice chooses among equally good policies."""
+
 _SUGGESTED = {"linucb": "oful", "lin_ucb": "oful", "greedy": "kode", "exp3": "rexp3"}
 _SUGGESTED |= {"ts": "thompson", "thompson_sampling": "thompson"}
 """Names used elsewhere, and what the policy is called here."""
@@ -154,7 +165,9 @@ def available(independent: bool = False) -> tuple[str, ...]:
 def default(
     actions: ActionSet | None = None, n_arms: int = 1, contexts: bool = False
 ) -> tuple[str, ...]:
-    """Names of the policies that play by default: all except rollout, by far the slowest.
+    """Names of the policies that are compared by default: all except rollout, by far the slowest.
+
+    A single policy that nobody names is `PREFERRED`.
 
     Args:
         actions: only those that can play this action set; None: all.

@@ -36,11 +36,11 @@ if the best of the other arms alone may overtake. It counts what a tells about o
 knows that predictions cross by themselves. This matters where states are forgotten or rotate
 within a few rounds; the index ignores both. A play is worth at least either of the two.
 
-**Long lists and new arms** have no table of N_a. There all directions in which the k listed arms
-differ replace e: E = (k/(k − 1))² r Cov(arms), of rank r, instead of eeᵀ. All arms are played
-equally often. H and n are those of an average arm: Σ_h s_h², s₁² and aᵀPa are averages over the
-arms less their mean. Where contexts change the arms, they are taken for unit vectors, of which all
-directions count alike: E = I, as in IDEA.
+**Long lists, many states and new arms** have no table of N_a. There all directions in which the k
+listed arms differ replace e: E = (k/(k − 1))² r Cov(arms), of rank r, instead of eeᵀ. All arms are
+played equally often. H and n are those of an average arm: Σ_h s_h², s₁² and aᵀPa are averages over
+the arms less their mean. Where contexts change the arms, they are taken for unit vectors, of which
+all directions count alike: E = I, as in IDEA.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from scipy.stats import norm
 
 from driftbandit import kalman
 from driftbandit.actions import sphere
@@ -74,10 +73,14 @@ __all__ = ["index_factor", "policy"]
 
 SOON = 3  # rounds of which the gain is computed
 MOST = 128  # arms compared in pairs; longer lists get the index of an average arm
+MOST_WORK = MOST**4  # k d³ of a table that takes two seconds; larger systems get no table
 REPEATS = 4.0  # n is a power of this
 OWN = 0.05  # how often a is played while what it taught fades, relative to another arm
 SETTLED = 20.0  # memories 1/|1 − ρ| after which nothing is left, or a state has outgrown all else
-TANGENTS = [(float(norm.pdf(x)), float(norm.sf(x))) for x in np.arange(0, 3.1, 0.5)]
+TANGENTS = [
+    (math.exp(-x * x / 2) / math.sqrt(2 * math.pi), math.erfc(x / math.sqrt(2)) / 2)
+    for x in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+]
 """φ(x) and Φ(−x): w ψ(g/w) is the highest of the lines φ(x) w − Φ(−x) g."""
 
 
@@ -150,7 +153,7 @@ def constants(model: LGDS, arms: np.ndarray, rounds: int) -> dict[str, Any]:
     among = apart.T @ apart * (rank / len(rows))
     reached = _reaches(read, among[None], information[None])
     found["all"], found["all_first"] = (basis @ matrix[0] @ basis.T for matrix in reached)
-    if together and k <= MOST:
+    if together and k <= MOST and k * read.transition.shape[0] ** 3 <= MOST_WORK:
         alone = (1 - OWN) * seen[:, :, None] * seen[:, None, :]
         others = (information * k - alone) / (k - 1 + OWN)
         own, _ = _reaches(read, apart[:, :, None] * apart[:, None, :], others)

@@ -13,7 +13,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.agent import Agent
 from driftbandit.io.logs import Log
-from driftbandit.policies import REGISTRY, Policy, make
+from driftbandit.policies import REGISTRY, Policy, available, make
 from driftbandit.policies import chosen as labeled
 from driftbandit.replays.data import Table, read, table_of
 from driftbandit.replays.datasets import DATASETS, load
@@ -231,7 +231,7 @@ def _playable(policies: Any, *, part: bool) -> tuple[dict[str, Policy], list[str
     """The policies to play, and notes on those left out if some rounds offer a part of the arms."""
     given = POLICIES if policies is None else policies
     if policies == "all":
-        given = [name for name in REGISTRY if not make(name).full_information]
+        given = [name for name in available() if not make(name).full_information]
     chosen = labeled(given)
     if chosen.pop("random", None) is not None and not chosen:
         remedy = "name another policy; random is always in the table"

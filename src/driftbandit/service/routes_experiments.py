@@ -64,7 +64,7 @@ async def create(request: Request, idempotency_key: IdempotencyKey = None) -> Re
     body = await gate.body(request)
     given = read_as(wire.NewExperiment, body).model_dump()
     found = await run_in_threadpool(settings.checked, given, gate.limits.arms)
-    by_default = ("window",) if given["window"] is None else ()
+    by_default = tuple(name for name in ("policy", "window") if given[name] is None)
     options = {"settings": found, "exist_ok": given["exist_ok"], "by_default": by_default}
     return await gate.run(request, given["id"], None, body=body, **options)
 

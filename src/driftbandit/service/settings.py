@@ -14,10 +14,11 @@ from driftbandit.agent import Agent, Refit
 from driftbandit.agent.ledger import size_of
 from driftbandit.agent.refitting import LEVELS, random_walk
 from driftbandit.io import model_file
+from driftbandit.policies import PREFERRED
 from driftbandit.system import LAST_ROUND, System
 
 DEFAULTS: dict[str, Any] = {
-    "policy": "idea",
+    "policy": PREFERRED,
     "seed": 0,
     "window": None,  # see `default_window`
     "time": "rounds",

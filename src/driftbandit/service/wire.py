@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from driftbandit.policies import PREFERRED
 from driftbandit.service.settings import LARGEST_NAME, LONGEST_NAME
 
 ROUND = LARGEST_NAME
@@ -104,7 +105,9 @@ class NewExperiment(_Strict):
         Names | None,
         Field(description="the arms of the structure; alone, the structure is level(arm)"),
     ] = None
-    policy: Annotated[str, Field(max_length=200)] = "idea"
+    policy: Annotated[
+        Annotated[str, Field(max_length=200)] | None, Field(description=f"absent: {PREFERRED}")
+    ] = None
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     window: Annotated[
         Annotated[int, Field(ge=0, le=ROUND)] | None,

@@ -306,7 +306,7 @@ class AsyncClient:
         self,
         id: str,
         system: System | None = None,
-        policy: str = "idea",
+        policy: str | None = None,
         *,
         exist_ok: bool = False,
         idempotency_key: str | None = None,
@@ -317,7 +317,7 @@ class AsyncClient:
         Args:
             id: of the experiment.
             system: the model, the arms and their names. None: ``settings`` give the arms.
-            policy: the name of a policy.
+            policy: the name of a policy; None: the service's default, `policies.PREFERRED`.
             exist_ok: as for `Client.create`.
             idempotency_key: see `Client`.
             **settings: as for `Client.create`.

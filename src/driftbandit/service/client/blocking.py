@@ -53,7 +53,7 @@ class Client:
         >>> model = LGDS([[0.9, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], reward_std=0.1)
         >>> system = System(model, [[1.0, 0.0], [0.0, 1.0]], ["slow", "fast"])
         >>> server = Client(url)  # such as "http://127.0.0.1:8080"
-        >>> client = server.create("shop", system, policy="idea")
+        >>> client = server.create("shop", system, policy="reach")
         >>> decision = client.ask()
         >>> decision.arm, client.tell(decision, -3.0)
         ('slow', 'learned')
@@ -359,7 +359,7 @@ class Client:
         self,
         id: str,
         system: System | None = None,
-        policy: str = "idea",
+        policy: str | None = None,
         *,
         exist_ok: bool = False,
         idempotency_key: str | None = None,
@@ -370,9 +370,10 @@ class Client:
         Args:
             id: of the experiment.
             system: the model, the arms and their names. None: ``settings`` give the arms.
-            policy: the name of a policy.
+            policy: the name of a policy; None: the service's default, `policies.PREFERRED`.
             exist_ok: whether to return a client of the experiment if it exists with the same
-                settings, so that a program can be started again. Other settings raise `Conflict`.
+                settings, so that a program can be started again. Other settings raise `Conflict`;
+                an experiment keeps its policy if none is named here.
             idempotency_key: see `Client`.
             **settings: as the service takes them: seed, window (a reward counts if it comes within
                 so many rounds), rounds, memory, time, refit (also a `Refit`), on_alarm; without a

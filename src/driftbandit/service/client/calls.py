@@ -172,13 +172,15 @@ class Calls:
         self,
         id: str,
         system: Any,
-        policy: str,
+        policy: str | None,
         exist_ok: bool,
         settings: Mapping[str, Any],
         key: str | None,
     ) -> Steps[str]:
         """A new experiment, or one with the same settings; its id."""
-        body: dict[str, Any] = {"id": _text(id, "id"), "policy": _text(policy, "policy")}
+        body: dict[str, Any] = {"id": _text(id, "id")}
+        if policy is not None:
+            body["policy"] = _text(policy, "policy")
         body |= payloads.settings_of(settings)
         if errors.boolean(exist_ok, "exist_ok"):
             body["exist_ok"] = True
