@@ -51,7 +51,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from scipy.stats import norm
 
 from driftbandit import kalman
 from driftbandit.actions import sphere
@@ -77,7 +76,10 @@ MOST = 128  # arms compared in pairs; longer lists get the index of an average a
 REPEATS = 4.0  # n is a power of this
 OWN = 0.05  # how often a is played while what it taught fades, relative to another arm
 SETTLED = 20.0  # memories 1/|1 − ρ| after which nothing is left, or a state has outgrown all else
-TANGENTS = [(float(norm.pdf(x)), float(norm.sf(x))) for x in np.arange(0, 3.1, 0.5)]
+TANGENTS = [
+    (math.exp(-x * x / 2) / math.sqrt(2 * math.pi), math.erfc(x / math.sqrt(2)) / 2)
+    for x in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+]
 """φ(x) and Φ(−x): w ψ(g/w) is the highest of the lines φ(x) w − Φ(−x) g."""
 
 
