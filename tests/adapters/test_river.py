@@ -37,6 +37,7 @@ def mixed(cov, model, arms):
 
 
 RULES = {
+    "reach": "reach",
     "idea": "idea",
     "kode": "kode",
     "kalman_ucb": "kalman_ucb(width=2)",
