@@ -129,8 +129,8 @@ def constants(model: LGDS, arms: np.ndarray, rounds: int) -> dict[str, Any]:
     """N and its first term, of every arm and of an average one.
 
     Args:
-        model, arms, rounds: Γ, Q, σ; k × d, or k × rounds × d where contexts change the arms, which
-            are not looked at then; the horizon.
+        model, arms, rounds: Γ, Q, σ; k × d, or k × rounds × d where contexts change the arms: then
+            all unit vectors stand for them; the horizon.
     """
     k, levels = len(arms), 1 + int(math.log(max(rounds, 1), REPEATS))
     found: dict[str, Any] = {"repeats": REPEATS ** np.arange(float(levels))}
