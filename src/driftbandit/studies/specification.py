@@ -302,7 +302,8 @@ def compute(
 
 SOURCES_OF_NUMBERS = (
     *("arrays.py", "contexts.py", "errors.py", "families.py", "kalman.py", "model.py"),
-    *("program_cache.py", "riccati.py", "steady_state.py", "actions", "gaussian", "lanes"),
+    *("priced_arm.py", "program_cache.py", "riccati.py", "steady_state.py"),
+    *("actions", "gaussian", "lanes"),
     *("policies", "simulation"),
     *("studies/specification.py", "theory/checks.py", "theory/metric.py"),
 )
