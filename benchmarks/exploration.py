@@ -24,11 +24,10 @@ import numpy as np
 
 import driftbandit as db
 from driftbandit.arrays import dots, namespace
-from driftbandit.policies import Policy, optimistic
+from driftbandit.policies import PREFERRED, Policy, optimistic
 from driftbandit.simulation import Options
 
 STORE = Path(__file__).parent / "results" / "exploration.json"
-DEFAULT = "reach"
 KALMAN = ("idea", "kode", "kalman_ucb", "lookahead", "thompson", "information_directed")
 PLAIN = ("ucb", "sliding_window_ucb", "discounted_ucb", "oful", "discounted_linucb")
 SLOW = ("lookahead", "information_directed")  # left out where they would take hours
@@ -187,12 +186,12 @@ SECTIONS: dict[str, Callable[[np.random.Generator], Iterator[Case]]] = {
 def players(case: Case, names: list[str]) -> list[str | Policy]:
     """The default policy, and its rivals that can play this case in minutes."""
     if names:
-        return [DEFAULT, *(name for name in names if name != DEFAULT)]
+        return [PREFERRED, *(name for name in names if name != PREFERRED)]
     rivals: list[str | Policy] = list(case.only or (*KALMAN, *PLAIN))
     k = len(case.systems[0].arms)
     if k > 30 or case.rounds > 10_000:
         rivals = [name for name in rivals if name not in SLOW]
-    return [DEFAULT, *rivals, CENTERED]
+    return [PREFERRED, *rivals, CENTERED]
 
 
 def played(case: Case, runs: int, seed: int, names: list[str]) -> dict[str, Any]:
@@ -206,7 +205,7 @@ def played(case: Case, runs: int, seed: int, names: list[str]) -> dict[str, Any]
     regret = {
         name: values / case.rounds for name, values in found.items() if name != "kalman_oracle"
     }
-    base = regret[DEFAULT]
+    base = regret[PREFERRED]
     rows = {}
     for name, values in regret.items():
         ratio = values.mean(axis=1) / base.mean(axis=1)
@@ -225,7 +224,7 @@ def played(case: Case, runs: int, seed: int, names: list[str]) -> dict[str, Any]
 def shown(name: str, result: dict[str, Any], seconds: float) -> str:
     """One line: the default's regret, and every other policy's over it."""
     rows = dict(result["policies"])
-    base = rows.pop(DEFAULT)["regret"]
+    base = rows.pop(PREFERRED)["regret"]
     ranked = sorted(rows.items(), key=lambda row: row[1]["ratio"])
     text = ", ".join(f"{n} {row['ratio']:.3f}±{row['± s.e.']:.3f}" for n, row in ranked)
     return f"{name:38} {base:9.4f}  {text}  ({seconds:.0f} s)"
