@@ -41,7 +41,7 @@ import sys
 import driftbandit as db
 
 model, arms = db.families.sample("gaussian", n_states=3, n_arms=4, seed=1)[0]
-agent = db.Agent(model, arms, policy="idea")
+agent = db.Agent(model, arms)
 agent.tell(agent.ask(), 0.5)
 agent.save("agent.json")
 assert db.Agent.load("agent.json").ask() == agent.ask()
@@ -57,7 +57,7 @@ import driftbandit as db
 
 model = db.LGDS(transition=[[0.9]], process_cov=[[0.1]], reward_std=0.5)
 arms = [[1.0], [-1.0]]
-agent = db.Agent(model, arms, policy="idea")
+agent = db.Agent(model, arms)
 decision = agent.ask()
 assert_type(decision, db.Decision)
 agent.tell(decision, 0.5)

@@ -37,7 +37,7 @@ def world(model, seed, rounds=150):
 
 def regret_per_round(model, delay, naive, expected, rewards):
     """Play one world with rewards that arrive ``delay`` rounds late."""
-    agent, decisions, lost = db.Agent(model, arms, window=delay), [], 0.0
+    agent, decisions, lost = db.Agent(model, arms, "idea", window=delay), [], 0.0
     for now in range(len(rewards)):
         decisions.append(agent.ask(round=now))
         lost += expected[now].max() - expected[now, decisions[now].arm]

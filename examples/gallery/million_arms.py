@@ -39,7 +39,7 @@ took = {"score every arm": [], "Agent.ask": [], "one product": []}
 same = 0
 for size in sizes:
     arms, rng = catalog[:size], np.random.default_rng(5)
-    exact, screened = db.Agent(model, arms, screen=False), db.Agent(model, arms)
+    exact, screened = db.Agent(model, arms, "idea", screen=False), db.Agent(model, arms, "idea")
     times, vector = [], rng.standard_normal(10)
     for _ in range(10):
         (one, slow), (other, fast) = timed(exact.ask), timed(screened.ask)

@@ -25,7 +25,16 @@ SYSTEM = System(
 )
 OTHER = System(LGDS([[0.5, 0.0], [0.0, 0.5]], np.eye(2), 1.0), SYSTEM.arms, NAMES)
 DOCUMENT = model_file.to_document(SYSTEM)
-POLICIES = ("idea", "kode", "kalman_ucb(width=2)", "thompson", "random", "discounted_linucb", "ucb")
+POLICIES = (
+    "reach",
+    "idea",
+    "kode",
+    "kalman_ucb(width=2)",
+    "thompson",
+    "random",
+    "discounted_linucb",
+    "ucb",
+)
 MANY = 10**6
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from driftbandit.errors import Conflict, InvalidInput
 from driftbandit.io import model_file
+from driftbandit.policies import PREFERRED
 from driftbandit.service import keys
 from driftbandit.service.settings import checked
 from driftbandit.service.store import using
@@ -98,6 +99,19 @@ def test_a_default_that_changed_is_no_conflict(service):
     assert (
         service.post("/v1/experiments", body | {"exist_ok": True, "window": 9}).status_code == 409
     )
+
+
+def test_an_experiment_keeps_the_policy_it_was_made_with(service, connect):
+    """Also if the program that is started again names none, and another one is the default now."""
+    server, given = connect(service.address), {"names": NAMES, "exist_ok": True}
+    server.create("idea", policy="idea", **given).close()
+    again = server.create("idea", **given)
+    assert service.get("/v1/experiments/idea").json()["policy"] == "idea"
+    with pytest.raises(Conflict, match="exists with another policy"):
+        server.create("idea", policy="kode", **given)
+    server.create("unnamed", **given).close()
+    assert service.get("/v1/experiments/unnamed").json()["policy"] == PREFERRED
+    again.close()
 
 
 def test_a_given_system_compares_equal_to_itself(service):

@@ -152,7 +152,8 @@ def beliefs(service):
 
 def test_arms_with_levels_come_and_go_and_refits_know_them(service, tmp_path):
     """After a refit, exactly as if all arms had been there from the start, and never left."""
-    given = {"window": 7, "refit": {"after": 5000}}
+    # Of all policies, reach's bonus would depend on the arms that are there.
+    given = {"policy": "idea", "window": 7, "refit": {"after": 5000}}
     one = service(names=["a", "b", "d"], **given)
     other = Service(f"sqlite:///{tmp_path / 'other.db'}", names=["a", "b", "c", "d"], **given)
     for which in (one, other):
