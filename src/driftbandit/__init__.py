@@ -3,7 +3,7 @@
     import driftbandit as db
 
     model, arms = db.families.sample("gaussian", seed=1)[0]
-    result = db.simulate(model, arms, policies=["idea", "kode", "random"], rounds=500, runs=100)
+    result = db.simulate(model, arms, policies=["reach", "kode", "random"], rounds=500, runs=100)
     print(result)
 
 Every name is imported when it is first used, so that `import driftbandit` loads no other library.
