@@ -33,7 +33,7 @@ def test_both_action_sets_answer_the_same_questions():
     folded, row = SPHERE.played(problem, vector)
     assert (folded.arms[row] == vector).all()
     np.testing.assert_array_equal(SPHERE.rows("sphere", PLANE), np.eye(2))
-    able = ("idea", "kode", "kalman_ucb", "thompson", "kalman_oracle", "random")
+    able = ("reach", "idea", "kode", "kalman_ucb", "thompson", "kalman_oracle", "random")
     assert db.policies.default(SPHERE) == able
     assert "lookahead" not in db.policies.default(FINITE, 3000)
 
