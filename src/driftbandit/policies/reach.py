@@ -77,10 +77,9 @@ MOST_WORK = MOST**4  # k d³ of a table that takes two seconds; larger systems g
 REPEATS = 4.0  # n is a power of this
 OWN = 0.05  # how often a is played while what it taught fades, relative to another arm
 SETTLED = 20.0  # memories 1/|1 − ρ| after which nothing is left, or a state has outgrown all else
-TANGENTS = [
-    (math.exp(-x * x / 2) / math.sqrt(2 * math.pi), math.erfc(x / math.sqrt(2)) / 2)
-    for x in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
-]
+TANGENTS = np.linspace(0.0, 3.0, 7)
+UPS = np.exp(-(TANGENTS**2) / 2) / math.sqrt(2 * math.pi)
+DOWNS = np.array([math.erfc(x / math.sqrt(2)) / 2 for x in TANGENTS])
 """φ(x) and Φ(−x): w ψ(g/w) is the highest of the lines φ(x) w − Φ(−x) g."""
 
 
@@ -249,13 +248,14 @@ def _soon(belief: Belief, model: LGDS, arms: Array) -> Array:
     plan = Plan(belief.cov, model)
     mean = model.transition @ belief.mean
     total = xp.zeros_like(arms[:, 0])
+    up, down = (xp.asarray(one, dtype=move.dtype)[:, None, None] for one in (UPS, DOWNS))
     for h in range(SOON):
         predictions, slopes = arms @ mean, move @ arms.T
         best = first_highest(predictions)
         width = abs(slopes - slopes[:, best][:, None])
         behind = xp.max(predictions) - predictions
-        gains = [xp.max(up * width - down * behind, axis=-1) for up, down in TANGENTS]
-        total = total + functools.reduce(xp.maximum, gains)
+        gains = xp.max(up * width - down * behind, axis=0)
+        total = total + xp.max(gains, axis=-1)
         if h + 1 < SOON:
             move = plan.passed_on(move, arms[best])
             mean = model.transition @ mean
