@@ -286,7 +286,8 @@ def page(stored: Mapping[str, Any]) -> str:
     again = (
         f"Played by `python benchmarks/exploration.py --seed {seeds}` with the numbers of runs "
         "that stand above each table (`--runs` multiplies them). Page and picture are written by "
-        "`python benchmarks/exploration_page.py`."
+        "`python benchmarks/exploration_page.py`. Two numbers of `reach` were chosen on problems "
+        "of these kinds, with other seeds: random systems are new to it, independent arms are not."
     )
     lines = [
         "# Regret by memory\n",
