@@ -48,6 +48,8 @@ class SQLiteFile:
             raise errors.InvalidInput("store", f"{shown} does not exist", "give the right file")
         if size == 0:
             return
+        if not log.exists() and (missing := self._stated_size() - size) > 0:
+            raise damaged(shown, f"its last {missing:,} bytes are missing")
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         try:
             with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
@@ -62,6 +64,15 @@ class SQLiteFile:
                         raise damaged(shown, str(found))
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise refusal(shown, str(error)) from None
+
+    def _stated_size(self) -> int:
+        """The bytes that the file has by its header: page size × pages. SQLite may not notice."""
+        with self.path.open("rb") as file:
+            header = file.read(32)
+        if not header.startswith(b"SQLite format 3\0"):
+            return 0
+        page = int.from_bytes(header[16:18], "big")
+        return (65536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
 
     def remember(self) -> None:
         """Keep in mind which file it is."""
