@@ -40,7 +40,9 @@ BLOCK = 10_000
 """Decisions per block; blocks alternate with the baseline."""
 POLICIES = ("idea", "kalman_ucb", "kode")
 COMPILED = [("idea", 3), ("idea", 10), ("idea", 20), ("idea", 30)]
-COMPILED += [(name, 10) for name in ("kalman_ucb", "ucb", "discounted_linucb", "lookahead")]
+COMPILED += [
+    (name, 10) for name in ("reach", "kalman_ucb", "ucb", "discounted_linucb", "lookahead")
+]
 """Policies and d = k for the fourth measurement."""
 
 
@@ -107,7 +109,7 @@ def pairs(decisions: int) -> dict[str, Any]:
     """Measure many pairs of ask and tell."""
     model, rows = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0]
     rewards = np.random.default_rng(2).standard_normal(decisions)
-    agent = db.Agent(model, rows)
+    agent = db.Agent(model, rows, "idea")
     belief = db.kalman.prior(model)
     times = np.zeros((2, decisions), np.int64)
     arms = np.zeros((2, decisions), np.int8)
@@ -162,7 +164,7 @@ def many_arms(arms: int, repeats: int = 10) -> dict[str, Any]:
 def late_rewards(repeats: int = 100) -> dict[str, Any]:
     """Microseconds per round that a late reward makes the agent filter again."""
     model, rows = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0]
-    agent = db.Agent(model, rows, window=200)
+    agent = db.Agent(model, rows, "idea", window=200)
     rng = np.random.default_rng(4)
 
     def told(delay: int) -> float:
@@ -214,7 +216,7 @@ def calls(repeats: int = 5000) -> dict[str, Any]:
     model, rows = db.families.sample("gaussian", n_states=10, n_arms=10, seed=1)[0]
     figures: dict[str, Any] = {}
     for name, on in (("NumPy us", False), ("compiled us", True)):
-        agent = db.Agent(model, rows, compiled=on)
+        agent = db.Agent(model, rows, "idea", compiled=on)
         policy, problem, state = agent._history.policy, agent.problem, agent.state
         functions = {
             "choose": lambda p=policy, g=(state, problem): p.choose.best(*g),

@@ -3,7 +3,7 @@
     python benchmarks/agreement.py                # block shapes and instruction sets
     python benchmarks/agreement.py --gpu          # also the GPU
 
-5 families × 200 systems × 10 runs × 300 rounds (rollout 30), d = k = 10, every registered policy.
+5 families × 200 systems × 10 runs × 300 rounds, d = k = 10, every registered policy.
 Two runs agree if their regret is equal at every checkpoint, to 1e-9; a single different decision
 changes it by far more. Each setting runs in its own process.
 """
@@ -31,11 +31,6 @@ ISA = {"AVX2": "--xla_cpu_max_isa=AVX2", "SSE4_2": "--xla_cpu_max_isa=SSE4_2"}
 SHAPES = ("one run", "half of the systems")
 
 
-def rounds_of(policy: str) -> int:
-    """Fewer rounds for rollout, which takes longer than all other policies together."""
-    return 30 if policy == "rollout" else 300
-
-
 def play(setting: str, systems: int, path: Path) -> None:
     """Run one setting and store the regret curves by family and policy."""
     device = "gpu" if setting == "GPU" else "cpu"
@@ -47,8 +42,7 @@ def play(setting: str, systems: int, path: Path) -> None:
             drawn = drawn[: systems // 2]
         for policy in db.policies.available():
             options = Options(checkpoints=8, stream=family)
-            rounds = rounds_of(policy)
-            study = drawn, None, [policy], rounds, runs
+            study = drawn, None, [policy], 300, runs
             result = db.simulate(*study, device=device, engine="xla", options=options)
             curves[f"{family}/{policy}"] = result.curves[policy]
     np.savez(path, **curves)

@@ -26,7 +26,6 @@ from driftbandit import kalman
 from driftbandit.arrays import Array
 from driftbandit.gaussian.lines import gain
 from driftbandit.kalman import Belief
-from driftbandit.leaderboard.ranking import log_ratios, ratio_of_sums
 from driftbandit.policies import Policy, Problem, idea, optimistic
 from driftbandit.policies.base import highest
 from driftbandit.policies.optimistic import filtering
@@ -76,6 +75,20 @@ def attempts() -> list[str | Policy]:
     ]
 
 
+def log_ratios(mine: Array, base: Array, ceiling: Array) -> Array:
+    """log(R / R_base); regrets below a thousandth of the highest of the three count as that."""
+    floor = 1e-3 * np.max([mine, base, ceiling], axis=0)
+    floor = np.where(floor > 0, floor, 1.0)
+    return np.log(np.maximum(mine, floor) / np.maximum(base, floor))
+
+
+def ratio_of_sums(mine: Array, base: Array, counts: Array) -> list[float]:
+    """Σ R / Σ R_base, and its 95% interval over resamples that draw systems ``counts`` times."""
+    drawn = np.sort((counts @ mine) / (counts @ base))
+    outside = int(len(drawn) * 0.025)
+    return [mine.sum() / base.sum(), drawn[outside], drawn[-1 - outside]]
+
+
 def compared(policies: list[Any], first: int, systems: int, device: str | None) -> list[dict]:
     """Rows with family, policy, ratio and geometric mean, with intervals."""
     rows = []
@@ -98,7 +111,7 @@ def compared(policies: list[Any], first: int, systems: int, device: str | None) 
                     "family": family,
                     "policy": label,
                     "systems": count,
-                    "ratio": list(ratio_of_sums(mine, base, counts)),
+                    "ratio": list(map(float, ratio_of_sums(mine, base, counts))),
                     "geometric": list(np.exp([logs.mean(), *ends])),
                     "lower on": float(np.mean(mine < base)),
                     "seconds": result.timing.play,

@@ -593,7 +593,7 @@ def _driftbandit_regret(table: dict[str, np.ndarray], truth: Any) -> dict[str, A
     rewards = table["rewards"][np.arange(n), logged]
     log = {"round": np.arange(n), "arm": logged, "reward": rewards}
     true = db.LGDS(transition, process_cov, noise, initial_cov, initial_mean)
-    fitted = db.fit(log).system
+    fitted = db.fit(log).start_system
 
     def player(policy: str, *system: Any) -> Callable[[], Player]:
         def begin() -> Player:

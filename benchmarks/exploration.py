@@ -135,7 +135,7 @@ def walks(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def wrong(rng: np.random.Generator) -> Iterator[Case]:
-    """The policies assume a drift that is too large or too small, or miss a part of the model."""
+    """The policies assume too much or too little drift or noise, or miss a part of the model."""
     for decay in (0.9, 0.99, 0.999):
         truth = _autoregressive([decay] * 8, 1.0)
         for factor in (4.0, 0.25):
@@ -152,6 +152,9 @@ def wrong(rng: np.random.Generator) -> Iterator[Case]:
                 other = _autoregressive([memory] * 8, 1.0)
                 name = f"drift {'× 4' if factor > 1 else '÷ 4'}, ρ {decay}"
                 yield Case(name, [truth], _long(decay), [other])
+            other = _autoregressive([decay] * 8, math.sqrt(factor))
+            name = f"σ {'× 2' if factor > 1 else '÷ 2'}, ρ {decay}"
+            yield Case(name, [truth], _long(decay), [other])
         half = math.sqrt(0.5)
         both = np.hstack([np.full((8, 1), half), half * np.eye(8)])
         truth = _autoregressive([decay] * 9, 1.0, both)

@@ -1,15 +1,15 @@
-"""Write docs/understand/memory.md and its picture from the stored results of `exploration.py`.
+"""Write docs/understand/memory.md from the stored results of `exploration.py`.
 
     python benchmarks/exploration_page.py            # after `python benchmarks/exploration.py`
-    python benchmarks/exploration_page.py --check    # exit 1 if page or picture differ
+    python benchmarks/exploration_page.py --check    # exit 1 if the page differs
 
-A section that is not stored is not on the page. A test compares page and picture with the results.
+Policies of the library are on the leaderboard; here they are one column, the best of them. A
+section that is not stored is not on the page. A test compares the page with the results.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import math
 import sys
@@ -18,25 +18,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from matplotlib.figure import Figure
-from PIL import Image
-
 from driftbandit.policies import TITLES
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks/results/exploration.json"
 PAGE = ROOT / "docs/understand/memory.md"
-PICTURE = ROOT / "docs/pictures/memory.png"
 DEFAULT = "reach"
 OTHERS = {"centered_idea": "Centered IDEA", "predictive_sampling": "Predictive sampling"}
-NAMES = {**TITLES, **OTHERS, "ar2": "AR2"}
-PLAIN = ("ucb", "sliding_window_ucb", "discounted_ucb", "oful", "discounted_linucb")
-BEST_PLAIN = "best without a model"
-COLUMNS = (DEFAULT, "whittle", "lookahead", "idea", "kode", "kalman_ucb", "thompson")
-COLUMNS += ("information_directed", "centered_idea", "predictive_sampling", "ar2", BEST_PLAIN)
-MEMORIES = {0.5: 2, 0.9: 10, 0.97: 33, 0.99: 100, 0.997: 333, 0.999: 1000}  # ρ: 1/(1 − ρ)
-NOISES = (0.3, 1, 3, 6)
-ARMS = 10  # of the picture
+OTHERS["ar2"] = "AR2"
+NAMES = {**TITLES, **OTHERS}
+BEST = "best other policy of the library"
+COLUMNS = (DEFAULT, BEST, *OTHERS)
 CLEAR = 3  # standard errors from which a loss is listed
 
 
@@ -81,8 +73,8 @@ SECTIONS = {
     "wrong": Section(
         "Wrong models",
         "Eight independent arms, σ = 1, of which the policies assume something wrong: a Q or a "
-        "drift (1 − ρ) that is four times too large or too small, or no common factor or no "
-        "season, although there is one.",
+        "drift (1 − ρ) that is four times too large or too small, a σ that is twice too large or "
+        "too small, or no common factor or no season, although there is one.",
     ),
 }
 
@@ -136,12 +128,12 @@ def mean(problems: Sequence[Mapping[str, Ratio]]) -> dict[str, Ratio]:
 
 
 def over_best(found: Mapping[str, Ratio]) -> dict[str, Ratio]:
-    """Every policy's regret over that of the best one; one column for all without a model."""
+    """Regret over that of the best policy; one column for all others of the library."""
     best = min(found.values(), key=lambda ratio: ratio.log)
-    columns = {name: ratio for name, ratio in found.items() if name not in PLAIN}
-    plain = [found[name] for name in PLAIN if name in found]
-    if plain:
-        columns[BEST_PLAIN] = min(plain, key=lambda ratio: ratio.log)
+    rivals = [ratio for name, ratio in found.items() if name not in (DEFAULT, *OTHERS)]
+    columns = {name: found[name] for name in (DEFAULT, *OTHERS) if name in found}
+    if rivals:
+        columns[BEST] = min(rivals, key=lambda ratio: ratio.log)
     return {name: ratio.over(best) for name, ratio in columns.items()}
 
 
@@ -239,29 +231,20 @@ def sizes(problems: Mapping[str, Any]) -> str:
 
 
 INTRODUCTION = """\
-How many rounds a system remembers decides how much exploration pays. This page compares `reach`
-with its rivals from a memory of two rounds to states that never forget. Every policy plays the same
-states with the same noise. What is shown is regret over that of the best policy of the row: 1 is
-the best.
-"""
-METHOD = """\
-`reach` asks how much an arm could pay in the long run: an arm's bonus grows with how far its reward
-moves the differences between arms, and with the number of rounds for which that lasts. Where states
-are forgotten or rotate within a few rounds, it adds what can be computed exactly instead: the gain
-within three rounds ([policies](../lookup/policies.md); the derivation is the docstring of
-`driftbandit.policies.reach`).
+The [leaderboard](leaderboard.md) compares the policies of the library. This page adds three that
+are not in it, and lists all problems in which `reach` clearly loses to any policy, from a memory of
+two rounds to states that never forget. Every policy plays the same states with the same noise. What
+is shown is regret over that of the best policy of the row: 1 is the best.
 """
 READING = """\
 ± is a standard error over runs, on the systems that were drawn; where few runs carry most of the
 regret, as without drift, it is rough. Comparisons with `reach` are paired by run; those of two
 other policies are taken as independent, so their errors are approximate. Bold: within two standard
 errors of the best, which is the best in these runs and so looks a little better than it is. Systems
-of a problem, and problems of a row, count alike: means are geometric. "Best without a model" is the
-best of UCB, SW-UCB, D-UCB, OFUL and D-LinUCB. Empty: the policy cannot play the problem, needs
-hours for it, or was not played.
+of a problem, and problems of a row, count alike: means are geometric. Empty: the policy cannot play
+the problem, needs hours for it, or was not played.
 """
 ADDED = {
-    "whittle": "Whittle is the Whittle index, which plays only independent arms.",
     "centered_idea": "Centered IDEA is IDEA without what moves all arms alike.",
     "predictive_sampling": (
         "Predictive sampling (Liu, Kuang and Van Roy 2023) is Thompson sampling of what future "
@@ -285,19 +268,13 @@ def page(stored: Mapping[str, Any]) -> str:
     seeds = span(sorted({one["seed"] for part in stored.values() for one in part.values()}))
     again = (
         f"Played by `python benchmarks/exploration.py --seed {seeds}` with the numbers of runs "
-        "that stand above each table (`--runs` multiplies them). Page and picture are written by "
+        "that stand above each table (`--runs` multiplies them). The page is written by "
         "`python benchmarks/exploration_page.py`. Two numbers of `reach` were chosen on problems "
         "of these kinds, with other seeds: random systems are new to it, independent arms are not."
     )
     lines = [
-        "# Regret by memory\n",
+        "# Rivals outside the library\n",
         wrapped(" ".join(INTRODUCTION.split())),
-        f"![{alternative(stored)}](../pictures/memory.png)\n",
-        wrapped(
-            f"*{ARMS} independent arms with variance 1, by the noise σ of a reward. Bars: standard "
-            "errors.*"
-        ),
-        wrapped(" ".join(METHOD.split())),
         wrapped(rivals),
         wrapped(again),
         "## How to read the tables\n",
@@ -312,109 +289,16 @@ def page(stored: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def curves(stored: Mapping[str, Any]) -> dict[str, dict[str, list[tuple[int, float, float]]]]:
-    """What the picture shows: by σ and policy, (memory, regret over the best, standard error)."""
-    found: dict[str, dict[str, list[tuple[int, float, float]]]] = {}
-    for noise in NOISES:
-        panel = found.setdefault(f"{noise:g}", {})
-        for decay, memory in MEMORIES.items():
-            problem = stored.get("independent", {}).get(f"ρ {decay}, σ {noise:g}, k {ARMS}")
-            for name, ratio in over_best(ratios(problem)).items() if problem else ():
-                value = math.exp(ratio.log)
-                point = (memory, round(value, 4), round(value * ratio.error, 4))
-                panel.setdefault(name, []).append(point)
-    return found
-
-
-def digest(stored: Mapping[str, Any]) -> str:
-    """A short name of the numbers in the picture, which the file carries with it."""
-    text = json.dumps(curves(stored), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def alternative(stored: Mapping[str, Any]) -> str:
-    """The picture in words."""
-    ends = [
-        f"{NAMES[name]} {points[-1][1]:.2f}"
-        for name, points in curves(stored)["1"].items()
-        if points and points[-1][0] == max(MEMORIES.values())
-    ]
-    return (
-        "Four panels, one for each σ: regret over the best policy's, by memory from 2 to 1000 "
-        f"rounds; at 1000 rounds and σ = 1: {', '.join(ends)}"
-    )
-
-
-STYLES = {
-    DEFAULT: ("#0072B2", "o"),
-    "whittle": ("#222222", "s"),
-    "idea": ("#D55E00", "D"),
-    "kalman_ucb": ("#009E73", "^"),
-    "lookahead": ("#8C6D1F", "v"),
-    "centered_idea": ("#E69F00", "P"),
-    "predictive_sampling": ("#CC79A7", "X"),
-    "ar2": ("#56B4E9", "*"),
-}
-
-
-def picture(stored: Mapping[str, Any]) -> Figure:
-    """One panel per σ, one line per policy."""
-    figure = Figure(figsize=(7.2, 6.0), dpi=200, facecolor="white", layout="constrained")
-    panels = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
-    shown: dict[str, Any] = {}
-    for axes, (noise, lines) in zip(panels, curves(stored).items(), strict=True):
-        for name, points in lines.items():
-            memory, value, error = zip(*points, strict=True)
-            color, marker = STYLES[name]
-            own = name == DEFAULT
-            shown[name] = axes.errorbar(
-                memory, value, error, color=color, marker=marker, markersize=4.5 + own,
-                linewidth=1.3 + own, elinewidth=0.8, zorder=3 + own, label=NAMES[name],
-            )  # fmt: skip
-        axes.set_title(f"σ = {noise}", fontsize=11, loc="left")
-        axes.axhline(1, color="#BBBBBB", linewidth=0.8, zorder=1)
-        axes.set_xscale("log")
-        axes.set_xticks(list(MEMORIES.values()), [str(rounds) for rounds in MEMORIES.values()])
-        axes.minorticks_off()
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in panels[2:]:
-        axes.set_xlabel("memory in rounds, 1/(1 − ρ)")
-    for axes in panels[::2]:
-        axes.set_ylabel("regret over the best policy's")
-    handles = [shown[name] for name in STYLES if name in shown]
-    figure.legend(
-        handles=handles,
-        loc="outside upper center",
-        ncols=min(len(handles), 5),
-        fontsize=9,
-        frameon=False,
-    )
-    return figure
-
-
-def write_picture(stored: Mapping[str, Any], path: Path) -> None:
-    metadata = {"Software": None, "Description": f"results {digest(stored)}"}
-    picture(stored).savefig(path, metadata=metadata)
-
-
-def drawn_digest(path: Path) -> str:
-    """The `digest` of the results that a picture shows."""
-    with Image.open(path) as image:
-        return str(image.info.get("Description", "")).removeprefix("results ")
-
-
 def main() -> None:
-    """Write the page and the picture, or compare them."""
+    """Write the page, or compare it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if they differ")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if it differs")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
     stored = json.loads(given.results.read_text())
     if given.check:
-        same = PAGE.read_text() == page(stored) and drawn_digest(PICTURE) == digest(stored)
-        sys.exit(not same)
+        sys.exit(PAGE.read_text() != page(stored))
     PAGE.write_text(page(stored))
-    write_picture(stored, PICTURE)
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ STATES = ARMS = 10
 ROUNDS, RUNS = 1000, 2000
 REPEATS = 3
 CLOSE = 1e-10  # of the largest regret
-SLOW = {"information_directed": 100, "lookahead": 32, "rollout": 16}  # runs of slow policies
-FEW_ROUNDS = {"lookahead": 100, "rollout": 20}
+SLOW = {"information_directed": 100, "lookahead": 32}  # runs of slow policies
+FEW_ROUNDS = {"lookahead": 100}
 PAGE = ("mixed", "epsilon_greedy")  # policies of add_a_policy.md
 TABLE2 = "Table II, nine together"
 WANTED = {"idea": 4.5, "kalman_ucb": 4.0, "kode": 3.5, TABLE2: 4.0}

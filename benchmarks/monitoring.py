@@ -141,13 +141,13 @@ def remedies(kind: str, runs: int, refits: int) -> list[dict[str, Any]]:
     """The regret of both remedies against none."""
     how = db.Refit(background=False, structure="diagonal", iterations=20)
     worlds = [world(kind, 3 * CHANGE, 1000 + seed) for seed in range(runs)]
-    plain = np.array([regret(db.Agent(system(kind), window=0), one) for one in worlds])
+    plain = np.array([regret(db.Agent(system(kind), "idea", window=0), one) for one in worlds])
     rows = []
     for remedy, count in (("widen", runs), ("refit", refits)):
         lost, alarms = np.zeros(count), 0
         for number, one in enumerate(worlds[:count]):
             options = {"refit": how} if remedy == "refit" else {}
-            agent = db.Agent(system(kind), window=0, on_alarm=remedy, **options)
+            agent = db.Agent(system(kind), "idea", window=0, on_alarm=remedy, **options)
             lost[number] = regret(agent, one)
             alarms += bool(agent.alarms)
         row = {"change": kind, "remedy": remedy, "runs": count, "alarms": alarms / count}

@@ -12,7 +12,8 @@ from driftbandit.identify.structured import selection
 def few_structures():
     """Compare only three structures, so that little is compiled."""
     extras = [selection.parse("level(shared)")]
-    with mock.patch.multiple(selection, BASES=selection.BASES[:2], _extras=lambda *_: extras):
+    few = {"BASES": ("constant(arm)", "level(arm)"), "_extras": lambda *_: extras}
+    with mock.patch.multiple(selection, **few, _shared_states=lambda *_: []):
         yield
 
 

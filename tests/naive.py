@@ -10,6 +10,7 @@ import itertools
 import math
 
 import numpy as np
+import scipy.integrate
 import scipy.optimize
 import scipy.stats
 
@@ -614,11 +615,11 @@ def reach_factor(ratio):
 
 
 def reach_rounds(transition, rounds):
-    """The largest power of two within the horizon and 20 / |1 - radius of G|."""
+    """The smallest power of two that reaches the horizon or 20 / |1 - radius of G|."""
     radius = max(abs(np.linalg.eigvals(transition)))
     most = min(rounds, 20 / max(abs(1 - radius), 1e-12))
     terms = 1
-    while 2 * terms <= most:
+    while terms < most:
         terms *= 2
     return terms
 
@@ -657,11 +658,34 @@ def reach_tables(model, arms, rounds):
     return tables
 
 
+def reach_blocks(told):
+    """The sums of s_1, s_2, s_3 + s_4, ... over 2^(j-1) rounds, and how many rounds each has."""
+    sums, lengths, start = [told[0]], [1], 1
+    while start < len(told):
+        sums.append(sum(told[start : 2 * start]))
+        lengths.append(start)
+        start *= 2
+    return sums, lengths
+
+
+def reach_lasts(sums, lengths):
+    """H = 2 L - 1 with L = 2 sum l m |m| / s_1^2 - 1, m the mean of a block of l rounds.
+
+    The sum itself if it is below one, and zero if that is negative.
+    """
+    total = 0.0
+    for block, length in zip(sums, lengths, strict=True):
+        mean = block / length
+        total += length * mean * abs(mean) / sums[0] ** 2
+    return 2 * (2 * total - 1) - 1 if total > 1 else max(total, 0.0)
+
+
 def best_repeats(width, lasts, rounds):
-    """The highest width(n) f(H / n), n = 1, 4, 16, ... up to H and the horizon; and its n."""
+    """The highest width(n) f(H / n^0.7), n = 1, 4, 16, ... up to H and the horizon; and its n."""
     best, best_n, n = 0.0, 1, 1
+    shrunk, lasts = min(lasts, 1.0), max(lasts, 1.0)
     while n <= min(lasts, rounds):
-        value = width(n) * reach_factor(lasts / n)
+        value = width(n) * reach_factor(lasts / n**0.7) * shrunk
         if value > best:
             best, best_n = value, n
         n *= 4
@@ -669,27 +693,27 @@ def best_repeats(width, lasts, rounds):
 
 
 def reach_index(tables, cov, model, arms, rounds):
-    """max_n w_n f(H / n), w_n = |e'G P a| / sqrt(a'P a + sigma^2 / n), H = 4 sum s^2 / s_1^2 - 3.
+    """max_n w_n f(H / n^0.7), w_n = |e'G P a| / sqrt(a'P a + sigma^2 / n).
 
-    s_h = e'C^(h-1) G P a, summed round by round.
+    s_h = e'C^(h-1) G P a, round by round.
     """
     transition, _, reward_std, _ = model
     found = []
     for a, (e, fading) in zip(arms, tables, strict=True):
         moved = transition @ cov @ a
-        first, total = e @ moved, 0.0
+        first, told = e @ moved, []
         known = max(a @ cov @ a, 0.0)
         if first == 0.0 or known + reward_std**2 == 0.0:
             found.append(0.0)
             continue
         for _ in range(reach_rounds(transition, rounds)):
-            total += (e @ moved) ** 2
+            told.append(e @ moved)
             moved = fading @ moved
 
         def width(n, first=first, known=known):
             return abs(first) / math.sqrt(known + reward_std**2 / n)
 
-        found.append(best_repeats(width, 4 * total / first**2 - 3, rounds)[0])
+        found.append(best_repeats(width, reach_lasts(*reach_blocks(told)), rounds)[0])
     return np.array(found)
 
 
@@ -704,20 +728,19 @@ def reach_average(cov, model, arms, listed, rounds):
     E = (k / (k - 1)) ** 2 * np.linalg.matrix_rank(apart) * apart.T @ apart / k
     fading = reach_fading(model, listed, [1 / k] * k, rounds)
     known = np.mean([x @ cov @ x for x in apart])
-    first = total = 0.0
+    told = np.zeros(reach_rounds(transition, rounds))
     for x in apart:
-        moved = transition @ cov @ x
-        first += moved @ E @ moved
-        for _ in range(reach_rounds(transition, rounds)):
-            total += moved @ E @ moved
+        start = moved = transition @ cov @ x
+        for h in range(len(told)):
+            told[h] += start @ E @ moved
             moved = fading @ moved
-    lasts = 4 * total / first - 3
+    lasts = reach_lasts(*reach_blocks(told))
     _, n = best_repeats(lambda n: 1 / math.sqrt(known + reward_std**2 / n), lasts, rounds)
     found = []
     for a in arms:
         moved = transition @ cov @ a
         width = math.sqrt(moved @ E @ moved / (a @ cov @ a + reward_std**2 / n))
-        found.append(width * reach_factor(lasts / n))
+        found.append(width * reach_factor(max(lasts, 1.0) / n**0.7) * min(lasts, 1.0))
     return np.array(found)
 
 
@@ -737,7 +760,7 @@ def overtaken(gap, width):
 def reach_soon(mean, cov, model, arms, gain=tangents):
     """The gain of three rounds if the best of the other arms alone may overtake.
 
-    As for lookahead: w w' is the difference of two covariances. Also the sum of all widths.
+    As for lookahead, with 0.8 as discount. Also the sum of all widths.
     """
     transition, process_cov, reward_std, _ = model
     gains, widths = np.zeros(len(arms)), np.zeros(len(arms))
@@ -745,13 +768,13 @@ def reach_soon(mean, cov, model, arms, gain=tangents):
         blind = transition @ cov @ transition.T + process_cov
         seeing = riccati_step(cov, transition, process_cov, reward_std, a)
         ahead = transition @ mean
-        for _ in range(3):
+        for h in range(3):
             sizes, directions = np.linalg.eigh(blind - seeing)
             w = np.sqrt(max(sizes[-1], 0.0)) * directions[:, -1]
             m = arms @ ahead
             best = highest(m)
             far = [abs((b - arms[best]) @ w) for b in arms]
-            gains[i] += max(gain(m[best] - m[j], far[j]) for j in range(len(arms)))
+            gains[i] += 0.8**h * max(gain(m[best] - m[j], far[j]) for j in range(len(arms)))
             widths[i] += max(far)
             blind = riccati_step(blind, transition, process_cov, reward_std, arms[best])
             seeing = riccati_step(seeing, transition, process_cov, reward_std, arms[best])
@@ -759,15 +782,42 @@ def reach_soon(mean, cov, model, arms, gain=tangents):
     return gains, widths
 
 
+def trusted_scale(excess, weight):
+    """The c of (c, r) = 1 + N^-1 D; at least 1/16."""
+    return max(1 / 16, 1 + np.linalg.solve(weight, excess)[0])
+
+
+def surprise_sums(mean, cov, reward_std, arm, reward):
+    """What a reward adds to D and N: x (e^2/s - E min(w^2, 9)) with e^2 <= 9 s, and x x^T."""
+    known = max(arm @ cov @ arm, 0.0)
+    variance = known + reward_std**2
+    if variance == 0.0:
+        return np.zeros(2), np.zeros((2, 2))
+    x = np.array([known / variance, reward_std**2 / variance])
+    size = min((reward - arm @ mean) ** 2 / variance, 9.0)
+    clipped, _ = scipy.integrate.quad(
+        lambda w: min(w * w, 9.0) * math.exp(-w * w / 2) / math.sqrt(2 * math.pi),
+        -10, 10, points=[-3, 3],
+    )  # fmt: skip
+    return x * (size - clipped), np.outer(x, x)
+
+
 def _play_reach(model, arms, rewards, uniforms, rounds):
     tables = reach_tables(model, arms, rounds)
-
-    def choose(t, mean, cov):
-        index = reach_index(tables, cov, model, arms, rounds)
-        soon, _ = reach_soon(mean, cov, model, arms)
-        return highest(arms @ mean, np.maximum(index, soon))
-
-    return _play_filtered(choose, model, arms, rewards)
+    transition, process_cov, reward_std, initial_cov = model
+    mean = np.zeros(len(transition))
+    cov = prior_cov(transition, process_cov, initial_cov)
+    played, excess, weight = [], np.zeros(2), 20 * np.eye(2)
+    for t in range(len(rewards)):
+        spread = trusted_scale(excess, weight) * cov
+        index = reach_index(tables, spread, model, arms, rounds)
+        soon, _ = reach_soon(mean, spread, model, arms)
+        played.append(int(highest(arms @ mean, np.maximum(index, soon))))
+        arm, reward = arms[played[-1]], rewards[t, played[-1]]
+        more, heavier = surprise_sums(mean, cov, reward_std, arm, reward)
+        excess, weight = excess + more, weight + heavier
+        mean, cov = kalman_step(mean, cov, transition, process_cov, reward_std, arm, reward)
+    return played
 
 
 def _play_filtered(choose, model, arms, rewards):

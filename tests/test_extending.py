@@ -76,10 +76,9 @@ def test_a_policy_is_one_file_and_one_line(copied):
     played = json.loads(run("replay", "log.csv", "--states", "1", "--runs", "1", "--json"))
     assert "curious" in {row["label"] for row in played["rows"]}  # it plays by default
 
-    words = ["reproduce", "leaderboard", "--settings", "base", "--policies", "curious, random"]
+    words = ["reproduce", "leaderboard", "--memories", "10", "--policies", "curious, random"]
     board = json.loads(run(*words, *SIZE, "gaussian", "--out", "board", "--json"))
-    overall = board["leaderboard"]["overall"]
-    assert "curious" in {row["policy"] for row in overall}
+    assert "curious" in {row["policy"] for row in board["leaderboard"]["rows"]}
     for name in ("report.html", "leaderboard.md"):
         text = (package.parent.parent / "board" / name).read_text(encoding="utf-8")
         assert "Curious" in text, name
@@ -98,7 +97,7 @@ def test_a_family_is_one_entry(copied):
         page = (package.parent.parent / "paper" / "report.html").read_text(encoding="utf-8")
         assert "laplace" in page.lower()
         assert "not published" in page
-    words = ["reproduce", "leaderboard", "--settings", "base", "--policies", "kode"]
+    words = ["reproduce", "leaderboard", "--memories", "10", "--policies", "kode"]
     assert "laplace" in run(*words, *SIZE, "laplace", "--out", "board", "--json")
 
 

@@ -43,4 +43,3 @@ def test_pages_say_where_lookahead_loses():
         assert ratio - 2 * error > 1
     for page in ("lookup/policies", "understand/exploration", "understand/lookahead"):
         assert "#where-memory-is-long)" in (ROOT / f"docs/{page}.md").read_text()
-    assert "where memory is longer" in (ROOT / "docs/understand/leaderboard.md").read_text()

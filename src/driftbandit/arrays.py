@@ -18,24 +18,26 @@ Array = Any  # a NumPy or JAX array (or a JAX tracer)
 
 def namespace(array: Array) -> Any:
     """The array API module of an array, numpy or jax.numpy."""
-    return array.__array_namespace__()
+    return np if isinstance(array, np.ndarray) else array.__array_namespace__()
 
 
 MANY = 256  # above this many rows NumPy is faster on arrays stored by columns
 
 
 def times(rows: Array, matrix: Array) -> Array:
-    """The product rows @ matrix; with many rows the result is stored by columns."""
-    if len(rows) > MANY and isinstance(rows, np.ndarray):
-        return (matrix.T @ rows.T).T
-    return rows @ matrix
+    """The product rows @ matrix of at most two axes each; many rows are stored by columns."""
+    if not isinstance(rows, np.ndarray):
+        return rows @ matrix
+    return rows.dot(matrix) if len(rows) <= MANY else (matrix.T @ rows.T).T
 
 
 def dots(rows: Array, others: Array) -> Array:
     """Σ_j x_ij y_ij for every row i; a single number for two vectors."""
     if not isinstance(rows, np.ndarray):
         return namespace(rows).vecdot(rows, others)
-    if rows.ndim == 2 and len(rows) > MANY:
+    if rows.ndim == 1 == others.ndim:
+        return rows.dot(others)
+    if len(rows) > MANY and rows.ndim == 2 == others.ndim:
         return np.einsum("jk,jk->k", rows.T, others.T)
     return np.vecdot(rows, others)
 
@@ -83,24 +85,54 @@ def first_highest(scores: Array, sizes: Array | None = None) -> Array:
     xp = namespace(scores)
     if scores.dtype.kind != "f":  # whole numbers: counts, say
         scores = 1.0 * scores
-    sizes = abs(scores) if sizes is None else sizes
     kind = np.finfo(scores.dtype)
     width = TIED * float(kind.eps)
-    if xp is np and scores.ndim == 1:  # a single decision: twice as fast as the general form below
+    if xp is np and scores.ndim == 1:  # a single decision: a third of the time of the form below
         place = scores.argmax()
-        top, size = scores[place], sizes[place]
+        top = scores.item(place)
         if not math.isfinite(top):
             return np.intp(NO_ARM) if math.isnan(top) else place
+        if sizes is None:
+            return (scores >= top - 2 * width * abs(top)).argmax()
         sizes = np.minimum(sizes, kind.max)  # or −∞ would be within its width of the top
-        return (scores >= top - width * (sizes + size)).argmax()
+        return (scores + width * sizes >= top - width * sizes.item(place)).argmax()
     top = xp.max(scores, axis=-1, keepdims=True)
-    sizes = xp.where(xp.isfinite(sizes), sizes, 0.0)
-    size = xp.max(xp.where(scores == top, sizes, 0.0), axis=-1, keepdims=True)
-    first = scores >= top - width * (sizes + size)  # nowhere, if the top is NaN
+    if sizes is None:
+        first = scores >= top - 2 * width * xp.minimum(abs(top), kind.max)
+    else:
+        sizes = xp.where(xp.isfinite(sizes), sizes, 0.0)
+        size = xp.max(xp.where(scores == top, sizes, 0.0), axis=-1, keepdims=True)
+        first = scores >= top - width * (sizes + size)  # nowhere, if the top is NaN
     if xp is np:
         return np.where(np.isnan(top[..., 0]), NO_ARM, first.argmax(axis=-1))
     places = xp.arange(scores.shape[-1], dtype=xp.int32)
     return xp.min(xp.where(first, places, NO_ARM), axis=-1)
+
+
+def polynomial(coefficients: np.ndarray, x: Array) -> Array:
+    """Σ_i c_i xⁱ, i = 0 … 12, by Horner's rule; for NumPy by a third of the calls, four at a time.
+
+    Example:
+        >>> float(polynomial(np.ones(13), np.array([2.0]))[0])
+        8191.0
+    """
+    if not isinstance(x, np.ndarray):
+        *lower, value = coefficients.tolist()
+        for coefficient in reversed(lower):
+            value = value * x + coefficient
+        return value
+    t = x.reshape(-1)
+    square, rows = t * t, coefficients[1:].reshape(3, 4).astype(x.dtype, copy=False)
+    fourth = square * square
+    low, middle, high = rows.dot(np.array([t, square, square * t, fourth]))
+    return ((high * fourth + middle) * fourth + low + coefficients.item(0)).reshape(x.shape)
+
+
+def largest(values: Array, axis: int, keepdims: bool = False) -> Array:
+    """The largest value along an axis; for small arrays ``np.max`` takes twice the time."""
+    if isinstance(values, np.ndarray):
+        return values.max(axis=axis, keepdims=keepdims)
+    return namespace(values).max(values, axis=axis, keepdims=keepdims)
 
 
 def inverse(matrix: Array) -> Array:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -23,7 +23,16 @@ from driftbandit.arrays import Array, dots, namespace, or_infinite, times
 from driftbandit.model import LGDS, checked_arms, start_moments
 
 __all__ = ["Belief", "Predictions", "Spread", "Update", "advance", "imagined_step"]
-__all__ += ["log_likelihood", "moves", "observe", "plain_update", "predictions", "prior", "priors"]
+__all__ += [
+    "is_belief",
+    "log_likelihood",
+    "moves",
+    "observe",
+    "plain_update",
+    "predictions",
+    "prior",
+    "priors",
+]
 __all__ += ["riccati_step", "rounded_up", "smooth", "spread", "step"]
 
 
@@ -45,6 +54,16 @@ class Belief(NamedTuple):
 
     mean: Array  # ẑ, d numbers
     cov: Array  # P, d × d
+
+
+def is_belief(state: Any) -> TypeGuard[Belief]:
+    """Whether a policy's state is a belief, or a belief with more fields that says so.
+
+    Example:
+        >>> is_belief(Belief(np.zeros(1), np.eye(1))), is_belief((np.zeros(1), np.eye(1)))
+        (True, False)
+    """
+    return isinstance(state, Belief) or getattr(state, "extends_belief", False)
 
 
 def prior(model: LGDS) -> Belief:
@@ -168,7 +187,7 @@ def _observed_cov(seen: Spread) -> Array:
 
 def _predicted_cov(cov: Array, model: LGDS) -> Array:
     """Γ P Γᵀ + Q. One half of the product is taken for both: compilers drop the other half."""
-    moved = model.transition @ cov @ model.transition.T
+    moved = times(times(model.transition, cov), model.transition.T)
     upper = _upper(moved.shape[0])
     return namespace(cov).where(upper, moved, moved.T) + model.process_cov
 
@@ -192,7 +211,7 @@ def observe(belief: Belief, model: LGDS, arm: Array, reward: Array) -> Belief:
         (0.5, 2.0)
     """
     seen = spread(belief.cov, model, arm)
-    surprise = reward - arm @ belief.mean
+    surprise = reward - dots(arm, belief.mean)
     return Belief(belief.mean + seen.cross * (surprise / seen.variance), _observed_cov(seen))
 
 
@@ -209,7 +228,7 @@ def advance(belief: Belief, model: LGDS, rounds: int = 1) -> Belief:
         Belief(mean=array([1.]), cov=array([[3.9375]]))
     """
     if rounds == 1:
-        return Belief(model.transition @ belief.mean, _predicted_cov(belief.cov, model))
+        return Belief(times(model.transition, belief.mean), _predicted_cov(belief.cov, model))
     return Belief(*model.propagated(*belief, rounds))
 
 

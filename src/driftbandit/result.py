@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ORACLE = "kalman_oracle"  # the policy whose regret is the unit in which others are compared
+LEAST = "least_regret"  # beside policies: a lower bound on the regret of any of them
 ENGINES = ("auto", "lanes", "xla")  # what may play the rounds; see `simulate`
 Value = TypeVar("Value")
 COLUMNS = ("policy", "mean regret", "± s.e.", "median", "IQR")  # of the table that `print` shows

@@ -117,7 +117,7 @@ def test_the_policies_of_your_choice(system):
 
 def test_who_plays_by_default_knows_the_model():
     assert list(facts.players(None, 3)) == list(PLAYED)
-    for name in (*PLAYED, "oful", "rollout"):
+    for name in (*PLAYED, "oful", "whittle"):
         assert list(facts.players([name], 3)) == [name]
 
 
@@ -203,6 +203,21 @@ def test_offsets_get_a_full_page():
     settled = dataclasses.replace(OFFSETS, initial_cov=None)
     known = facts.lower_bound(settled, OFFSET_ARMS, rounds=500)
     assert (known.value, known.error) == theory.finite_lower_bound(settled, OFFSET_ARMS)
+
+
+def test_independent_arms_are_compared_with_the_least_possible_regret():
+    equal = LGDS(0.8 * np.eye(3), 0.36 * np.eye(3), reward_std=1.0)
+    found = facts.lower_bound(equal, np.eye(3), rounds=500)
+    assert (found.value, found.error) == theory.least_regret(equal, np.eye(3))
+    assert not found.full_information
+    assert found.rounds is None
+    assert found.value > theory.finite_lower_bound(equal, np.eye(3)).value
+
+    decays = np.array([0.5, 0.6, 0.7])  # of three kinds: too many to wait for
+    unlike = LGDS(np.diag(decays), np.diag(1 - decays**2), reward_std=1.0)
+    found = facts.lower_bound(unlike, np.eye(3), rounds=500)
+    assert (found.value, found.error) == theory.finite_lower_bound(unlike, np.eye(3))
+    assert found.full_information
 
 
 def test_a_start_from_a_mean_has_a_lower_bound():

@@ -151,6 +151,7 @@ def test_counts_are_called_what_they_count(drifting):
 
 def test_another_model_in_the_test_is_explained(drifting):
     other = dataclasses.replace(drifting, structure="constant(arm)")
+    assert "constant(arm)" in map(str, drifting.comparison.structures)
     why = "This model is not the best one of part 2, which was chosen with the whole log"
     assert why in " ".join(sections(other)[1].split())
     same = dataclasses.replace(drifting, structure=drifting.replayed.structure)
@@ -213,7 +214,7 @@ def test_one_arm_leaves_nothing_to_decide():
 
 
 def test_a_long_log_is_shortened(still, monkeypatch):
-    monkeypatch.setattr("driftbandit.advice.from_log.MOST_ROWS", 240)
+    monkeypatch.setattr("driftbandit.identify.structured.selection.MOST_ROWS", 240)
     columns = {key: [*value[:60], *value] for key, value in log().items()}
     columns["round"] = [*range(300)]
     advice = db.advise(columns, **FEW)

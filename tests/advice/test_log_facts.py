@@ -9,8 +9,10 @@ import driftbandit as db
 from advised_logs import log
 from driftbandit.advice import log_facts
 from driftbandit.identify import as_log
+from driftbandit.identify.findings import answer
+from driftbandit.identify.structured.candidates import drifts, repeats
+from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.fitting import fit_structure
-from driftbandit.identify.structured.selection import Comparison
 from driftbandit.structure import parse
 
 
@@ -37,13 +39,13 @@ def comparison(*gains, noise=0.0):
     ],
 )
 def test_drift_is_a_gain_that_luck_does_not_explain(gains, noise, verdict):
-    found = log_facts.answer(comparison(*gains, noise=noise), log_facts.drifts)
+    found = answer(comparison(*gains, noise=noise), drifts)
     assert found.verdict == verdict
     assert found.best_without == "constant(arm)"
 
 
 def test_nothing_to_compare_is_no():
-    found = log_facts.answer(comparison(0.1, noise=0.1), log_facts.repeats)
+    found = answer(comparison(0.1, noise=0.1), repeats)
     assert found == ("no", None, None, None, None)
 
 

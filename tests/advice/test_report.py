@@ -117,6 +117,10 @@ def test_the_simulation_decides(simulated, headline, reason):
             "IDEA loses 2.00 times the lower bound on regret, which is 0.500 per round once the",
         ),
         (
+            LowerBound(0.8, 0.001, None, "", full_information=False),
+            "IDEA is at most 25% above the least possible regret, which is at least 0.800 per",
+        ),
+        (
             LowerBound(0.995, 0.001, 500, ""),
             "The lower bound on regret is 0.995 per round over the first 500 rounds; IDEA attains",
         ),

@@ -184,9 +184,7 @@ def test_several_arms_in_one_context(run):
     assert agent.ask_many(1, arms=["b", "b"], context=at(6))[0].arm == "b"
 
 
-@pytest.mark.parametrize(
-    "policy", ["reach", "lookahead", "rollout", "information_directed", "random"]
-)
+@pytest.mark.parametrize("policy", ["reach", "lookahead", "information_directed", "random"])
 def test_some_arms_on_offer(policy, run):
     agent = made(policy)
     for t in range(20):

@@ -271,7 +271,8 @@ def test_a_log_is_learned_from_once(monkeypatch):
         return MODEL, arms
 
     monkeypatch.setattr(refitting, "learned", learned)
-    agent = Agent(None, ARMS, names=NAMES, window=5, refit=Refit(after=20, background=False))
+    refit = Refit(after=20, background=False, check=False)
+    agent = Agent(None, ARMS, names=NAMES, window=5, refit=refit)
     agent.tell_log(zip(*history(200), strict=True))
     assert logs == [194]
 

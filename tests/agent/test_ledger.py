@@ -95,7 +95,7 @@ def test_one_decision_a_round_stays_for_the_whole_window(monkeypatch):
 
 
 def test_large_states_leave_earlier(monkeypatch):
-    monkeypatch.setattr("driftbandit.agent.ledger.MEMORY", 100 * 2 * (2 + 4) * 8)
+    monkeypatch.setattr("driftbandit.agent.ledger.MEMORY", 100 * 2 * (2 + 4 + 2 + 4) * 8)
     agent = Agent(MODEL, ARMS, window=10)
     assert room_for(agent.state) == 100
     played(agent, 30, 10)

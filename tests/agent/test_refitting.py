@@ -206,7 +206,9 @@ def test_when_an_agent_learns(monkeypatch):
         return TRUTH, arms
 
     monkeypatch.setattr(refitting, "learned", learned)
-    agent = Agent(None, THREE, window=3, refit=Refit(background=False, after=20, memory=50))
+    agent = Agent(
+        None, THREE, window=3, refit=Refit(background=False, after=20, memory=50, check=False)
+    )
     sizes = []
     for t in range(240):
         agent.tell(agent.ask(), None if t % 4 == 0 else 0.1)
@@ -263,7 +265,7 @@ def rounds_of(agent, count, seed=0):
 
 def refolded(agent):
     """An agent that was told the same with the learned model from the start."""
-    other = Agent(LEARNED, ARMS, window=agent.window)
+    other = Agent(LEARNED, ARMS, agent.policy, window=agent.window)
     for entry in [*agent._history.log, *agent._history.ledger]:
         other.tell(other.ask(arms=[entry.arm], round=entry.round), entry.reward)
     return other
@@ -271,7 +273,7 @@ def refolded(agent):
 
 def test_a_refit_does_not_block(teacher):
     """Decisions go on with the old model, and then with the new one and all that came between."""
-    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
+    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20, check=False))
     rounds_of(agent, 26)
     assert teacher.begun.wait(300)
     assert not agent.wait_for_refit(timeout=0)
@@ -293,7 +295,7 @@ def test_a_refit_does_not_block(teacher):
 
 def test_a_saved_agent_learns_again(teacher):
     """What is under way is not stored, and is due at once where the agent goes on."""
-    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
+    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20, check=False))
     rounds_of(agent, 30)
     assert teacher.begun.wait(300)
     other = Agent.from_json(agent.to_json())
@@ -311,7 +313,7 @@ def test_a_refit_in_the_background_that_fails(monkeypatch, caplog):
     teacher = Teacher(RuntimeError("no memory left"))
     teacher.go.set()
     monkeypatch.setattr(refitting, "learned", teacher)
-    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
+    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20, check=False))
     rounds_of(agent, 26)
     assert agent.wait_for_refit()
     rounds_of(agent, 10)
@@ -326,7 +328,7 @@ def test_a_refit_in_the_background_that_fails(monkeypatch, caplog):
 
 @pytest.mark.parametrize("change", ["model", "arms"])
 def test_what_is_being_learned_is_dropped_when_the_agent_changes(teacher, change):
-    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
+    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20, check=False))
     rounds_of(agent, 26)
     assert teacher.begun.wait(300)
     task = agent._history.refit_task
@@ -349,7 +351,7 @@ def test_what_is_being_learned_is_dropped_when_the_agent_changes(teacher, change
 
 def test_a_refit_that_was_dropped_does_not_say_why_it_failed(teacher, caplog):
     teacher.result = RuntimeError("no memory left")
-    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20))
+    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20, check=False))
     rounds_of(agent, 26)
     assert teacher.begun.wait(300)
     task = agent._history.refit_task
@@ -373,7 +375,7 @@ def test_a_log_that_fails_while_a_model_is_learned(teacher):
         return plain.agent.observe(belief, problem, arm, reward)
 
     own = dataclasses.replace(plain, name="picky", agent=plain.agent._replace(observe=picky))
-    agent = Agent(MODEL, ARMS, own, window=5, refit=Refit(after=20))
+    agent = Agent(MODEL, ARMS, own, window=5, refit=Refit(after=20, check=False))
     rounds_of(agent, 26)
     assert teacher.begun.wait(300)
     rounds_of(agent, 3)
@@ -392,7 +394,7 @@ def test_a_log_that_fails_while_a_model_is_learned(teacher):
 def test_a_model_that_explodes_is_not_swapped_in(monkeypatch):
     wild = LGDS(1.5 * np.eye(3), np.eye(3), 1.0, np.eye(3))
     monkeypatch.setattr(refitting, "learned", lambda entries, arms, *_: (wild, arms))
-    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20, stable=False))
+    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=20, stable=False, check=False))
     rounds_of(agent, 25)
     agent.advance(2000)
     agent.wait_for_refit()
@@ -403,7 +405,7 @@ def test_a_model_that_explodes_is_not_swapped_in(monkeypatch):
 
 def test_refit_by_hand_is_done_when_it_returns(teacher):
     """And another thread may ask meanwhile."""
-    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=1000))
+    agent = Agent(MODEL, ARMS, window=5, refit=Refit(after=1000, check=False))
     rounds_of(agent, 30)
     hand = threading.Thread(target=agent.refit)
     hand.start()

@@ -1,5 +1,6 @@
 """Very many arms: decisions found in single precision are those of scoring every arm (P12–P15)."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -9,13 +10,13 @@ from hypothesis import strategies as st
 
 import driftbandit as db
 import naive
-from driftbandit import InvalidInput, kalman
+from driftbandit import InvalidInput
 from driftbandit.agent import choosing, screening
 from driftbandit.kalman import Belief
-from driftbandit.policies import Problem, make, optimistic
+from driftbandit.policies import Problem, make, optimistic, reach
 
 POLICIES = ("idea", "kalman_ucb(width=0.5)", "reach")
-
+LONGEST_LIST = 50  # that reach compares
 
 ARMS = 1500
 
@@ -27,6 +28,14 @@ def _small_is_many(monkeypatch):
     monkeypatch.setattr(choosing, "SCREENED", 100)
     monkeypatch.setattr(screening, "WORK", 4000)
     monkeypatch.setattr(screening, "CACHE", 2000)
+    monkeypatch.setattr(reach, "LONGEST_LIST", LONGEST_LIST)
+
+
+def screened(name):
+    """A policy that compares few arms."""
+    policy = make(name)
+    compares = min(policy.actions.compares, LONGEST_LIST)
+    return dataclasses.replace(policy, actions=policy.actions._replace(compares=compares))
 
 
 def system(states=4, reward_std=None):
@@ -68,6 +77,7 @@ def play(agents, rounds, seed=1):
 def test_the_screen_changes_no_decision(policy, reward_std, kind):
     """To the bit, figures included, from the first round on."""
     model, arms = system(reward_std=reward_std), drawn(kind)
+    policy = screened(policy)
     made = play([db.Agent(model, arms, policy, screen=on) for on in (True, False)], 60)
     assert kind == "cauchy" or len({decision.arm for decision in made}) > 1
 
@@ -94,12 +104,11 @@ def test_decisions_are_the_textbook_s(name):
 def test_few_arms_remain(policy, mean):
     """Otherwise all would be scored, and nothing of this file would show anything."""
     model, arms = system(), drawn("gaussian")
-    belief = Belief(np.full(4, mean), kalman.prior(model).cov)
-    policy = make(policy)
-    constants, _ = policy.prepare(model, arms, 10)
-    problem = Problem(model, arms, constants)
-    (remains,) = screening.Screen(arms).remaining(policy, problem, belief)
-    expected, bonuses = policy.scores(belief, problem)
+    policy = screened(policy)
+    constants, state = policy.prepare(model, arms, 10)
+    state, problem = state._replace(mean=np.full(4, mean)), Problem(model, arms, constants)
+    (remains,) = screening.Screen(arms).remaining(policy, problem, state)
+    expected, bonuses = policy.scores(state, problem)
     assert remains == np.argmax(expected + bonuses)
 
 
@@ -178,12 +187,12 @@ def test_a_screen_that_does_not_help_rests(monkeypatch):
         "_leaders",
         lambda screen, scaled: looked.append(1) or leaders(screen, scaled),
     )
-    agent = db.Agent(system(), drawn("of one length"))
+    agent = db.Agent(system(), drawn("of one length"), "idea")
     for _ in range(100):
         agent.tell(agent.ask(), 1.0)
     assert 2 <= len(looked) < 12
     looked.clear()
-    agent = db.Agent(system(), drawn("gaussian"))
+    agent = db.Agent(system(), drawn("gaussian"), "idea")
     for _ in range(20):
         agent.tell(agent.ask(), 1.0)
     assert len(looked) == 20
@@ -244,7 +253,7 @@ def test_agents_stored_before_there_were_screens():
 def test_the_screen_follows_the_model():
     """A model learned with offsets reads its arms otherwise."""
     arms = drawn("gaussian", states=2, count=150)
-    refit = db.Refit(after=30, offsets=True, iterations=3, background=False)
+    refit = db.Refit(after=30, offsets=True, iterations=3, background=False, check=False)
     agents = [
         db.Agent(None, arms, "idea", window=5, refit=refit, screen=on) for on in (True, False)
     ]

@@ -189,7 +189,7 @@ def learned(monkeypatch):
 
 
 def test_a_refit_learns_from_what_follows_the_change(learned):
-    refit = Refit(background=False, after=20)
+    refit = Refit(background=False, after=20, check=False)
     agent = lived(
         3, 260, AtOnce(), window=0, changes={"speed": 25.0}, on_alarm="refit", refit=refit
     )
@@ -206,13 +206,13 @@ def test_a_refit_learns_from_what_follows_the_change(learned):
 
 
 def test_without_an_alarm_nothing_is_learned(learned):
-    refit = Refit(background=False, after=20)
+    refit = Refit(background=False, after=20, check=False)
     lived(5, 200, AtOnce(), window=0, on_alarm="refit", refit=refit)
     assert learned == []
 
 
 def test_an_agent_without_a_model_learns_one_first(learned):
-    refit = Refit(background=False, after=20)
+    refit = Refit(background=False, after=20, check=False)
     agent = Agent(None, np.eye(ARMS), window=0, refit=refit, on_alarm="refit")
     for _ in range(60):
         agent.tell(agent.ask(), 0.1)
@@ -223,7 +223,7 @@ def test_an_agent_without_a_model_learns_one_first(learned):
 @pytest.mark.parametrize("rng", [AtOnce(), random.Random(2)], ids=["at once", "late"])
 def test_refits_in_any_order(rng, learned):
     options = {"window": 10, "missing": True, "changes": {"speed": 25.0}, "on_alarm": "refit"}
-    options["refit"] = Refit(background=False, after=20)
+    options["refit"] = Refit(background=False, after=20, check=False)
     end = lived(3, 260, rng, **options)
     assert end.to_json() == lived(3, 260, AtOnce(), **options).to_json()
     assert end.alarms

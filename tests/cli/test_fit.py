@@ -77,7 +77,7 @@ BAD = {
     "the first of two": (GOOD + "2,left,x\n3,,1\n", None, "log.csv line 4: reward 'x'"),
     "no row": ("round,arm,reward\n", None, "log.csv: holds no rows"),
     "no line": ("", None, "log.csv"),
-    "no reward": ("round,arm,reward\n0,left,\n", None, "log: holds no reward"),
+    "no reward": ("round,arm,reward\n0,left,\n", None, "log: has no reward"),
     "missing column": ("round,arm\n0,left\n", None, "log.csv: has no column 'reward'"),
     "misspelled column": (GOOD.replace("arm", "amr"), None, "'arm'; did you mean amr? it has"),
     "no such log": (None, None, "log.csv: cannot be read (No such file"),
@@ -117,8 +117,8 @@ def test_help_shows_a_log():
 @pytest.mark.parametrize(
     ("step", "options", "line"),
     [
-        ("1h", [], "--select --season 24   # a daily pattern?"),
-        ("1D", ["--zone", "UTC"], "--zone UTC --select --season 7   # a weekly pattern?"),
+        ("1h", ["--states", "1"], "--season 24   # a daily pattern?"),
+        ("1D", ["--zone", "UTC", "--states", "1"], "--zone UTC --season 7   # a weekly pattern?"),
         ("1h", ["--structure", "level(arm)"], None),
         ("15min", [], None),
         (None, [], None),
@@ -147,5 +147,5 @@ def test_a_log_with_a_season_is_warned_of_at_the_top(tmp_path):
     output = run(log, *SMALL, "--states", "1").output
     warned = output.index("! The log has a daily pattern, which repeats every 24 rounds")
     assert warned < output.index("rewards  ")
-    assert "--select --season 24 (last line below)" in " ".join(output.split())
-    assert output.splitlines()[-1].endswith("--select --season 24   # a daily pattern?")
+    assert "Leave --states out to fit a model with a season" in " ".join(output.split())
+    assert output.splitlines()[-1].endswith("--season 24   # a daily pattern?")

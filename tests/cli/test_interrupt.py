@@ -21,7 +21,7 @@ COMMANDS = {
     "fit": ["fit", EXAMPLES / "plant_log.csv", "--out", "x.json", "--plot", "x.png"],
     "replay": ["replay", "log.csv", "--chances", "uniform", "--runs", "40", "--plot", "x.png"],
     "reproduce": ["reproduce", "table2", *SMALL, "--out", "made"],
-    "leaderboard": ["reproduce", "leaderboard", *SMALL, "--settings", "base", "--out", "made"],
+    "leaderboard": ["reproduce", "leaderboard", *SMALL, "--memories", "10", "--out", "made"],
 }
 LINES = {
     "simulate": "Nothing was kept. Run the same command again, with fewer --runs or --rounds.",
@@ -129,9 +129,9 @@ def test_advice_that_is_ready_is_shown(tmp_path):
     code = PREAMBLE + (
         "from driftbandit.advice import from_log\n"
         "from driftbandit.cli import main\n"
-        "def compared(log, *_):\n"
+        "def compare(log, **_):\n"
         "    sys.stderr.write('!'), sys.stderr.flush(), time.sleep(1e5)\n"
-        "from_log.compared = compared\n"
+        "from_log.compare = compare\n"
         "sys.argv = ['driftbandit', 'advise', 'log.csv', *sys.argv[1:]]\n"
         "main()\n"
     )

@@ -179,10 +179,13 @@ def test_help_teaches_reproduce():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["leaderboard", "--settings", "k10"], "--settings: unknown name 'k10'; did you mean"),
-        (["leaderboard", "--settings", ","], "--settings: ',' names none"),
+        (["leaderboard", "--memories", "10000"], "--memories: unknown name '10000'; did you mean"),
+        (["leaderboard", "--memories", ","], "--memories: ',' names none"),
+        (["leaderboard", "--families", "gausian"], "--families: unknown name 'gausian'; did you"),
+        (["leaderboard", "--reading", "unit"], "--reading: was given with leaderboard; leave it"),
         (["leaderboard", "--policies", "kod"], "policy: unknown name 'kod'; did you mean 'kode'"),
-        (["table2", "--settings", "base"], "--settings: was given with table2; leave it out"),
+        (["table2", "--memories", "10"], "--memories: was given with table2; leave it out"),
+        (["table2", "--families", "mixed_memories"], "--families: unknown name 'mixed_memories'"),
         (["all", "--policies", "kode"], "--policies: was given with all; leave it out"),
         (["leaderbord"], "target: unknown name 'leaderbord'; did you mean 'leaderboard'?"),
     ],

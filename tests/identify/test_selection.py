@@ -51,16 +51,16 @@ def test_what_cannot_be_scored_is_not_chosen():
 
 
 def test_sizes_that_can_only_lose_are_not_tried():
-    """Three sizes of shared states far behind the best: the fourth is left out, others are not."""
+    """Three sizes, of which the last two are far behind the best: the fourth is left out."""
     data = Data(np.zeros((1, 9, 1), int), np.ones((1, 9, 1)), np.ones((1, 9, 1)), np.array([9]))
     part = selection.Split(data, data._replace(seen=data.seen * (np.arange(9) < 4)[:, None]))
-    heights = {"alike": -1.0, "free": -2.0, "apart": -1.5}
-    tried = [*selection.candidates(5, None, offsets=False), selection.Candidate("apart", 9)]
-    assert [one.n_states for one in tried] == [5, 1, 5, 2, 3, 5, 9]
+    heights = {1: -1.0, 2: -2.0, 3: -2.0, 5: -1.0}
+    tried = selection.candidates(5, "free")
+    assert [one.n_states for one in tried] == [1, 2, 3, 5]
     found = selection.select(
-        [part], tried, lambda split, one: np.full(split.whole.seen.shape, heights[one.kind])
+        [part], tried, lambda split, one: np.full(split.whole.seen.shape, heights[one.n_states])
     )
-    assert [one.n_states for one in found.candidates] == [5, 1, 5, 2, 3, 9]
+    assert [one.n_states for one in found.candidates] == [1, 2, 3]
     assert found.chosen == tried[0]
 
 

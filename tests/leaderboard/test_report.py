@@ -1,10 +1,10 @@
 """The leaderboard's page, of regrets that are drawn and of regrets that are played."""
 
 import json
-import math
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -13,42 +13,48 @@ from browser import assert_readable, console_problems, open_page, set_width
 from driftbandit import leaderboard, paper, studies
 from driftbandit.cli.app import app
 from driftbandit.leaderboard import ranking
+from driftbandit.leaderboard.problems import Cell
 from driftbandit.leaderboard.report import command, figure
 from driftbandit.policies import TITLES
 from driftbandit.result import ORACLE
 from driftbandit.simulation import Options
-from leaderboards import PLAYED, drawn, options, outcome, page, whole
+from leaderboards import drawn, options, outcome, page, whole
 
 ROOT = Path(__file__).parents[2]
-SMALL = ["--systems", "7", "--runs", "2", "--rounds", "20"]
+POLICIES = "kalman_ucb(width=2), random"
 ASKED = [
-    *SMALL,
-    *("--settings", ",".join(PLAYED)),
-    *("--policies", "kalman_ucb(width=2)"),
-    *("--families", "gaussian,bernoulli"),
+    *("--systems", "7", "--runs", "2", "--rounds", "20"),
+    *("--memories", "10,100", "--policies", POLICIES),
+    *("--families", "gaussian,drift_times_4,equal_arms"),
 ]
-PLAYERS = ("idea", "kalman_ucb(width=2)", "random", ORACLE)
+PLAYERS = ("reach", "kalman_ucb(width=2)", "random", ORACLE)
 
 
-def test_who_sits_out_is_compared_where_it_plays(monkeypatch):
-    """Its mean is over the cells it plays; the page says where it does not, and why."""
-    absence = ranking.Absence(("wrong_arms",), "it would take a day")
-    monkeypatch.setitem(ranking.SITS_OUT, "kode", absence)
-    regret = drawn()
-    for (_, setting), found in regret.items():
-        if setting == "wrong_arms":
-            del found["kode"]
-    document = whole(ranking.document(outcome(regret, absent=("kode",))))
-    overall = {row["policy"]: row for row in document["overall"]}
-    assert (overall["kode"]["cells"], overall["idea"]["cells"]) == (4, 6)
-    cells = [row["geometric"][0] for row in document["rows"] if row["policy"] == "kode"]
-    assert overall["kode"]["geometric"][0] == pytest.approx(math.prod(cells) ** 0.25, rel=1e-5)
-    assert document["sits_out"] == {"kode": [["wrong_arms"], "it would take a day"]}
+def test_who_does_not_play_everywhere_has_no_number_there():
+    regret = drawn(idea=0.9)
+    del regret["gaussian", "10"]["idea"]
+    document = whole(ranking.document(outcome(regret)))
     text = page(document)
-    assert "- KODE does not play arms wrong: it would take a day" in text
-    [line] = [line for line in text.splitlines() if line.startswith("| KODE")][1:2]
-    assert line.endswith("| – |")
+    assert "Reach has the lowest regret over all 5 cells" in " ".join(text.split())
+    by_memory, by_kind = [line for line in text.splitlines() if line.startswith("| IDEA")][:2]
+    assert by_memory.split(" | ")[1] == "–"
+    assert by_memory.split(" | ")[3] == "– |"
+    assert by_kind.split(" | ")[2] == "–"
     assert figure(document).axes
+
+
+def test_the_least_possible_regret():
+    regret = drawn(least_regret=0.8)
+    for key, found in regret.items():
+        if key[0] == "equal_arms":
+            found["reach"] = 1.25 * found["least_regret"]
+        else:
+            del found["least_regret"]
+    text = page(whole(ranking.document(outcome(regret))))
+    words = "low where memory is long: 25% (25–25) at memory 10, 25% (25–25) at memory 100."
+    assert words in " ".join(text.split())
+    lines = [line for line in text.splitlines() if line.startswith("| equal arms")]
+    assert [line.endswith("| 25% (25–25) |") for line in lines] == [True, True]
 
 
 def test_nobody_has_any_regret():
@@ -56,17 +62,33 @@ def test_nobody_has_any_regret():
     regret = {key: {p: 0 * v for p, v in found.items()} for key, found in drawn().items()}
     document = whole(ranking.document(outcome(regret)))
     json.dumps(document, allow_nan=False)
-    assert {tuple(row["geometric"]) for row in document["rows"]} == {(1, 1, 1)}
-    assert {tuple(row["ratio"]) for row in document["rows"]} == {(1, 1, 1)}
+    assert {tuple(row["over_best"]) for row in document["rows"]} == {(1, 1, 1)}
     assert page(document)
 
 
 def test_one_system_makes_a_page_without_intervals():
     document = whole(ranking.document(outcome(drawn(systems=1))), systems=1)
     json.dumps(document, allow_nan=False)
-    assert document["rows"][1]["geometric"][1:] == [None, None]
+    assert document["rows"][1]["over_best"][1:] == [None, None]
     assert "These are too few systems" in " ".join(page(document).split())
     assert figure(document).axes
+
+
+def test_the_picture_shows_the_numbers():
+    """A line of each policy in each panel, and one for the best policy without a model."""
+    document = whole(ranking.document(outcome(drawn(ucb=3.0))))
+    panels = {axis.get_title(): axis for axis in figure(document).axes}
+    assert list(panels)[:4] == ["all systems", *document["kinds"]]
+    for kind, axis in zip(["all", *document["kinds"]], panels.values(), strict=False):
+        lines = {tuple(np.round(line.get_ydata(), 4)) for line in axis.lines}
+        for policy in ("reach", "idea", "ucb"):
+            rows = [
+                row["over_best"][0]
+                for row in document["rows"]
+                if (row["family"], row["kind"], row["policy"]) == ("all", kind, policy)
+                and row["memory"] != "all"
+            ]
+            assert tuple(np.round(rows, 4)) in lines
 
 
 def run(*arguments):
@@ -91,19 +113,24 @@ def document(printed, out):
 
 
 def test_the_numbers_are_those_of_simulate(document):
-    assert document["settings"]["families"] == ["gaussian", "bernoulli"]
-    for row in document["rows"]:
-        if row["setting"] == "wrong_arms":
-            continue
-        scale = 10.0 if row["setting"] == "noise10" else 1.0
-        result = db.simulate(
-            db.families.sample(row["family"], 7, noise_scale=scale),
-            policies=PLAYERS,
-            rounds=20,
-            runs=2,
-            options=Options(stream=row["family"], checkpoints=1),
-        )
-        assert row["regret"] == pytest.approx(result.regret[row["policy"]].mean(), rel=1e-5)
+    assert document["settings"]["families"] == ["equal_arms", "gaussian", "drift_times_4"]
+    for family in document["settings"]["families"]:
+        for memory in ("10", "100"):
+            systems, assumed = Cell(family, memory=memory).systems(range(7), 10, 10, 0)
+            result = db.simulate(
+                systems,
+                policies=PLAYERS,
+                rounds=20,
+                runs=2,
+                assumed=assumed,
+                options=Options(stream=family, checkpoints=1),
+            )
+            logs = {p: np.log(r.mean(axis=1)).mean() for p, r in result.regret.items()}
+            best = min(value for name, value in logs.items() if name != ORACLE)
+            for row in document["rows"]:
+                if (row["family"], row["memory"]) == (family, memory):
+                    expected = np.exp(logs[row["policy"]] - best)
+                    assert row["over_best"][0] == pytest.approx(expected, rel=1e-4)
 
 
 def test_files(document, out):
@@ -120,9 +147,8 @@ def test_files(document, out):
 def test_the_terminal_shows_who_wins(printed):
     lines = printed.splitlines()
     assert max(map(len, lines[: lines.index(next(x for x in lines if "s here" in x))])) <= 100
-    for policy in ("idea", "kalman_ucb", "random", ORACLE):
-        assert sum(line.startswith(TITLES[policy]) for line in lines) == 3
-    assert "★" in printed
+    for policy in ("reach", "kalman_ucb", "random", ORACLE):
+        assert sum(line.startswith(TITLES[policy]) for line in lines) >= 2
 
 
 def test_the_pages_command_plays_the_same_study(document, out, monkeypatch):
@@ -145,7 +171,9 @@ def test_the_pages_command_plays_the_same_study(document, out, monkeypatch):
 
 def test_an_interrupted_leaderboard_goes_on(document, out, tmp_path):
     asked = options(
-        families=("gaussian", "bernoulli"), settings=PLAYED, policies=("kalman_ucb(width=2)",)
+        families=("equal_arms", "gaussian", "drift_times_4"),
+        memories=("10", "100"),
+        policies=("kalman_ucb(width=2)", "random"),
     )
     begun = []
 

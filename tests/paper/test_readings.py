@@ -93,22 +93,15 @@ def test_P20_the_plain_reading_is_table_i(family, states, arms):
         assert mine.family == family
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_plain_reading_of_another_radius_and_noise(family):
-    changes = {"radius": 0.5, "noise_scale": 0.1}
-    mine = readings.sample(PLAIN, family, 3, n_states=4, n_arms=3, seed=SEED, **changes)
-    assert_same_systems(mine, families.sample(family, 3, 4, 3, seed=SEED, **changes))
-
-
 @pytest.mark.parametrize("answer", CHOICES["transition"])
-def test_every_transition_keeps_within_another_radius(answer):
+def test_every_transition_keeps_within_the_radius(answer):
     drawn = readings.sample(
-        changed(transition=answer), "gaussian", 8, n_states=4, n_arms=4, seed=SEED, radius=0.5
+        changed(transition=answer), "gaussian", 8, n_states=4, n_arms=4, seed=SEED
     )
     radii = [model.spectral_radius for model, _ in drawn]
-    assert max(radii) <= 0.5 + 1e-9
+    assert max(radii) <= 0.9 + 1e-9
     if answer != "norm":  # whose radius lies below its norm
-        assert max(radii) == pytest.approx(0.5)
+        assert max(radii) == pytest.approx(0.9)
 
 
 def test_the_first_answers_are_the_texts():

@@ -16,7 +16,7 @@ from engine_paths import noises, states_and_rewards
 
 POLICIES = db.policies.available()
 KALMAN = ("kode", "kalman_ucb", "idea")
-SLOW = ("reach", "lookahead", "rollout", "information_directed")
+SLOW = ("reach", "lookahead", "information_directed")
 ROUNDS = 150  # crosses the engine's span of 128
 SHAPE = 3, 5  # of states and arms; programs for the paper's ten take far longer to compile
 
@@ -118,7 +118,7 @@ def batch(request):
 def test_simulated_regret_equals_the_textbook(name, batch):
     """P4: the batch engine's regret, at every checkpoint of every run, to 1e-10."""
     systems, result = batch
-    for s, (model, arms) in enumerate(systems[:1] if name == "rollout" else systems):
+    for s, (model, arms) in enumerate(systems):
         for run in range(1 if name in SLOW else 2):
             where = {"seed": 9, "stream": "batch", "system": s, "run": run}
             states, rewards = states_and_rewards(model, arms, ROUNDS, **where)
@@ -169,9 +169,6 @@ def test_bonus_equals_the_textbook(name, library):
     [
         ("kalman_ucb", {"width": 2.5}),
         pytest.param("lookahead", {"steps": 4, "discount": 0.5}, marks=pytest.mark.nightly),
-        pytest.param(
-            "rollout", {"depth": 2, "scenarios": 4, "discount": 1.0}, marks=pytest.mark.nightly
-        ),
         pytest.param("information_directed", {"points": 16}, marks=pytest.mark.nightly),
         ("ucb", {"delta": 0.01}),
         ("sliding_window_ucb", {"window": 20, "delta": 0.3}),
@@ -201,7 +198,6 @@ def test_parameters_reach_the_policy(text, parameters, batch):
     ("name", "parameters"),
     [
         ("lookahead", {"steps": 4, "discount": 0.5}),
-        ("rollout", {"depth": 2, "scenarios": 4, "discount": 1.0}),
         ("information_directed", {"points": 16}),
     ],
 )
@@ -221,7 +217,7 @@ LINEAR = (
 )
 
 
-SCORING = (*KALMAN, "reach", "lookahead", "rollout", "thompson", "kalman_oracle", *LINEAR)
+SCORING = (*KALMAN, "reach", "lookahead", "thompson", "kalman_oracle", *LINEAR)
 
 
 @pytest.mark.parametrize("name", SCORING)

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 import driftbandit as db
 import naive
 from context_cases import context, features, shop
+from driftbandit import kalman
 from driftbandit.agent import choosing
 from driftbandit.arrays import first_highest
 from driftbandit.kalman import Belief
-from driftbandit.policies import Problem, make, reach
+from driftbandit.policies import Problem, make, reach, three_rounds
+from driftbandit.policies.checked import Checked, trusted
 from engine_paths import states_and_rewards
 from systems import played, random_system
 
@@ -41,6 +43,11 @@ def case(seed, d=3, k=4, kind="stable", reward_std=0.5):
 
 def numbers(model):
     return model.transition, model.process_cov, float(model.reward_std), model.initial_cov
+
+
+def unseen(belief):
+    """The state of a policy that has seen no reward."""
+    return Checked(*belief, np.zeros(2), 20 * np.eye(2))
 
 
 def problem_of(model, arms, rounds=300):
@@ -73,7 +80,7 @@ def test_scores_equal_the_textbook(system, rounds):
     scale = np.abs(arms).sum(axis=1).max() * math.sqrt(np.trace(belief.cov))
     np.testing.assert_allclose(bonuses, expected, rtol=1e-5, atol=1e-7 * scale)
     scores = arms @ belief.mean + expected
-    assert scores[int(REACH.choose(belief, problem, None))] >= scores.max() - 1e-5 * scale
+    assert scores[int(REACH.choose(unseen(belief), problem, None))] >= scores.max() - 1e-5 * scale
 
 
 @checked
@@ -94,7 +101,8 @@ def test_tangents_lose_little(system):
     """Tangents half a unit apart miss a convex ψ with ψ'' ≤ φ(0) by φ(0)/32; ψ(3) is less."""
     model, arms, belief = case(*system)
     exact, widths = naive.reach_soon(*belief, numbers(model), arms, naive.overtaken)
-    ours, rounding = reach._soon(belief, model, arms), 1e-7 * widths.max()
+    seen = kalman.spread(belief.cov, model, arms)
+    ours, rounding = three_rounds.gains(seen, belief, problem_of(model, arms)), 1e-7 * widths.max()
     assert (ours <= exact + rounding).all()
     assert (ours >= exact - widths / math.sqrt(2 * math.pi) / 32 - rounding).all()
 
@@ -211,8 +219,8 @@ def test_only_differences_between_arms_are_explored(system):
     own = problem_of(model, arms)
     whole, rows = with_common(model, arms, 1.0, 0.0)
     shared = problem_of(whole, rows)
-    first = shared.constants["own_first"]
-    np.testing.assert_allclose(first[:, :-1], own.constants["own_first"], rtol=1e-9, atol=1e-12)
+    first = shared.constants["own"][1]
+    np.testing.assert_allclose(first[:, :-1], own.constants["own"][1], rtol=1e-9, atol=1e-12)
     assert not first[:, -1].any()
     wider = Belief(np.append(belief.mean, 3.0), np.pad(belief.cov, (0, 1)))
     for arms_of in ((rows, arms), (rows[:-1], arms[:-1])):  # the second: the average form
@@ -222,7 +230,7 @@ def test_only_differences_between_arms_are_explored(system):
     # Equal arms: what a play tells about all of them is no reason to play.
     alike = problem_of(whole, np.tile(rows[0], (3, 1)))
     assert (reach.bonus(wider, alike) <= 1e-7).all()
-    assert int(REACH.choose(wider, alike, None)) == 0
+    assert int(REACH.choose(unseen(wider), alike, None)) == 0
 
 
 def test_offsets_do_not_change_the_average_form():
@@ -264,7 +272,7 @@ def test_parts_new_arms_and_late_rewards():
     late = [agent.ask() for _ in range(5)]
     new = np.random.default_rng(1).standard_normal((7, 3))
     scores = agent.scores(new)
-    expected = reach.average_bonus(agent.state, agent.problem._replace(arms=new))
+    expected = reach.average_bonus(trusted(agent.state), agent.problem._replace(arms=new))
     np.testing.assert_allclose([score.bonus for score in scores], expected, rtol=1e-12)
     assert agent.tell(agent.ask(new), 1.0) == "learned"
     assert {agent.tell(decision, 0.3) for decision in reversed(late)} == {"learned"}
@@ -276,7 +284,7 @@ def test_parts_new_arms_and_late_rewards():
     agent.remove_arm("a")
     fresh = problem_of(model, agent.problem.arms)
     assert agent.problem.arms.shape == (5, 3)
-    expected = reach.bonus(agent.state, fresh)
+    expected = reach.bonus(trusted(agent.state), fresh)
     np.testing.assert_allclose([score.bonus for score in agent.scores()], expected, rtol=1e-12)
 
 
@@ -302,16 +310,45 @@ def test_contexts_are_prepared_alike_by_agents_and_simulations():
     assert np.isfinite(result.regret["reach"]).all()
 
 
+@pytest.mark.parametrize("n_states", [3, 4])
+def test_only_the_best_of_a_long_list_are_compared(n_states, monkeypatch):
+    """Each arm has an index; the gain of three rounds is computed among the best ones."""
+    model, _, belief = case(8, n_states, 4)
+    arms = np.random.default_rng(1).standard_normal((reach.MOST + 40, n_states))
+    if n_states == 4:  # too many states for an index of every arm
+        monkeypatch.setattr(reach, "MOST_WORK", 4.0**3)
+    problem, law = problem_of(model, arms), numbers(model)
+    if n_states == 3:
+        tables = naive.reach_tables(law, arms, 300)
+        index = naive.reach_index(tables, belief.cov, law, arms, 300)
+    else:
+        index = naive.reach_average(belief.cov, law, arms, arms, 300)
+    best = np.argsort(-(arms @ belief.mean + index))[: reach.MOST]
+    expected = index.copy()
+    expected[best] = np.maximum(index[best], naive.reach_soon(*belief, law, arms[best])[0])
+    assert (expected > 1.01 * index).any()
+    np.testing.assert_allclose(reach.bonus(belief, problem), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_simulations_and_agents_choose_alike_from_a_long_list():
+    model, _, _ = case(9, 3, 4)
+    arms = np.random.default_rng(3).standard_normal((reach.MOST + 10, 3))
+    states, rewards = states_and_rewards(model, arms, 60)
+    regret = db.simulate(model, arms, "reach", rounds=60, runs=1).regret["reach"]
+    expected = naive.regret(arms, states, played(REACH, rewards, model, arms)[0])
+    np.testing.assert_allclose(regret[0], expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("reward_std", [0.0, 0.5])
 def test_long_lists_get_the_average_form_and_are_screened(reward_std):
     model, _, _ = case(6, 3, 4, reward_std=reward_std)
     arms = np.random.default_rng(0).standard_normal((100_000, 3))
     assert len(arms) >= choosing.SCREENED
-    assert "own" in problem_of(model, arms[: reach.MOST]).constants
-    assert "own" not in problem_of(model, arms[: reach.MOST + 1]).constants
+    assert "own" in problem_of(model, arms[: reach.LONGEST_LIST]).constants
+    assert "own" not in problem_of(model, arms[: reach.LONGEST_LIST + 1]).constants
     agent = db.Agent(model, arms, "reach")
     for reward in (1.0, -2.0, 0.5):
-        bonuses = reach.average_bonus(agent.state, agent.problem)
+        bonuses = reach.average_bonus(trusted(agent.state), agent.problem)
         means = arms @ agent.state.mean
         _, ratio = reach.length_ratio(agent.state, agent.problem)
         decision = agent.ask()
@@ -369,7 +406,7 @@ def test_every_bonus_is_a_number(seed, d, k, radius, rounds, reward_std, unit, s
             assert bonus.shape == (k,)
             assert np.isfinite(bonus).all()
             assert (bonus >= 0).all()
-        assert 0 <= int(REACH.choose(belief, problem, None)) < k
+        assert 0 <= int(REACH.choose(unseen(belief), problem, None)) < k
 
 
 def test_what_nobody_reads_does_not_spoil_the_sums():

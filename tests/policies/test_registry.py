@@ -14,6 +14,7 @@ from driftbandit.policies import (
     label_among,
     make,
     optimistic,
+    rollout,
     short_label,
 )
 from refusals import INF, Case, assert_refused, each
@@ -32,7 +33,7 @@ def test_policies_of_the_registry_travel_by_name(name):
         assert copied == policy == make(name)
         assert hash(copied) == hash(policy)
         assert (copied.choose, copied.update) == (policy.choose, policy.update)  # compiled once
-    assert b"make" in pickle.dumps(policy)
+    assert b"_made" in pickle.dumps(policy)
     assert repr(policy) == f"Policy({policy.label})"
 
 
@@ -128,8 +129,8 @@ CASES = [
     Case("discounted bound", lambda: make("discounted_linucb(bound=-2)"), "bound", "-2"),
     Case("steps 0", lambda: make("lookahead(steps=0)"), "steps", "is 0"),
     Case("lookahead discount", lambda: make("lookahead(discount=2)"), "discount", "is 2"),
-    Case("scenarios 3", lambda: make("rollout(scenarios=3)"), "scenarios", "is 3"),
-    Case("depth 0", lambda: make("rollout(depth=0)"), "depth", "is 0"),
+    Case("scenarios 3", lambda: rollout.policy(scenarios=3), "scenarios", "is 3"),
+    Case("depth 0", lambda: rollout.policy(depth=0), "depth", "is 0"),
     Case("points 48", lambda: make("information_directed(points=48)"), "points", "is 48"),
     Case("linear window 0", lambda: make("sliding_window_linucb(window=0)"), "window", "is 0"),
     Case("linear window", lambda: make("sliding_window_linucb(window=2.5)"), "window", "2.5"),

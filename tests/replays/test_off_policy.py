@@ -28,7 +28,7 @@ def adaptive():
 @pytest.fixture(scope="module")
 def results(adaptive):
     chosen = ["idea", "ucb", "thompson"]
-    how = FAST | {"runs": 3}
+    how = FAST | {"runs": 3, "baseline": "logging"}
     log = columns(adaptive)
     return {method: replay(log, chosen, method=method, **how) for method in off_policy.METHODS}
 

@@ -1,5 +1,7 @@
 """Policies on real data: both kinds of replay and reference strategies."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -60,15 +62,36 @@ def test_empty_rounds_cost_nothing_and_change_nothing(logged):
     assert shares[0] == pytest.approx(shares[1], rel=1e-9)
 
 
-def test_all_policies_can_be_replayed_and_the_registry_says_which_filter():
-    """Lookahead, rollout, thompson and IDS filter as well: none is "the best without a filter"."""
+def test_all_policies_can_be_replayed():
     log = {"round": range(60), "arm": [0, 1, 2] * 20, "reward": [1.0, 2.0, 3.0] * 20}
     result = replay(log, "all", chances="uniform", **FAST | {"runs": 1})
     assert set(result.played) == set(db.policies.available()) - {"kalman_oracle", "random"}
+
+
+@pytest.mark.parametrize("names", [["lookahead", "thompson", "ucb"], ["lookahead"], ["ucb"]])
+def test_the_default_comparison_is_with_the_best_arm_of_the_training_part(names):
+    """Whatever plays: the best policy is no excuse for not trying what needs no policy."""
     wide = np.random.default_rng(0).normal([0.0, 1.0], size=(40, 2))
-    result = replay(wide, ["lookahead", "thompson", "ucb"], **FAST)
-    assert result.baseline == "ucb"
-    assert replay(wide, ["lookahead", "thompson"], **FAST).baseline == "random"
+    result = replay(wide, names, **FAST)
+    assert (result.compared, result.baseline) == (None, "training_leader")
+    assert result.references["training_leader"].arm == 1
+    assert "minus training_leader" in str(result)
+    rows = {row.label: row for row in result.rows()}
+    assert rows["training_leader"].verdict == ""
+    apart = result.mean(names[0]) - wide[20:, 1].mean()
+    assert rows[names[0]].difference == pytest.approx(apart)
+    assert replay(wide, names, baseline=names[0], **FAST).baseline == names[0]
+
+
+def test_better_than_ucb_is_not_better_than_the_best_arm_of_the_training_part():
+    """One arm always pays more by far: nothing is to be gained by playing."""
+    rng = np.random.default_rng(0)
+    wide = np.where(np.arange(4) == 2, 1.0, 0.0) + 0.5 * rng.normal(size=(400, 4))
+    names = ["idea", "rexp3"]
+    default = {row.label: row for row in replay(wide, names, **FAST).rows()}
+    before = {row.label: row for row in replay(wide, names, baseline="rexp3", **FAST).rows()}
+    assert before["idea"].verdict == "better"
+    assert default["idea"].verdict != "better"
 
 
 def test_unix_seconds_as_rounds():
@@ -117,8 +140,9 @@ def test_rewards_add_up_by_an_independent_loop():
 
 def test_idea_beats_ucb_where_rewards_drift(result):
     rows = {row.label: row for row in result.rows()}
-    assert result.baseline in ("ucb", "rexp3")
-    assert rows["idea"].verdict == "better"
+    ucb = {row.label: row for row in dataclasses.replace(result, compared="ucb").rows()}
+    assert result.baseline == "training_leader"
+    assert rows["idea"].verdict == ucb["idea"].verdict == "better"
     assert rows["idea"].mean > rows["best_arm"].mean > rows["random"].mean
     assert rows["per_round_best"].mean >= rows["full_information"].mean > rows["idea"].mean - 0.1
     assert result.predictability.rewards > 0.5

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from driftbandit.model import LGDS
 from driftbandit.replays import off_policy, replay, report, support
 from driftbandit.replays.decisions import Decisions
-from driftbandit.replays.result import LOGGING
+from driftbandit.replays.result import LEADER, LOGGING
 from driftbandit.report import html
 from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
 from logged_plays import columns, logged
@@ -37,7 +37,8 @@ def rows_of(result):
 
 @pytest.fixture(scope="module")
 def uniform():
-    return replay(columns(logged(drifting(1200, seed=3), "uniform")), ["idea", "ucb"], **FAST)
+    log = columns(logged(drifting(1200, seed=3), "uniform"))
+    return replay(log, ["idea", "ucb"], baseline=LOGGING, **FAST)
 
 
 @pytest.mark.parametrize("rule", ["the arm that pays", "one after the other", "all in turn"])
@@ -48,7 +49,8 @@ def test_chances_of_one_tell_nothing_of_other_choices(rule):
         greedy = t % 4 if t < 4 else int(level.argmax())
         arms[t] = {"the arm that pays": greedy, "all in turn": t % 4}.get(rule, t // 150)
         level[arms[t]] += 0.2 * (rewards[t, arms[t]] - level[arms[t]])
-    result = replay(played(arms, rewards, np.ones(600)), ["idea", "ucb"], **FAST)
+    log = played(arms, rewards, np.ones(600))
+    result = replay(log, ["idea", "ucb"], baseline=LOGGING, **FAST)
     for row in result.rows():
         same = result.unsupported(row.label) == 0  # what the log itself does, or an arm it kept to
         assert same or without_verdict(row), row
@@ -139,6 +141,21 @@ def test_good_logs_keep_every_verdict(uniform):
     assert {"idea", "ucb", "training_leader", "random", "always 3"} < rows.keys()
     assert all(row.trusted and not row.reason for row in rows.values())
     assert {row.verdict for row in rows.values()} >= {BETTER, WORSE}
+
+
+def test_logs_compare_with_the_best_arm_of_training_if_they_show_it(uniform):
+    """Else with what the log earned, which is known."""
+    default = dataclasses.replace(uniform, compared=None)
+    assert default.baseline == LEADER
+    rows = rows_of(default)
+    assert rows[LEADER].verdict == ""
+    apart = uniform.mean("random") - uniform.mean(LEADER)
+    assert rows["random"].difference == pytest.approx(apart)
+    rewards = drifting(600, seed=4)
+    arms = (np.arange(600) >= 300).astype(int)  # in the test part always arm 1
+    other = replay(played(arms, rewards, np.full(600, 0.5)), ["ucb"], **FAST)
+    assert other.references[LEADER].arm == 0
+    assert other.baseline == LOGGING
 
 
 def test_an_unknown_baseline_leaves_no_verdict():

@@ -13,6 +13,7 @@ from driftbandit.replays.report import report as replayed
 from driftbandit.report import Cell, Facts, Figure, Heading, Points, Report, Table
 from driftbandit.report import Text as TextBlock
 from driftbandit.simulation.report import report as simulated
+from driftbandit.structure import parse
 from terminals import LABELS, result, shown
 
 WIDTHS = [60, 80, 120]
@@ -104,7 +105,7 @@ class Replays:
     train_rounds, warm, notes, references = 500, True, [], {}
     method, chances, feedback = "rejection", "logged", 0.05
     predictability = types.SimpleNamespace(rewards=0.1, differences=None)
-    fit = types.SimpleNamespace(n_states=2)
+    fit = types.SimpleNamespace(n_states=2, structure=parse("level(arm)"))
 
     def to_document(self):
         return {}

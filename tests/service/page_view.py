@@ -85,7 +85,7 @@ def assert_shows_arms(driver, arms):
     assert values(driver, "#shares-table td:nth-child(4)") == [arm["mean_reward"] for arm in arms]
     assert values(driver, "#shares-table td:nth-child(5)") == [arm["mean"] for arm in arms]
     best = arms[0]
-    said = f"{best['mean']:.2f} ± {2 * best['uncertainty']:.2f}".replace("-", "−")
+    said = f"{best['mean']:z.2f} ± {2 * best['uncertainty']:.2f}".replace("-", "−")
     assert text(driver, "#shares-table tbody td:nth-child(5)") == said
 
 

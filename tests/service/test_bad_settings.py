@@ -150,7 +150,7 @@ SETTINGS = [
     ({"system": DOCUMENT, "policy": "kalman_ucb(width=1e200)"}, "width"),
     ({"system": DOCUMENT, "policy": "kalman_ucb(**{})"}, "policy"),
     ({"system": DOCUMENT, "policy": "kalman_ucb(" + "(" * 180}, "policy"),
-    ({"system": DOCUMENT, "policy": "rollout(scenarios=1000000000)"}, "scenarios"),
+    ({"system": DOCUMENT, "policy": "lookahead(steps=1000000000)"}, "steps"),
     ({"system": DOCUMENT, "policy": "sliding_window_ucb(window=10000000)"}, "policy"),
     ({"system": PRICED_DOCUMENT, "policy": "ucb"}, "policy"),
     ({"system": PRICED_DOCUMENT, "refit": {}}, "refit"),
@@ -240,7 +240,7 @@ def test_an_experiment_does_not_grow_without_end(service, monkeypatch):
 
 
 def test_open_decisions_fit_into_memory(service, monkeypatch):
-    monkeypatch.setattr(ledger, "MEMORY", 2 * 48 * 5)  # five decisions with two states each
+    monkeypatch.setattr(ledger, "MEMORY", 2 * 96 * 5)  # five decisions with one state and six sums
     one = service.create("small", system=DOCUMENT)
     one.decide(count=5, distinct=False)
     check_refused(one.post("decisions"), 409, "id")

@@ -29,7 +29,8 @@ def test_names_alone_are_enough(service):
     found = made.get()
     assert found["names"] == NAMES
     assert found["refit"]["structure"] == "level(arm)"
-    assert found["refit"]["after"] == 200
+    assert found["refit"]["after"] == 40  # 10 for each arm
+    assert found["refit"]["scale"] is None
     assert found["system"]["transition"] == np.eye(4).tolist()
     played = set()
     for _ in range(12):
@@ -99,6 +100,28 @@ def test_a_default_that_changed_is_no_conflict(service):
     assert (
         service.post("/v1/experiments", body | {"exist_ok": True, "window": 9}).status_code == 409
     )
+
+
+def test_refits_that_were_the_default_are_no_conflict(service):
+    """An experiment of an earlier version has the old numbers, and keeps them."""
+    old = {"after": 200, "scale": 1.0, "check": False}
+    body = {"id": "earlier", "names": NAMES}
+    assert service.post("/v1/experiments", body | {"refit": old}).status_code == 201
+    for rules, status in (({}, 200), ({"refit": {}}, 200), ({"refit": {"after": 40}}, 409)):
+        answer = service.post("/v1/experiments", body | rules | {"exist_ok": True})
+        assert answer.status_code == status
+    assert (
+        service.get("/v1/experiments/earlier").json()["refit"] | old
+        == (service.get("/v1/experiments/earlier").json()["refit"])
+    )
+
+
+def test_the_first_rewards_give_the_scale(service):
+    made = service.create("revenue", names=NAMES, window=0)
+    for _ in range(20):
+        made.tell(made.decide()["decision"], 1500.0)
+    means = [arm["mean"] for arm in made.get("/state")["arms"]]
+    np.testing.assert_allclose(means, 1500.0)
 
 
 def test_an_experiment_keeps_the_policy_it_was_made_with(service, connect):
@@ -200,7 +223,8 @@ def test_a_misspelled_name_is_recognized(service, path, body, field, said):
 
 
 def test_a_model_that_does_not_hold_may_be_the_first(service):
-    made = service.create("scale", names=NAMES[:2], window=0)
+    rules = {"after": 200, "scale": 1.0}
+    made = service.create("scale", names=NAMES[:2], window=0, refit=rules)
     for number in range(60):
         made.tell(made.decide()["decision"], 100.0 * (-1) ** number)
     found = made.get("/state")["calibration"]

@@ -5,7 +5,7 @@ import pytest
 
 import driftbandit as db
 
-SLOW = ["lookahead", "rollout", "information_directed"]
+SLOW = ["lookahead", "information_directed"]
 
 
 QUICK = [name for name in db.policies.available() if name not in SLOW]

@@ -51,8 +51,6 @@ CELLS = st.builds(
     reading=READINGS,
     perturbed=st.sampled_from(["", *TARGETS]),
     strength=st.floats(0, 100),
-    radius=st.floats(0.01, 0.99),
-    noise_scale=st.floats(0, 100),
 ) | st.builds(
     Cell,
     st.sampled_from(list(db.families.FAMILIES)),
@@ -108,8 +106,6 @@ CELL_CHANGES = {
     "strength": 0.2,
     "n_states": 5,
     "n_arms": 5,
-    "radius": 0.8,
-    "noise_scale": 2.0,
     "absent": ("kode",),
     **{f"reading.{question}": list(answers)[1] for question, answers in CHOICES.items()},
 }
@@ -159,16 +155,7 @@ def test_a_strength_is_a_number(strength):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("n_states", 0),
-        ("n_arms", 2.0),
-        ("radius", 1.0),
-        ("radius", 0),
-        ("radius", "0.9"),
-        ("noise_scale", -1.0),
-        ("noise_scale", float("nan")),
-    ],
+    ("field", "value"), [("n_states", 0), ("n_arms", 2.0), ("n_arms", "3"), ("n_states", -1)]
 )
 def test_what_a_cell_changes_is_checked(field, value):
     with pytest.raises(db.InvalidInput, match=f"^{field}: "):
@@ -207,9 +194,9 @@ def specified(perturbed, family="gaussian", n_arms=10):
 
 
 def test_a_study_stored_before_cells_could_change_their_systems():
-    """Its cells say nothing of states, arms, radius, noise and absent policies."""
+    """Its cells say nothing of states, arms and absent policies."""
     stored = METRIC.as_dict()
-    later = ("n_states", "n_arms", "radius", "noise_scale", "absent")
+    later = ("n_states", "n_arms", "absent")
     stored["cells"] = [
         {name: value for name, value in cell.items() if name not in later}
         for cell in stored["cells"]
@@ -222,18 +209,13 @@ def test_cells_of_several_shapes_in_one_study(tmp_path):
     cells = (
         Cell("gaussian"),
         Cell("gaussian", n_states=2, n_arms=4, absent=("kode",)),
-        Cell("gaussian", radius=0.5, noise_scale=3.0),
     )
     several = dataclasses.replace(
         REGRET, cells=cells, policies=("kode", "random"), systems=4, chunk=4
     )
     found = studies.run(several, tmp_path).results()
-    assert list(found) == ["gaussian", "gaussian.d-2.k-4", "gaussian.radius-0.5.noise-3"]
-    for cell, changes in zip(
-        cells,
-        ({}, {"n_states": 2, "n_arms": 4}, {"radius": 0.5, "noise_scale": 3.0}),
-        strict=True,
-    ):
+    assert list(found) == ["gaussian", "gaussian.d-2.k-4"]
+    for cell, changes in zip(cells, ({}, {"n_states": 2, "n_arms": 4}), strict=True):
         systems = db.families.sample("gaussian", 4, **{"n_states": 3, "n_arms": 3} | changes)
         players = ["random"] if cell.absent else ["kode", "random"]
         size = {"rounds": REGRET.rounds, "runs": REGRET.runs}
@@ -244,6 +226,33 @@ def test_cells_of_several_shapes_in_one_study(tmp_path):
         assert list(regret) == players
         for policy in players:
             np.testing.assert_array_equal(regret[policy], alone.regret[policy])
+
+
+@dataclasses.dataclass(frozen=True)
+class Longer(Cell):
+    """Plays twice the rounds with one run fewer, and knows a bound."""
+
+    def runs_and_rounds(self, runs, rounds, n_states, n_arms):
+        return runs - 1, rounds * n_states
+
+    def least_regret(self, systems, rounds):
+        return [0.1 * number for number in range(len(systems))]
+
+
+def test_a_cell_may_have_a_length_and_a_bound_of_its_own(tmp_path):
+    cells = Cell("gaussian"), Longer("cauchy", n_states=2)
+    study = dataclasses.replace(REGRET, cells=cells, policies=("random",), systems=3, runs=4)
+    assert [study.runs_and_rounds(cell) for cell in cells] == [(4, 40), (3, 80)]
+    usual, longer = studies.run(study, tmp_path).results().values()
+    assert (usual.rounds, longer.rounds, set(usual.regret)) == (40, 80, {"random"})
+    assert longer.regret["random"].shape == (3, 3)
+    least = np.repeat([[0.0], [8.0], [16.0]], 3, axis=1)  # of 80 rounds
+    np.testing.assert_allclose(longer.regret["least_regret"], least)
+    systems = db.families.sample("cauchy", 3, n_states=2, n_arms=3)
+    alone = db.simulate(
+        systems, None, ["random"], 80, 3, options=Options(stream="cauchy", checkpoints=1)
+    )
+    np.testing.assert_array_equal(longer.regret["random"], alone.regret["random"])
 
 
 def test_other_code_has_another_identity(monkeypatch):

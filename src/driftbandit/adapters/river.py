@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit import errors, kalman
-from driftbandit.kalman import Belief
+from driftbandit import errors
+from driftbandit.kalman import is_belief
 from driftbandit.model import LGDS, checked_arms
-from driftbandit.policies import Policy, Problem, make, optimistic
+from driftbandit.policies import PREFERRED, Policy, Problem, make, optimistic
 from driftbandit.policies.optimistic import Bonus
 
 with errors.needing(__name__):
@@ -37,7 +37,7 @@ class KalmanPolicy(bandit.base.Policy):
     Args:
         model: the system that drives the rewards.
         arms: the feature vector, d numbers, of every arm id; a k × d array has the ids 0 … k−1.
-        policy: "idea", "kode", "kalman_ucb(width=2)", a Kalman `Policy` of your own, or its bonus
+        policy: "reach", "idea", "kalman_ucb(width=2)", a Kalman `Policy` of your own, or its bonus
             function ``bonus(cov, model, arms) -> (k,)``, which gets the offered arms.
         reward_obj: river's statistic of each arm's rewards; it does not affect the choice.
         burn_in: how often river pulls each arm first.
@@ -58,7 +58,7 @@ class KalmanPolicy(bandit.base.Policy):
         self,
         model: LGDS,
         arms: Mapping[bandit.base.ArmID, Any] | Any,
-        policy: str | Policy | Bonus = "idea",
+        policy: str | Policy | Bonus = PREFERRED,
         reward_obj: bandit.base.RewardObj | None = None,
         burn_in: int = 0,
     ) -> None:
@@ -71,13 +71,13 @@ class KalmanPolicy(bandit.base.Policy):
         self._place: dict[bandit.base.ArmID, int] = {arm_id: row for row, arm_id in enumerate(ids)}
         self._rule = rule = _rule(policy)
         constants, belief = rule.prepare(model, features, ROUNDS)
-        if not isinstance(belief, Belief) or rule.noise is not None or rule.full_information:
+        if not is_belief(belief) or rule.noise is not None or rule.full_information:
             problem = f"is {rule.name!r}, which is not of the form ⟨a, ẑ⟩ + u(a | P)"
             remedy = "give idea, kode, kalman_ucb or a bonus function"
             raise errors.InvalidInput("policy", problem, remedy)
         self._problem = Problem(model, features, constants)
         self._offered: tuple[tuple[bandit.base.ArmID, ...], Problem] = (ids, self._problem)
-        self.belief = belief  # ẑ(t|t−1) and P(t|t−1)
+        self.belief: Any = belief  # ẑ(t|t−1), P(t|t−1), and what else the policy keeps
 
     @property
     def predictions(self) -> dict[bandit.base.ArmID, float]:
@@ -135,7 +135,8 @@ class KalmanPolicy(bandit.base.Policy):
         rounds = errors.whole_number(rounds, "rounds", low=0)
         if rounds == 0:
             return
-        belief = kalman.advance(self.belief, self.model, rounds)
+        advance = self._rule.agent.advance
+        belief = self.belief if advance is None else advance(self.belief, self._problem, rounds)
         if not (np.isfinite(belief.mean).all() and np.isfinite(belief.cov).all()):
             problem = f"is {rounds:.6g}, after which the state exceeds what float64 can hold"
             raise errors.InvalidInput("rounds", problem, "give fewer rounds")

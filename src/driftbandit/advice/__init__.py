@@ -89,8 +89,7 @@ def advise(
             its test part has.
         seed: whole number ≥ 0.
         policies: which to play: any of ``policies.available()`` that sees one reward a round,
-            with parameters if need be. By default those that know the model, except the slow
-            rollout.
+            with parameters if need be. By default those that know the model.
         seasons: of a log: periods of the seasons to look for, in rounds; None: of 7, 12, 24, 52
             and 168, those that a quick test finds, at most two.
         chances: of a log without a column ``chance``: as in `replay`.

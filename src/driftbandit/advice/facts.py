@@ -16,6 +16,7 @@ from driftbandit.actions import FINITE
 from driftbandit.arrays import Array
 from driftbandit.model import LGDS, RANK_TOLERANCE, factor
 from driftbandit.policies import REGISTRY, Policy, idea, kalman_ucb, optimistic
+from driftbandit.priced_arm import independent_arms
 from driftbandit.report import storable
 from driftbandit.result import Result
 from driftbandit.statistics import Paired
@@ -24,8 +25,8 @@ from driftbandit.system import Name
 # The paper's policies, for which the metric φ is known.
 BONUSES = {name: entry.bonus for name, entry in REGISTRY.items() if entry.bonus is not None}
 RANDOM = "random"
-# By default every policy plays that knows the model and is fast.
-FILTERS = {name: entry for name, entry in REGISTRY.items() if entry.filters and entry.default}
+# By default every policy plays that knows the model and can play any arms.
+FILTERS = {name: REGISTRY[name] for name in policies.available() if REGISTRY[name].filters}
 PLAYED = [name for name, entry in FILTERS.items() if not entry.policy.full_information]
 DRAWS = 1 << 14  # draws of the state that `Arm.best_share` comes from
 ROUNDS_SHOWN = 64  # rounds in which a state that never settles is drawn
@@ -35,6 +36,7 @@ LONGEST = 1e7  # work of the metric, about 2.5 seconds of one core
 ACCURACY = 0.03  # of a lower bound over the first rounds, each with its own covariances
 SETTLED = 0.01  # a run counts as settled if this much of the start is left after a fifth of it
 MOST_ROUNDS = 2000  # of a lower bound over the first rounds
+MOST_KINDS = 2  # of independent arms whose least possible regret is computed: 3 s for each kind
 BUDGET = 1.9e7  # work of one policy: 256 runs × 500 rounds with d = k = 10, a fifth of a second
 FEWEST_RUNS, MOST_RUNS = 32, 1024
 GROWTH = 1e6  # an unstable state is followed until it has grown by this much
@@ -73,12 +75,13 @@ class Arm:
 
 @dataclass(frozen=True)
 class LowerBound:
-    """The lower bound on regret per round (P11)."""
+    """The lower bound on regret per round: with full information (P11), or of any policy."""
 
     value: float | None
     error: float | None  # half-width of a 99% interval
     rounds: int | None  # over how many first rounds; None: once the state has settled
     reason: str  # why there is no value
+    full_information: bool = True  # False: it also counts that only the played arm is seen
 
     @property
     def when(self) -> str:
@@ -294,12 +297,24 @@ def lower_bound(model: LGDS, arms: np.ndarray, rounds: int) -> LowerBound:
     if not settled and rounds > MOST_ROUNDS:
         reason = f"it takes too long for {rounds} rounds; db.theory.finite_lower_bound computes it"
         return LowerBound(None, None, None, reason)
+    if settled and (value := _least_regret(model, arms)) is not None:
+        return LowerBound(value.value, value.error, None, "", full_information=False)
     options = {} if settled else {"rounds": rounds, "accuracy": ACCURACY}
     try:
         bound = theory.finite_lower_bound(model, arms, **options)
     except errors.NotDetectable as error:
         return LowerBound(None, None, None, f"it was not found ({error})")
     return LowerBound(bound.value, bound.error, None if settled else rounds, "")
+
+
+def _least_regret(model: LGDS, arms: np.ndarray) -> theory.Bound | None:
+    """The least possible regret, if arms are independent and of few kinds."""
+    try:
+        found = independent_arms(model, arms)
+    except errors.InvalidInput:
+        return None
+    kinds = np.unique(np.stack([found.decay, found.noise]), axis=1)
+    return theory.least_regret(model, arms) if kinds.shape[1] <= MOST_KINDS else None
 
 
 def metric(model: LGDS, arms: np.ndarray) -> Metric:
@@ -380,8 +395,7 @@ def players(names: Iterable[str] | None, n_arms: int) -> dict[str, Policy]:
         if policy.full_information:
             problem = f"{policy.name} sees the rewards of all arms"
             raise errors.InvalidInput("policies", problem, "leave it out")
-        known = policy.name in policies.available()
-        usual = known and policy.parameters == policies.make(policy.name).parameters
+        usual = policies.short_label(policy) == policy.name
         label = policy.name if usual else policy.label
         if label in found:
             raise errors.InvalidInput("policies", f"{label!r} is named twice", "name each once")

@@ -10,18 +10,21 @@ from typing import Any
 from driftbandit import errors
 from driftbandit import policies as registry
 from driftbandit.advice import log_facts, log_play, log_rules, log_seasons
-from driftbandit.advice.log_facts import Answer, Contents, Predictability, Speed
+from driftbandit.advice.log_facts import Contents, Predictability, Speed
 from driftbandit.advice.log_play import Forecast, Replayed
 from driftbandit.advice.log_rules import Findings, Recommendation
 from driftbandit.advice.log_seasons import Season
+from driftbandit.identify.findings import Answer, answer, drift_of
+from driftbandit.identify.structured.candidates import drifts, repeats
+from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.fitting import StructuredFit, fit_structure
 from driftbandit.identify.structured.periods import shown_periods
-from driftbandit.identify.structured.selection import LEAST, Comparison, compare, season_pair
+from driftbandit.identify.structured.selection import LEAST, compare, recent, season_pair
 from driftbandit.io import log_columns, model_file
 from driftbandit.io.log_reader import as_log
 from driftbandit.io.logs import Log
 from driftbandit.replays.decisions import CHANCES, has_chances
-from driftbandit.replays.result import Replay
+from driftbandit.replays.result import LEADER, Replay
 from driftbandit.report import storable
 from driftbandit.structure import Structure, parse, season
 from driftbandit.system import label
@@ -29,7 +32,6 @@ from driftbandit.system import label
 STAGES = ("structures", "training part", "fit", "play", "forecast")
 OWN = "level(arm)"
 FEWEST = 4 * LEAST  # rewards: each half must allow to compare structures
-MOST_ROWS = 20_000  # of a longer log, the last ones are used
 Tell = Callable[[float], None]
 
 
@@ -137,34 +139,34 @@ def advise_log(
 
     held = log_facts.contents(log, chances)
     ready(contents=held)
-    scores = compared(log, seasons, lambda share: tell("structures", 0.9 * share))
-    found = fit_structure(
-        log, scores.chosen, report=lambda share: tell("structures", 0.9 + 0.09 * share)
-    )
-    drift = log_facts.answer(scores, log_facts.drifts)
-    repeats = log_facts.answer(scores, log_facts.repeats)
-    moving = log_facts.drifts(scores.chosen) or drift.best_with is None
-    walk = found if moving else fit_structure(log, drift.best_with)
+    compared = compare(log, periods=seasons, report=lambda share: tell("structures", 0.9 * share))
+    drift, scores = drift_of(compared), compared.of_components
+    best = scores.chosen
+    assert isinstance(best, Structure)
+    found = fit_structure(log, best, report=lambda share: tell("structures", 0.9 + 0.09 * share))
+    season_shown = answer(scores, repeats)
+    wandering = answer(scores, drifts).best_with
+    walk = found if drifts(best) or wandering is None else fit_structure(log, wandering)
     speed = log_facts.speed(walk, log_facts.horizon(log), seed)
     cycles = log_seasons.seasons(found, scores)
-    ready(drift=drift, season=repeats, speed=speed, seasons=cycles, structure=str(scores.chosen))
-    ready(comparison=scores, fit=found, log=log)
+    ready(drift=drift, season=season_shown, speed=speed, seasons=cycles, structure=str(best))
+    ready(comparison=compared, fit=found, log=log)
     tell("structures", 1)
 
     test = log_facts.split(log)
-    uses = scores.chosen.features
+    uses = best.features
     train = log_facts.training(log, test, features=bool(uses))
-    best = scores.chosen  # a replay, which must not know the test part, has no features
+    early = best  # a replay, which must not know the test part, has no features
     if not uses:
-        best = _of_training(train, seasons, lambda share: tell("training part", 0.9 * share))
-    known = log_facts.predictability(fit_structure(train, best), log, test, found, seed)
+        early = _of_training(train, seasons, lambda share: tell("training part", 0.9 * share))
+    known = log_facts.predictability(fit_structure(train, early), log, test, found, seed)
     ready(predictability=known)
     tell("training part", 1)
 
     done, replay, untested = None, None, _untested(held, uses)
     if not untested and held.evidence != "none":
         given: dict[str, Any] = {"chances": chances, "runs": 10, "seed": seed, "progress": tell}
-        done, replay = log_play.replayed(log, best, chosen, **given)
+        done, replay = log_play.replayed(log, early, chosen, **given)
     ready(replayed=done, untested=untested)
     who = _player(chosen, done)
     ahead = None
@@ -174,8 +176,8 @@ def advise_log(
         ahead = log_play.forecast(
             found, chosen, who, length, **settings, progress=lambda share: tell("forecast", share)
         )
-    findings = _findings(held, drift, repeats, done, ahead, untested, who)
-    if any(one.features and one.scope == "arm" for one in scores.chosen.components):
+    findings = _findings(held, drift, season_shown, done, ahead, untested, who)
+    if any(one.features and one.scope == "arm" for one in best.components):
         findings = findings._replace(moves="yes")  # the best arm depends on the context
     said = log_rules.recommend(findings)
     flags = log_columns.flags(columns, every, zone)
@@ -185,11 +187,11 @@ def advise_log(
     return LogAdvice(
         contents=held,
         drift=drift,
-        season=repeats,
+        season=season_shown,
         speed=speed,
         seasons=cycles,
-        structure=str(scores.chosen),
-        comparison=scores,
+        structure=str(best),
+        comparison=compared,
         predictability=known,
         replayed=done,
         forecast=ahead,
@@ -200,7 +202,7 @@ def advise_log(
             said.kind,
             source,
             flags,
-            str(scores.chosen),
+            str(best),
             findings.policy,
             held.evidence,
             several,
@@ -226,25 +228,7 @@ def _read(data: Any, columns: Any, every: Any, zone: Any) -> tuple[Log, list[str
     if log.rewards_seen < FEWEST:
         remedy = f"advice needs at least {FEWEST}: half of them to learn from, half to test"
         raise errors.InvalidInput("log", f"has {log.rewards_seen} rewards", remedy)
-    if log.rows <= MOST_ROWS or len(log.sequences) > 1:
-        return log, []
-    (one,) = log.sequences
-    last = log.only(one.rounds >= one.rounds[-MOST_ROWS])
-    return last, [f"The last {last.rows:,} of {log.rows:,} rows are used."]
-
-
-def compared(
-    log: Log, seasons: Sequence[float] | None = None, report: Tell = lambda share: None
-) -> Comparison:
-    """Structures by how well they predict later rewards; seasons that a quick test finds."""
-    found = compare(log, None, periods=seasons, report=report)
-    kept = [one for one in found.chosen.components if one.kind in ("season", "regression")]
-    if kept and log_facts.drifts(found.chosen):
-        # Is there drift beside the season? Its rival has the season, and constant means.
-        still = Structure((*parse("constant(arm)").components, *kept))
-        if str(still) not in map(str, found.structures):
-            found = found.joined(compare(log, [still]))
-    return found
+    return recent(log)
 
 
 def _of_training(train: Log, seasons: Sequence[float] | None, report: Tell) -> Structure:
@@ -258,7 +242,11 @@ def _of_training(train: Log, seasons: Sequence[float] | None, report: Tell) -> S
     periods = shown_periods(train) if seasons is None else seasons
     given = [parse(OWN)]
     given += [given[0] + one for period in periods for one in season_pair(period)]
-    return given[0] if len(given) == 1 else compare(train, given, report=report).chosen
+    if len(given) == 1:
+        return given[0]
+    chosen = compare(train, given, report=report).chosen
+    assert isinstance(chosen, Structure)
+    return chosen
 
 
 def _untested(held: Contents, uses: Sequence[str]) -> str:
@@ -297,7 +285,7 @@ def _findings(
     facts = facts._replace(rare=rare, forecast=None if ahead is None else ahead.over_fixed)
     if done is None:
         return facts
-    row, fixed = done.row(done.best), done.row(log_play.LEADER)
+    row, fixed = done.row(done.best), done.row(LEADER)
     unknown = [(registry.title(done.best), row), (f"always playing {label(done.fixed)}", fixed)]
     unsupported = max(own.unsupported for _, own in unknown)
     return facts._replace(

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from driftbandit import kalman, statistics
-from driftbandit.identify.report import one_step
+from driftbandit.identify.predictions import one_step
 from driftbandit.identify.structured.fitting import StructuredFit
-from driftbandit.identify.structured.selection import BLOCKS, Comparison
 from driftbandit.io.logs import Log, Sequence
 from driftbandit.replays.decisions import has_chances
-from driftbandit.structure import Structure
 from driftbandit.system import Name
 
-Verdict = Literal["yes", "no", "cannot tell"]
 Evidence = Literal["full", "chances", "none"]
-LEVEL = 0.05  # chance that any of the structures tried seems better by luck
-NEGLIGIBLE = 0.02  # log-likelihood per reward: a model that predicts 4% of the variance gains it
 TRAIN = 0.4  # share of the log to learn from; estimates from a log need many rounds to test
-MOVES = ("level", "trend", "ar")  # components that drift
 WEEK, HUNDRED, TEN = 7, 100, 10  # rounds over which a change is shown
 ROUNDING = 1e-24  # share of the rewards' square below which their variance is rounding
 DRAWS = 4000  # of the parameters, for intervals
@@ -53,19 +45,6 @@ class Contents(NamedTuple):
     least_chance: float | None
     features: tuple[str, ...]
     notes: tuple[str, ...]
-
-
-class Answer(NamedTuple):
-    """Whether structures with a kind of component predict later rewards better than those without.
-
-    ``gain`` is the difference of the best scores, log-likelihood per held-out reward.
-    """
-
-    verdict: Verdict
-    gain: float | None  # None: no structure with it was worth trying
-    error: float | None
-    best_with: str | None
-    best_without: str | None
 
 
 class Speed(NamedTuple):
@@ -133,40 +112,6 @@ def _evidence(log: Log, chances: str | None) -> Evidence:
     pairs = np.unique(np.stack([one.rounds[seen], one.arms[seen]], axis=1), axis=0)
     shown = np.unique(pairs[:, 0], return_counts=True)[1]
     return "full" if len(shown) and (shown >= 2).mean() >= 0.5 else "none"
-
-
-def drifts(structure: Structure) -> bool:
-    """Whether something wanders, seasons aside."""
-    return any(one.kind in MOVES for one in structure.components)
-
-
-def repeats(structure: Structure) -> bool:
-    """Whether there is a season."""
-    return any(one.kind == "season" for one in structure.components)
-
-
-def answer(comparison: Comparison, has: Callable[[Structure], bool]) -> Answer:
-    """Compare the best structure that has something with the best that does not.
-
-    "yes" if the gain exceeds its error by a t quantile with Bonferroni's correction for all
-    structures tried; "no" if it is below `NEGLIGIBLE` even at the upper end of its interval.
-    """
-    order = np.argsort(np.array(comparison.scores), kind="stable")[::-1]
-    structures = comparison.structures
-    one = next((int(i) for i in order if has(structures[i])), None)
-    other = next((int(i) for i in order if not has(structures[i])), None)
-    if one is None or other is None:
-        return Answer("no" if one is None else "yes", None, None, None, None)
-    gain, error = comparison.difference(one, other)
-    tail = LEVEL / 2
-    sure = float(special.stdtrit(BLOCKS - 1, 1 - tail / len(structures)))
-    usual = float(special.stdtrit(BLOCKS - 1, 1 - tail))
-    verdict: Verdict = "cannot tell"
-    if gain > sure * error:
-        verdict = "yes"
-    elif gain + usual * error < NEGLIGIBLE:
-        verdict = "no"
-    return Answer(verdict, gain, error, str(structures[one]), str(structures[other]))
 
 
 def horizon(log: Log) -> int:

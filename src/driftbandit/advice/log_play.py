@@ -18,13 +18,13 @@ from driftbandit.model import LGDS
 from driftbandit.policies import PREFERRED
 from driftbandit.policies.base import Policy, Prepared, Problem, highest
 from driftbandit.replays import replay, support
-from driftbandit.replays.result import ALWAYS, LOGGING, Replay, Row
+from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Replay, Row
 from driftbandit.report.numbers import estimate
 from driftbandit.structure import Structure
 from driftbandit.system import Name, System
 
 PLAYED = (PREFERRED, "kalman_ucb", "ucb", "discounted_ucb")  # by default
-LEADER, RANDOM, FIXED = "training_leader", "random", "fixed"
+RANDOM, FIXED = "random", "fixed"
 ROUNDING = 1e-9  # share of a mean: narrower intervals have no width
 RUNS = 200  # of the forecast
 LONGEST = 1000  # rounds of the forecast

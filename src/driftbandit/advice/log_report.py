@@ -8,14 +8,16 @@ from typing import Any
 
 from driftbandit import statistics
 from driftbandit._version import __version__
-from driftbandit.advice import log_facts, log_figures, log_play
+from driftbandit.advice import log_figures, log_play
 from driftbandit.advice.from_log import LogAdvice
 from driftbandit.advice.log_facts import Speed
 from driftbandit.advice.log_play import Earned, Gain, Replayed
 from driftbandit.advice.log_seasons import Season
+from driftbandit.identify.findings import DRIFT
+from driftbandit.identify.structured.candidates import drifts, repeats
 from driftbandit.io.logs import split_notes
 from driftbandit.policies import PREFERRED, title
-from driftbandit.replays.result import LOGGING
+from driftbandit.replays.result import LEADER, LOGGING
 from driftbandit.report import (
     Block,
     Cell,
@@ -43,11 +45,6 @@ ASSUMED = (
     "choices can be estimated."
 )
 SEVERAL = "Several sequences cannot be replayed, so it cannot tell what other choices earn."
-DRIFT = {
-    "yes": "Yes: what arms pay drifts.",
-    "no": "No: what arms pay does not drift, as far as this log shows.",
-    "cannot tell": "Cannot tell: models with and without drift predict about equally well.",
-}
 SEASON = {
     "yes": "There is a season.",
     "no": "No season was found.",
@@ -212,8 +209,8 @@ def _scores(advice: LogAdvice) -> list[list[Cell | str | float]]:
     best = texts.index(advice.structure)
     wanted: dict[str, str | None] = {"chosen": advice.structure}
     for what, has, said in (
-        ("drift", log_facts.drifts, drift),
-        ("a season", log_facts.repeats, season),
+        ("drift", drifts, drift),
+        ("a season", repeats, season),
     ):  # what the chosen model has, the other lacks
         lacks = has(found.structures[best])
         name = f"best without {what}" if lacks else f"best with {what}"
@@ -349,7 +346,7 @@ def _row(row: Earned, done: Replayed) -> list[Cell]:
 def _label(row: Earned, done: Replayed) -> str:
     if row.kind == "policy":
         return title(row.label)
-    if row.label == log_play.LEADER:
+    if row.label == LEADER:
         return f"fixed: {label(done.fixed)}"
     if row.arm is not None:
         return f"{label(row.arm)}, in hindsight"
@@ -390,7 +387,7 @@ def _fixed(advice: LogAdvice) -> Iterator[Block]:
 
 
 def _known_later(row: Earned) -> bool:
-    return row.arm is not None and row.label != log_play.LEADER
+    return row.arm is not None and row.label != LEADER
 
 
 def _forecast(advice: LogAdvice) -> Iterator[Block]:

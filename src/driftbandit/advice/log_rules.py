@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from driftbandit import statistics
-from driftbandit.advice.log_facts import Evidence, Verdict
+from driftbandit.advice.log_facts import Evidence
 from driftbandit.advice.log_play import Gain
+from driftbandit.identify.findings import Verdict
 from driftbandit.policies import title
 from driftbandit.replays.support import FEWEST
 from driftbandit.report.numbers import percent, short

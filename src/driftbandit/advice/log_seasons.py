@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit.advice.log_facts import Answer, answer
+from driftbandit.identify.findings import Answer, answer
+from driftbandit.identify.structured.candidates import Candidate
+from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.components import components
 from driftbandit.identify.structured.fitting import StructuredFit
-from driftbandit.identify.structured.selection import Comparison
-from driftbandit.structure import Component, Structure
+from driftbandit.structure import Component
 
 
 class Season(NamedTuple):
@@ -58,7 +59,7 @@ def own_pattern(comparison: Comparison, period: float) -> Answer:
     return answer(comparison.part(having), lambda one: _scopes(one, period) != {"shared"})
 
 
-def _scopes(structure: Structure, period: float) -> set[str]:
+def _scopes(structure: Candidate, period: float) -> set[str]:
     """Who has a season of that period."""
     parts = [one for one in structure.components if one.kind == "season"]
     return {one.scope for one in parts if _period(one) == period}

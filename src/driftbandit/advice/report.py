@@ -139,8 +139,13 @@ def _above_bound(bound: LowerBound, simulation: Simulation) -> str:
         return f"{start} {size}; {name} lost less in these runs by chance."
     if best.low <= bound.value + bound.error:
         return f"{start} {size}; {name} attains it, as far as {simulation.runs} runs show."
-    times = short(best.regret / bound.value)
-    return f"{name} loses {times} times the lower bound on regret, which is {size}."
+    times = best.regret / bound.value
+    if times >= 2:
+        return f"{name} loses {short(times)} times the lower bound on regret, which is {size}."
+    return (
+        f"{name} is at most {percent(times - 1)} above the least possible regret, which is at "
+        f"least {size}."
+    )
 
 
 def _agreement(metric: Metric, simulation: Simulation) -> tuple[str | None, str]:
@@ -347,11 +352,11 @@ def _share(value: float | None) -> Cell:
 def _bound_line(bound: LowerBound) -> str:
     if bound.value is None or bound.error is None:
         return f"Not known: {bound.reason}."
-    return (
-        f"No policy loses less than {plus_minus(bound.value, bound.error)} per round on average "
-        f"{bound.when}: with full information, the optimal filter loses that much. Regret is "
-        "measured against the best arm of each round."
-    )
+    said = f"No policy loses less than {plus_minus(bound.value, bound.error)} per round on average "
+    said += f"{bound.when}"
+    if bound.full_information:
+        said += ": with full information, the optimal filter loses that much"
+    return f"{said}. Regret is measured against the best arm of each round."
 
 
 def _metric_blocks(advice: Advice) -> Iterator[Block]:

@@ -21,10 +21,11 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.actions import action_set
-from driftbandit.agent import changes, choosing, logged, refitting, stored
+from driftbandit.agent import changes, choosing, logged, stored
 from driftbandit.agent.arms import ArmNames, Offer, offered
 from driftbandit.agent.choosing import Chosen, Decision, Score
 from driftbandit.agent.compiled import compiled as compile_policy
+from driftbandit.agent.first_rewards import random_walk
 from driftbandit.agent.history import History, Told
 from driftbandit.agent.refitting import Refit, RefitTask
 from driftbandit.agent.screening import Screen
@@ -60,7 +61,8 @@ class Agent:
         window: how many rounds late a reward may come; 0: before the next round. Of very many
             decisions in a round some are settled earlier (`settled`).
         refit: when and how to learn the model from the agent's own log. None: never; without a
-            model: `Refit()`, and the agent starts with a random walk.
+            model: `Refit()`, and the agent starts with a random walk, whose mean and scale it takes
+            from the first rewards.
         screen: whether to screen very many arms in single precision first: the same decisions,
             several times faster, for half as much memory again as the arms take.
         memory: how many rewards older than the window the agent keeps for `replace_model`, the
@@ -149,7 +151,7 @@ class Agent:
             self.actions.check_listed(*wrong, "give a model and no refit")
             if model is None:
                 arms = errors.matrix(arms, "arms", shape=(None, None))
-                model = refitting.random_walk(arms, (refit or Refit()).scale)
+                model = random_walk(arms, (refit or Refit()).scale or 1.0)
             refit = (refit or Refit()).for_agent(np.asarray(arms), has_model=has_model)
             errors.require("refit", "jax")
             if self.policy.full_information:
@@ -167,7 +169,7 @@ class Agent:
             horizon=self.rounds,
             window=self.window,
             log=deque(maxlen=refit.memory if refit else self.memory),
-            until_refit=refit.after if refit else None,
+            until_refit=refit.first if refit else None,
             offsets=refit is not None and refit.by_arm,
             keeps_arms=refit is not None and refit.keeps_arms,
             has_model=has_model,
@@ -176,6 +178,7 @@ class Agent:
             start=start,
             clock=clock,
             on_alarm=self.on_alarm,
+            guess=refit is not None and refit.scale is None,
         )
         if self.on_alarm is not None:
             self._watch("on_alarm")
@@ -208,6 +211,17 @@ class Agent:
     def round(self) -> int:
         """The round that the next `ask` is for."""
         return self._history.round
+
+    @property
+    def first_round(self) -> int:
+        """The round in which the model's initial state holds.
+
+        Example:
+            >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]])
+            >>> agent.ask(round=7).round, agent.first_round
+            (7, 7)
+        """
+        return self._history.base
 
     def round_of(self, time: Any) -> int:
         """The round in which a time falls, for `ask`; also after `load`.
@@ -562,7 +576,7 @@ class Agent:
         since = None if watch is None else watch.refit_since
         is_due = until is not None and until <= 0 and len(history.log) >= 2
         if refit is not None and history.refit_task is None:
-            if watch is not None and since is not None and len(history.log) >= refit.after:
+            if watch is not None and since is not None and len(history.log) >= refit.first:
                 watch.refit_since = None
                 RefitTask(history, refit, self.seed, since).run_scheduled()
             elif is_due:
@@ -591,7 +605,7 @@ class Agent:
         Example:
             >>> agent = Agent(LGDS([[0.6]], [[0.64]], 1.0), [[1.0], [2.0]], names=["a", "b"])
             >>> agent.scores()[0]
-            Score(arm='a', mean=0.0, bonus=0.24..., uncertainty=1.0)
+            Score(arm='a', mean=0.0, bonus=0.22..., uncertainty=1.0)
         """
         with self._lock:
             self.actions.check_listed("scores", "needs a list of arms", "ask for a decision")
@@ -925,6 +939,12 @@ class Agent:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy an agent as the text that `to_json` writes."""
         return _revived, (type(self), self.to_json(), self.policy)
+
+
+def sized_by_rewards(agent: Agent) -> Agent:
+    """An agent of a random walk that stands for no model; it takes its size from first rewards."""
+    agent._history.guess = True
+    return agent
 
 
 def _revived(cls: type[Agent], text: str, policy: Policy) -> Agent:

@@ -16,7 +16,7 @@ from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.history import History, whole_round
 from driftbandit.agent.ledger import Entry
 from driftbandit.contexts import Contexts, checked
-from driftbandit.kalman import Belief
+from driftbandit.kalman import Belief, is_belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.system import Name, System
 
@@ -122,7 +122,8 @@ def add_arm(history: History, name: Name, features: Any) -> None:
             entry.row = np.append(entry.row, more)
 
     def padded_belief(belief: Belief) -> Belief:
-        return Belief(np.append(belief.mean, means), _extended(belief.cov, variances))
+        mean, cov = np.append(belief.mean, means), _extended(belief.cov, variances)
+        return belief._replace(mean=mean, cov=cov)
 
     rows = np.vstack([np.pad(arms, ((0, 0), (0, len(more)))), row])
     _rebuild(history, larger, rows, names, padded, keep_belief=padded_belief, removed=removed)
@@ -341,7 +342,7 @@ def _rebuild(
     for entry in [*new.log, *new.ledger]:
         update_entry(entry)
     state, round_ = new.ledger.state, new.ledger.round
-    if isinstance(state, Belief) and keep_belief is not None:
+    if is_belief(state) and keep_belief is not None:
         state = keep_belief(state)
     else:
         new.names, new.problem = names, problem
@@ -356,4 +357,7 @@ def _rebuild(
         new.start = first_round
         new.clock = clock if new.clock is None else new.clock
     new.change_model(problem, state, round_)
+    if keep_belief is not None and history.guess:  # the first random walk, for other arms
+        new.guess, new.silent = True, history.silent.copy()
+        new.resize(anew=True)
     history.adopt(new)

@@ -14,7 +14,7 @@ from driftbandit.agent.arms import Offer, check_can_choose_from_part
 from driftbandit.agent.ledger import Entry, observed
 from driftbandit.agent.screening import Screen
 from driftbandit.arrays import NO_ARM
-from driftbandit.kalman import Belief
+from driftbandit.kalman import is_belief
 from driftbandit.policies import Policy, Problem
 from driftbandit.policies.base import (
     COMPUTED_NAN,
@@ -82,7 +82,7 @@ class Decision(_AsJSON, _Decision):
         >>> decision.id, decision.arm, decision.round
         (0, 'left', 0)
         >>> decision.mean, round(decision.bonus, 3), decision.uncertainty  # why this arm
-        (0.0, 0.4, 4.0)
+        (0.0, 0.398, 4.0)
         >>> decision.to_dict()["arm"]
         'left'
     """
@@ -127,9 +127,12 @@ class Chosen(NamedTuple):
 
 
 def by_columns(arms: np.ndarray) -> np.ndarray:
-    """The arms; if there are many, stored column by column, which is faster to score."""
+    """The arms; if there are many, stored column by column, which is faster to score.
+
+    Few are stored row by row, as in a file: sums are the same to the last digit.
+    """
     if len(arms) <= BLOCK:
-        return arms
+        return np.ascontiguousarray(arms)
     arms = np.asfortranarray(arms)
     arms.setflags(write=False)
     return arms
@@ -162,9 +165,9 @@ def choose(
         last = len(offer.arms) - 1
         errors.whole_number(place, f"arm of policy {policy.name!r}", low=0, high=last)
     row = offer.arms[place]
-    if isinstance(state, Belief):
-        mean = float(row @ state.mean) if mean is None else mean
-        uncertainty = math.sqrt(max(float(row @ state.cov @ row), 0.0))
+    if is_belief(state):
+        mean = float(row.dot(state.mean)) if mean is None else mean
+        uncertainty = math.sqrt(max(float(row.dot(state.cov).dot(row)), 0.0))
     arm = place if offer.rows is None else int(offer.rows[place])
     if mean is not None and (math.isnan(mean) or (bonus is not None and math.isnan(bonus))):
         wrong = f"gives arm {arm} the expected reward {mean} and the bonus {bonus}"
@@ -196,7 +199,7 @@ def choose_vector(policy: Policy, problem: Problem, state: Any, noise: Any) -> C
     argument = f"arm of policy {policy.name!r}"
     vector = SPHERE.checked_vector(vector, problem.model.n_states, argument)
     mean = uncertainty = None
-    if isinstance(state, Belief):
+    if is_belief(state):
         mean = float(vector @ state.mean)
         uncertainty = math.sqrt(max(float(vector @ state.cov @ vector), 0.0))
     return Chosen(0, 0, vector, vector, mean, None, uncertainty)
@@ -245,7 +248,7 @@ def score_table(policy: Policy, problem: Problem, state: Any, offer: Offer) -> l
     means = bonuses = uncertainties = None
     if policy.scores is not None:
         means, bonuses = _scored(policy, policy.scores, problem, state, offer)
-    if isinstance(state, Belief):
+    if is_belief(state):
         means = offer.arms @ state.mean if means is None else means
         variances = np.vecdot(offer.arms @ state.cov, offer.arms)
         uncertainties = np.sqrt(np.maximum(variances, 0.0))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import datetime
+import heapq
+import itertools
 import sys
 import threading
 from collections import Counter, deque
@@ -22,11 +24,12 @@ from driftbandit.actions import SPHERE, ActionSet
 from driftbandit.agent import logged
 from driftbandit.agent.arms import ArmNames, new_arms
 from driftbandit.agent.choosing import Chosen, Decision
+from driftbandit.agent.first_rewards import COUNTS, MOST_SETTLED, Size, learned_size, walk_of
 from driftbandit.agent.ledger import Entry, Ledger, fold, replayed, room_for
 from driftbandit.agent.watch import OnAlarm, Watch, widened
 from driftbandit.contexts import Contexts, arms_in
 from driftbandit.io.times import Clock
-from driftbandit.kalman import Belief
+from driftbandit.kalman import is_belief
 from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem
 from driftbandit.policies.base import checked_prepared
@@ -77,6 +80,11 @@ class History:
     # Plays settled during the refit in progress that are not in its state yet.
     since_refit: list[Entry] = dataclasses.field(default_factory=list)
     settled_since_refit: int = 0  # how many plays were settled during the refit in progress
+    # Whether the model is still the random walk whose size the first rewards give; that size; and
+    # the rounds of settled plays without a reward, through which it is filtered again.
+    guess: bool = False
+    size: Size | None = None
+    silent: list[int] = dataclasses.field(default_factory=list)
     lock: Any = dataclasses.field(default_factory=threading.RLock)
 
     def __post_init__(self, model: LGDS) -> None:
@@ -84,14 +92,14 @@ class History:
         if self.start is not None:
             self.round = self.now = self.base = self.start
         self.ledger = Ledger(self.policy, self.problem, state, round=self.base)
-        watched = isinstance(state, Belief) and not self.policy.full_information
+        watched = is_belief(state) and not self.policy.full_information
         self.watch = Watch(model, self.on_alarm) if watched else None
 
     def copy(self) -> History:
         """An independent copy."""
         other = copy.copy(self)
         other.ledger, other.log = self.ledger.copy(), self.log.copy()
-        other.since_refit = self.since_refit.copy()
+        other.since_refit, other.silent = self.since_refit.copy(), self.silent.copy()
         other.watch = None if self.watch is None else self.watch.copy()
         return other
 
@@ -251,6 +259,7 @@ class History:
                     learned.append(entry)
         except BaseException:  # the policy cannot take one of them
             self.ledger.unlearn(learned)
+            self.resize()
             raise
         return [outcome for outcome, _, _ in found]
 
@@ -278,6 +287,9 @@ class History:
             if self.refit_task is not None:
                 self.since_refit.extend(told)
                 self.settled_since_refit += len(told)
+            if self.guess:
+                self.silent += [entry.round for entry in settled if entry.reward is None]
+                self.resize()
 
     def learn(self, entry: Entry, reward: Any) -> None:
         """Give an open decision its reward."""
@@ -285,6 +297,32 @@ class History:
         if self.watch is not None and not entry.pending:  # now: the belief is in the cache
             row = self.problem.arms[entry.arm] if entry.row is None else entry.row
             entry.surprise = self.watch.surprise(row, entry.before, reward)
+        self.resize()
+
+    def resize(self, *, anew: bool = False) -> None:
+        """Give the first random walk the size of the first rewards, if that is another now.
+
+        ``anew``: also if it is not. All plays are filtered again. It ends when enough rewards are
+        settled, and only those count then, so that it does not matter when rewards came.
+        """
+        if not self.guess:
+            return
+        enough = len(self.log) >= COUNTS[-1] or len(self.log) + len(self.silent) >= MOST_SETTLED
+        ends = enough or not self.complete
+        plays = self.log if ends else itertools.chain(self.log, self.ledger)
+        size = learned_size(plays, self.problem.arms)
+        if self.complete and (anew or size != self.size):
+            model = walk_of(self.problem.arms, size)
+            self.problem, prior = self.prepared(model, self.problem.arms)
+            self.ledger.restart(self.problem, *self.replay(prior, self.base, self._settled_plays()))
+            self.size = size
+        if ends:
+            self.guess, self.silent = False, []
+
+    def _settled_plays(self) -> Iterable[Entry]:
+        """The settled plays in the order of rounds, with those that have no reward."""
+        silent = (Entry(None, round_, 0, None) for round_ in self.silent)
+        return heapq.merge(self.log, silent, key=lambda entry: entry.round)
 
     def _note(self, entry: Entry, state: Any) -> bool:
         """Note the surprise of a settled play, if it has one, from the state before it."""
@@ -339,6 +377,7 @@ class History:
     def change_model(self, problem: Problem, state: Any, round: int) -> None:
         """Go on with another model or other arms, from a settled state in a round."""
         self.problem, self.has_model, self.refit_failure = problem, True, None
+        self.guess, self.silent = False, []
         self.ledger.restart(problem, state, round)
         self.check_reach(self.round)
         self.ledger.at(self.round)  # a model that cannot take the rewards fails here
@@ -429,6 +468,7 @@ class History:
                 new.ledger.insert(entry)
             new.settle(max(new.now, block[-1].round))
         counts["learned"] += len(recent)
+        new.resize()
         new.check_reach(last)
         new.ledger.at(max(new.round, last))  # a reward that the policy cannot take fails here
         new.now, new.round = max(new.now, last), max(new.round, last + 1)
@@ -490,7 +530,7 @@ def never_made(decision: int, decided: int) -> str:
 
 
 def _check_size(state: Any, round: int) -> None:
-    if isinstance(state, Belief) and not (
+    if is_belief(state) and not (
         np.abs(state.cov).max() <= errors.LARGEST and np.abs(state.mean).max() <= errors.LARGEST
     ):
         problem = f"is {round}, by when the state has outgrown the largest number"

@@ -8,24 +8,30 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import math
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from driftbandit import errors
+from driftbandit import errors, kalman
 from driftbandit.agent.choosing import by_columns
+from driftbandit.agent.first_rewards import reads_own_states
 from driftbandit.agent.history import History
 from driftbandit.agent.ledger import Entry, replayed
-from driftbandit.model import LGDS, checked_arms
+from driftbandit.model import LGDS
 from driftbandit.structure import parse
 from driftbandit.system import LAST_ROUND, Name
 
 STRUCTURES = ("free", "diagonal", "scalar")  # of Γ; others are sums of components
 LEVELS = "level(arm)"  # the components whose arms may change: all arms have the same prior
+FIRST = 200  # settled rewards before the first refit, if a matrix is learned
+PER_ARM = 10  # and for each arm, if components are
+SHARE = 0.8  # of a log, from which a model is learned that has to predict the rest
 FEW = 100  # most rewards that are filtered while the agent is locked
+
+Reader = Callable[[Entry], np.ndarray]  # what a play reads of the states of a model
 
 logger = logging.getLogger("driftbandit")
 
@@ -37,9 +43,11 @@ class Refit:
     The log holds the settled rewards, those older than the agent's window, so what is learned does
     not depend on the order in which rewards came. The first refit follows after ``after`` settled
     rewards, the next whenever the log has grown by ``growth`` of itself, and by ``after`` at least.
+    A new model replaces the present one only if it predicts later rewards at least as well.
 
     Args:
-        after: settled rewards before the first refit.
+        after: settled rewards before the first refit. None: 200; or 10 for each arm, from 20 to
+            200, if the agent starts without a model and learns components, which are few numbers.
         growth: relative growth of the log until the next refit.
         memory: how many settled rewards are kept, the newest.
         structure: of Γ: "free", "diagonal" or "scalar"; or components of arms, as
@@ -51,11 +59,14 @@ class Refit:
         offsets: whether arms pay an offset of their own; `Agent.ask` then takes no new features,
             and arms can be neither added nor removed.
         iterations: EM iterations per refit, at most.
-        scale: rough spread of the rewards, for the initial random walk.
+        scale: rough spread of the rewards, for the initial random walk. None: its spread, and the
+            mean from which it starts, are learned from the first rewards.
         background: learn in a thread; decisions go on with the old model until the new one is
             ready, since a service cannot wait the seconds that a fit takes. Which decision is the
             first under the new model then depends on timing. False: `Agent.ask` waits, so that the
             same rewards always give the same decisions, as experiments need.
+        check: whether to learn a model from the first 80% of the log before, and to keep the
+            present one if that predicts the other rewards better; `Agent.refit_failure` says so.
 
     Example:
         An agent without a model, which learns one from its first 200 rewards.
@@ -78,20 +89,22 @@ class Refit:
         'level(arm)'
     """
 
-    after: int = 200
+    after: int | None = None
     growth: float = 0.5
     memory: int = 5000
     structure: str | None = None
     stable: bool = True
     offsets: bool = False
     iterations: int = 100
-    scale: float = 1.0
+    scale: float | None = None
     background: bool = True
+    check: bool = True
 
     def __post_init__(self) -> None:
-        errors.whole_number(self.after, "after", low=2, high=LAST_ROUND)
+        if self.after is not None:
+            errors.whole_number(self.after, "after", low=2, high=LAST_ROUND)
         errors.number(self.growth, "growth", low=0)
-        errors.whole_number(self.memory, "memory", low=self.after, high=LAST_ROUND)
+        errors.whole_number(self.memory, "memory", low=self.after or 2, high=LAST_ROUND)
         if self.structure is not None and self.structure not in STRUCTURES:
             found = parse(self.structure, STRUCTURES)
             object.__setattr__(self, "structure", str(found))  # as it is stored
@@ -100,12 +113,13 @@ class Refit:
                     problem = f"has {one}, and an agent's log has neither groups nor features"
                     raise errors.InvalidInput("structure", problem, "leave it out")
         errors.whole_number(self.iterations, "iterations", low=1)
-        errors.number(self.scale, "scale", low=0, strict=True)
-        for field in ("stable", "offsets", "background"):
+        if self.scale is not None:
+            errors.number(self.scale, "scale", low=0, strict=True)
+        for field in ("stable", "offsets", "background", "check"):
             errors.boolean(getattr(self, field), field)
 
     def for_agent(self, arms: np.ndarray, *, has_model: bool) -> Refit:
-        """The same, with a structure if none was chosen.
+        """The same, with a structure, a first refit and a scale if none was chosen.
 
         Without a model, and if each arm reads a state of its own, the features say nothing of the
         arms: "level(arm)" learns two numbers instead of a matrix. A model that was given, features
@@ -120,12 +134,30 @@ class Refit:
             'level(arm)'
             >>> Refit().for_agent(np.array([[1.0, 0.5], [0.0, 1.0]]), has_model=False).structure
             'free'
+            >>> [Refit().for_agent(np.eye(k), has_model=False).after for k in (2, 5, 50)]
+            [20, 50, 200]
         """
-        if self.structure is not None:
-            return self
-        own = (arms != 0).sum(axis=0).max() <= 1 and (arms != 0).any(axis=1).all()
-        by_level = own and not has_model and not self.offsets
-        return dataclasses.replace(self, structure=LEVELS if by_level else "free")
+        structure, after, scale = self.structure, self.after, self.scale
+        if structure is None:
+            by_level = reads_own_states(arms) and not has_model and not self.offsets
+            structure = LEVELS if by_level else "free"
+        if after is None:
+            few = min(max(PER_ARM * len(arms), FIRST // 10), FIRST)
+            after = FIRST if has_model or structure in STRUCTURES else few
+            after = min(after, self.memory)
+        if has_model and scale is None:
+            scale = 1.0  # nothing starts from it
+        return dataclasses.replace(self, structure=structure, after=after, scale=scale)
+
+    @property
+    def first(self) -> int:
+        """How many settled rewards the first refit takes.
+
+        Example:
+            >>> Refit().first, Refit(after=50).first
+            (200, 50)
+        """
+        return FIRST if self.after is None else self.after
 
     def pause(self, seen: int) -> int:
         """How many more settled rewards until the next refit, after one that used ``seen``.
@@ -133,7 +165,7 @@ class Refit:
         Args:
             seen: settled rewards that the last refit used.
         """
-        return max(self.after, int(self.growth * min(seen, self.memory)))
+        return max(self.first, int(self.growth * min(seen, self.memory)))
 
     @property
     def by_arm(self) -> bool:
@@ -144,18 +176,6 @@ class Refit:
     def keeps_arms(self) -> bool:
         """Whether arms can be neither added nor removed: what is learned of them has no prior."""
         return self.by_arm and self.structure != LEVELS
-
-
-def random_walk(arms: Any, scale: float = 1.0) -> LGDS:
-    """The model to start from when nothing is known: a random walk, observed with noise.
-
-    Γ = I,   Σ0 = s² I,   Q = Σ0 / 50,   σ² = scale² / 2,   s² = scale² / (2 mean ‖a‖²)
-    """
-    rows = errors.matrix(arms, "arms", shape=(None, None))
-    identity = np.eye(rows.shape[1])
-    checked_arms(rows, LGDS(identity, identity, 1.0, identity))  # none is zero
-    size = scale**2 / 2 / max(float((rows**2).sum(axis=1).mean()), np.finfo(float).tiny)
-    return LGDS(identity, size / 50 * identity, scale / np.sqrt(2), size * identity)
 
 
 def learned(
@@ -196,6 +216,77 @@ def learned(
     return found.model, by_columns(found.arms) if options.offsets else arms
 
 
+class Refused(Exception):
+    """The present model predicts better than the one that was learned, and stays."""
+
+
+def log_densities(
+    model: LGDS, plays: Iterable[tuple[int, np.ndarray, float]], base: int, cut: int
+) -> np.ndarray:
+    """Of the rewards from round ``cut`` on, each given those before it.
+
+    Args:
+        model: Γ, Q, σ.
+        plays: round, features and reward of each play, in order.
+        base: the round in which the model starts.
+        cut: the first round that counts.
+
+    Example:
+        >>> model = LGDS([[0.5]], [[3.0]], reward_std=2.0)
+        >>> plays = [(0, np.ones(1), 1.0), (1, np.ones(1), 2.0), (2, np.ones(1), -1.0)]
+        >>> log_densities(model, plays, base=0, cut=1).round(3)
+        array([-2.131, -2.082])
+    """
+    belief, now, found = kalman.prior(model), base, []
+    for round_, row, reward in plays:
+        if round_ > now:
+            belief, now = kalman.advance(belief, model, round_ - now), round_
+        if round_ >= cut:
+            variance = float(kalman.spread(belief.cov, model, row).variance)
+            square = (reward - float(row @ belief.mean)) ** 2
+            if math.isinf(variance):  # it was known in advance
+                found.append(0.0 if square == 0 else -math.inf)
+            else:
+                found.append(-0.5 * (math.log(2 * math.pi * variance) + square / variance))
+        belief = kalman.observe(belief, model, row, reward)
+    return np.array(found)
+
+
+def check_predicts(
+    learn: Callable[[int], tuple[LGDS, Reader]],
+    entries: Sequence[Entry],
+    present: Callable[[int], np.ndarray],
+) -> None:
+    """Refuse to learn a model if one of most entries predicts the others worse than the present.
+
+    Differences within one standard error do not count: all entries teach more than most do.
+
+    Args:
+        learn: from so many of the entries, a model, and how it reads a play.
+        entries: the plays with their rewards, in order.
+        present: the log-densities under the present model of the rewards from a round on.
+    """
+    n_first = int(SHARE * len(entries))
+    cut = entries[n_first].round
+    count = sum(entry.round >= cut for entry in entries)
+    if len(entries) - count < 2 or count < 2:
+        return
+    model, reads = learn(len(entries) - count)
+    plays = ((entry.round, reads(entry), entry.reward) for entry in entries)
+    with np.errstate(all="ignore"):
+        new, old = log_densities(model, plays, entries[0].round, cut), present(cut)
+        apart = new - old
+        worse = -float(apart.mean()) - float(apart.std(ddof=1)) / math.sqrt(count)
+    if worse > 0 or (not np.isfinite(new).all() and np.isfinite(old).all()):
+        said = f"the present model stays: it predicted the last {count} rewards better than a new"
+        raise Refused(f"{said} one (log-density per reward {old.mean():.3g}, not {new.mean():.3g})")
+
+
+def _reader(arms: np.ndarray) -> Reader:
+    """How a model reads a play: the features of its arm, or those that were played."""
+    return lambda entry: np.asarray(arms[entry.arm] if entry.row is None else entry.row)
+
+
 class RefitTask:
     """One refit of an agent, from a snapshot of its log, made under the agent's lock.
 
@@ -208,8 +299,11 @@ class RefitTask:
     ) -> None:
         self.history, self.options, self.seed = history, options, seed
         self.entries = list(history.log)
+        # For the check: the present model, and all that it was told.
+        self.log = list(self.entries) if options.check else []
+        self.problem, self.base = history.problem, history.base
         if since is not None:  # but never from too few
-            since = min(since, self.entries[-min(options.after, len(self.entries))].round)
+            since = min(since, self.entries[-min(options.first, len(self.entries))].round)
             self.entries = [entry for entry in self.entries if entry.round >= since]
         self.features, self.names = history.features, history.names
         # A model of components has states for every arm that was played, also for removed ones.
@@ -241,6 +335,11 @@ class RefitTask:
         history = self.history
         try:
             self._learn_and_swap()
+        except Refused as refusal:
+            with history.lock:
+                if history.refit_task is self:
+                    history.refit_failure = str(refusal)
+                    logger.info("the model was not replaced: %s", refusal)
         except Exception as error:
             with history.lock:
                 if scheduled and history.refit_task is self:
@@ -255,8 +354,8 @@ class RefitTask:
                     history.until_refit = pause - history.settled_since_refit
             self.done.set()
 
-    def _learned(self) -> tuple[LGDS, np.ndarray, dict[Name, np.ndarray]]:
-        """The model, the arms as it reads them, and the removed arms that were played."""
+    def _numbered(self) -> tuple[list[Entry], np.ndarray]:
+        """The plays by the rows of the arms that are learned, and the features of these arms."""
         rows, n_arms = self.features, len(self.features)
         if self.gone:  # components do not use features, so any will do
             rows = np.vstack([rows, np.ones((len(self.gone), rows.shape[1]))])
@@ -268,10 +367,31 @@ class RefitTask:
             place = places[entry.arm] if entry.arm in places else self.names.row(entry.arm)
             return dataclasses.replace(entry, arm=place, row=None)
 
-        entries = [numbered(entry) for entry in self.entries]
+        return [numbered(entry) for entry in self.entries], rows
+
+    def _check(self, entries: Sequence[Entry], rows: np.ndarray) -> None:
+        """Refuse to go on if a model of the first entries predicts the others badly."""
+
+        def learn(count: int) -> tuple[LGDS, Reader]:
+            model, arms = learned(entries[:count], rows, self.options, self.start, self.seed)
+            return model, _reader(arms)
+
+        def present(cut: int) -> np.ndarray:
+            reads = _reader(self.problem.arms)
+            plays = ((entry.round, reads(entry), entry.reward) for entry in self.log)
+            return log_densities(self.problem.model, plays, self.base, cut)
+
+        check_predicts(learn, entries, present)
+
+    def _learned(self) -> tuple[LGDS, np.ndarray, dict[Name, np.ndarray]]:
+        """The model, the arms as it reads them, and the removed arms that were played."""
+        entries, rows = self._numbered()
+        if self.options.check:
+            self._check(entries, rows)
         model, arms = learned(entries, rows, self.options, self.start, self.seed)
         if not self.gone:
             return model, arms, {}
+        n_arms = len(self.features)
         return model, by_columns(arms[:n_arms]), dict(zip(self.gone, arms[n_arms:], strict=True))
 
     def _reread(self, entry: Entry, gone: Mapping[Name, np.ndarray]) -> Entry:

@@ -22,12 +22,13 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.actions import SPHERE
 from driftbandit.agent.choosing import by_columns
+from driftbandit.agent.first_rewards import learned_size
 from driftbandit.agent.history import History
 from driftbandit.agent.ledger import Entry, Ledger, observed
 from driftbandit.agent.refitting import Refit
 from driftbandit.io import model_file
 from driftbandit.io.times import Clock
-from driftbandit.kalman import Belief
+from driftbandit.kalman import is_belief
 from driftbandit.policies import Policy, make
 from driftbandit.system import LAST_ROUND, System, checked_names
 
@@ -65,6 +66,7 @@ def text_of(history: History, settings: Mapping[str, Any], refit: Refit | None) 
         "complete": history.complete,
         "until_refit": history.until_refit or 0,  # a refit in progress is due, and begins again
         "learned": history.has_model,
+        "guess": history.silent if history.guess else None,
         "refit_failure": history.refit_failure,
         "watch": None if history.watch is None else history.watch.as_json(),
     }
@@ -172,7 +174,9 @@ def _upgraded(stored: Mapping[str, Any]) -> Mapping[str, Any]:
 def arguments(stored: Mapping[str, Any], policy: str | Policy | None) -> dict[str, Any]:
     """The arguments with which the stored agent is made, before `restore` fills it."""
     system = stored["model"]
-    options = None if stored["refit"] is None else Refit(**stored["refit"])
+    options = None
+    if stored["refit"] is not None:  # older files did not check new models
+        options = Refit(**{"check": False, **stored["refit"]})
     features = system.arms
     if stored["features"] is not None:
         if options is None or not options.by_arm:
@@ -213,7 +217,7 @@ def restore(history: History, stored: Mapping[str, Any]) -> None:
     if stored["features"] is None:
         history.features = history.problem.arms
     state = _state(stored["settled"]["state"], fresh, "state")
-    if isinstance(state, Belief) and (np.diag(state.cov) < 0).any():
+    if is_belief(state) and (np.diag(state.cov) < 0).any():
         raise errors.InvalidInput("state.cov", "has a negative diagonal", REMEDY)
     if history.watch is not None:
         history.watch.restart(system.model)
@@ -243,7 +247,24 @@ def restore(history: History, stored: Mapping[str, Any]) -> None:
     _check_order(history, open_, log)
     history.ledger.reopen(open_)
     history.log.extend(log)
+    _restore_guess(history, stored.get("guess"))  # absent in older files
     _check_works(history)
+
+
+def _restore_guess(history: History, silent: Any) -> None:
+    """Take back whether the first rewards still give the model its size."""
+    history.guess = silent is not None
+    if history.guess:
+        if not isinstance(silent, list):
+            raise errors.InvalidInput("guess", f"is {silent!r:.60}", REMEDY)
+        history.silent = [
+            errors.whole_number(round_, "guess", low=-LAST_ROUND, high=LAST_ROUND)
+            for round_ in silent
+        ]
+        if sorted(history.silent) != history.silent:
+            raise errors.InvalidInput("guess", "is out of order", REMEDY)
+        plays = itertools.chain(history.log, history.ledger)
+        history.size = learned_size(plays, history.problem.arms)
 
 
 def _check_order(history: History, open_: list[Entry], log: list[Entry]) -> None:

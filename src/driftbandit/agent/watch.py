@@ -62,7 +62,7 @@ class Watch:
 
     def surprise(self, row: np.ndarray, state: Any, reward: float) -> float | None:
         """(x − ⟨a, ẑ⟩) / √(aᵀPa + σ²) in a belief; None: the reward was known in advance."""
-        mean, cov = state
+        mean, cov = state.mean, state.cov
         variance = float(row.dot(cov).dot(row)) + self.noise
         if variance <= self.least:
             return None

@@ -54,7 +54,7 @@ def command(
         "",
         help="Policies to choose from: comma-separated names from the list below, with "
         "parameters in parentheses, as in kalman_ucb(width=2); or all.",
-        show_default="the policies that use the model, except rollout, which is slow; for a log "
+        show_default="the policies that use the model; for a log "
         f"{PREFERRED}, kalman_ucb, ucb, discounted_ucb",
     ),
     runs: int | None = typer.Option(

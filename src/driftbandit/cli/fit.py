@@ -62,7 +62,7 @@ options above. Columns whose names start with x_ are features of the row. Other 
     driftbandit fit clicks.csv --round-column day --arm-column variant --reward-column clicks
     driftbandit fit clicks.parquet --every 1h --zone Europe/Berlin
     driftbandit fit examples/shop_log.csv --structure 'level(arm) + season(7)' --plot parts.png
-    driftbandit fit examples/shop_log.csv --select --season 7 --out model.json
+    driftbandit fit examples/shop_log.csv --season 7 --out model.json
 """
 
 
@@ -72,7 +72,7 @@ def command(
     states: int | None = typer.Option(
         None,
         help="Number of hidden states d, at most the number of arms. Not allowed with --arms.",
-        show_default="number of features with --arms; otherwise chosen from the log",
+        show_default="number of features with --arms; otherwise the model is chosen from the log",
     ),
     structure: list[str] | None = typer.Option(
         None,
@@ -80,18 +80,18 @@ def command(
         help="What rewards are made of, as 'level(arm) + season(7)'; see below. Or the form of the "
         "transition matrix: free, diagonal (states do not affect each other) or scalar (all states "
         "decay at the same rate). With --select it may be given several times.",
-        show_default="chosen with the number of states; free with --arms or --states",
+        show_default="what predicts later rewards best; free with --arms or --states",
     ),
     select: bool = typer.Option(
         False,
         "--select",
-        help="Compare structures by how well they predict later rewards, and keep the best: those "
-        "given with --structure, or levels, shared levels, seasons and context features.",
+        help="Compare the structures given with --structure by how well they predict later "
+        "rewards, and keep the best. Without --structure, --arms and --states, all are compared.",
     ),
     season: list[float] | None = typer.Option(
         None,
         metavar="PERIOD",
-        help="Period of a season that --select tries, in rounds. May be given several times.",
+        help="Period of a season to try, in rounds. May be given several times.",
         show_default="7, 12, 24, 52 and 168, of which at most two that show in the log",
     ),
     groups: Path | None = typer.Option(
@@ -129,13 +129,13 @@ def command(
 ) -> None:
     """Learn a model from a log of decisions.
 
-    With components (--structure or --select), maximum likelihood estimates how fast levels drift,
-    how strong seasons are, and the reward noise, each with a 95% interval. Otherwise,
-    expectation maximization (EM) estimates how the hidden state moves, the weights of each arm on
-    the state, and the reward noise. Without --arms, --states and --structure, cross-validation
-    compares three kinds of models and chooses the one that best predicts held-out rewards: no
-    drift, each arm drifts on its own, or the arms share states. Warnings say what cannot be
-    determined from the log.
+    Without --arms, --states and --structure, the model that best predicts later rewards is chosen:
+    constant arms, a level for each arm, a shared level, seasons, context features, or hidden states
+    that arms share. The report says whether arms drift, as `driftbandit advise` does. Maximum
+    likelihood estimates how fast levels drift, how strong seasons are, and the reward noise, each
+    with a 95% interval. With --arms or --states, expectation maximization (EM) estimates how the
+    hidden state moves, the weights of each arm on the state, and the reward noise. Warnings say
+    what cannot be determined from the log.
     """
     interrupt.keeps("Nothing was written. Run the same command again, or give fewer --iterations.")
     options.check_file("--out", out, ".json")
@@ -144,8 +144,9 @@ def command(
     from driftbandit.identify.report import report
     from driftbandit.io.atomic import write_whole
 
-    if season and not select:
-        raise errors.InvalidInput("--season", "was given without --select", "add --select")
+    automatic = select or (arms is None and states is None and not structure)
+    if season and not automatic:
+        raise errors.InvalidInput("--season", "was given with a model", "write season(…) into it")
     columns = options.columns(
         round=round_column,
         arm=arm_column,
@@ -177,7 +178,7 @@ def command(
         )
     name = errors.printable(log.name)
     made = report(found, read, name)
-    step = read.clock.step if read.clock is not None and not (structure or select) else 0
+    step = read.clock.step if read.clock is not None and states is not None else 0
     if step in SEASONS and not as_json and arms is None:
         made = _with_hint(made, read, *SEASONS[step])
     if out is not None:
@@ -192,7 +193,7 @@ def command(
 
 
 def _structure(given: list[str] | None, select: bool) -> Any:
-    """What `fit` takes as the structure."""
+    """What `fit` takes as the structure; None: it chooses one if nothing else is given."""
     if select:
         return given or "auto"
     if given and len(given) > 1:
@@ -211,7 +212,7 @@ def _with_hint(made: Any, log: Any, period: int, name: str) -> Any:
     hint = (
         f"The log has a {name} pattern, which repeats every {period} rounds, and this kind of "
         "model has no seasons: states that stand in for it are not real, and the noise comes out "
-        f"too small. Fit a model with a season: --select --season {period} (last line below)."
+        "too small. Leave --states out to fit a model with a season (last line below)."
     )
     return dataclasses.replace(made, blocks=[Points([hint], "bad"), *made.blocks])
 
@@ -223,6 +224,6 @@ def _suggest_next(out: Path | None, log: str, step: int) -> None:
     lines = [*keep, f"driftbandit advise {model}", f"driftbandit simulate --model {model}"]
     if step in SEASONS:  # models without components have none
         period, name = SEASONS[step]
-        lines.append(f"driftbandit fit {log} --select --season {period}   # a {name} pattern?")
+        lines.append(f"driftbandit fit {log} --season {period}   # a {name} pattern?")
     for line in lines:
         Console(highlight=False).print(Text(f"next: {line}", "dim"), soft_wrap=True)

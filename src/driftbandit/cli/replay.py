@@ -63,7 +63,8 @@ def command(
     baseline: str | None = typer.Option(
         None,
         help="The policy or reference strategy to compare with: ucb, random, best_arm, …",
-        show_default="the best policy without a Kalman filter; for a log, logging",
+        show_default="training_leader, the best arm of the training part; logging, if a log "
+        "cannot tell what that arm earns",
     ),
     cold: bool = typer.Option(
         False, "--cold", help="Do not let policies play the training part first as a warm-up."
@@ -109,8 +110,9 @@ def command(
     drawn. With dr and ips, policies learn from all rewards of the log; with rejection, only from
     rounds in which they choose the logged arm.
 
-    The table also shows reference strategies, such as the best arm of the training part and random
-    play. Differences are paired by round.
+    The table also shows reference strategies: the best arm of the training part, random play, and,
+    if the file has the rewards of all arms, what people try first: last_value, epsilon_greedy and
+    seasonal_mean. Differences are paired by round.
     """
     interrupt.keeps("Nothing was kept. Run the same command again, or name fewer --policies.")
     options.check_file("--plot", plot, *options.PICTURES)

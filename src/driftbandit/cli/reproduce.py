@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,13 +46,17 @@ def command(
     systems: int | None = typer.Option(
         None,
         help="Random systems per family.",
-        show_default="1000, as in the paper; leaderboard: 200",
+        show_default="1000, as in the paper; leaderboard: 24",
     ),
     runs: int | None = typer.Option(
-        None, help="Runs per system.", show_default="10, as in the paper; leaderboard: 5"
+        None,
+        help="Runs per system; leaderboard: of the longest length.",
+        show_default="10, as in the paper; leaderboard: 4",
     ),
     rounds: int | None = typer.Option(
-        None, help="Rounds per run.", show_default="1000, as in the paper"
+        None,
+        help="Rounds per run; leaderboard: of a system with a memory of 1000 rounds.",
+        show_default="1000, as in the paper; leaderboard: 8000",
     ),
     quick: bool = typer.Option(False, "--quick", help="Use small sizes, for a first look."),
     out: Path = typer.Option(Path("reproduced"), help="Folder for data, pictures and report."),
@@ -61,7 +66,12 @@ def command(
         help="How to interpret what the paper leaves open: plain, closest, unit, or individual "
         "choices such as 'arms=unit, noise=one', which the page on the paper lists.",
     ),
-    family: str = typer.Option(ALL, "--families", help="Comma-separated families, or all."),
+    family: str = typer.Option(
+        ALL,
+        "--families",
+        help="Comma-separated families of systems, or all; the leaderboard has more than the "
+        "paper, such as mixed_memories.",
+    ),
     resume: bool = typer.Option(True, help="Reuse the finished parts of this study in the folder."),
     engine: str = typer.Option(
         "local", help="Where to compute: local (this machine) or ray (a cluster)."
@@ -74,22 +84,23 @@ def command(
     congruent: bool = typer.Option(
         False, "--congruent", help="Figure 3: use T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT."
     ),
-    settings: str = typer.Option(
+    memories: str = typer.Option(
         "",
-        help="Leaderboard: comma-separated settings such as base, k100, noise10; "
-        "the leaderboard page in docs lists them.",
-        show_default="all; with --quick, those with at most 100 arms",
+        help="Leaderboard: comma-separated memories in rounds: 2, 10, 100, 1000, forever, mixed.",
+        show_default="all",
     ),
     policies: str = typer.Option(
-        "", help="Leaderboard: comma-separated policies to compare with IDEA.", show_default="all"
+        "",
+        help="Leaderboard: comma-separated policies to compare with the default one.",
+        show_default="all",
     ),
     float32: options.Float32 = False,
     as_json: options.Json = False,
 ) -> None:
     """Reproduce the paper's Table II and its three figures, or run the leaderboard.
 
-    The leaderboard compares every policy with IDEA, on the paper's systems and on variations of
-    them. It also writes a Markdown page.
+    The leaderboard compares every policy with the best one, on many kinds of systems, by how long
+    they remember. It also writes a Markdown page.
 
     Each target writes its numbers (JSON), a picture (PNG and SVG) and a section of report.html, a
     single file that opens in any browser.
@@ -108,19 +119,19 @@ def command(
     chosen = list(paper.TARGETS)
     if target != ALL:
         chosen = [errors.closest(target, "target", [*targets, ALL])]
-    for option, text in {"--settings": settings, "--policies": policies}.items():
-        if text and target != leaderboard.TARGET.name:
+    ranked = target == leaderboard.TARGET.name
+    unread = {"--reading": reading != "plain"} if ranked else {"--memories": memories}
+    for option, value in (unread | ({} if ranked else {"--policies": policies})).items():
+        if value:
             raise errors.InvalidInput(option, f"was given with {target}", "leave it out")
-    played = leaderboard.QUICK if quick else ()
-    if settings:
-        played = _ordered(settings, "--settings", [one.name for one in leaderboard.SETTINGS])
+    drawn = leaderboard.PROBLEMS if ranked else families.FAMILIES
     given = {"systems": systems, "runs": runs, "rounds": rounds}
     shared: dict[str, Any] = {
         "seed": seed,
-        "families": _ordered(family, "--families", list(families.FAMILIES)),
+        "families": _ordered(family, "--families", list(drawn)),
         "dtype": "float32" if float32 else "float64",
         "platform": _platform(device, engine),
-        "settings": played,
+        "memories": _ordered(memories, "--memories", [*leaderboard.MEMORIES]) if memories else (),
         "policies": tuple(options.split_policies(policies)),
         "reading": readings.named(reading),
         "congruent": congruent,
@@ -153,8 +164,11 @@ def command(
 def _check_memory(specification: Specification) -> None:
     """Refuse a study whose results do not fit; chunks are small."""
     systems, runs = specification.systems, specification.runs
-    columns = sum(len(specification.players(cell)) + 2 for cell in specification.cells)
-    size = 3 * 8.0 * systems * runs * columns
+    columns = (
+        (len(specification.players(cell)) + 2) * specification.runs_and_rounds(cell)[0]
+        for cell in specification.cells
+    )
+    size = 3 * 8.0 * systems * sum(columns)
     asked = f"{systems:,} systems and {runs:,} runs in {len(specification.cells)} cells"
     options.check_memory("--systems, --runs", asked, size)
 
@@ -201,9 +215,12 @@ def _family_bars(
     family = {cell.label: cell.family for cell in specification.cells}
     members: dict[str, dict[str, tuple[float, float]]] = {name: {} for name in family.values()}
     tasks = {name: bars.add_task(name, total=1.0, start=False, rate="") for name in members}
-    cells = len(family) // len(members)
-    plays = sum(len(specification.players(cell)) for cell in specification.cells) / len(members)
-    rounds = plays * specification.systems * specification.runs * specification.rounds
+    plays = dict.fromkeys(members, 0)  # rounds of all policies
+    for cell in specification.cells:
+        runs, rounds = specification.runs_and_rounds(cell)
+        each = len(specification.players(cell)) * specification.systems
+        plays[cell.family] += each * runs * rounds
+    cells = Counter(family.values())
     compiled = progress.compiling(bars)
     stored: dict[str, float] = {}
 
@@ -219,13 +236,13 @@ def _family_bars(
                 bars.console.print(Text(RESUMING.format(100 * there), "dim"))
         name = family[label]
         members[name][label] = (share, before)
-        done, old = (sum(part) / cells for part in zip(*members[name].values(), strict=True))
+        done, old = (sum(part) / cells[name] for part in zip(*members[name].values(), strict=True))
         task = bars.tasks[tasks[name]]
         if done > old and not task.started:
             bars.start_task(task.id)
         rate = "stored" if done == old == 1 else ""
         if specification.measure == "regret" and done > old:
-            rate = progress.speed((done - old) * rounds, task.elapsed)
+            rate = progress.speed((done - old) * plays[name], task.elapsed)
         bars.update(task.id, completed=done, rate=rate)
 
     return moved

@@ -51,7 +51,7 @@ def command(
         "default",
         help="Comma-separated names from the list below, with parameters in parentheses, as in "
         "kalman_ucb(width=2). all: every policy but whittle, which plays only independent arms.",
-        show_default="every policy except rollout, the slowest by far",
+        show_default="all",
     ),
     compare: str | None = typer.Option(
         None,
@@ -176,7 +176,7 @@ def _chosen(policies: str, sphere: bool) -> Sequence[str]:
         return options.split_policies(policies)
     if sphere:
         return db.policies.default(SPHERE)
-    return db.policies.default() if policies == "default" else db.policies.available()
+    return db.policies.available()
 
 
 def _baseline(text: str, chosen: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit.identify import assembly, independent_arms
+from driftbandit.identify import assembly
 from driftbandit.identify.data import LARGEST_GRID, Data, Parameters
 from driftbandit.identify.restarts import Progress, Task, best_run
 from driftbandit.identify.smoothing import log_densities
@@ -29,35 +29,20 @@ LEAST = 10  # fewest rewards to learn from, and fewest to score, in every split
 MOST_ITERATIONS, LEAST_TOLERANCE = 60, 1e-4  # of EM here: many runs, which are only compared
 
 
-ALIKE = "Each arm drifts on its own, all with the same size and speed ({})."
-OWN = {  # independent arms: a short name, and a sentence with the number of states
-    "constant": ("no drift", "No drift: each arm has a constant mean."),
-    "alike": ("each arm on its own, all alike", ALIKE),
-    "apart": ("each arm on its own", "Each arm drifts on its own ({})."),
-}
-
-
 class Candidate(NamedTuple):
-    """A kind of model and its size."""
+    """A number of states that arms share."""
 
-    kind: str  # one of `independent_arms.KINDS` or, if arms share states, of `em.STRUCTURES`
+    kind: str  # one of `em.STRUCTURES`
     n_states: int  # number of states that drift
-
-    @property
-    def own(self) -> independent_arms.Kind | None:
-        """How arms drift if they are independent; None: they share states."""
-        return next((kind for kind in independent_arms.KINDS if kind == self.kind), None)
 
     @property
     def label(self) -> str:
         """A short name.
 
         Example:
-            >>> Candidate("alike", 8).label, Candidate("free", 1).label
-            ('each arm on its own, all alike', 'one shared factor')
+            >>> Candidate("diagonal", 8).label, Candidate("free", 1).label
+            ('8 shared states, diagonal', 'one shared factor')
         """
-        if self.kind in OWN:
-            return OWN[self.kind][0]
         structure = "" if self.kind == "free" else f", {self.kind}"
         shared = "one shared factor" if self.n_states == 1 else f"{self.n_states} shared states"
         return shared + structure
@@ -67,19 +52,14 @@ class Candidate(NamedTuple):
         """What the model says about the arms.
 
         Example:
-            >>> Candidate("apart", 8).sentence
-            'Each arm drifts on its own (8 states).'
+            >>> Candidate("free", 8).sentence
+            'The arms share 8 states that drift together.'
         """
-        count = f"{self.n_states} states" if self.n_states != 1 else "1 state"
-        if self == ("alike", 1):
-            return "The arm drifts (1 state)."
-        if self.kind in OWN:
-            return OWN[self.kind][1].format(count)
         if self.n_states == 1:
             return "All arms share one drifting factor (1 state)."
         if self.kind == "free":
-            return f"The arms share {count} that drift together."
-        return f"The arms read {count} that drift independently."
+            return f"The arms share {self.n_states} states that drift together."
+        return f"The arms read {self.n_states} states that drift independently."
 
 
 class Selection(NamedTuple):
@@ -88,11 +68,11 @@ class Selection(NamedTuple):
     `fit` returns it as ``selection`` if it chose the model.
 
     Example:
-        >>> tried = [Candidate("constant", 0), Candidate("alike", 2), Candidate("free", 1)]
+        >>> tried = [Candidate("free", 1), Candidate("free", 2), Candidate("free", 3)]
         >>> log_densities = [[-2.0, -2.2], [-1.0, -1.3], [-0.9, -1.36]]  # of two held-out rewards
         >>> found = chosen(tried, np.array(log_densities))
         >>> found.chosen.label, found.n_states, [one.label for one in found.close]
-        ('each arm on its own, all alike', 2, ['one shared factor'])
+        ('2 shared states', 2, ['3 shared states'])
         >>> [round(score, 3) for score in found.scores], [round(one, 3) for one in found.errors]
         ([-2.1, -1.15, -1.13], [0.13, 0.08, 0.0])
     """
@@ -127,24 +107,15 @@ class Split(NamedTuple):
         return float(self.whole.seen.sum() - self.learned.seen.sum())
 
 
-def candidates(n_arms: int, structure: str | None, offsets: bool) -> tuple[Candidate, ...]:
-    """The models to try, simple ones first; with a given structure only its sizes.
+def candidates(n_arms: int, structure: str) -> tuple[Candidate, ...]:
+    """The numbers of states to try, small ones first.
 
     Example:
-        >>> [one.label for one in candidates(2, None, True)][:3]
-        ['no drift', 'each arm on its own, all alike', 'one shared factor']
-        >>> [[one.n_states for one in candidates(k, "free", True)] for k in (1, 6, 100)]
+        >>> [[one.n_states for one in candidates(k, "free")] for k in (1, 6, 100)]
         [[1], [1, 2, 3, 5, 6], [1, 2, 3, 5, 8, 13, 20]]
     """
     sizes = {d for d in SIZES if d <= n_arms} | ({n_arms} if n_arms <= SIZES[-1] else set())
-    shared = [Candidate(structure or "free", d) for d in sorted(sizes)]
-    if structure is not None:
-        return tuple(shared)
-    still = [Candidate("constant", 0)] if offsets else []
-    if n_arms == 1:
-        return (*still, Candidate("alike", 1))
-    first, *rest = shared
-    return (*still, Candidate("alike", n_arms), first, Candidate("apart", n_arms), *rest)
+    return tuple(Candidate(structure, d) for d in sorted(sizes))
 
 
 def splits(data: Data) -> list[Split]:
@@ -196,7 +167,7 @@ def select(
     done: list[Candidate] = []
     gains: list[np.ndarray] = []
     for candidate in tried:
-        if not candidate.own and _lost(done, gains):
+        if _lost(done, gains):
             continue
         logs = [predict(part, candidate)[mask] for part, mask in zip(parts, masks, strict=True)]
         gain = np.concatenate(logs)
@@ -207,12 +178,11 @@ def select(
 
 def _lost(done: list[Candidate], gains: list[np.ndarray]) -> bool:
     """Whether models with more shared states are unlikely to be the best."""
-    shared = [i for i, one in enumerate(done) if not one.own]
-    if len(shared) < LEAST_SIZES:
+    if len(done) < LEAST_SIZES:
         return False
-    found, (before, last) = chosen(done, np.array(gains)), shared[-2:]
-    hope = 2 * max(found.scores[last] - found.scores[before], 0.0)
-    return found.scores[last] + hope < max(found.scores) - found.errors[last]
+    found = chosen(done, np.array(gains))
+    before, last = found.scores[-2:]
+    return last + 2 * max(last - before, 0.0) < max(found.scores) - found.errors[-1]
 
 
 def chosen(tried: Iterable[Candidate], gains: np.ndarray) -> Selection:
@@ -240,8 +210,11 @@ def _near(scores: np.ndarray, errors: np.ndarray) -> np.ndarray:
     return np.isfinite(scores) & (scores >= scores.max() - np.maximum(errors, SLACK))
 
 
-def choose(task: Task, structure: str | None, progress: Progress, later: int) -> Selection | None:
-    """The model that predicts best; None if the log is too short. ``later`` iterations follow."""
+def choose(task: Task, progress: Progress, later: int) -> Selection | None:
+    """The number of states that predicts best; None if the log is too short.
+
+    ``later`` iterations follow.
+    """
     parts = splits(task.data)
     if not parts:
         return None
@@ -249,24 +222,15 @@ def choose(task: Task, structure: str | None, progress: Progress, later: int) ->
     task = task._replace(limits=(most, max(task.limits[1], LEAST_TOLERANCE)))
     tried = [
         one
-        for one in candidates(task.n_arms, structure, task.options.offsets)
-        if one.own or task.data.seen.size * one.n_states**2 <= LARGEST_GRID
+        for one in candidates(task.n_arms, task.options.structure)
+        if task.data.seen.size * one.n_states**2 <= LARGEST_GRID
     ]
-    costs = {one: independent_arms.WORK if one.own else most * (2 + one.n_states) for one in tried}
+    costs = {one: most * (2 + one.n_states) for one in tried}
     work = len(parts) * sum(costs.values()) + later * (2 + tried[-1].n_states)
-    near: dict[int, independent_arms.Learned] = {}
     unit = math.log(task.units.scale)  # densities are those of raw rewards
 
     def predict(part: Split, candidate: Candidate) -> np.ndarray:
-        share = costs[candidate] / work
-        if candidate.own:
-            report = progress.part(share, independent_arms.WORK)
-            logs, near[id(part)] = independent_arms.split_densities(
-                task, candidate.own, part.learned, part.whole, near.get(id(part))
-            )
-            report(1.0)
-            return logs - unit
-        report = progress.part(share, most)
+        report = progress.part(costs[candidate] / work, most)
         learned = task._replace(data=part.learned)
         parameters, _, _ = best_run(learned, candidate.n_states, lambda _: report)
         sequences = int(np.count_nonzero(part.learned.lengths))

@@ -1,16 +1,17 @@
-"""Every policy on the paper's systems and on changed ones: which wins, and how certain that is."""
+"""Every policy on many kinds of systems, by memory: which is best, and how certain that is."""
 
 from driftbandit.leaderboard import report
-from driftbandit.leaderboard.ranking import QUICK, SETTINGS, SITS_OUT, document, specification
+from driftbandit.leaderboard.problems import MEMORIES, PROBLEMS
+from driftbandit.leaderboard.ranking import document, specification
 from driftbandit.studies import Size, Target
 
-__all__ = ["QUICK", "SETTINGS", "SITS_OUT", "TARGET"]
+__all__ = ["MEMORIES", "PROBLEMS", "TARGET"]
 
 TARGET = Target(
     "leaderboard",
     "Leaderboard",
-    full=Size(200, 5, 1000),
-    quick=Size(12, 2, 100),
+    full=Size(24, 4, 8000),
+    quick=Size(8, 1, 1000),
     specification=specification,
     document=document,
     blocks=report.blocks,

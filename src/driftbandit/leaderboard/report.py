@@ -1,61 +1,47 @@
-"""What the leaderboard shows: the overall ranking, a figure, and tables by setting and family."""
+"""What the leaderboard shows: one picture, and tables by memory, by kind and by cell."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from driftbandit.families import FAMILIES
-from driftbandit.leaderboard.ranking import BASE, CEILING, FEWEST, QUICK, SETTINGS
-from driftbandit.policies import title
-from driftbandit.report import (
-    Block,
-    Cell,
-    Facts,
-    Figure,
-    Heading,
-    Points,
-    Report,
-    Table,
-    Text,
-    figures,
-    numbers,
-)
+from driftbandit.leaderboard.problems import MEMORIES, PROBLEMS
+from driftbandit.leaderboard.ranking import EVERY, FEWEST
+from driftbandit.policies import PREFERRED, REGISTRY, TITLES, title
+from driftbandit.report import Cell, Figure, Heading, Points, Report, Table, Text, figures, numbers
 from driftbandit.result import ORACLE
 from driftbandit.studies import Summary
 
 Document = Mapping[str, Any]
 Row = Mapping[str, Any]
-STAR = "★"
-# Counts of cells, and their headings.
-COUNTS = {"better": "better", "worse": "worse", "lowest": "lowest", "level": "unbeaten"}
-WIDEST = 1.5  # colors show multiples from 2/3 to 3/2; beyond that only the numbers differ
+TICKS = 1, 1.2, 1.5, 2, 3
+HIGHEST = 4.0  # multiple of the best policy's regret up to which the picture shows it
+PLAIN = "best without a model"
+ALT = "Panels for all systems and for each kind: regret over the best policy's, by memory"
 
 
-def blocks(document: Document) -> list[Block]:
+def blocks(document: Document) -> list[Any]:
     """The section of the report."""
     return [Heading("Leaderboard", "leaderboard"), Text(_winner(document)), *_body(document)]
 
 
 def summary(document: Document) -> Summary:
     """The policy with the lowest regret over all cells."""
-    return Summary(f"lowest: {title(_competitors(document)[0]['policy'])}", _winner(document))
+    return Summary(f"lowest: {title(_ranked(document)[0]['policy'])}", _winner(document))
 
 
 def page(document: Document) -> Report:
     """The same for Markdown, with every cell and its intervals: ``leaderboard.md``."""
     settings = document["settings"]
-    cells = len({(row["family"], row["setting"]) for row in document["rows"]})
     found = document["versions"].items()
     versions = ", ".join(f"{package} {' and '.join(several)}" for package, several in found)
-    size = " × ".join(f"{settings[key]} {key}" for key in ("systems", "runs", "rounds"))
-    size += f" in each of {cells} cells, {settings['dtype']} on {settings['platform']}"
-    command_line = f"`{command(document)}`"
-    about = Facts({"Command": command_line, "Size": size, "Computed with": versions})
-    shown = [Text(_winner(document)), about, *_body(document), *_details(document)]
+    counts = [f"{settings[key]:,} {key}" for key in ("systems", "runs", "rounds")]
+    size = f"{len(_cells(document))} cells of {' × '.join(counts)}, {settings['dtype']} on "
+    size += f"{settings['platform']}; where memory is short, more runs of fewer rounds"
+    about = [f"Command: `{command(document)}`", f"Size: {size}", f"Computed with: {versions}"]
+    shown = [Text(_winner(document)), *_body(document), Points(about), *_details(document)]
     return Report("Leaderboard", "", shown)
 
 
@@ -64,228 +50,244 @@ def command(document: Document) -> str:
     settings = document["settings"]
     words = ["driftbandit reproduce leaderboard"]
     words += [f"--{key} {settings[key]}" for key in ("systems", "runs", "rounds", "seed")]
-    setups = tuple(document["setups"])
-    if setups == QUICK:
-        words.insert(1, "--quick")
-    elif len(setups) < len(SETTINGS):
-        words.append(f"--settings {','.join(setups)}")
-    if len(settings["families"]) < len(FAMILIES):
+    if len(settings["families"]) < len(PROBLEMS):
         words.append(f"--families {','.join(settings['families'])}")
+    if document["memories"] != list(MEMORIES):
+        words.append(f"--memories {','.join(document['memories'])}")
     if document["policies"]:
         words.append(f"--policies '{', '.join(document['policies'])}'")
-    if settings.get("reading", "plain") != "plain":
-        words.append(f"--reading '{settings['reading']}'")
     if settings["dtype"] == "float32":
         words.append("--float32")
     words.append(f"--device {settings['platform']}")
     return " ".join(words)
 
 
-def _body(document: Document) -> list[Block]:
-    settings = document["settings"]
-    found: list[Block] = [
-        Text(
-            "Beyond the paper: every policy on the five families of random systems (P20), both "
-            "unchanged and with one thing changed at a time. The numbers are dynamic regret (P4) "
-            f"over {settings['rounds']} rounds, in multiples of the regret of {title(BASE)}, the "
-            "paper's best policy: below 1 is less regret. A cell is a family in a setting; its "
-            "policies all see the same states and the same noise on the same arm. "
-            f"{title(ORACLE)} sees every arm's reward: it is a reference, not a competitor. "
-            f"{title(CEILING)} knows nothing. No state here remembers for more than about 100 "
-            "rounds, and most forget within 10; where memory is longer, policies that plan a few "
-            f"rounds ahead, such as {title('lookahead')}, have more regret than {title(BASE)} "
-            f"(page {title('lookahead')})."
-        ),
-        Points([f"{heading}: {meaning}" for heading, meaning in document["setups"].values()]),
-        Text(_method(document)),
-    ]
-    if document["sits_out"]:
-        headings, lines = {setting.name: setting.heading for setting in SETTINGS}, []
-        for policy, (names, reason) in document["sits_out"].items():
-            missed = ", ".join(headings.get(name, name) for name in names)
-            lines.append(f"{title(policy)} does not play {missed}: {reason}")
-        found.append(Points(lines))
+def _rows(document: Document) -> dict[tuple[str, str, str], list[Row]]:
+    """By family, kind and memory: the rows of one cell or of several, the best policy first."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in document["rows"]:
+        found.setdefault((row["family"], row["kind"], row["memory"]), []).append(row)
+    return found
+
+
+def _cells(document: Document) -> dict[tuple[str, str, str], list[Row]]:
+    return {key: rows for key, rows in _rows(document).items() if key[0] != EVERY}
+
+
+def _ranked(document: Document, memory: str = EVERY) -> list[Row]:
+    """All kinds of systems together; without the Oracle."""
+    return [row for row in _rows(document)[EVERY, EVERY, memory] if row["policy"] != ORACLE]
+
+
+def _heading(memory: str) -> str:
+    return {"forever": "for ever", "mixed": "2 to 1000"}.get(memory, memory)
+
+
+def _body(document: Document) -> list[Any]:
+    rows = _rows(document)
+    memories = [*document["memories"], EVERY]
+    by_memory = {_heading(memory): rows[EVERY, EVERY, memory] for memory in memories}
+    by_kind = {kind: rows[EVERY, kind, EVERY] for kind in document["kinds"]}
+    best = [f"{title(row['policy'])} {_multiple(row)[0]}" for row in _ranked(document)[:6]]
+    same = "A policy has a number where it plays all cells of a column."
     return [
-        *found,
-        _overall(document),
+        Text(
+            "The numbers are dynamic regret (P4) over that of the best policy of the column or "
+            "panel: 1 is the best. Memory is 1/(1 − ρ) rounds, for a state that keeps a share ρ of "
+            "itself in every round. All policies see the same states and the same noise. "
+            f"{title(ORACLE)} sees every arm's reward: it is a reference, not a competitor. In "
+            "bold: not clearly worse than the best."
+        ),
         Figure(
-            "Regret in multiples of IDEA's, geometric means; blue is less. Bold: the lowest of its "
-            "column, not counting the Oracle. Last panel: all cells together, with 95% intervals.",
-            "A heat map of policies by settings for each family, and the overall ranking with "
-            "intervals",
+            "Regret over the best policy's, by memory in rounds; lower is better. Bars: 95% "
+            f"intervals. Beyond {HIGHEST:g} is not shown. A policy has a mark where it plays all "
+            "systems of the panel. 2 to 1000: all memories in one system.",
+            f"{ALT}. All systems and memories: {', '.join(best)}",
             lambda: figure(document),
             "leaderboard",
         ),
-        _pooled(document, "setting", "By setting: geometric means over families and systems."),
-        _pooled(document, "family", "By family: geometric means over settings and systems."),
-        Points([_wins(document, family) for family in settings["families"]]),
+        _columns(document, by_memory, f"By memory in rounds, all kinds of systems. {same}"),
+        _columns(document, by_kind, f"By kind of systems, all memories. {same}"),
+        _each(document),
+        Points(_meanings(document)),
+        Text(_method(document)),
     ]
+
+
+def _meanings(document: Document) -> list[str]:
+    """What each family is; those of one meaning together."""
+    names: dict[str, list[str]] = {}
+    for family in document["settings"]["families"]:
+        what = " ".join((PROBLEMS[family].draw.__doc__ or "").split())
+        names.setdefault(what[:1].lower() + what[1:], []).append(_title(family))
+    return [f"{', '.join(found)}: {what}" for what, found in names.items()]
+
+
+def _title(family: str) -> str:
+    return family.replace("_times_", " × ").replace("_by_", " ÷ ").replace("_", " ")
 
 
 def _method(document: Document) -> str:
     systems, few = document["settings"]["systems"], ""
-    floored = sum(row["floored"] for row in document["rows"])
-    share = 100 * floored / (len(document["rows"]) * systems)
     if systems < FEWEST:
-        few = " These are too few systems: nothing is called better or worse."
-    elif systems < 30:
-        few = " With so few systems the intervals are somewhat too narrow: this is a first look."
+        few = " These are too few systems: nothing is called worse."
+    elif systems < 20:
+        few = " With so few systems the intervals are too narrow: this is a first look."
     return (
-        "The regrets of a system's runs are averaged. Policies are ranked by the geometric mean "
-        "over systems of the ratio to IDEA's regret, since with heavy tails one system can be most "
-        "of a sum. Regrets below a thousandth of random play's, or of the regret they are compared "
-        f"with, count as a thousandth; this affects {share:.2g}% of the ratios. σ is 0 in half of "
-        "Bernoulli's systems, and stays 0 when it is multiplied. Intervals are 95% bootstraps "
-        f"over the {systems} systems of a family, drawn together for all policies and settings; "
-        "better and worse mean that the interval excludes 1, which happens by chance in one "
-        f"comparison in twenty.{few}"
+        "Unless said otherwise there are ten arms of variance 1 and σ = 1. A cell is one family "
+        "of systems at one memory. Runs last for eight memories, but at least an eighth of the "
+        "rounds of the longest; states that never forget are played for a quarter of them. The "
+        "regrets of a system's runs are averaged. Means over systems and cells are geometric, "
+        "so that each counts alike; where few runs carry most of a policy's regret, as without "
+        f"drift, such a mean is a little low. Intervals are 95% bootstraps over the {systems} "
+        "systems of a family. Clearly worse means that the interval is above 1. The best policy "
+        "is the best in these runs, and so looks a little better than it is. Whittle plays "
+        "where arms are independent, or wrongly believed to be, and forget; Kalman Oracle plays "
+        "where states forget. Two numbers of Reach were chosen on independent arms like these, "
+        "with other seeds. The least possible regret is `theory.least_regret`, a proven lower "
+        "bound on the regret per round of any policy in the long run. Where memory is long or "
+        "noise is small it is far below the regret of every policy here: it counts little of "
+        "what it costs to see only one reward. The runs also pay for the start, when nothing is "
+        f"known.{few}"
     )
-
-
-def _competitors(document: Document) -> list[Row]:
-    return [row for row in document["overall"] if row["policy"] != ORACLE]
 
 
 def _winner(document: Document) -> str:
-    first, second = _competitors(document)[:2]
-
-    def described(row: Row) -> str:
-        ends = _ends(row)
-        value = numbers.multiple(row["geometric"][0], 3)
-        return title(row["policy"]) + (f" ({value} times IDEA's regret, {ends})" if ends else "")
-
-    return (
-        f"Lowest over all cells: {described(first)}; no policy has clearly less in "
-        f"{first['level']} of {first['cells']} cells. Next: {described(second)}."
+    best, *others = _ranked(document)
+    cells = _cells(document)
+    its = ((key, row) for key, rows in cells.items() for row in rows)
+    mine = {key: row for key, row in its if row["policy"] == best["policy"]}
+    text = (
+        f"{title(best['policy'])} has the lowest regret over all {len(cells)} cells. In "
+        f"{sum(row['level'] for row in mine.values())} of them it is the best policy or not "
+        "clearly worse."
     )
-
-
-def _overall(document: Document) -> Table:
-    best = _competitors(document)[0]["policy"]
-    rows = [
-        [
-            Cell(title(row["policy"]), tone="dim" if row["policy"] == ORACLE else ""),
-            _multiple(row, row["policy"] == best),
-            Cell(_ends(row), row["geometric"][1]),
-            Cell(numbers.NONE) if row["rank"] is None else Cell(f"{row['rank']:.1f}", row["rank"]),
-            *(Cell(str(row[key])) for key in (*COUNTS, "cells")),
-        ]
-        for row in document["overall"]
+    if others:
+        times = " ".join(_multiple(others[0])).strip()
+        text += f" Next: {title(others[0]['policy'])}, with {times} times its regret."
+    key, worst = max(mine.items(), key=lambda item: item[1]["over_best"][0])
+    if not worst["best"]:
+        named = f"{_title(key[0])}, memory {_heading(key[2])}"
+        text += f" It is farthest behind the best policy with {' '.join(_multiple(worst)).strip()}"
+        text += f" times its regret: {named}."
+    above = [
+        f"{_percent(row)} at memory {_heading(key[2])}"
+        for key, row in mine.items()
+        if "over_least" in row and key[0] == "equal_arms"
     ]
-    return Table(
-        f"Each policy over all cells that it plays. {STAR}: lowest. Mean rank: without the Oracle. "
-        "Better, worse: cells with clearly less or more regret than IDEA. Lowest: cells in which "
-        "it has the least. Unbeaten: cells in which no policy has clearly less.",
-        ["policy", "× IDEA's", "interval", "mean rank", *COUNTS.values(), "cells"],
-        rows,
-    )
+    if above:
+        text += " With equal arms its regret is at most so far above the least possible, a bound "
+        text += f"that is low where memory is long: {', '.join(above)}."
+    return text
 
 
-def _pooled(document: Document, kind: str, caption: str) -> Table:
-    """Policies × groups, all cells of a group together."""
-    found = {(row["policy"], row[kind]): row for row in document[f"by_{kind}"]}
-    groups = dict.fromkeys(group for _, group in found)
-    rivals = [row for row in found.values() if row["policy"] != ORACLE]
-    least = {g: min(row["geometric"][0] for row in rivals if row[kind] == g) for g in groups}
-
-    def cell(policy: str, group: str) -> Cell:
-        row = found.get((policy, group))
-        if row is None:
-            return Cell(numbers.NONE)
-        return _multiple(row, row in rivals and row["geometric"][0] == least[group])
-
-    headings = {g: document["setups"][g][0] if kind == "setting" else g for g in groups}
-    caption = f"{caption} {STAR}: lowest. Highlighted: clearly below 1."
-    return _by_policy(document, caption, headings, cell)
+def _percent(row: Row) -> str:
+    """By how much regret is at most above the least possible, and the interval."""
+    value, low, high = (None if x is None else round(100 * (x - 1)) for x in row["over_least"])
+    return f"{value}%" if low is None else f"{value}% ({low}–{high})"
 
 
-def _by_policy(
-    document: Document, caption: str, headings: Mapping[str, str], cell: Callable[[str, str], Cell]
-) -> Table:
-    """A table with a row for each policy, the best first, and a column for each key."""
-    listed = _listed(document)
-    rows = [[Cell(title(policy)), *(cell(policy, key) for key in headings)] for policy in listed]
-    return Table(caption, ["policy", *headings.values()], rows)
-
-
-def _listed(document: Document) -> list[str]:
-    """The policies, the best first."""
-    return [row["policy"] for row in document["overall"]]
-
-
-def _multiple(row: Row, lowest: bool) -> Cell:
-    value, low, high = row["geometric"]
-    below = low is not None and row["policy"] not in (BASE, ORACLE) and high < 1
-    text = (STAR if lowest else "") + numbers.multiple(value, 3)
-    return Cell(text, value, tone="good" if below else "")
-
-
-def _ends(row: Row, kind: str = "geometric") -> str:
-    _, low, high = row[kind]
-    known = low is not None and high is not None and row["policy"] != BASE
-    return f"{numbers.multiple(low, 3)}–{numbers.multiple(high, 3)}" if known else ""
-
-
-def _wins(document: Document, family: str) -> str:
-    rows = [row for row in document["rows"] if row["family"] == family and row["lowest"]]
-    wins = Counter(title(row["policy"]) for row in rows).most_common()
-    named = ", ".join(f"{name} in {count}" for name, count in wins)
-    return f"{family}: lowest of {len(rows)} settings: {named}."
-
-
-def _details(document: Document) -> Iterator[Block]:
-    """Every cell with both figures and their intervals, family by family."""
-    captions = {
-        "geometric": "Geometric mean over systems of regret / IDEA's (95% interval).",
-        "ratio": "Mean regret / IDEA's mean regret (95% interval).",
+def _columns(document: Document, columns: Mapping[str, Sequence[Row]], caption: str) -> Table:
+    """A row for each policy, the best first, and a column for each group of cells."""
+    found = {(row["policy"], text): row for text, rows in columns.items() for row in rows}
+    order = {row["policy"]: None for row in _rows(document)[EVERY, EVERY, EVERY]} | {
+        name: None for name, _ in found
     }
-    headings = {name: heading for name, (heading, _) in document["setups"].items()}
-    rows = {(row["family"], row["policy"], row["setting"]): row for row in document["rows"]}
-    for family in document["settings"]["families"]:
-        yield Heading(family)
-        for kind, caption in captions.items():
+    rows = []
+    for policy in order:
+        cells = [found.get((policy, text)) for text in columns]
+        if any(cells):
+            rows.append([Cell(title(policy)), *map(_cell, cells)])
+    return Table(caption, ["policy", *columns], rows)
 
-            def cell(policy: str, setting: str, family: str = family, kind: str = kind) -> Cell:
-                row = rows.get((family, policy, setting))
-                if row is None:
-                    return Cell(numbers.NONE)
-                value, _, high = row[kind]
-                ends = _ends(row, kind)
-                below = ends and policy != ORACLE and high < 1
-                note = f"({ends})" if ends else ""
-                return Cell(numbers.multiple(value, 3), value, note, "good" if below else "")
 
-            yield _by_policy(document, caption, headings, cell)
+def _cell(row: Row | None) -> Cell:
+    if row is None:
+        return Cell(numbers.NONE)
+    value, note = _multiple(row)
+    return Cell(value, row["over_best"][0], note, "good" if row["level"] else "")
+
+
+def _multiple(row: Row) -> tuple[str, str]:
+    """Regret over the best policy's, and the interval if there is one."""
+    value, low, high = (numbers.multiple(x, 3) for x in row["over_best"])
+    certain = row["over_best"][1] is None or value == low == high
+    return value, "" if certain else f"({low}–{high})"
+
+
+def _each(document: Document) -> Table:
+    """Every cell: who is best, who is not clearly worse, and what is the least possible regret."""
+    rows: list[list[Cell | str]] = []
+    for (family, _, memory), found in _cells(document).items():
+        best = next(row for row in found if row["best"])
+        level = [title(r["policy"]) for r in found if r["level"] and not r["best"]]
+        mine = next(row for row in found if row["policy"] == PREFERRED)
+        above = _percent(mine) if "over_least" in mine else numbers.NONE
+        names = _title(family), _heading(memory)
+        rows.append([*names, title(best["policy"]), ", ".join(level), _cell(mine), above])
+    caption = (
+        "Every cell. Level: not clearly worse than the best. The last column: by how much "
+        f"{title(PREFERRED)}'s regret is at most above the least possible."
+    )
+    heads = ["systems", "memory", "best", "level with it", title(PREFERRED), "above the least"]
+    return Table(caption, heads, rows)
+
+
+def _details(document: Document) -> Iterator[Any]:
+    """Every cell with intervals, kind by kind and family by family."""
+    tables: dict[str, dict[str, dict[str, list[Row]]]] = {}
+    for (family, kind, memory), rows in _cells(document).items():
+        tables.setdefault(kind, {}).setdefault(family, {})[_heading(memory)] = rows
+    for kind, families in tables.items():
+        yield Heading(kind.capitalize())
+        for family, columns in families.items():
+            caption = f"{_title(family).capitalize()}, by memory in rounds."
+            yield _columns(document, columns, caption)
+
+
+def _lines(document: Document, kind: str) -> dict[str, dict[int, Sequence[float]]]:
+    """What a panel shows: by policy that knows the model, at each memory, ratio and interval."""
+    lines: dict[str, dict[int, Sequence[float]]] = {}
+    for place, memory in enumerate(document["memories"]):
+        for row in _rows(document).get((EVERY, kind, memory), ()):
+            entry = REGISTRY.get(row["policy"].partition("(")[0])
+            if row["policy"] != ORACLE:
+                name = row["policy"] if entry is None or entry.filters else PLAIN
+                lines.setdefault(name, {}).setdefault(place, row["over_best"])  # the best one first
+    return lines
 
 
 def figure(document: Document) -> Any:
-    """Policies × settings of each family, in multiples of the base's regret; then all cells."""
-    listed, setups = _listed(document), document["setups"]
-    cells = {(row["family"], row["setting"], row["policy"]): row for row in document["rows"]}
-    families = list(dict.fromkeys(family for family, _, _ in cells))
-    panels = len(families) + 1
-    drawing, axes = figures.grid(panels, 2, 9.6, 0.9 + 0.18 * len(listed))
-    for axis, family in zip(axes, families, strict=False):
-        none = {"geometric": [np.nan], "lowest": False}  # the policy sits the setting out
-        grid = [[cells.get((family, key, policy), none) for key in setups] for policy in listed]
-        values = np.array([[row["geometric"][0] for row in line] for line in grid])
-        bold = np.array([[row["lowest"] for row in line] for line in grid])
-        figures.heat_map(axis, values, WIDEST, numbers.multiple, bold)
-        headings = [heading for heading, _ in setups.values()]
-        axis.set_xticks(range(len(setups)), headings, rotation=45, ha="right")
-        axis.set_yticks(range(len(listed)), [title(policy) for policy in listed])
-        axis.tick_params(labelsize=7, length=0)
-        axis.set_title(family, fontsize=10)
-    last = axes[panels - 1]
-    rows = [[np.nan if x is None else x for x in row["geometric"]] for row in document["overall"]]
-    colors = ["black" if policy == ORACLE else figures.COLORS[0] for policy in listed]
-    figures.interval_rows(last, [(low, value, high) for value, low, high in rows], colors)
-    last.axvline(1, color="black", lw=0.8, ls="--")
-    last.set_xscale("log")
-    figures.log_ticks(last.xaxis, *last.get_xlim())
-    figures.name_rows(last, [title(policy) for policy in listed])
-    last.tick_params(labelsize=7)
-    last.set_title("all cells, with 95% intervals", fontsize=10)
-    last.set_xlabel("regret, in multiples of IDEA's (geometric mean)", fontsize=8)
-    figures.note(axes[panels:], "")
+    """A panel for all systems and one for each kind; a line for each policy."""
+    kinds, memories = [EVERY, *document["kinds"]], document["memories"]
+    drawing, axes = figures.grid(len(kinds) + 1, 2, 8.4, 2.4)
+    found = {kind: _lines(document, kind) for kind in kinds}
+    names = list(dict.fromkeys(name for lines in found.values() for name in lines))
+    looks = figures.styles(names, [*TITLES], black=[PLAIN]) | {
+        PLAIN: {"color": "black", "marker": "."}
+    }
+    shown: dict[str, Any] = {}
+    for axis, kind in zip(axes, kinds, strict=False):
+        for name, points in found[kind].items():
+            look = looks[name] | ({"lw": 2.4, "zorder": 4} if name == PREFERRED else {"lw": 1.2})
+            mixed = [place for place in points if memories[place] == "mixed"]
+            for places in ([place for place in points if place not in mixed], mixed):
+                table = np.array([points[place] for place in places], float).reshape(-1, 3)
+                bars = np.nan_to_num(np.abs(table[:, 1:] - table[:, :1])).T  # none: one system
+                bar = axis.errorbar(places, table[:, 0], bars, ms=4, elinewidth=0.8, **look)
+                shown.setdefault(title(name), bar)
+        axis.set_title("all systems" if kind == EVERY else kind, fontsize=10)
+        axis.axhline(1, color="#BBBBBB", lw=0.8, zorder=1)
+        axis.set_yscale("log")
+        axis.set_ylim(0.96, HIGHEST)
+        axis.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
+        axis.minorticks_off()
+        axis.set_xlim(-0.3, len(memories) - 0.7)
+        axis.set_xticks(range(len(memories)), [_heading(memory) for memory in memories])
+    for axis in axes[: len(kinds) : 2]:
+        axis.set_ylabel("regret / best policy's", fontsize=9)
+    for axis in axes[max(0, len(kinds) - 2) : len(kinds)]:
+        axis.set_xlabel("memory in rounds", fontsize=9)
+    figures.note(axes[len(kinds) :], "")
+    axes[len(kinds)].legend(shown.values(), shown, fontsize=9, ncols=2, loc="center", frameon=False)
     return drawing

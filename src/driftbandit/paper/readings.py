@@ -140,8 +140,6 @@ def sample(
     n_arms: int,
     seed: int,
     first: int = 0,
-    radius: float = families.SPECTRAL_RADIUS,
-    noise_scale: float = 1.0,
 ) -> families.Systems:
     """Random systems of a family in this reading; `PLAIN` gives those of `families.sample`."""
     entries = families.FAMILIES[errors.closest(family, "family", families.FAMILIES)]
@@ -160,9 +158,9 @@ def sample(
     more = np.array([entries(rng, (n_states,)) for rng in rngs])
     normal = np.array([rng.standard_normal((n_arms, n_states)) for rng in rngs])
     models = LGDS.many(
-        _transition(reading, raw, radius),
+        _transition(reading, raw),
         _process_cov(reading, raw.process_root),
-        noise_scale * _reward_std(reading, raw, more),
+        _reward_std(reading, raw, more),
     )
     if reading.start == "zero":
         known = np.zeros((n_states, n_states))
@@ -174,8 +172,8 @@ def sample(
 # All systems at once, along a leading axis.
 
 
-def _transition(reading: Reading, raw: families.Draw, radius: float) -> np.ndarray:
-    T, size = raw.transition, raw.radius
+def _transition(reading: Reading, raw: families.Draw) -> np.ndarray:
+    T, size, radius = raw.transition, raw.radius, families.SPECTRAL_RADIUS
     if reading.transition == "norm":
         size = np.linalg.norm(T, 2, axis=(1, 2))
     elif reading.transition == "symmetric":
@@ -262,7 +260,6 @@ class Cell(studies.Cell):
     ) -> tuple[Sequence[Any], list[Any] | None]:
         """The true systems with these numbers, and what learners assume (None: the truth)."""
         shape: dict[str, Any] = {"n_states": n_states, "n_arms": n_arms, "seed": seed}
-        shape |= {"radius": self.radius, "noise_scale": self.noise_scale}
         systems = sample(self.reading, self.family, len(numbers), first=numbers.start, **shape)
         learned = assumed(self.reading, systems)
         if self.perturbed:
@@ -283,7 +280,7 @@ class Options(studies.Options):
     """What the paper's targets (P20–P24) are computed for.
 
     Args:
-        size, seed, families, dtype, platform, settings, policies: as in `studies.Options`.
+        size, seed, families, dtype, platform, memories, policies: as in `studies.Options`.
         reading: how the text is read where it leaves a choice.
         congruent: Figure 3: T⁻¹QT⁻ᵀ instead of the projected T⁻¹QT.
 

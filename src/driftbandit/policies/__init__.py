@@ -13,6 +13,7 @@ import functools
 import importlib
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,8 +65,8 @@ class Entry:
 
     Example:
         >>> entry = REGISTRY["kalman_ucb"]
-        >>> entry.title, entry.filters, entry.default, entry.quick
-        ('Kalman-UCB', True, True, True)
+        >>> entry.title, entry.filters, entry.quick
+        ('Kalman-UCB', True, True)
         >>> entry.policy.label, entry.build(width=3).label
         ('kalman_ucb(width=1)', 'kalman_ucb(width=3)')
         >>> entry.bonus is kalman_ucb.bonus, REGISTRY["ucb"].bonus
@@ -77,7 +78,6 @@ class Entry:
     function: str  # the function in this folder that builds it, such as "idea.policy"
     title: str  # its name in papers
     filters: bool  # whether it knows the model and runs a Kalman filter
-    default: bool = True  # whether comparisons play it by default
     quick: bool = True  # whether `replay`, which plays round by round, plays it by default
     independent: bool = False  # whether it plays only independent arms
 
@@ -116,7 +116,6 @@ REGISTRY: dict[str, Entry] = {
     "idea": Entry("idea.policy", "IDEA", filters=True),
     "kode": Entry("kode.policy", "KODE", filters=True),
     "kalman_ucb": Entry("kalman_ucb.policy", "Kalman-UCB", filters=True),
-    "rollout": Entry("rollout.policy", "Rollout", filters=True, default=False, quick=False),
     "thompson": Entry("thompson.policy", "Thompson", filters=True, quick=False),
     "information_directed": Entry("information_directed.policy", "IDS", filters=True, quick=False),
     "kalman_oracle": Entry("kalman_oracle.policy", "Kalman Oracle", filters=True, quick=False),
@@ -132,9 +131,7 @@ REGISTRY: dict[str, Entry] = {
     "weighted_linucb": Entry("linear.weighted_linucb", "LB-WeightUCB", filters=False, quick=False),
     "restarted_linucb": Entry("linear.restarted_linucb", "RestartUCB", filters=False, quick=False),
     "random": Entry("random.policy", "Random", filters=False, quick=False),
-    "whittle": Entry(
-        "whittle.policy", "Whittle", filters=True, default=False, quick=False, independent=True
-    ),
+    "whittle": Entry("whittle.policy", "Whittle", filters=True, quick=False, independent=True),
 }
 """In the order of tables, and of colors in figures."""
 
@@ -143,6 +140,9 @@ TITLES = {name: entry.title for name, entry in REGISTRY.items()}
 
 PREFERRED = "reach"
 """What plays where nobody names a policy, and what advice chooses among equally good policies."""
+
+_DEPRECATED = {"rollout": Entry("rollout.policy", "Rollout", filters=True, quick=False)}
+"""Policies that no list shows; `make` builds them and warns: use `PREFERRED`."""
 
 _SUGGESTED = {"linucb": "oful", "lin_ucb": "oful", "greedy": "kode", "exp3": "rexp3"}
 _SUGGESTED |= {"ts": "thompson", "thompson_sampling": "thompson"}
@@ -165,7 +165,7 @@ def available(independent: bool = False) -> tuple[str, ...]:
 def default(
     actions: ActionSet | None = None, n_arms: int = 1, contexts: bool = False
 ) -> tuple[str, ...]:
-    """Names of the policies that are compared by default: all except rollout, by far the slowest.
+    """Names of the policies that are compared by default: those `available` that can play the arms.
 
     A single policy that nobody names is `PREFERRED`.
 
@@ -175,10 +175,10 @@ def default(
         contexts: only those that can play arms that contexts change.
 
     Example:
-        >>> set(available()) - set(default())
-        {'rollout'}
+        >>> default() == available(), set(default()) - set(default(contexts=True))
+        (True, {'rexp3'})
     """
-    names = [name for name, entry in REGISTRY.items() if entry.default]
+    names = list(available())
     if actions is not None:
         names = [n for n in names if not actions.refusal(REGISTRY[n].policy, n_arms, "policy")]
     if contexts:
@@ -220,7 +220,7 @@ def filters(label: str) -> bool:
         >>> filters("kalman_ucb(width=2)"), filters("ucb"), filters("yours")
         (True, False, False)
     """
-    entry = REGISTRY.get(label.partition("(")[0])
+    entry = _entries().get(label.partition("(")[0])
     return entry is not None and entry.filters
 
 
@@ -235,7 +235,8 @@ def title(label: str) -> str:
         ('IDEA', 'Kalman-UCB(width=2)', 'yours')
     """
     name, bracket, parameters = label.partition("(")
-    return TITLES.get(name, name) + bracket + parameters
+    entry = _entries().get(name)
+    return (entry.title if entry else name) + bracket + parameters
 
 
 def make(policy: str | Policy, **parameters: Any) -> Policy:
@@ -277,13 +278,22 @@ def make(policy: str | Policy, **parameters: Any) -> Policy:
         if key in parameters:
             raise errors.InvalidInput("policy", f"{key!r} is twice in {policy!r}", "give it once")
         parameters[key] = _number(text, f"{name}({key}=…)")
+    made = _made(name, **parameters)
+    if name in _DEPRECATED:
+        better = f"use {PREFERRED}, which is faster and has about the same regret or less"
+        warnings.warn(f"{name} is deprecated; {better}", FutureWarning, stacklevel=1)  # shown once
+    return made
+
+
+def _made(name: str, /, **parameters: Any) -> Policy:
+    """The policy with this name, without a warning: a copy needs none."""
+    entry = _entries()[name]
     if not parameters:
-        return REGISTRY[name].policy
-    build = REGISTRY[name].build
-    valid = list(inspect.signature(build).parameters)
+        return entry.policy
+    valid = list(inspect.signature(entry.build).parameters)
     for key in parameters:
         errors.closest(key, f"{name}({key}=…)", valid)
-    return build(**parameters)
+    return entry.build(**parameters)
 
 
 def chosen(
@@ -350,7 +360,7 @@ def short_label(policy: Policy) -> str:
 
 def _defaults(policy: Policy) -> Mapping[str, Any] | None:
     """The parameters of the registered policy; None: it is one's own, even if it has its name."""
-    entry = REGISTRY.get(policy.name)
+    entry = _entries().get(policy.name)
     if entry is None or entry.policy.parameters.keys() != policy.parameters.keys():
         return None
     return entry.policy.parameters
@@ -391,11 +401,16 @@ def plain(name: str) -> str:
     return re.sub("[ -]+", "_", name.lower())
 
 
+def _entries() -> dict[str, Entry]:
+    """Every policy that `make` builds."""
+    return REGISTRY | _DEPRECATED
+
+
 def _known(text: str) -> str:
     """The registered name of what a user wrote."""
-    titles = {plain(title): name for name, title in TITLES.items()}
+    titles = {plain(entry.title): name for name, entry in _entries().items()}
     given = plain(text)
-    if given in REGISTRY or given in titles:
+    if given in _entries() or given in titles:
         return titles.get(given, given)
     raise errors.unknown(text, "policy", sorted(REGISTRY), _SUGGESTED.get(given, given))
 
@@ -409,10 +424,11 @@ def _number(text: str, argument: str) -> float | int:
 
 def _pickled(policy: Policy) -> tuple[Any, ...]:
     """By name if it is in the registry; otherwise by its functions, which must have names."""
-    made = functools.partial(make, policy.name, **policy.parameters)
-    with contextlib.suppress(errors.InvalidInput):
-        if made() == policy:
-            return made, ()
+    if _defaults(policy) is not None:
+        made = functools.partial(_made, policy.name, **policy.parameters)
+        with contextlib.suppress(errors.InvalidInput):
+            if made() == policy:
+                return made, ()
     return Policy, policy.values()
 
 

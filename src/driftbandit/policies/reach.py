@@ -11,37 +11,42 @@ rounds. The n plays cost n(λ − ⟨a, ẑ⟩). They move the prediction by w_n
     w_n = |eᵀΓPa| / √(aᵀPa + σ²/n),   ω ~ N(0, 1),
 
 and pay H E(⟨a, ẑ⟩ + w_n ω − λ)⁺ = H w_n ψ((λ − ⟨a, ẑ⟩)/w_n), ψ(x) = E(ω − x)⁺. Both sides are equal
-at λ = ⟨a, ẑ⟩ + w_n f(H/n), where x = f(r) solves x = r ψ(x). The index is the highest such λ:
+at λ = ⟨a, ẑ⟩ + w_n f(H/n), where x = f(r) solves x = r ψ(x). Whoever is disappointed early stops
+early, so that n plays cost less: n^0.7 of them. With this power, f comes closest to the Gittins
+index of arms that never change. The index is the highest such λ:
 
-    u∞(a) = max_n w_n f(H_a/n),   n = 1, 4, 16, …
+    u∞(a) = max_n w_n f(H_a/n^0.7),   n = 1, 4, 16, …
 
 With n = 1 and f = 1 it is IDEA's bonus for independent arms. f grows like √(2 log H): it is 0.9 for
 ten rounds and 2.4 for a thousand. Where noise hides what a single reward tells, n is large.
 
-**How long knowledge lasts.** A play shows up in s_h for L = 2 Σ_h s_h²/s₁² − 1 rounds, which is
-(1 + ρ²)/(1 − ρ²) for a state that keeps ρ of itself. Whoever stays with an arm learns more about
-it, so that H = 2L − 1. What the filter would have learned anyway is no reason to play a: let each
-of the other arms be played equally often, and a itself a twentieth as often, with the error
-covariance P̄ at which that settles. Then what a taught fades with
+**How long knowledge lasts.** A play shows up in s_h for L = 2 Σ_h s_h |s_h| / s₁² − 1 rounds, which
+is (1 + ρ²)/(1 − ρ²) for a state that keeps ρ of itself. A small part that lasts for ever, such as
+an offset that is not quite known, counts little. The sum is over blocks of rounds 1, 2, 3–4, 5–8, …
+with the mean of s_h in each: knowledge of a state that rotates turns against itself, and cancels.
+Whoever stays with an arm learns more about it, so that H = 2L − 1; if the sum is below one, H is
+that sum and the index shrinks by it. What the filter would have learned anyway is no reason to
+play a: let each of the other arms be played equally often, and a itself a twentieth as often, with
+the error covariance P̄ at which that settles. Then what a taught fades with
 
     w_(h+1) = Γ (I + P̄ Ī)⁻¹ w_h,   w₁ = Γ P a,   Ī the information of a round,
 
-and Σ_h s_h² = w₁ᵀ N_a w₁, where j doublings add 2^j terms to N_a. 2^j is the largest power of two
-within ``rounds`` and 20/|1 − ρ|, with ρ of the states that arms read. P̄ is the error covariance of
-a known state after as many rounds.
-The two numbers, 2 and a twentieth, were chosen on problems of the kinds that the page "Regret by
-memory" shows, with other seeds: other systems where those are random, and other runs elsewhere.
+and the sum of a block is ⟨n_a, P a⟩ with one vector n_a per arm and block, for which j doublings
+add 2^j terms. 2^j is the smallest power of two that reaches ``rounds`` or 20/|1 − ρ|, with ρ of the
+states that arms read. P̄ is the error covariance of a known state after as many rounds.
+The numbers 2 and a twentieth were chosen on problems of the kinds that the page "Regret by memory"
+shows, with other seeds: other systems where those are random, and other runs elsewhere.
 
-**Three rounds** are short enough to be computed instead of bounded. u₃ is the gain of `lookahead`
-if the best of the other arms alone may overtake. It counts what a tells about other arms, and it
-knows that predictions cross by themselves. This matters where states are forgotten or rotate
-within a few rounds; the index ignores both. A play is worth at least either of the two.
+**Three rounds** are short enough to be computed instead of bounded: u₃ is the gain within them
+(`three_rounds`). It counts what a tells about other arms, and it knows that predictions cross by
+themselves. This matters where states are forgotten or rotate within a few rounds; the index ignores
+both. A play is worth at least either of the two.
 
-**Long lists, many states and new arms** have no table of N_a. There all directions in which the k
-listed arms differ replace e: E = (k/(k − 1))² r Cov(arms), of rank r, instead of eeᵀ. All arms are
-played equally often. H and n are those of an average arm: Σ_h s_h², s₁² and aᵀPa are averages over
-the arms less their mean. Where contexts change the arms, they are taken for unit vectors, of which
-all directions count alike: E = I, as in IDEA.
+**Long lists, many states and new arms** have no n_a. There all directions in which the k listed
+arms differ replace e: E = (k/(k − 1))² r Cov(arms), of rank r, instead of eeᵀ. All arms are played
+equally often. H and n are those of an average arm: s_h s₁, s₁² and aᵀPa are averages over the
+arms less their mean. Where contexts change the arms, they are taken for unit vectors, of which all
+directions count alike: E = I, as in IDEA.
 """
 
 from __future__ import annotations
@@ -55,10 +60,20 @@ from numpy.polynomial import chebyshev
 
 from driftbandit import kalman
 from driftbandit.actions import sphere
-from driftbandit.arrays import Array, dots, first_highest, namespace, or_infinite, times
+from driftbandit.arrays import (
+    Array,
+    dots,
+    first_highest,
+    largest,
+    namespace,
+    or_infinite,
+    polynomial,
+    times,
+)
 from driftbandit.gaussian.lines import excess
-from driftbandit.kalman import Belief
+from driftbandit.kalman import Belief, Spread
 from driftbandit.model import LGDS, RANK_TOLERANCE, factor
+from driftbandit.policies import three_rounds
 from driftbandit.policies.base import (
     ActionAbilities,
     BatchAbilities,
@@ -67,21 +82,18 @@ from driftbandit.policies.base import (
     Problem,
     highest,
 )
-from driftbandit.policies.lookahead import Plan
+from driftbandit.policies.checked import Checked, checked, trusted
 from driftbandit.policies.optimistic import filtering
 
 __all__ = ["index_factor", "policy"]
 
-SOON = 3  # rounds of which the gain is computed
-MOST = 128  # arms compared in pairs; longer lists get the index of an average arm
-MOST_WORK = MOST**4  # k d³ of a table that takes two seconds; larger systems get no table
+MOST = 128  # arms compared in pairs: of longer lists those with the highest ⟨a, ẑ⟩ + u∞
+LONGEST_LIST = 8192  # arms with an index of their own; longer lists get that of an average arm
+MOST_WORK = 2.0**28  # k d³ of all n_a, which take two seconds; larger systems get none
 REPEATS = 4.0  # n is a power of this
+EASE = 0.7  # n plays cost n to this power: see `benchmarks/gittins.py`
 OWN = 0.05  # how often a is played while what it taught fades, relative to another arm
 SETTLED = 20.0  # memories 1/|1 − ρ| after which nothing is left, or a state has outgrown all else
-TANGENTS = np.linspace(0.0, 3.0, 7)
-UPS = np.exp(-(TANGENTS**2) / 2) / math.sqrt(2 * math.pi)
-DOWNS = np.array([math.erfc(x / math.sqrt(2)) / 2 for x in TANGENTS])
-"""φ(x) and Φ(−x): w ψ(g/w) is the highest of the lines φ(x) w − Φ(−x) g."""
 
 
 def index_factor(log_ratio: Array) -> Array:
@@ -98,18 +110,15 @@ def index_factor(log_ratio: Array) -> Array:
     """
     xp = namespace(log_ratio)
     log = xp.maximum(log_ratio, xp.zeros((), dtype=log_ratio.dtype))
-    t = (log - MIDDLE) / (log + MIDDLE)
-    *lower, value = _coefficients()
-    for coefficient in reversed(lower):
-        value = value * t + coefficient
-    return value * xp.sqrt(log + MIDDLE)
+    longer = log + MIDDLE
+    return polynomial(_coefficients(), (log - MIDDLE) / longer) * xp.sqrt(longer)
 
 
 MIDDLE, DEGREE, LONGEST = 3.0, 12, 1e12
 
 
 @functools.cache
-def _coefficients() -> list[float]:
+def _coefficients() -> np.ndarray:
     """Coefficients of the polynomial, lowest first."""
     longest = math.log(LONGEST)
     end = (longest - MIDDLE) / (longest + MIDDLE)
@@ -122,18 +131,19 @@ def _coefficients() -> list[float]:
         above = np.exp(log) * excess(x) > x
         low, high = np.where(above, x, low), np.where(above, high, x)
     fitted = chebyshev.Chebyshev.fit(t, x / np.sqrt(log + MIDDLE), DEGREE, domain=[-1, end])
-    return [float(c) for c in fitted.convert(kind=np.polynomial.Polynomial).coef]
+    return fitted.convert(kind=np.polynomial.Polynomial).coef
 
 
 def constants(model: LGDS, arms: np.ndarray, rounds: int) -> dict[str, Any]:
-    """N and its first term, of every arm and of an average one.
+    """What the sums of s_h over each block take of P a, for every arm and for an average one.
 
     Args:
         model, arms, rounds: Γ, Q, σ; k × d, or k × rounds × d where contexts change the arms: then
             all unit vectors stand for them; the horizon.
     """
     k, levels = len(arms), 1 + int(math.log(max(rounds, 1), REPEATS))
-    found: dict[str, Any] = {"repeats": REPEATS ** np.arange(float(levels))}
+    repeats = REPEATS ** np.arange(float(levels))
+    found: dict[str, Any] = {"logs": np.log(repeats), "noises": model.reward_std**2 / repeats}
     together = arms.ndim == 2 and k > 1
     rows = model.without_offsets(arms) if together else np.eye(model.n_states)[~model.constants]
     rows = rows if len(rows) else np.zeros((1, model.n_states))
@@ -151,14 +161,19 @@ def constants(model: LGDS, arms: np.ndarray, rounds: int) -> dict[str, Any]:
     apart = apart * (k / (k - 1)) if together else apart
     rank = np.linalg.matrix_rank(apart)
     among = apart.T @ apart * (rank / len(rows))
-    reached = _reaches(read, among[None], information[None])
-    found["all"], found["all_first"] = (basis @ matrix[0] @ basis.T for matrix in reached)
-    if together and k <= MOST and k * read.transition.shape[0] ** 3 <= MOST_WORK:
+    sides = basis @ read.transition.T @ among
+    found["all_first"] = sides @ read.transition @ basis.T
+    found["all"] = (
+        sides @ _blocks(read, np.eye(len(among))[None], information[None])[:, 0] @ basis.T
+    )
+    if not together or k > LONGEST_LIST:
+        return found
+    found |= {"arms": arms, **(three_rounds.tables(model, arms) if k <= MOST else {})}
+    if k * float(len(read.transition)) ** 3 <= MOST_WORK:
         alone = (1 - OWN) * seen[:, :, None] * seen[:, None, :]
         others = (information * k - alone) / (k - 1 + OWN)
-        own, _ = _reaches(read, apart[:, :, None] * apart[:, None, :], others)
-        first = apart @ read.transition @ basis.T
-        found |= {"own": basis @ own @ basis.T, "own_first": first, "arms": arms}
+        own = _blocks(read, apart[:, None, :], others)[:, :, 0]
+        found["own"] = np.concatenate([arms[None], own @ basis.T])
     return found
 
 
@@ -188,21 +203,19 @@ class _Read(NamedTuple):
     rounds: int
 
 
-def _reaches(
-    read: _Read, among: np.ndarray, information: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Γᵀ Σ_h (C^h)ᵀ E C^h Γ and its first term, C = Γ (I + P̄ Ī)⁻¹; n × d × d.
+def _blocks(read: _Read, rows: np.ndarray, information: np.ndarray) -> np.ndarray:
+    """E Σ_h C^h Γ over blocks of l rounds, divided by √l, C = Γ (I + P̄ Ī)⁻¹; blocks × n × r × d.
 
     Args:
         read: Γ, Q, σ²; the horizon.
-        among: E, n × d × d.
-        information: σ² Ī.
+        rows: E, n × r × d.
+        information: σ² Ī, n × d × d.
     """
     transition, process_cov, noise, rounds = read
     identity = np.eye(len(transition))
     radius = float(np.abs(np.linalg.eigvals(transition)).max())
     memory = SETTLED / max(abs(1 - radius), 1e-12)
-    doublings = math.floor(math.log2(max(1.0, min(rounds, memory))))
+    doublings = math.ceil(math.log2(max(1.0, min(rounds, memory))))
     # With σ = 0 one reward tells all: as much as with 1e-4 of the spread of d rounds' drift.
     drift = process_cov
     for _ in range(len(transition) - 1):
@@ -211,78 +224,72 @@ def _reaches(
     noises = np.maximum(noise, 1e-8 * fresh)
     information = information / np.where(noises > 0, noises, 1.0)
     # P ↦ H + A P (I + G P)⁻¹ Aᵀ is 2^j rounds of the filter.
-    a = np.broadcast_to(transition, among.shape)
+    a = np.broadcast_to(transition, information.shape)
     g = information
-    h = np.broadcast_to(process_cov, among.shape)
+    h = np.broadcast_to(process_cov, information.shape)
     for _ in range(doublings):
         through = np.linalg.solve(identity + h @ g, np.concatenate([a, h @ a.mT], axis=-1))
         middle, late = np.split(through, 2, axis=-1)
         a, g, h = a @ middle, g + a.mT @ g @ middle, h + a @ late
     settled = np.linalg.inv(identity + h @ information)
-    power, total = transition @ settled, among
-    for _ in range(doublings):
-        total, power = total + power.mT @ total @ power, power @ power
-    return transition.T @ total @ transition, transition.T @ among @ transition
+    power, total, blocks = transition @ settled, rows, [rows]
+    for j in range(doublings):
+        more = total @ power
+        blocks.append(more / 2 ** (j / 2))
+        total, power = total + more, power @ power
+    return np.stack(blocks) @ transition
 
 
-def _lasting(first: Array, total: Array) -> Array:
-    """H = 2L − 1 ≥ 1, L = 2 Σ_h s_h²/s₁² − 1; at most 10¹²."""
-    xp = namespace(first)
-    share = first / or_infinite(total, xp.zeros((), dtype=first.dtype))
-    return 4 / xp.minimum(xp.maximum(share, 4 / LONGEST), 1.0) - 3
+def _factors(blocks: Array, constants: Any) -> tuple[Array, Array]:
+    """f(H/n^0.7), zero where n > H, and what an H < 1 shrinks it by; from Σ s_h / √l of each block.
 
-
-def _index(first: Array, total: Array, known: Array, noise: Array, repeats: Array) -> Array:
-    """u∞ from s₁² and Σ s_h² in units where P a is not divided by anything, and aᵀPa."""
-    xp = namespace(first)
-    zero = xp.zeros((), dtype=first.dtype)
-    lasting = _lasting(first, total)[:, None]
-    factors = index_factor(xp.log(lasting) - xp.log(repeats))
-    squares = factors * factors / or_infinite(known[:, None] + noise / repeats, zero)
-    return xp.sqrt(first * xp.max(xp.where(repeats <= lasting, squares, zero), axis=-1))
-
-
-def _soon(belief: Belief, model: LGDS, arms: Array) -> Array:
-    """u₃: what a reward of each arm gains within three rounds, if one other arm may overtake."""
-    xp = namespace(belief.cov)
-    move = kalman.moves(belief.cov, model, arms)
-    plan = Plan(belief.cov, model)
-    mean = model.transition @ belief.mean
-    total = xp.zeros_like(arms[:, 0])
-    up, down = (xp.asarray(one, dtype=move.dtype)[:, None, None] for one in (UPS, DOWNS))
-    for h in range(SOON):
-        predictions, slopes = arms @ mean, move @ arms.T
-        best = first_highest(predictions)
-        width = abs(slopes - slopes[:, best][:, None])
-        behind = xp.max(predictions) - predictions
-        gains = xp.max(up * width - down * behind, axis=0)
-        total = total + xp.max(gains, axis=-1)
-        if h + 1 < SOON:
-            move = plan.passed_on(move, arms[best])
-            mean = model.transition @ mean
-    return total
+    H is at most 10¹². Of k arms, f(H/n^0.7) is n × k.
+    """
+    xp, limits = namespace(blocks), np.finfo(blocks.dtype)
+    zero, logs, first = xp.zeros((), dtype=blocks.dtype), constants["logs"], blocks[0]
+    total = xp.sum(blocks * abs(blocks), axis=0)
+    stays = xp.minimum(total / (first * first + limits.tiny / limits.eps), LONGEST / 4)
+    logs = logs[:, None] if first.ndim else logs
+    log = xp.log(xp.maximum(4 * stays - 3, 1.0))
+    factors = xp.where(log >= logs, index_factor(log - EASE * logs), zero)
+    return factors, xp.minimum(xp.maximum(stays, zero), 1.0)
 
 
 def bonus(belief: Belief, problem: Problem) -> Array:
-    """max(u∞, u₃) of every arm."""
+    """max(u∞, u₃) of every arm; of arms that were not listed, u∞ of an average arm."""
     model, arms, constants = problem
-    xp = namespace(belief.cov)
-    if not _prepared(arms, constants):
+    if not _listed(arms, constants):
         return average_bonus(belief, problem)
-    seen = kalman.spread(belief.cov, model, arms)
-    known = xp.maximum(dots(arms, seen.cross), xp.zeros((), dtype=belief.cov.dtype))
-    first = dots(seen.cross, constants["own_first"])
-    total = dots((constants["own"] @ seen.cross[:, :, None])[:, :, 0], seen.cross)
-    noise = model.reward_std**2
-    index = _index(first * first, total, known, noise, constants["repeats"])
-    return xp.maximum(index, _soon(belief, model, arms))
+    xp, seen = namespace(belief.cov), kalman.spread(belief.cov, model, arms)
+    index = own_bonus(seen, problem) if "own" in constants else average_bonus(belief, problem)
+    if len(arms) <= MOST:
+        return xp.maximum(index, three_rounds.gains(seen, belief, problem))
+    order = xp.argsort(-(arms @ belief.mean + index), stable=True)
+    best = order[:MOST]
+    some = Spread(seen.cov, seen.cross[best], seen.variance[best])
+    tables = three_rounds.tables(model, arms[best])
+    soon = three_rounds.gains(some, belief, Problem(model, arms[best], tables))
+    soon = xp.concat([soon, xp.zeros_like(index[MOST:])])[xp.argsort(order)]
+    return xp.maximum(index, soon)
 
 
-def _prepared(arms: Array, constants: Any) -> bool:
-    """Whether the table of N_a is that of these arms."""
-    if "own" not in constants or arms.shape != constants["arms"].shape:
+def _listed(arms: Array, constants: Any) -> bool:
+    """Whether these arms are those that the constants were prepared for."""
+    listed = constants.get("arms")
+    if listed is None or arms.shape != listed.shape:
         return False
-    return not isinstance(arms, np.ndarray) or np.array_equal(arms, constants["arms"])
+    return arms is listed or not isinstance(arms, np.ndarray) or np.array_equal(arms, listed)
+
+
+def own_bonus(seen: Spread, problem: Problem) -> Array:
+    """u∞ with the H and the n of every arm."""
+    constants = problem.constants
+    every = dots(seen.cross, constants["own"])
+    known, blocks = every[0], every[1:]
+    factors, shrunk = _factors(blocks, constants)
+    xp, noises = namespace(known), constants["noises"]
+    variances = or_infinite(xp.maximum(known, 0.0) + noises[:, None], noises[-1])
+    return abs(blocks[0]) * shrunk * largest(factors / xp.sqrt(variances), axis=0)
 
 
 def average_bonus(belief: Belief, problem: Problem) -> Array:
@@ -302,47 +309,43 @@ def _average(cov: Array, model: LGDS, constants: Any) -> tuple[Array, Array]:
     xp = namespace(cov)
     crossed = cov @ constants["spread"]
     known = xp.sum(xp.diagonal(crossed))
-    crossed = crossed @ cov
-    first = xp.sum(crossed * constants["all_first"])
-    total = xp.sum(crossed * constants["all"])
-    zero = xp.zeros((), dtype=cov.dtype)
-    lasting = _lasting(first, total)
-    repeats = constants["repeats"]
-    noises = model.reward_std**2 / repeats
-    factors = index_factor(xp.log(lasting) - xp.log(repeats))
-    values = factors / xp.sqrt(or_infinite(known + noises, zero))
-    best = first_highest(xp.where(repeats <= lasting, values, zero))
-    return factors[best], noises[best]
+    blocks = xp.sum((crossed @ cov) * constants["all"], axis=(-2, -1))
+    noises, zero = constants["noises"], xp.zeros((), dtype=cov.dtype)
+    factors, shrunk = _factors(blocks, constants)
+    best = first_highest(factors / xp.sqrt(or_infinite(known + noises, zero)))
+    return factors[best] * shrunk, noises[best]
 
 
-def length_ratio(belief: Belief, problem: Problem) -> tuple[Array, LengthRatio]:
+def length_ratio(state: Checked, problem: Problem) -> tuple[Array, LengthRatio]:
     """The scores of `average_bonus`, for very many arms."""
+    mean, cov = trusted(state)
     model, _, constants = problem
-    scale, noise = _average(belief.cov, model, constants)
-    root = factor(belief.cov)
+    scale, noise = _average(cov, model, constants)
+    root = factor(cov)
     stretch = float(scale) * factor(constants["all_first"]).T
     size = float(np.linalg.norm(stretch) * np.linalg.norm(root))
-    return belief.mean, LengthRatio(root, stretch @ root, math.sqrt(float(noise)), size)
+    return mean, LengthRatio(root, stretch @ root, math.sqrt(float(noise)), size)
 
 
-def on_sphere(belief: Belief, problem: Problem, noise: Array) -> Array:
+def on_sphere(state: Checked, problem: Problem, noise: Array) -> Array:
     """IDEA's best unit vector (`actions.idea_search`)."""
-    return sphere.idea_arm(belief, problem.model)
+    return sphere.idea_arm(Belief(state.mean, state.cov), problem.model)
 
 
-def scores(belief: Belief, problem: Problem) -> tuple[Array, Array]:
-    """⟨a, ẑ⟩ and max(u∞, u₃)."""
-    return problem.arms @ belief.mean, bonus(belief, problem)
+def scores(state: Checked, problem: Problem) -> tuple[Array, Array]:
+    """⟨a, ẑ⟩, and max(u∞, u₃) for the spread that rewards do not contradict."""
+    return times(problem.arms, state.mean), bonus(trusted(state), problem)
 
 
 def policy() -> Policy:
     """Reach, which explores as far as the drift lets knowledge last; it has no parameters."""
-    return filtering(
+    made = filtering(
         "reach",
         highest(scores),
         constants,
         actions=ActionAbilities(
-            compares=MOST, length_ratio=length_ratio, on_sphere=on_sphere, contexts="online"
+            compares=LONGEST_LIST, length_ratio=length_ratio, on_sphere=on_sphere, contexts="online"
         ),
-        batch=BatchAbilities(scratch_size=lambda d, k: k * d + 4 * k * k),
+        batch=BatchAbilities(scratch_size=lambda d, k: k * d + 4 * min(k, MOST) ** 2),
     )
+    return checked(made)

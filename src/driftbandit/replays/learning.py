@@ -10,7 +10,8 @@ import numpy as np
 
 from driftbandit import errors, kalman
 from driftbandit.contexts import read_rows
-from driftbandit.identify.fitting import Fit, fit
+from driftbandit.identify.fitting import fit
+from driftbandit.identify.shared_states import Fit
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS

@@ -13,11 +13,11 @@ from driftbandit.policies import Policy
 from driftbandit.replays import learning, naming, support
 from driftbandit.replays.decisions import Decisions
 from driftbandit.replays.estimates import Shown, earned, shares
-from driftbandit.replays.result import ALWAYS, LOGGING, Played, Reference, Replay
+from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Played, Reference, Replay
 from driftbandit.system import Name, label
 
 METHODS = ("ips", "dr", "rejection")
-REFERENCES = ("training_leader", "random", LOGGING)  # besides every single arm
+REFERENCES = (LEADER, "random", LOGGING)  # besides every single arm
 
 
 class Task(NamedTuple):
@@ -125,7 +125,7 @@ def _references(shown: Shown, task: Task) -> Iterator[tuple[str, Reference]]:
     n, k = shown.predicted.shape
     names = task.decisions.names
     leader = learning.best_arm(task.decisions.wide()[: task.first])
-    fixed = {"training_leader": leader} | {always(name): arm for arm, name in enumerate(names)}
+    fixed = {LEADER: leader} | {always(name): arm for arm, name in enumerate(names)}
     for who, arm in fixed.items():
         q = np.zeros((n, k))
         q[:, arm] = 1

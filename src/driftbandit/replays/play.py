@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from driftbandit.agent import Agent
 from driftbandit.io.logs import Log
 from driftbandit.policies import REGISTRY, Policy, available, make
 from driftbandit.policies import chosen as labeled
+from driftbandit.replays import baselines
 from driftbandit.replays.data import Table, read, table_of
 from driftbandit.replays.datasets import DATASETS, load
 from driftbandit.replays.decisions import CHANCES, decisions_of, has_chances
@@ -31,11 +32,12 @@ from driftbandit.replays.learning import (
     training_means,
 )
 from driftbandit.replays.off_policy import METHODS, REFERENCES, always, replay_log
-from driftbandit.replays.result import Played, Reference, Replay
+from driftbandit.replays.result import LEADER, Played, Reference, Replay
 
 POLICIES = tuple(name for name, entry in REGISTRY.items() if entry.quick)  # by default
 # The reference strategies of a table of all arms.
-FULL = ("best_arm", "training_leader", "full_information", "per_round_best", "random")
+FIXED = ("best_arm", LEADER, "full_information", "per_round_best", "random")
+FULL = (*FIXED, *baselines.BASELINES)
 
 
 def replay(
@@ -75,6 +77,11 @@ def replay(
     saw while playing the training part (``warm``). Policies play rewards minus the mean training
     reward, because some assume rewards around zero; results show rewards as they are.
 
+    If the data shows all arms, the table also has what people try first; see `replays.baselines`:
+    "last_value", "epsilon_greedy" with forgetting, and "seasonal_mean". They see all rewards of the
+    training part, on which their parameters are chosen, then only those of the arms they play.
+    A policy of the same name takes their place.
+
     Args:
         data: "french" or "flights", or anything `as_table` takes: a path, a log, a T × k table.
         policies: names or `Policy` objects; None: `POLICIES`, the quick ones; "all": every policy
@@ -89,8 +96,9 @@ def replay(
             choices lasts long. A policy without random numbers needs one run if not ``warm``, or
             if it learns from all rewards of a log.
         seed: of the fit, the policies and the intervals.
-        baseline: the policy or reference strategy to compare with; None: the best policy without
-            a Kalman filter; with a log, what the log earned ("logging").
+        baseline: the policy or reference strategy to compare with; None: "training_leader", which
+            always plays the best arm of the training part; with a log that cannot tell what that
+            arm earns, "logging", what the log earned.
         method: "full", "dr", "ips" or "rejection"; None: "dr" for a log that has chances, or for
             which ``chances`` are given, and "full" for data that shows all arms.
         chances: of a log without a column ``chance``: "uniform", all arms had the same one, or
@@ -176,6 +184,7 @@ def _replay_table(
     before, rewards = table.rewards[:first], table.rewards[first:]
     rounds = np.flatnonzero(np.isfinite(rewards).any(axis=1))
     rewards = rewards[rounds]
+    others = _baselines(table, first, settings, arms)
     fit = found.fit
     begin = fit.start_system.model, fit.start_system.arms
     predicted = predictions(*begin, centered, table.waits)[first:][rounds] + center
@@ -190,7 +199,7 @@ def _replay_table(
         first_round=int(table.times[first]),
         rounds=table.times[first:][rounds],
         played={label: _averaged(np.array(own)[:, rounds], rewards) for label, own in arms.items()},
-        references=dict(_references(table, before, rewards, predicted)),
+        references=dict(_references(table, before, rewards, predicted)) | others,
         predictability=explained,
         fit=fit,
         warm=settings.warm,
@@ -238,7 +247,7 @@ def _playable(policies: Any, *, part: bool) -> tuple[dict[str, Policy], list[str
         raise errors.InvalidInput("policies", "is random alone", remedy)
     notes = []
     for label, policy in list(chosen.items()):
-        if label in (*FULL, *REFERENCES):
+        if label in (*FIXED, *REFERENCES):
             problem = f"{label!r} is the name of a reference strategy"
             raise errors.InvalidInput("policies", problem, "give the policy another name")
         if policy.full_information:
@@ -288,7 +297,7 @@ def _references(
     table: Table, before: np.ndarray, rewards: np.ndarray, predicted: np.ndarray
 ) -> Iterator[tuple[str, Reference]]:
     before = before[np.isfinite(before).any(axis=1)]
-    fixed = {"best_arm": best_arm(rewards), "training_leader": best_arm(before)}
+    fixed = {"best_arm": best_arm(rewards), LEADER: best_arm(before)}
     every = np.ones(len(rewards))
     seen = np.isfinite(rewards)
     for name, arm in fixed.items():
@@ -297,3 +306,19 @@ def _references(
     yield "full_information", Reference(rewards[np.arange(len(rewards)), best], every)
     yield "per_round_best", Reference(np.nanmax(rewards, axis=1), every)
     yield "random", Reference(np.nanmean(rewards, axis=1), every)
+
+
+def _baselines(
+    table: Table, first: int, settings: Settings, played: Collection[str]
+) -> dict[str, Reference]:
+    """What people try first, unless a policy of that name was played."""
+    before, after = (
+        baselines.Part(table.rewards[rows], table.times[rows])
+        for rows in (np.s_[:first], np.s_[first:])
+    )
+    done = baselines.outcomes(before, after, runs=settings.runs, seed=settings.seed)
+    return {
+        name: Reference(earned, np.ones(len(earned)), setting=setting)
+        for name, (earned, setting) in done.items()
+        if name not in played
+    }

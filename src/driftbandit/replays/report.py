@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from driftbandit import policies, statistics
+from driftbandit.identify.structured.candidates import drifts
 from driftbandit.io.logs import split_notes
-from driftbandit.replays.result import ALWAYS, LOGGING, Replay, Row
+from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Replay, Row
 from driftbandit.replays.support import FEWEST, OUTCOMES
 from driftbandit.report import (
     Block,
@@ -25,13 +26,16 @@ from driftbandit.report import (
 from driftbandit.report.numbers import estimate, percent
 from driftbandit.system import label as arm_label
 
-# Reference strategies in words; {} is the arm.
+# Reference strategies in words; {} is the arm, or what was chosen on the training part.
 MEANINGS = {
     "best_arm": "{} in hindsight",
-    "training_leader": "{}, the best arm of the training part",
+    LEADER: "{}, the best arm of the training part",
     "full_information": "the arm with the highest prediction of a filter that sees all rewards",
     "per_round_best": "the best arm of every round",
     "random": "every arm with equal probability",
+    "last_value": "the arm whose last seen reward is highest",
+    "epsilon_greedy": "the arm with the highest forgotten mean, or a random one ({})",
+    "seasonal_mean": "the arm with the highest seasonal mean plus last deviation ({})",
     LOGGING: "what the log itself earned",
 }
 MOST_ARMS = 8  # fixed arms of a log in the table: the best ones
@@ -70,7 +74,7 @@ CHANCES = {
 # Reference strategies in the figure, and their lines; the best arm of each round is far above.
 SHOWN = {
     "best_arm": ("best arm, in hindsight", "--"),
-    "training_leader": ("best arm of the training part", ":"),
+    LEADER: ("best arm of the training part", ":"),
     "full_information": ("filter that sees all arms", "-."),
 }
 DEPTH = 0.4  # how far below zero the axis may go, as a share of its height above zero
@@ -137,6 +141,8 @@ def explanation(result: Replay) -> list[str]:
     explained, n_states = result.predictability, result.fit.n_states
     counted = "rewards" if result.logged else "rounds"
     model = f"A model with {n_states} state{'s' * (n_states > 1)}"
+    if not drifts(result.fit.structure):
+        model = "A model without drift"
     first = "learned from" if result.method in ("dr", "ips") else "played"
     start = f"Every policy {first} them first" if result.warm else "Every policy starts after them"
     share = (
@@ -145,13 +151,13 @@ def explanation(result: Replay) -> list[str]:
     if explained.differences is not None:
         share += f" of rewards, and {100 * explained.differences:.1f}% of the variance between arms"
     meanings = [
-        f"{name} is {MEANINGS[name].format('' if one.arm is None else arm_label(one.arm))}"
+        f"{name} is {MEANINGS[name].format(one.setting if one.arm is None else arm_label(one.arm))}"
         for name, one in result.references.items()
         if name in MEANINGS
     ]
     reads = "▲ better, ▼ worse, ≈ no difference seen, ? too few to tell."
     said = [
-        f"{model if n_states else 'A model without drift'}, learned from {result.train_rounds} "
+        f"{model}, learned from {result.train_rounds} "
         f"{counted}. {start}. One round ahead in the test part, {share}.",
         f"−: mean reward minus that of {result.baseline}, with its interval. {reads} Rows whose "
         "difference may be zero count as equal; --baseline NAME compares with another row. "

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit import errors, policies, statistics
-from driftbandit.identify.fitting import Fit
+from driftbandit import errors, statistics
+from driftbandit.identify.shared_states import Fit
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.replays import estimates, support
 from driftbandit.report import storable
 from driftbandit.system import Name
 
+LEADER = "training_leader"  # the reference strategy that always plays the best arm of training
 LOGGING = "logging"  # the reference strategy that is what the log did
 ALWAYS = "always "  # with the name of an arm: the reference strategy that always plays it
 
@@ -37,6 +38,7 @@ class Reference(NamedTuple):
     counted: np.ndarray
     arm: Name | None = None  # the arm it plays, if that is always the same one
     unsupported: float = 0.0
+    setting: str = ""  # what it chose on the training part, in words
 
 
 class Predictability(NamedTuple):
@@ -102,7 +104,7 @@ class Replay:
     )  # the model of rewards minus their mean, learned from the training part
     warm: bool
     seed: int
-    compared: str | None  # the baseline that was asked for
+    compared: str | None  # the baseline that was asked for; None: see `baseline`
     notes: tuple[str, ...]
     shown: estimates.Shown | None = None  # what a log shows of the test part; None: all arms
     chances: str | None = None  # of a log: "logged", "uniform" or "estimated"
@@ -129,16 +131,14 @@ class Replay:
 
     @property
     def baseline(self) -> str:
-        """The label that all are compared with: the one asked for, or the best without a filter.
+        """The label that all are compared with: the one asked for, or the training part's best arm.
 
-        With a log it is by default the logging policy, whose rewards are known.
+        A log may show too little of that arm. Then it is the logging policy, whose rewards are
+        known.
         """
         if self.compared is not None:
             return self.compared
-        if self.logged:
-            return LOGGING
-        rivals = [label for label in self.played if not policies.filters(label)]
-        return max(rivals, key=self.mean) if rivals else "random"
+        return LOGGING if self.doubt(LEADER) else LEADER
 
     def doubt(self, label: str, base: str | None = None) -> str:
         """Why a log cannot tell the mean of a row, or its difference from another; else empty.
@@ -261,8 +261,12 @@ class Replay:
         if (choice := fit.selection) is not None:
             labels = (one.label for one in choice.candidates)
             selection = dict(zip(labels, choice.scores, strict=True))
+        elif fit.comparison is not None:
+            tried = fit.comparison
+            selection = dict(zip(map(str, tried.structures), tried.scores, strict=True))
         model = {
             "summary": fit.summary(),
+            "drift": fit.drift._asdict(),
             "states": fit.n_states,
             "spectral_radius": fit.spectral_radius,
             "reward_std": float(fit.model.reward_std),

@@ -258,7 +258,7 @@ class Experiment:
         if self.refit is None:
             return None
         before = self.tally.rewards_at_refit
-        pause = self.refit.pause(before) if before else self.refit.after
+        pause = self.refit.pause(before) if before else self.refit.first
         return max(0, before + pause - self.tally.rewards)
 
     def refit_is_due(self) -> bool:

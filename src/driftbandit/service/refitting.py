@@ -24,8 +24,15 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.agent import Refit
 from driftbandit.agent.ledger import Entry
-from driftbandit.agent.refitting import learned
+from driftbandit.agent.refitting import (
+    Reader,
+    Refused,
+    check_predicts,
+    learned,
+    log_densities,
+)
 from driftbandit.io import model_file
+from driftbandit.model import LGDS
 from driftbandit.service.experiment import Experiment
 from driftbandit.service.exporting import columns_of
 from driftbandit.service.folding import fold, opened
@@ -252,12 +259,16 @@ def task_of(transaction: Any, id: str) -> dict[str, Any]:
         "options": settings["refit"],
         "model": None if by_arm else model_file.to_document(agent.model, agent.problem.arms),
         "seed": settings["seed"],
+        "present": model_file.to_document(System(agent.model, agent.problem.arms, agent.names))
+        if options is not None and options.check
+        else None,
+        "base": agent.first_round,
     }
 
 
 def worked(task: dict[str, Any]) -> dict[str, Any]:
     """Learn the model; see `agent.refitting.learned`."""
-    options = Refit(**(task["options"] or {}))
+    options = Refit(**{"check": False, **(task["options"] or {})})
     entries = [
         Entry(None, round_, arm, None, math.nan if reward is None else float(reward))
         for round_, arm, reward in task["plays"]
@@ -266,10 +277,34 @@ def worked(task: dict[str, Any]) -> dict[str, Any]:
     if not rewards:
         raise errors.InvalidInput("log", "has no rewards of the present arms", "let some come")
     start = None if task["model"] is None else model_file.from_document(task["model"]).model
-    model, arms = learned(entries, np.array(task["features"]), options, start, task["seed"])
+    features, seed = np.array(task["features"]), task["seed"]
+    if options.check and task.get("present") is not None:
+        _check(task, [entry for entry in entries if not math.isnan(entry.reward)], options, start)
+    model, arms = learned(entries, features, options, start, seed)
     system = System(model, arms, task["names"])
     document = model_file.to_document(system)
     return {"system": document, "start": entries[0].round, "rewards": rewards}
+
+
+def _check(task: dict[str, Any], entries: list[Entry], options: Refit, start: LGDS | None) -> None:
+    """Refuse to learn what would predict worse than the present model, of the present arms."""
+    present = model_file.from_document(task["present"])
+    own = {
+        task["names"].index(name): row
+        for name, row in zip(present.names, present.arms, strict=True)
+    }
+    entries = [entry for entry in entries if entry.arm in own]
+
+    def learn(count: int) -> tuple[LGDS, Reader]:
+        features = np.array(task["features"])
+        model, arms = learned(entries[:count], features, options, start, task["seed"])
+        return model, lambda entry: np.asarray(arms[entry.arm])
+
+    def density(cut: int) -> np.ndarray:
+        plays = ((entry.round, own[entry.arm], entry.reward) for entry in entries)
+        return log_densities(present.model, plays, task["base"], cut)
+
+    check_predicts(learn, entries, density)
 
 
 def _end_after(server: int) -> None:
@@ -285,7 +320,7 @@ def main() -> None:
     task = json.load(sys.stdin)
     try:
         found = worked(task)
-    except errors.InvalidInput as error:
+    except (errors.InvalidInput, Refused) as error:
         sys.exit(str(error))
     json.dump(found, sys.stdout)
 

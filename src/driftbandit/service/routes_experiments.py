@@ -62,10 +62,13 @@ async def create(request: Request, idempotency_key: IdempotencyKey = None) -> Re
     gate = gate_of(request)
     gate.admit(request, "admin")
     body = await gate.body(request)
-    given = read_as(wire.NewExperiment, body).model_dump()
+    asked = read_as(wire.NewExperiment, body)
+    given = asked.model_dump()
     found = await run_in_threadpool(settings.checked, given, gate.limits.arms)
-    by_default = tuple(name for name in ("policy", "window") if given[name] is None)
-    options = {"settings": found, "exist_ok": given["exist_ok"], "by_default": by_default}
+    by_default = [name for name in ("policy", "window") if given[name] is None]
+    rules = set() if asked.refit is None else asked.refit.model_fields_set
+    by_default += [f"refit.{name}" for name in ("after", "scale", "check") if name not in rules]
+    options = {"settings": found, "exist_ok": given["exist_ok"], "by_default": tuple(by_default)}
     return await gate.run(request, given["id"], None, body=body, **options)
 
 

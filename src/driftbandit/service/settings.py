@@ -11,8 +11,10 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent import Agent, Refit
+from driftbandit.agent.agent import sized_by_rewards
+from driftbandit.agent.first_rewards import random_walk
 from driftbandit.agent.ledger import size_of
-from driftbandit.agent.refitting import LEVELS, random_walk
+from driftbandit.agent.refitting import LEVELS
 from driftbandit.io import model_file
 from driftbandit.policies import PREFERRED
 from driftbandit.system import LAST_ROUND, System
@@ -49,7 +51,7 @@ def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
         'level(arm)'
         >>> found = checked({"structure": "level(arm)", "names": ["a", "b"]}, most_arms=10)
         >>> found["system"]["names"], found["refit"]["structure"], found["refit"]["after"]
-        (['a', 'b'], 'level(arm)', 200)
+        (['a', 'b'], 'level(arm)', 20)
     """
     settings = DEFAULTS | {key: given[key] for key in DEFAULTS if given.get(key) is not None}
     given = _structured(given)
@@ -69,7 +71,7 @@ def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
         rows = np.eye(len(names))
         if sources == ["arms"]:
             rows = errors.matrix(list(given["arms"].values()), "arms", shape=(None, None))
-        system = System(random_walk(rows, options.scale), rows, names)
+        system = System(random_walk(rows, options.scale or 1.0), rows, names)
         settings["system"] = model_file.to_document(system)
     if options is not None:
         options = options.for_agent(rows, has_model=sources == ["system"])
@@ -204,14 +206,19 @@ def _refit(given: Mapping[str, Any]) -> Refit | None:
 
 def refit_of(settings: Mapping[str, Any]) -> Refit | None:
     """When and how the experiment learns its model."""
-    return None if settings["refit"] is None else Refit(**settings["refit"])
+    if settings["refit"] is None:
+        return None
+    return Refit(**{"check": False, **settings["refit"]})  # older ones did not check new models
 
 
 def agent_of(settings: Mapping[str, Any]) -> Agent:
     """A new agent. It has no `Refit`: workers learn models, and events bring them."""
     system = model_file.from_document(settings["system"])
     names = ("policy", "seed", "window", "rounds", "memory", "on_alarm")
-    return Agent(system, **{name: settings[name] for name in names})
+    agent = Agent(system, **{name: settings[name] for name in names})
+    if settings["refit"] is not None and settings["refit"]["scale"] is None:
+        return sized_by_rewards(agent)
+    return agent
 
 
 def features_of(settings: Mapping[str, Any]) -> np.ndarray:

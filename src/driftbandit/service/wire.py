@@ -70,14 +70,15 @@ class Seconds(_Strict):
 class RefitRules(_Strict):
     """When and how the model is learned from the experiment's own rewards; see `Refit`."""
 
-    after: Annotated[int, Field(ge=2, le=ROUND)] = 200
+    after: Annotated[int, Field(ge=2, le=ROUND)] | None = None
     growth: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.5
     memory: Annotated[int, Field(ge=2, le=100_000)] = 5000
     structure: Annotated[str, Field(max_length=1000)] | None = None
     stable: bool = True
     offsets: bool = False
     iterations: Annotated[int, Field(ge=1, le=10_000)] = 100
-    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    check: bool = True
 
 
 def _features_by_name(arms: Any) -> Any:

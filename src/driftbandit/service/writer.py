@@ -19,14 +19,14 @@ import queue
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent.ledger import Unlearnable
-from driftbandit.kalman import Belief
+from driftbandit.kalman import is_belief
 from driftbandit.service.experiment import Experiment
 from driftbandit.service.folding import fold, opened
 from driftbandit.service.metrics import Metrics
@@ -405,20 +405,28 @@ def _existing(experiment: Experiment, job: Job) -> Result | Problem:
     if not job.exist_ok:
         detail = f"{experiment.id} exists already; choose another id, or set exist_ok"
         return Problem(409, detail, "id")
-    wanted = json.loads(written(job.settings))
-    ours = json.loads(written(experiment.settings))
-    asked = [name for name in wanted if name not in job.by_default]
-    differ = [name for name in asked if wanted[name] != ours.get(name)]
+    wanted = _asked(job.settings, job.by_default)
+    ours = _asked(experiment.settings, job.by_default)
+    differ = [name for name in wanted if wanted[name] != ours.get(name)]
     if differ:
         detail = f"{experiment.id} exists with another {', '.join(differ)}; choose another id"
         return Problem(409, detail, "id")
     return Result(200, written(summary_of(experiment, full=True)))
 
 
+def _asked(settings: Mapping[str, Any], by_default: Sequence[str]) -> dict[str, Any]:
+    """The settings as they are stored, without those that were left to a default."""
+    every = json.loads(written(settings))
+    if every["refit"] is not None:
+        rules = every["refit"].items()
+        every["refit"] = {name: rule for name, rule in rules if f"refit.{name}" not in by_default}
+    return {name: value for name, value in every.items() if name not in by_default}
+
+
 def _check_state(experiment: Experiment) -> None:
     """Refuse rewards that the agent cannot take: late ones, or those that outgrow its numbers."""
     state = experiment.agent.state
-    if isinstance(state, Belief) and not np.isfinite(state.mean).all():
+    if is_belief(state) and not np.isfinite(state.mean).all():
         problem = "makes what is expected outgrow the largest number"
         raise errors.InvalidInput("reward", problem, "tell a smaller one, or replace the model")
 

@@ -58,7 +58,7 @@ def simulate(
             `families.sample` returns, or of Systems.
         arms: k × d, with a single LGDS; or "sphere", here or in the pairs: every unit vector.
         policies: names such as "idea" or "kalman_ucb(width=2)", or `Policy` objects of your own;
-            None: every registered policy that can play these arms, except rollout, which is slow.
+            None: those of `policies.available` that can play these arms.
         rounds: n, rounds per run.
         runs: independent runs per system.
         seed: whole number ≥ 0; the same seed gives the same numbers.

@@ -217,16 +217,18 @@ class Outcome(NamedTuple):
 
     def results(self) -> dict[str, Result]:
         """The regrets of every cell as `simulate` would return them: systems × runs."""
-        rounds, seed = self.specification.rounds, self.specification.seed
-        shape = (self.specification.systems, self.specification.runs)
+        study = self.specification
         prepare, compile_, play = (self.seconds[step] for step in ("prepare", "compile", "play"))
-        timing = Timing(prepare, compile_, play, self.specification.platform)
+        timing = Timing(prepare, compile_, play, study.platform)
         found = {}
-        for label, columns in self.columns.items():
+        for cell in study.cells:
+            columns = self.columns[cell.label]
+            runs, rounds = study.runs_and_rounds(cell)
             names = [name for name in columns if name not in ("system", "run")]
-            regret = {name: columns[name].reshape(shape) for name in names}
+            regret = {name: columns[name].reshape(study.systems, runs) for name in names}
             curves = {name: values[..., None] for name, values in regret.items()}
-            found[label] = Result(regret, curves, np.array([rounds]), rounds, seed, timing)
+            curve = curves, np.array([rounds]), rounds
+            found[cell.label] = Result(regret, *curve, study.seed, timing)
         return found
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftbandit import errors, families, policies
-from driftbandit.result import Timing
+from driftbandit.result import LEAST, Timing
 from driftbandit.theory import metric_intervals
 
 MEASURES = ("regret", "metric")
@@ -24,43 +24,40 @@ MEASURES = ("regret", "metric")
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One kind of random systems. A subclass may also change what the learners assume.
+    """One kind of random systems. A subclass may draw others, and change what the learners assume.
 
     Args:
         family: gaussian, cauchy, uniform, bernoulli or exponential.
         n_states, n_arms: d and k; None: the specification's.
-        radius, noise_scale: ρ(Γ), between 0 and 1; the factor on the drawn σ.
         absent: policies of the study that do not play here.
 
     Example:
-        >>> cell = Cell("gaussian", n_arms=100, radius=0.5)
+        >>> cell = Cell("gaussian", n_arms=100)
         >>> cell.label
-        'gaussian.k-100.radius-0.5'
+        'gaussian.k-100'
         >>> cell.check_shape(n_states=3, n_arms=100)  # refuses nothing; subclasses may
         >>> systems, assumed = cell.systems(range(2), n_states=3, n_arms=100, seed=0)
         >>> [round(model.spectral_radius, 6) for model, arms in systems], systems[0][1].shape
-        ([0.5, 0.5], (100, 3))
+        ([0.9, 0.9], (100, 3))
         >>> assumed, cell.simulation_options()  # the learners know the truth
         (None, {})
+        >>> cell.runs_and_rounds(5, 80, n_states=3, n_arms=100), cell.least_regret(systems, 80)
+        ((5, 80), None)
     """
 
     family: str
     n_states: int | None = None  # None: the specification's
     n_arms: int | None = None  # None: the specification's
-    radius: float = families.SPECTRAL_RADIUS
-    noise_scale: float = 1.0  # factor on the drawn σ
     absent: tuple[str, ...] = ()  # policies of the study that do not play here
 
+    FAMILIES: ClassVar[Mapping[str, Any]] = families.FAMILIES
+    """What ``family`` may be, by name."""
     SOURCES: ClassVar[tuple[str, ...]] = ()
     """Source files of the package that a subclass draws its systems with."""
 
     def __post_init__(self) -> None:
-        errors.closest(self.family, "family", families.FAMILIES)
-        checked: dict[str, Any] = {
-            "radius": errors.number(self.radius, "radius", low=0, high=1, strict=True),
-            "noise_scale": errors.number(self.noise_scale, "noise_scale", low=0),
-            "absent": tuple(self.absent),
-        }
+        errors.closest(self.family, "family", self.FAMILIES)
+        checked: dict[str, Any] = {"absent": tuple(self.absent)}
         for name in ("n_states", "n_arms"):
             if (value := getattr(self, name)) is not None:
                 checked[name] = errors.whole_number(value, name, low=1, high=2**31)
@@ -69,13 +66,8 @@ class Cell:
     @property
     def label(self) -> str:
         """A short name, also used in file names: "gaussian", "gaussian.k-100"."""
-        changes = {
-            f"d-{self.n_states}": self.n_states is not None,
-            f"k-{self.n_arms}": self.n_arms is not None,
-            f"radius-{self.radius:g}": self.radius != families.SPECTRAL_RADIUS,
-            f"noise-{self.noise_scale:g}": self.noise_scale != 1,
-        }
-        return ".".join([self.family, *(text for text, changed in changes.items() if changed)])
+        sizes = {"d": self.n_states, "k": self.n_arms}
+        return ".".join([self.family, *(f"{x}-{size}" for x, size in sizes.items() if size)])
 
     def check_shape(self, n_states: int, n_arms: int) -> None:
         """Raise `InvalidInput` if the cell cannot have systems of this shape."""
@@ -84,9 +76,21 @@ class Cell:
         self, numbers: range, n_states: int, n_arms: int, seed: int
     ) -> tuple[Sequence[Any], list[Any] | None]:
         """The true systems with these numbers, and what learners assume (None: the truth)."""
-        scales: dict[str, Any] = {"radius": self.radius, "noise_scale": self.noise_scale}
         size = (len(numbers), n_states, n_arms)
-        return families.sample(self.family, *size, seed, first=numbers.start, **scales), None
+        return families.sample(self.family, *size, seed, first=numbers.start), None
+
+    def runs_and_rounds(
+        self, runs: int, rounds: int, n_states: int, n_arms: int
+    ) -> tuple[int, int]:
+        """Runs per system and rounds per run, given those of the study; subclasses may differ."""
+        return runs, rounds
+
+    def least_regret(self, systems: Sequence[Any], rounds: int) -> Sequence[float] | None:
+        """The least regret per round that a policy can have on each system; None: not known.
+
+        ``rounds`` are the study's. A subclass may compute it; it becomes a column of its own.
+        """
+        return None
 
     def simulation_options(self) -> dict[str, Any]:
         """Further arguments of `simulate`, as `simulation.Options` takes them."""
@@ -131,7 +135,7 @@ class Specification:
     Args:
         cells: the kinds of random systems.
         policies: their names, as `policies.make` reads them.
-        systems, runs, rounds: per cell; per system; per run.
+        systems, runs, rounds: per cell; per system; per run. A cell may have other runs and rounds.
         seed: of all random numbers.
         n_states, n_arms: d and k of cells that do not set their own.
         measure: "regret" (P21), or "metric", the intervals of φ (P17).
@@ -145,6 +149,8 @@ class Specification:
         ['gaussian-000000', 'gaussian-000050', 'gaussian-000100', 'cauchy.k-3-000000']
         >>> specification.shape(cells[1]), specification.players(cells[1])
         ((2, 3), ('idea',))
+        >>> specification.runs_and_rounds(cells[1])
+        (10, 1000)
         >>> *_, last = specification.chunks()
         >>> len(specification.systems_of(last)[0])
         20
@@ -214,6 +220,10 @@ class Specification:
         """States and arms of a cell's systems."""
         return cell.n_states or self.n_states, cell.n_arms or self.n_arms
 
+    def runs_and_rounds(self, cell: Cell) -> tuple[int, int]:
+        """Runs per system of a cell, and rounds per run."""
+        return cell.runs_and_rounds(self.runs, self.rounds, *self.shape(cell))
+
     def players(self, cell: Cell) -> tuple[str, ...]:
         """The policies that play a cell."""
         return tuple(policy for policy in self.policies if policy not in cell.absent)
@@ -267,7 +277,8 @@ def compute(
     begin = time.perf_counter()
     cell, players = chunk.cell, specification.players(chunk.cell)
     systems, assumed = specification.systems_of(chunk)
-    runs = specification.runs if specification.measure == "regret" else 1
+    runs, rounds = specification.runs_and_rounds(cell)
+    runs = runs if specification.measure == "regret" else 1
     columns = {
         "system": np.repeat(chunk.numbers, runs),
         "run": np.tile(np.arange(runs), chunk.systems),
@@ -281,6 +292,9 @@ def compute(
                     columns[f"{name}.{form}.{end}"] = values
         return columns, Timing(0.0, 0.0, time.perf_counter() - begin, "cpu")
 
+    if (least := cell.least_regret(systems, specification.rounds)) is not None:
+        columns[LEAST] = np.repeat(np.multiply(least, rounds), runs)
+
     from driftbandit.simulation import Options, simulate  # loads JAX
 
     # All cells of a family see the same noise, so they are paired.
@@ -288,7 +302,7 @@ def compute(
     result = simulate(
         systems,
         policies=players,
-        rounds=specification.rounds,
+        rounds=rounds,
         runs=runs,
         seed=specification.seed,
         assumed=assumed,

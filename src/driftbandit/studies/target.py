@@ -48,7 +48,7 @@ class Options:
         size, seed: of the study.
         families: the cells, one for each family.
         dtype, platform: as in `Specification`.
-        settings, policies: if the target has several; empty: all of them.
+        memories, policies: if the target lets you choose; empty: all of them.
 
     Example:
         >>> size = Size(systems=120, runs=2, rounds=100)
@@ -66,8 +66,8 @@ class Options:
     families: tuple[str, ...] = dataclasses.field(default_factory=lambda: tuple(FAMILIES))
     dtype: str = "float64"
     platform: str = "cpu"
-    settings: tuple[str, ...] = ()  # if the target has several; empty: all of them
-    policies: tuple[str, ...] = ()  # if the target lets you choose; empty: all of them
+    memories: tuple[str, ...] = ()  # if the target lets you choose; empty: all of them
+    policies: tuple[str, ...] = ()
 
     def cell(self, family: str, **changes: Any) -> Cell:
         """A cell of the study; ``changes`` are further arguments of `Cell`."""

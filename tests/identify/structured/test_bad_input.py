@@ -163,7 +163,9 @@ FITS = [
     fitted("a period of NaN", "season: period: is nan", "finite", "auto", periods=[NAN]),
     fitted("one period", "periods: is 7", "list", "auto", periods=7),
     fitted("a text as periods", "periods: is '7'", "list", "auto", periods="7"),
-    Case("groups alone", lambda: db.fit(LOG, groups={"left": 1}), "groups: was given", "auto"),
+    Case(
+        "groups alone", lambda: db.fit(LOG, groups={"left": 1}), "groups: was given", "components"
+    ),
     Case(
         "periods beside structures",
         lambda: compare(log_of(np.arange(3), np.zeros(3, int), np.ones(3)), ["level"], periods=[7]),
@@ -194,7 +196,7 @@ LINES = {
     "column": (["--structure", "regression(x_a)"], "regression: features: needs x_a"),
     "no groups": (["--structure", "level(group)"], "level: scope: is group, and no groups"),
     "several": (["--structure", "level", "--structure", "ar"], "--structure: was given 2 times"),
-    "season": (["--season", "7"], "--season: was given without --select"),
+    "season": (["--states", "1", "--season", "7"], "--season: was given with a model"),
     "period": (["--select", "--season", "-7"], "season: period: is -7"),
     "too short": (["--select"], "log: has 3 rewards to compare structures"),
     "no file": (["--structure", "level(group)", "--groups", "no.csv"], "no.csv: cannot be read"),

@@ -238,7 +238,7 @@ def test_an_agent_of_the_system_knows_the_log_and_one_of_the_start_is_told_it():
     log = {"round": np.arange(40, 100), "arm": ["a", "b"] * 30, "reward": rewards}
     found = db.fit(log, structure="level(arm) + season(7)", starts=1)
     assert (found.system.first_round, found.start_system.first_round) == (100, None)
-    knows, told = db.Agent(found.system), db.Agent(found.start_system)
+    knows, told = (db.Agent(one, policy="idea") for one in (found.system, found.start_system))
     assert told.tell_log(log) == {"learned": 60}
     with pytest.raises(db.InvalidInput, match=r"^log: holds rounds 40 to 99, .*"):
         knows.tell_log(log)

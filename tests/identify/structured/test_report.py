@@ -12,8 +12,8 @@ from driftbandit.cli.app import app
 from driftbandit.cli.fit import _structure
 from driftbandit.identify import read_log
 from driftbandit.identify.report import report
+from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.report import draw
-from driftbandit.identify.structured.selection import Comparison
 from driftbandit.io import model_file
 from driftbandit.structure import parse
 from terminals import shown
@@ -83,7 +83,8 @@ def test_the_report_shows_parameters_and_a_panel_for_each_component(folder, foun
 
 def test_a_comparison_is_shown_with_what_was_chosen(folder, found):
     structures = parse("constant(arm)"), found.structure
-    comparison = Comparison(structures, (-1.5, -1.25), (0.1, 0.0), 45)
+    each = np.full(45, -1.5), np.full(45, -1.25)
+    comparison = Comparison(structures, (-1.5, -1.25), (0.1, 0.0), 45, each)
     compared = dataclasses.replace(found, comparison=comparison)
     log = read_log(folder / "log.csv")
     text = shown(report(compared, log, "log.csv"), 100)

@@ -15,6 +15,7 @@ import scipy.optimize
 from driftbandit import errors
 from driftbandit.identify.data import ROUNDING, no_arm_varies
 from driftbandit.identify.facts import fit_repr
+from driftbandit.identify.findings import Answer, drift_of
 from driftbandit.identify.structured import likelihood
 from driftbandit.identify.structured.rows import LARGEST_GRADIENT, Described, Rows, rows_of
 from driftbandit.io.logs import Log
@@ -237,6 +238,18 @@ class StructuredFit:
     learned: Problem | None = None  # what was solved, if the whole log is too long for a gradient
 
     @property
+    def drift(self) -> Answer:
+        """Whether arms drift, as `advise` says it; "cannot tell" if nothing was compared.
+
+        Example:
+            >>> from driftbandit.identify import fit
+            >>> log = {"round": range(20), "arm": [0, 1] * 10, "reward": [1.0, 2.0, 1.5, 2.5] * 5}
+            >>> fit(log, structure="level(arm)", starts=1).drift.verdict
+            'cannot tell'
+        """
+        return drift_of(self.comparison)
+
+    @property
     def structure(self) -> Structure:
         """The sum of components."""
         return self.layout.structure
@@ -389,7 +402,7 @@ def _check_size(problem: Problem) -> None:
         raise errors.InvalidInput("log", said, "give longer rounds, or a structure of fewer states")
 
 
-def _plays(log: Log) -> tuple[np.ndarray, np.ndarray]:
+def plays(log: Log) -> tuple[np.ndarray, np.ndarray]:
     """The arm and the reward of every play that has one."""
     arms = np.concatenate([sequence.arms for sequence in log.sequences])
     rewards = np.concatenate([sequence.rewards for sequence in log.sequences])
@@ -410,7 +423,7 @@ def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
     small = "drifts and noise are as small as the model allows."
     if np.ptp(rewards) <= ROUNDING * data.units.scale:
         found.append(f"All rewards are equal: {small}")
-    elif len(rewards) > played.sum() and no_arm_varies(*_plays(log)):
+    elif len(rewards) > played.sum() and no_arm_varies(*plays(log)):
         found.append(f"No arm has two different rewards: {small}")
     span = max(int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences)
     components = problem.layout.structure.components

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from driftbandit.identify.facts import fit_facts
+from driftbandit.identify.findings import DRIFT
+from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.components import Path, components
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.identify.structured.intervals import Estimate, estimates
-from driftbandit.identify.structured.selection import Comparison
 from driftbandit.io import model_file
 from driftbandit.io.logs import Log, split_notes
 from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
@@ -38,7 +39,7 @@ def report(found: StructuredFit, log: Log, ahead: Any, name: str = "log") -> Rep
     data = _data(found, log, ahead, rows)
     blocks: list[Block] = [_facts(found, data), _parameters(rows), Text(HOW_CERTAIN, "dim")]
     if found.comparison is not None:
-        blocks += [_comparison(found.comparison), Text(HOW_COMPARED, "dim")]
+        blocks += [comparison_table(found.comparison), Text(HOW_COMPARED, "dim")]
     plain, warnings = split_notes(found.warnings)
     blocks += [Points(plain, "dim")] if plain else []
     blocks += [Points(warnings, "bad")] if warnings else []
@@ -49,13 +50,6 @@ def report(found: StructuredFit, log: Log, ahead: Any, name: str = "log") -> Rep
 
 
 def _data(found: StructuredFit, log: Log, ahead: Any, rows: list[Estimate]) -> dict[str, Any]:
-    comparison: Comparison | None = found.comparison
-    candidates = None
-    if comparison is not None:
-        tried = zip(comparison.structures, comparison.scores, comparison.errors, strict=True)
-        candidates = [
-            {"structure": str(one), "score": score, "error": error} for one, score, error in tried
-        ]
     return dict(
         storable(
             {
@@ -63,6 +57,8 @@ def _data(found: StructuredFit, log: Log, ahead: Any, rows: list[Estimate]) -> d
                 "rows": log.rows,
                 "sequences": len(log.sequences),
                 "arms": len(log.names),
+                "summary": found.summary(),
+                "drift": found.drift._asdict(),
                 "structure": str(found.structure),
                 "states": found.layout.n_states,
                 "state_names": found.layout.states,
@@ -72,7 +68,7 @@ def _data(found: StructuredFit, log: Log, ahead: Any, rows: list[Estimate]) -> d
                 "log_likelihood_per_reward": found.log_likelihood / len(ahead.rewards),
                 "log_likelihood_without_state": ahead.log_likelihood_without_state,
                 "converged": found.converged,
-                "comparison": candidates,
+                "comparison": candidates(found.comparison),
                 "warnings": found.warnings,
                 "model": model_file.to_document(found.system),
             }
@@ -82,7 +78,21 @@ def _data(found: StructuredFit, log: Log, ahead: Any, rows: list[Estimate]) -> d
 
 def _facts(found: StructuredFit, data: dict[str, Any]) -> Facts:
     states = f"{data['states']}; the model starts in the round after the log's last"
-    return fit_facts(found.names, data, {"structure": str(found.structure), "states": states})
+    own = {"structure": str(found.structure), "states": states, **drift_fact(found)}
+    return fit_facts(found.names, data, own)
+
+
+def drift_fact(found: Any) -> dict[str, str]:
+    """Whether arms drift, if structures were compared."""
+    return {} if found.comparison is None else {"drift": DRIFT[found.drift.verdict]}
+
+
+def candidates(found: Comparison | None) -> list[dict[str, Any]] | None:
+    """What was compared, with its scores."""
+    if found is None:
+        return None
+    tried = zip(found.structures, found.scores, found.errors, strict=True)
+    return [{"structure": str(one), "score": score, "error": error} for one, score, error in tried]
 
 
 def _parameters(rows: list[Estimate]) -> Table:
@@ -100,7 +110,8 @@ def _bounds(row: Estimate) -> str:
     return f"{low} to {high}"
 
 
-def _comparison(found: Comparison) -> Table:
+def comparison_table(found: Comparison) -> Table:
+    """The structures that were compared, the best first."""
     best, lines = max(found.scores), []
     order = np.argsort(np.array(found.scores), kind="stable")[::-1]
     for i in order:

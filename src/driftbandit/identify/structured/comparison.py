@@ -1,0 +1,106 @@
+"""How well structures predicted held-out rewards, and which of them is chosen.
+
+Of structures whose scores are within one standard error of the highest, the simplest is chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from driftbandit.identify.structured.candidates import Candidate, drifts
+from driftbandit.structure import Structure
+
+SLACK = 1e-3  # per reward: structures whose scores are this close are as good as each other
+BLOCKS = 20  # of consecutive rewards, whose means give the standard error of a score
+Scored = tuple[Candidate, np.ndarray, tuple[int, int]]
+"""A candidate, the log-densities of the scored rewards, its numbers of states and parameters."""
+
+
+class Comparison(NamedTuple):
+    """Structures in the order in which they were tried, and how well they predicted.
+
+    Example:
+        >>> from driftbandit.identify import as_log, compare
+        >>> drift, noise = np.random.default_rng(0).standard_normal((2, 100))
+        >>> rewards = 5 + np.cumsum(0.3 * drift) + 0.5 * noise
+        >>> log = as_log({"round": range(100), "arm": ["a"] * 100, "reward": rewards})
+        >>> still, moving = (compare(log, [text]) for text in ("constant(arm)", "level(arm)"))
+        >>> both = still.joined(moving)
+        >>> str(both.chosen), both.scored, both.scores[1] > both.scores[0]
+        ('level(arm)', 50, True)
+        >>> gain, error = both.difference(1, 0)  # per reward
+        >>> round(gain, 1), round(error, 1)
+        (1.6, 0.1)
+        >>> both.chosen_place, str(both.part([0]).chosen), len(both.of_components.scores)
+        (1, 'constant(arm)', 2)
+    """
+
+    structures: tuple[Candidate, ...]
+    scores: tuple[float, ...]  # mean log-likelihood of the scored rewards
+    errors: tuple[float, ...]  # standard error of the difference from the highest score
+    scored: int  # number of scored rewards
+    densities: tuple[np.ndarray, ...] = ()  # log-likelihood of each scored reward, by structure
+    sizes: tuple[tuple[int, int], ...] = ()  # number of states and of parameters, by structure
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.chosen}, of {len(self.structures)} structures)"
+
+    @property
+    def chosen(self) -> Candidate:
+        """The simplest whose score is within one standard error (or 0.001) of the highest.
+
+        Simpler: nothing drifts; then fewer states; fewer parameters; and the higher score.
+        """
+        return self.structures[self.chosen_place]
+
+    @property
+    def chosen_place(self) -> int:
+        """The place of `chosen` in ``structures``."""
+        best, places = max(self.scores), range(len(self.scores))
+        near = [i for i in places if best - self.scores[i] <= max(self.errors[i], SLACK)]
+        moves = [drifts(one) for one in self.structures]
+        return min(near, key=lambda i: (moves[i], self._sizes[i], -self.scores[i]))
+
+    @property
+    def _sizes(self) -> tuple[tuple[int, int], ...]:
+        return self.sizes or ((0, 0),) * len(self.scores)
+
+    def difference(self, one: int, other: int) -> tuple[float, float]:
+        """How much higher the score of structure ``one`` is than that of ``other``; ± its error."""
+        apart = self.densities[one] - self.densities[other]
+        return float(apart.mean()), _standard_error(apart)
+
+    def part(self, places: Sequence[int]) -> Comparison:
+        """Only the structures at these places."""
+        rows = [(self.structures[i], self.densities[i], self._sizes[i]) for i in places]
+        return comparison_of(rows) if rows else Comparison((), (), (), self.scored)
+
+    @property
+    def of_components(self) -> Comparison:
+        """Without shared states, of which no component says what they are."""
+        places = [i for i, one in enumerate(self.structures) if isinstance(one, Structure)]
+        return self.part(places)
+
+    def joined(self, more: Comparison) -> Comparison:
+        """Both comparisons as one; they scored the same rewards of the same log."""
+        parts = [(one.structures, one.densities, one._sizes) for one in (self, more)]
+        return comparison_of([row for part in parts for row in zip(*part, strict=True)])
+
+
+def comparison_of(found: Sequence[Scored]) -> Comparison:
+    """The candidates in the order in which they were tried."""
+    structures, each, sizes = zip(*found, strict=True)
+    best = max(each, key=np.mean)
+    doubts = tuple(_standard_error(best - one) for one in each)
+    means = tuple(float(one.mean()) for one in each)
+    return Comparison(structures, means, doubts, len(best), each, sizes)
+
+
+def _standard_error(differences: np.ndarray) -> float:
+    """Of their mean; neighbors depend on each other, so blocks are compared."""
+    blocks = np.array([block.mean() for block in np.array_split(differences, BLOCKS)])
+    return float(blocks.std(ddof=1) / math.sqrt(BLOCKS))
