@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from driftbandit.identify import Log, Sequence
-from driftbandit.identify.structured.fitting import Problem, StructuredFit
+from driftbandit.identify.structured.fitting import Fit, Problem
 from driftbandit.identify.structured.rows import Described, rows_of
 from driftbandit.structure import Layout
 from driftbandit.structure.layout import Units
@@ -34,7 +34,7 @@ def known(structure, log, values, groups=None, center=0.0, prior=0.0):
     units = Units(1.0, np.ones(len(layout.structure.features)))
     own = Described(None, center, units, 0, None, None)
     problem = Problem(layout, rows_of(log, layout, own), prior)
-    return StructuredFit(layout, problem, layout.theta_of(values), math.nan, True, ())
+    return Fit(layout, problem, layout.theta_of(values), math.nan, True, ())
 
 
 def naive_filter(found, log):

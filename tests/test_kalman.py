@@ -512,36 +512,6 @@ def test_P9_a_round_of_the_riccati_solver_equals_the_filter(seed, d):
     assert_close(riccati.next_round(belief.cov[None], stack)[0], expected, 1e-9)
 
 
-@pytest.mark.parametrize(
-    ("seed", "d"),
-    [
-        pytest.param(seed, d, marks=() if d in (2, 4) else pytest.mark.nightly)
-        for seed, d in SYSTEMS
-    ],
-)
-def test_P5_expectation_maximization_filters_and_smooths_the_same(seed, d):
-    from driftbandit.identify import em, smoothing
-
-    model, played, rewards, belief = problem(seed, d)
-    n = len(played)
-    noise = np.asarray(model.reward_std**2)
-    parameters = em.Parameters(
-        model.transition, model.process_cov, noise, *belief, played, np.zeros(n)
-    )
-    rows = np.arange(n)[None, :, None], rewards[None, :, None], np.ones((1, n, 1))
-    data = em.Data(*rows, np.array([n]))
-    sums = em.e_step(parameters, data)
-    run = kalman.predictions(model, played, rewards, belief)
-    smoothed = kalman.smooth(model, played, rewards, belief)
-    exact = kalman.log_likelihood(model, played, rewards, belief)
-    assert float(sums.log_likelihood) == pytest.approx(exact, rel=1e-9)
-    assert_close(sums.start_means[0], smoothed.mean[0], 1e-9)
-    assert_close(sums.start_covs, smoothed.cov[0], 1e-9)
-    means, variances, _ = smoothing.predicted(parameters, data)
-    assert_close(rewards - means[0, :, 0], run.surprises, 1e-9)
-    assert_close(variances[0, :, 0], run.variances, 1e-9)
-
-
 CASES = [
     Case("rewards short", lambda: log_likelihood(STABLE, EYE, [1.0]), "rewards", "(1,)"),
     Case("rewards NaN", lambda: log_likelihood(STABLE, EYE, [1, NAN]), "rewards", "[1] is nan"),

@@ -7,8 +7,6 @@ from typer.testing import CliRunner
 import driftbandit as db
 from driftbandit.cli.app import app
 from driftbandit.identify import as_log, one_step, read_log
-from driftbandit.identify.assembly import offset_cov
-from driftbandit.identify.data import Parameters, data_of
 
 ROWS = 100
 RNG = np.random.default_rng(0)
@@ -129,16 +127,6 @@ def test_sequences_plays_of_one_round_gaps_and_missing_rewards(name, way):
 @pytest.mark.parametrize("name", LOGS)
 def test_they_are_chosen_from(name):
     assert_usable(db.fit(LOGS[name]), LOGS[name])
-
-
-def test_offsets_without_an_error_have_a_covariance():
-    """Next to no noise: the filter's covariance of the offsets is singular up to rounding."""
-    log = as_log(log_of(np.array([1.0, 2.0, 3.0])[ARMS]))
-    reads, state = np.ones((3, 1)), (np.zeros((1, 1)), 1e-40 * np.eye(1))
-    parameters = Parameters(*state, np.asarray(1e-40), np.zeros(1), np.eye(1), reads, np.zeros(3))
-    cov = offset_cov(parameters, data_of(log), 1.0)
-    assert np.isfinite(cov).all()
-    assert np.linalg.eigvalsh(cov).min() >= 0
 
 
 @pytest.mark.parametrize("options", [[], ["--states", "1"], ["--structure", "level(arm)"]])

@@ -24,11 +24,11 @@ def fitted(**options):
 SHOWN = {
     "level": (
         lambda: fitted(structure="level(arm)"),
-        "StructuredFit(level(arm), 2 arms: 'a', 'b'; log-likelihood #)",
+        "Fit(level(arm), 2 arms: 'a', 'b'; log-likelihood #)",
     ),
-    "EM": (
-        lambda: fitted(n_states=1, iterations=5),
-        "Fit(one shared factor, 2 arms: 'a', 'b'; log-likelihood #, not converged)",
+    "factors": (
+        lambda: fitted(n_states=1),
+        "Fit(constant(arm) + factors(1), 2 arms: 'a', 'b'; log-likelihood #)",
     ),
     "system": (
         lambda: fitted(structure="level(arm)").system,
@@ -47,7 +47,7 @@ SHOWN = {
         "OneStep(100 rewards; log-likelihood # per reward)",
     ),
     "replay": (
-        lambda: db.replay(WAVES, ["ucb", "kode"], n_states=1, starts=1, iterations=5, runs=1),
+        lambda: db.replay(WAVES, ["ucb", "kode"], n_states=1, starts=1, runs=1),
         "Replay(2 arms, 30 test rounds: ucb, kode)",
     ),
 }

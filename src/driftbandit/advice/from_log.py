@@ -140,7 +140,7 @@ def advise_log(
     held = log_facts.contents(log, chances)
     ready(contents=held)
     compared = compare(log, periods=seasons, report=lambda share: tell("structures", 0.9 * share))
-    drift, scores = drift_of(compared), compared.of_components
+    drift, scores = drift_of(compared), compared
     best = scores.chosen
     assert isinstance(best, Structure)
     found = fit_structure(log, best, report=lambda share: tell("structures", 0.9 + 0.09 * share))

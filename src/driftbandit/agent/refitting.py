@@ -206,11 +206,8 @@ def learned(
         log,
         rows,
         structure=structure,
-        stable=options.stable,
         offsets=options.offsets,
         starts=1,
-        iterations=options.iterations,
-        seed=seed,
         start=start,
     )
     return found.model, by_columns(found.arms) if options.offsets else arms

@@ -45,7 +45,8 @@ options above. Columns whose names start with x_ are features of the row. Other 
     season(7)                 repeats every 7 rounds
     season(24, arm)           a pattern for each arm
     regression(x_price)       weights of columns x_price
-    constant(arm), ar(2, shared), noise(shared)
+    factors(2)                two hidden states that drift together, with weights for each arm
+    constant(arm), ar(2, shared), noise(arm, own)
 
 **Features** of the arms (--arms), if they are known: the weight of the arm on each state.
 
@@ -77,9 +78,9 @@ def command(
     structure: list[str] | None = typer.Option(
         None,
         metavar="TEXT",
-        help="What rewards are made of, as 'level(arm) + season(7)'; see below. Or the form of the "
-        "transition matrix: free, diagonal (states do not affect each other) or scalar (all states "
-        "decay at the same rate). With --select it may be given several times.",
+        help="What rewards are made of, as 'level(arm) + season(7)'; see below. Or how hidden "
+        "states move: free, diagonal (they do not affect each other) or scalar (all decay at the "
+        "same rate). With --select it may be given several times.",
         show_default="what predicts later rewards best; free with --arms or --states",
     ),
     select: bool = typer.Option(
@@ -97,21 +98,14 @@ def command(
     groups: Path | None = typer.Option(
         None, help="CSV or Parquet file with the columns arm and group, for level(group)."
     ),
-    stable: bool = typer.Option(
-        True, help="Keep the spectral radius below 1, so that the state cannot diverge."
-    ),
     offsets: bool = typer.Option(
-        True, help="Estimate a constant reward for each arm, in addition to the part that drifts."
+        True, help="With --arms or --states: learn a mean reward of each arm beside the factors."
     ),
     starts: int = typer.Option(
-        3, help="Number of EM restarts; the fit with the highest likelihood is kept."
+        3, help="Number of searches from different points; the most likely end is kept."
     ),
-    iterations: int = typer.Option(200, help="Maximum number of EM iterations per restart."),
-    prior: float | None = typer.Option(
-        None,
-        help="Prior strength: number of pseudo-rounds that shrink a free transition matrix toward "
-        "zero. 0 turns the prior off.",
-        show_default="d²/5",
+    prior: float = typer.Option(
+        1.0, help="Strength of the parameters' wide priors. 0: maximum likelihood alone."
     ),
     round_column: RoundColumn = None,
     arm_column: ArmColumn = None,
@@ -120,7 +114,6 @@ def command(
     chance_column: ChanceColumn = None,
     every: options.Every = None,
     zone: options.Zone = None,
-    seed: options.Seed = 0,
     out: Path | None = typer.Option(
         None, help="Write the model to this .json file, for simulate and advise."
     ),
@@ -133,15 +126,14 @@ def command(
     constant arms, a level for each arm, a shared level, seasons, context features, or hidden states
     that arms share. The report says whether arms drift, as `driftbandit advise` does. Maximum
     likelihood estimates how fast levels drift, how strong seasons are, and the reward noise, each
-    with a 95% interval. With --arms or --states, expectation maximization (EM) estimates how the
-    hidden state moves, the weights of each arm on the state, and the reward noise. Warnings say
-    what cannot be determined from the log.
+    with a 95% interval. With --arms or --states, it estimates how hidden states move, and how much
+    each arm weighs them. Warnings say what cannot be determined from the log.
     """
-    interrupt.keeps("Nothing was written. Run the same command again, or give fewer --iterations.")
+    interrupt.keeps("Nothing was written. Run the same command again, or give fewer --starts.")
     options.check_file("--out", out, ".json")
     options.check_file("--plot", plot, *options.PICTURES)
     from driftbandit import identify
-    from driftbandit.identify.report import report
+    from driftbandit.identify.structured.report import report
     from driftbandit.io.atomic import write_whole
 
     automatic = select or (arms is None and states is None and not structure)
@@ -168,12 +160,9 @@ def command(
             structure=_structure(structure, select),
             groups=grouped,
             periods=season or None,
-            stable=stable,
             offsets=offsets,
             starts=starts,
-            iterations=iterations,
             prior=prior,
-            seed=seed,
             progress=lambda share: moved("fit", share),
         )
     name = errors.printable(log.name)
@@ -183,7 +172,7 @@ def command(
         made = _with_hint(made, read, *SEASONS[step])
     if out is not None:
         write_whole(out, model_file.to_bytes(found.system))
-    options.show(made, as_json, log=name, seed=seed)
+    options.show(made, as_json, log=name)
     if out is not None:
         options.saved("Model", out, as_json)
     options.save_plot(made, plot, as_json)

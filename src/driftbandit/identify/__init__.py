@@ -16,18 +16,14 @@ from driftbandit.io.logs import Arms, Log, Sequence
 if TYPE_CHECKING:
     from driftbandit.identify.fitting import fit
     from driftbandit.identify.predictions import OneStep, one_step
-    from driftbandit.identify.restarts import Share
-    from driftbandit.identify.selection import Selection
-    from driftbandit.identify.shared_states import Fit
     from driftbandit.identify.structured.comparison import Comparison
     from driftbandit.identify.structured.components import components
-    from driftbandit.identify.structured.fitting import StructuredFit
+    from driftbandit.identify.structured.fitting import Fit
     from driftbandit.identify.structured.intervals import estimates
     from driftbandit.identify.structured.selection import compare
 
-__all__ = ["Arms", "Comparison", "Fit", "Log", "OneStep", "Selection", "Sequence", "Share"]
+__all__ = ["Arms", "Comparison", "Fit", "Log", "OneStep", "Sequence"]
 __all__ += [
-    "StructuredFit",
     "as_log",
     "compare",
     "components",
@@ -39,10 +35,9 @@ __all__ += [
     "read_log",
 ]
 
-LOADS_JAX = {"Fit": "shared_states", "fit": "fitting"}
+LOADS_JAX = {"Fit": "structured.fitting", "fit": "fitting"}
 LOADS_JAX |= {"OneStep": "predictions", "one_step": "predictions"}
-LOADS_JAX |= {"Selection": "selection", "Share": "restarts"}
 LOADS_JAX |= {"components": "structured.components", "estimates": "structured.intervals"}
-LOADS_JAX |= {"StructuredFit": "structured.fitting", "Comparison": "structured.comparison"}
+LOADS_JAX |= {"Comparison": "structured.comparison"}
 LOADS_JAX |= {"compare": "structured.selection"}
 __getattr__ = errors.lazy(__name__, LOADS_JAX)

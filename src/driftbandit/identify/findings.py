@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from driftbandit.identify.structured.candidates import Candidate, drifts
-from driftbandit.identify.structured.comparison import BLOCKS, Comparison
+from driftbandit.identify.structured.comparison import BLOCKS, Comparison, drifts
+from driftbandit.structure import Structure
 
 Verdict = Literal["yes", "no", "cannot tell"]
 LEVEL = 0.05  # chance that any of the structures tried seems better by luck
@@ -43,7 +43,7 @@ def drift_of(comparison: Comparison | None) -> Answer:
     return UNKNOWN if comparison is None else answer(comparison, drifts)
 
 
-def answer(comparison: Comparison, has: Callable[[Candidate], bool]) -> Answer:
+def answer(comparison: Comparison, has: Callable[[Structure], bool]) -> Answer:
     """Compare the best structure that has something with the best that does not.
 
     "yes" if the gain exceeds its error by a t quantile with Bonferroni's correction for all those

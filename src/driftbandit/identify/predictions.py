@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit import errors
-from driftbandit.identify.data import Parameters, data_of
-from driftbandit.identify.smoothing import predicted
-from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit import errors, kalman
 from driftbandit.io.log_reader import log_of_system
-from driftbandit.io.logs import Log, Sequence
+from driftbandit.io.logs import Sequence
+from driftbandit.system import System
 
 
 class OneStep(NamedTuple):
@@ -97,49 +95,47 @@ def one_step(
         ([0.0, 0.25], [8.0, 7.5])
     """
     read = log_of_system(found, log, columns, every, zone)
-    if isinstance(found, StructuredFit):
-        return _structured_one_step(found, read)
-    if features := getattr(found, "contexts", None):
+    if hasattr(found, "problem_of"):
+        means, variances = found.problem_of(read).predicted(found.theta)
+    elif features := found.contexts:
         problem = f"has contexts ({', '.join(features)}), and here arms cannot change"
         raise errors.InvalidInput("found", problem, "give what fit returned")
-    model, k = found.model, len(read.names)
-    start = getattr(found, "first_round", None)
-    data = data_of(read if start is None else _begun(read, start), model.n_states)
-    dynamics = model.transition, model.process_cov, np.asarray(model.reward_std**2)
-    start = model.start_mean(), model.start_cov()
-    parameters = Parameters(*dynamics, *start, found.arms, np.zeros(k))
-    means, variances, _ = predicted(parameters, data)
-    seen = data.seen > 0
-    arms, rewards = data.arms[seen], data.rewards[seen]
-    return OneStep(rewards, means[seen], np.sqrt(variances[seen]), _own_means(arms, rewards, k))
-
-
-def _begun(log: Log, first: int) -> Log:
-    """The log, with a play without a reward in round ``first`` of every sequence that lacks it.
-
-    Nothing is learned from it, and the state moves on to the next play. Rounds are counted from
-    ``first``.
-    """
-    begun = []
-    for sequence in log.sequences:
-        rounds, arms, rewards = sequence.rounds - first, sequence.arms, sequence.rewards
-        if rounds[0] > 0:
-            rounds, arms = np.append(0, rounds), np.append(arms[0], arms)
-            rewards = np.append(math.nan, rewards)
-        begun.append(Sequence(rounds, arms, rewards))
-    return Log(tuple(begun), log.names)
-
-
-def _structured_one_step(found: StructuredFit, log: Log) -> OneStep:
-    problem = found.problem_of(log)
-    means, variances = problem.predicted(found.theta)
+    else:
+        parts = [predicted(found, sequence) for sequence in read.sequences]
+        means, variances = (np.concatenate(part) for part in zip(*parts, strict=True))
     arms, rewards = (
-        np.concatenate([getattr(one, field) for one in log.sequences])
+        np.concatenate([getattr(sequence, field) for sequence in read.sequences])
         for field in ("arms", "rewards")
     )
     seen = ~np.isnan(rewards)
-    own = _own_means(arms[seen], rewards[seen], len(log.names))
+    own = _own_means(arms[seen], rewards[seen], len(read.names))
     return OneStep(rewards[seen], means[seen], np.sqrt(variances[seen]), own)
+
+
+def predicted(system: System, sequence: Sequence) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of every reward of a sequence given the rounds before its own, n each.
+
+    Args:
+        system: whose state moves on from ``first_round``, if it has one, else from the sequence's
+            first round.
+        sequence: plays of its arms.
+    """
+    model, belief = system.model, kalman.prior(system.model)
+    now = int(sequence.rounds[0]) if system.first_round is None else system.first_round
+    means, variances = np.empty(len(sequence)), np.empty(len(sequence))
+    rounds, begins = np.unique(sequence.rounds, return_index=True)
+    for round_, begin, end in zip(
+        rounds.tolist(), begins, np.append(begins[1:], len(sequence)), strict=True
+    ):
+        if round_ > now:
+            belief, now = kalman.advance(belief, model, round_ - now), round_
+        rows, rewards = system.arms[sequence.arms[begin:end]], sequence.rewards[begin:end]
+        means[begin:end] = rows @ belief.mean
+        variances[begin:end] = np.vecdot(rows @ belief.cov, rows) + model.reward_std**2
+        for row, reward in zip(rows, rewards, strict=True):
+            if not np.isnan(reward):
+                belief = kalman.observe(belief, model, row, reward)
+    return means, variances
 
 
 def _own_means(arms: np.ndarray, rewards: np.ndarray, n_arms: int) -> np.ndarray:

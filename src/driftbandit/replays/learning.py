@@ -11,8 +11,7 @@ import numpy as np
 from driftbandit import errors, kalman
 from driftbandit.contexts import read_rows
 from driftbandit.identify.fitting import fit
-from driftbandit.identify.shared_states import Fit
-from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.identify.structured.fitting import Fit
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS
 from driftbandit.replays.result import Predictability
@@ -39,8 +38,8 @@ class Settings(NamedTuple):
 class Learned(NamedTuple):
     """The model of rewards minus their mean in the training part."""
 
-    fit: Fit | StructuredFit
-    model: LGDS  # what policies play: the fit, scaled by `scale_offsets` if features were learned
+    fit: Fit
+    model: LGDS  # what policies play: the fit before the log
     rows: np.ndarray  # its arms, k × d; if contexts change them, those of each decision, n × k × d
     center: float  # mean of the training rewards
 
@@ -82,8 +81,6 @@ def learned(
         settings.n_states,
         structure=settings.structure,
         starts=settings.starts,
-        iterations=settings.iterations,
-        seed=settings.seed,
         progress=lambda share: meter.say("fit", share),
     )
     start = found.start_system
@@ -95,28 +92,8 @@ def learned(
         used = contexts[:, [log.feature_names.index(name) for name in start.contexts]]
         values = np.repeat(used[:, None], len(rows), axis=1)
         rows = read_rows(rows, list(start.contexts.values()), values)
-    if features is None and isinstance(found, Fit):
-        model, rows = scale_offsets(model, rows)
     meter.say("fit", 1.0)
     return Learned(found, model, rows, center)
-
-
-def scale_offsets(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:
-    """The same system with its constant state, the last one, scaled by the offsets it pays.
-
-        1 ↦ ‖o‖,   o ↦ o / ‖o‖
-
-    The constant and the offsets are learned up to a factor. Kalman policies do not depend on it,
-    but OFUL and D-LinUCB do, because their ridge is a length: without this scaling the arm with
-    the largest offset has the longest row and the widest interval, even if the offset is a loss.
-    `identify.fit` scales the moving states the same way. Offsets are the last column of ``arms``.
-    """
-    size = float(np.linalg.norm(arms[:, -1])) or 1.0
-    units = np.append(np.ones(model.n_states - 1), size)
-    transition = units[:, None] * model.transition / units
-    start = units * model.start_mean()
-    scaled = LGDS(transition, model.process_cov, model.reward_std, model.initial_cov, start)
-    return scaled, arms / units
 
 
 def predictions(

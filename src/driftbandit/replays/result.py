@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors, statistics
-from driftbandit.identify.shared_states import Fit
-from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.identify.structured.fitting import Fit
 from driftbandit.replays import estimates, support
 from driftbandit.report import storable
 from driftbandit.system import Name
@@ -99,9 +98,7 @@ class Replay:
     played: Mapping[str, Played]  # by label of policy
     references: Mapping[str, Reference]  # reference strategies, by name
     predictability: Predictability
-    fit: (
-        Fit | StructuredFit
-    )  # the model of rewards minus their mean, learned from the training part
+    fit: Fit  # the model of rewards minus their mean, learned from the training part
     warm: bool
     seed: int
     compared: str | None  # the baseline that was asked for; None: see `baseline`
@@ -258,10 +255,7 @@ class Replay:
     def to_document(self) -> dict[str, Any]:
         """Everything but the rewards per round, ready for JSON."""
         fit, selection = self.fit, None
-        if (choice := fit.selection) is not None:
-            labels = (one.label for one in choice.candidates)
-            selection = dict(zip(labels, choice.scores, strict=True))
-        elif fit.comparison is not None:
+        if fit.comparison is not None:
             tried = fit.comparison
             selection = dict(zip(map(str, tried.structures), tried.scores, strict=True))
         model = {

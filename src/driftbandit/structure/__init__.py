@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from driftbandit import errors
 from driftbandit.structure.base import Component, Scope, Structure
-from driftbandit.structure.kinds import KINDS
+from driftbandit.structure.kinds import KINDS, Form
 from driftbandit.structure.layout import Layout
 from driftbandit.structure.text import made, parse
 
-__all__ = ["Component", "Layout", "Structure", "ar", "constant", "level", "noise", "parse"]
-__all__ += ["regression", "season", "trend"]
+__all__ = ["Component", "Layout", "Structure", "ar", "constant", "factors", "level", "noise"]
+__all__ += ["parse", "regression", "season", "trend"]
 
 
 def constant(scope: Scope = "arm", **options: Any) -> Component:
@@ -174,3 +175,28 @@ def noise(scope: Scope = "arm", **options: Any) -> Component:
         ([[0.0]], [[0.25]])
     """
     return made(KINDS["noise"], {"scope": scope, **options})
+
+
+def factors(n_states: int, form: Form = "free", reads: Any = None, **options: Any) -> Component:
+    """Hidden states that drift together, z ← Γ z + ξ, and each arm's weight on each of them.
+
+    Args:
+        n_states: d.
+        form: of Γ: "free"; "diagonal", if states do not affect each other; "scalar", if all decay
+            at the same rate.
+        reads: the weights, k × d, if they are known features of the arms. None: learned.
+        options: ``size`` and ``turn…``, if they are known.
+
+    Example:
+        >>> print(constant() + factors(2) + factors(3, "diagonal"))
+        constant(arm) + factors(2) + factors(3, form=diagonal)
+        >>> layout = Layout(factors(2, "scalar", [[1.0, 0.0], [0.5, 0.5]]), ["left", "right"])
+        >>> system = layout.system({"factors(2, form=scalar).turn": 0.5})  # Γ = tanh(0.5) I
+        >>> system.model.transition.round(3).tolist(), system.arms.tolist()
+        ([[0.462, 0.0], [0.0, 0.462]], [[1.0, 0.0], [0.5, 0.5]])
+    """
+    rows = None
+    if reads is not None:
+        matrix = errors.matrix(reads, "factors: reads", shape=(None, n_states))
+        rows = tuple(map(tuple, matrix.tolist()))
+    return made(KINDS["factors"], {"n_states": n_states, "form": form, "reads": rows, **options})

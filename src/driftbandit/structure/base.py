@@ -24,10 +24,10 @@ class Parameter(NamedTuple):
     """A number to be learned, and its prior."""
 
     name: str
-    kind: Literal["size", "time", "share", "correlation"]
-    """A standard deviation in units of rewards; rounds; between 0 and 1; between −1 and 1."""
+    kind: Literal["size", "time", "share", "correlation", "real"]
+    """A standard deviation in units of rewards; rounds; between 0 and 1; between −1 and 1; any."""
     median: float  # of the prior; sizes in units of the rewards' spread
-    spread: float  # of the prior: standard deviation of the logarithm, logit or arc tangent
+    spread: float  # of the prior: standard deviation of the logarithm, logit, arc tangent or number
     drift: bool = False  # whether it says how fast things drift
     unit: str = "reward per √round"
 
@@ -157,7 +157,9 @@ class Component:
         """
         name, kind = parameter.name, parameter.kind
         low = -1 if kind == "correlation" else 0
-        found = self.number(name, value, low=low)
+        found = self.number(name, value, low=-math.inf if kind == "real" else low)
+        if kind == "real":
+            return
         inside = kind == "size" or (found > low and (kind == "time" or found < 1))
         if not inside:
             ends = "above 0" if kind == "time" else f"between {low} and 1"
@@ -190,6 +192,11 @@ class Component:
         """The parameters of one copy, fixed or not."""
         return ()
 
+    @property
+    def loadings_per_arm(self) -> int:
+        """How many loadings of each arm are learned."""
+        return 1 if self.loadings == FREE else 0
+
     def parameters(self) -> tuple[Parameter, ...]:
         """Those that are learned."""
         return tuple(one for one in self.all_parameters() if one.name not in self.fixed)
@@ -206,6 +213,10 @@ class Component:
             Blocks of states that move together; their read-outs add up to the component.
         """
         raise NotImplementedError
+
+    def turned(self, rng: Any) -> dict[str, float]:
+        """Parameters at which another search begins, if sizes alone do not tell searches apart."""
+        return {}
 
     @property
     def holds_mean(self) -> bool:
@@ -245,8 +256,8 @@ class Component:
             parts.append(self.scope)
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            hidden = field.name in ("scope", "fixed", "features", self.first)
-            if hidden or value is None or value is False:
+            hidden = field.name in ("scope", "fixed", "features", "reads", self.first)
+            if hidden or value is None or value == field.default:
                 continue
             parts.append(field.name if value is True else f"{field.name}={_written(value)}")
         parts += [f"{name}={_written(value)}" for name, value in self.fixed.items()]

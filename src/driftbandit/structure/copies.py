@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from driftbandit import errors
 from driftbandit.structure.base import Component
+from driftbandit.structure.kinds import Factors
 from driftbandit.system import Name
 
 
@@ -24,6 +25,9 @@ def copies_of(component: Component, index: int, names: Sequence[Name], groups: A
     if isinstance(component.loadings, tuple) and len(component.loadings) != k:
         problem = f"has {len(component.loadings)} numbers for {k} arms"
         raise component.wrong("loadings", problem, "give one per arm, in the order of the names")
+    if isinstance(component, Factors) and component.reads and len(component.reads) != k:
+        problem = f"has {len(component.reads)} rows for {k} arms"
+        raise component.wrong("reads", problem, "give one row per arm, in the order of the names")
     if component.scope == "arm":
         return [Copy(index, str(name), (arm,)) for arm, name in enumerate(names)]
     if component.scope == "shared":

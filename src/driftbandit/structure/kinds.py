@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
 
 from driftbandit import errors
-from driftbandit.structure.base import FREE, Block, Component, Parameter, Scope, Start
+from driftbandit.model import LGDS
+from driftbandit.structure.base import FREE, SIZE, Block, Component, Parameter, Scope, Start
 
 MOST_HARMONICS = 6  # of a season by default, if its period is longer than 12
 LARGEST_ORDER = 20  # of an autoregression
 LARGEST_PERIOD = 1e6
+MOST_FACTORS = 100
+TINY = 1e-9  # least variance of a shock, as a share of its state's
+Form = Literal["free", "diagonal", "scalar"]
+FORMS: tuple[Form, ...] = get_args(Form)
 FEATURE = re.compile(r"x_([^()\[\],=]*[^()\[\],=\s])?")  # names that a structure's text can hold
 
 DRIFT = Parameter("drift", "size", 0.1, 1.5, drift=True)
@@ -21,6 +29,8 @@ MEMORY = Parameter("memory", "time", 30.0, 1.5, unit="rounds")
 CHANGE = Parameter("change", "size", 0.01, 1.5)
 SLOPE_DRIFT = Parameter("slope_drift", "size", 0.01, 1.5, drift=True, unit="reward per round^1.5")
 DAMPING = Parameter("damping", "share", 0.9, 1.0, unit="per round")
+TURN = Parameter("turn", "real", 1.8, 1.2, unit="")
+"""Of a state that moves by itself: it keeps tanh(turn) of itself in a round."""
 NOISE = Parameter("noise", "size", 0.7, 1.0, unit="reward")
 """σ, the noise of every reward, which belongs to no component."""
 
@@ -47,6 +57,11 @@ class Constant(Component):
     @property
     def persists(self) -> bool:
         return True
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a mean for each arm, and nothing is known of it."""
+        return self.scope == "arm" and not self.own and self.start is None and not self.fixed
 
     def all_parameters(self) -> tuple[Parameter, ...]:
         return self.size_parameter()
@@ -281,6 +296,126 @@ class Noise(Component):
         return [_single(xp, 0.0, variance, variance)]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Factors(Component):
+    """d hidden states that drift together, z ← Γ z + ξ; each arm has a weight on each.
+
+    Any stable Γ is a contraction in the coordinates w in which the stationary covariance is I:
+    z = T w. All contractions are given by all matrices M,
+
+        Γ_w = L⁻¹ M,   L Lᵀ = I + M Mᵀ,   Q_w = I − Γ_w Γ_wᵀ = L⁻¹ L⁻ᵀ,
+
+    because L Lᵀ − M Mᵀ = I. M has the entries sinh(turn), so that a state by itself decays by
+    tanh(turn) per round. Weights that are learned contain T but for its size; with known weights
+    ``reads``, T is lower triangular.
+    """
+
+    scope: Scope = "shared"
+    n_states: int
+    form: Form = "free"  # of Γ: a diagonal one, or one number for all states
+    reads: tuple[tuple[float, ...], ...] | None = None  # known weights, a row for each arm
+    kind: ClassVar[str] = "factors"
+    first: ClassVar[str | None] = "n_states"
+
+    def __post_init__(self) -> None:
+        errors.whole_number(self.n_states, "factors: n_states", low=1, high=MOST_FACTORS)
+        if self.form not in FORMS:
+            raise self.wrong("form", f"is {self.form!r}", f"give one of {', '.join(FORMS)}")
+        for name in ("own", "loadings", "start"):
+            if getattr(self, name) not in (None, False):
+                raise self.wrong(name, "was given", "leave it out: weights are learned")
+        if self.scope != "shared":
+            raise self.wrong("scope", f"is {self.scope}", "leave it out: arms share the states")
+        super().__post_init__()
+
+    @property
+    def loadings_per_arm(self) -> int:
+        return self.n_states if self.reads is None else 0
+
+    def turned(self, rng: Any) -> dict[str, float]:
+        """States that turn by chance, and keep more or less of themselves."""
+        d = self.n_states
+        turn = np.linalg.qr(rng.standard_normal((d, d)))[0] if self.form == "free" else np.eye(d)
+        M = np.arcsinh(rng.choice([1.0, 3.0, 8.0]) * (np.eye(d) + turn) / 2)
+        return self._turns(M)
+
+    def _turns(self, M: np.ndarray) -> dict[str, float]:
+        """The parameters that stand for a matrix, whose diagonal counts unless Γ is free."""
+        if self.form == "scalar":
+            return {"turn": float(np.diag(M).mean())}
+        found = {f"turn{i + 1}": float(M[i, i]) for i in range(len(M))}
+        if self.form == "free":
+            pairs = itertools.permutations(range(len(M)), 2)
+            found |= {f"turn{i + 1}_{j + 1}": float(M[i, j]) for i, j in pairs}
+        return found
+
+    def values_of(self, model: LGDS) -> dict[str, float]:
+        """The parameters of a stable model of the states that known weights read."""
+        T = np.linalg.cholesky(model.stationary_cov())
+        inverse = np.linalg.inv(T)
+        transition = inverse @ model.transition @ T
+        noise = inverse @ model.process_cov @ inverse.T + TINY * np.eye(len(T))
+        M = np.linalg.solve(np.linalg.cholesky(noise), transition)
+        sizes = np.diag(T)
+        found = self._turns(np.arcsinh(M)) | {f"size{i + 1}": s for i, s in enumerate(sizes)}
+        if self.form == "free":
+            lower = itertools.combinations(range(len(T)), 2)
+            found |= {f"tilt{i + 1}_{j + 1}": float(T[i, j] / sizes[i]) for j, i in lower}
+        return found
+
+    def all_parameters(self) -> tuple[Parameter, ...]:
+        states = range(1, self.n_states + 1)
+        turns = [TURN._replace(name=f"turn{i}") for i in states]
+        if self.form == "scalar":
+            turns = [TURN]
+        elif self.form == "free":
+            apart = TURN._replace(median=0.0, spread=1.5)
+            pairs = [(i, j) for i in states for j in states if i != j]
+            turns += [apart._replace(name=f"turn{i}_{j}") for i, j in pairs]
+        if self.reads is None:
+            return (SIZE._replace(median=1.0), *turns)
+        weights = np.sqrt((np.array(self.reads) ** 2).mean(axis=0)) * math.sqrt(self.n_states)
+        sizes = 0.7 / np.where(weights > 0, weights, weights.max() or 1.0)
+        found = [SIZE._replace(name=f"size{i}", median=sizes[i - 1]) for i in states]
+        if self.form == "free":
+            lower = [(i, j) for i in states for j in range(1, i)]
+            tilt = Parameter("", "real", 0.0, 0.7, unit="")
+            turns += [tilt._replace(name=f"tilt{i}_{j}") for i, j in lower]
+        return (*found, *turns)
+
+    def blocks(self, values: Mapping[str, Any], start: Start, xp: Any) -> list[Block]:
+        d = self.n_states
+        identity = xp.eye(d)
+
+        def matrix(name: str, diagonal: Sequence[Any]) -> Any:
+            entry = "{}{}_{}".format
+            rows = range(1, d + 1)
+            return _square(
+                xp,
+                [
+                    [
+                        diagonal[i - 1] if i == j else values.get(entry(name, i, j), 0.0)
+                        for j in rows
+                    ]
+                    for i in rows
+                ],
+            )
+
+        turns = [values.get(f"turn{i}", values.get("turn")) for i in range(1, d + 1)]
+        M = xp.sinh(matrix("turn", turns))
+        inverse = xp.linalg.solve(xp.linalg.cholesky(identity + M @ M.T), identity)
+        transition = inverse @ M
+        if self.reads is None:
+            T = values["size"] * identity
+        else:
+            sizes = xp.stack([xp.asarray(values[f"size{i}"]) for i in range(1, d + 1)])
+            T = sizes[:, None] * matrix("tilt", [1.0] * d)
+            transition = xp.linalg.solve(T.T, (T @ transition).T).T
+        shocks = T @ inverse
+        labels = tuple(f"state {i}" for i in range(1, d + 1))
+        return [Block(transition, shocks @ shocks.T, T @ T.T, (1.0,) * d, labels)]
+
+
 KINDS: dict[str, type[Component]] = {
-    one.kind: one for one in (Constant, Level, Trend, Season, AR, Regression, Noise)
+    one.kind: one for one in (Constant, Level, Trend, Season, AR, Regression, Noise, Factors)
 }

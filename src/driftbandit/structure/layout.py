@@ -17,6 +17,7 @@ from driftbandit import errors
 from driftbandit.model import LGDS
 from driftbandit.structure.base import FREE, SCOPES, Block, Component, Start, Structure
 from driftbandit.structure.copies import copies_of
+from driftbandit.structure.kinds import Factors
 from driftbandit.structure.parameters import free_parameters, original
 from driftbandit.structure.text import parse
 from driftbandit.system import Name, System, checked_names, names_and_number
@@ -108,7 +109,8 @@ class Layout:
         if silent := np.flatnonzero(~reads.any(axis=1)).tolist():
             problem = f"has nothing for arm {self.names[silent[0]]!r}, whose loadings are zero"
             raise errors.InvalidInput("structure", problem, "add constant(arm), or leave it out")
-        self._key = str(self.structure), tuple(copy.arms for copy in self.copies)
+        known = [one.reads for one in self.structure.components if isinstance(one, Factors)]
+        self._key = str(self.structure), tuple(copy.arms for copy in self.copies), tuple(known)
 
     def __eq__(self, other: object) -> bool:
         """Whether programs for one are right for the other: names do not matter."""
@@ -230,6 +232,11 @@ class Layout:
         """Whether loadings are learned."""
         return any(free.arm is not None for free in self.free)
 
+    @functools.cached_property
+    def begin(self) -> np.ndarray:
+        """Where a search for θ begins: the medians of the priors, and loadings that differ."""
+        return np.array([one.center if one.begin is None else one.begin for one in self.free])
+
     # θ → matrices
 
     def matrices(self, theta: Any, units: Units = UNIT, xp: Any = np) -> Matrices:
@@ -294,21 +301,30 @@ class Layout:
 
     def _loaded_reads(self, theta: Any, xp: Any) -> Any:
         """How arms read the states, k × d."""
-        indices = range(len(self.structure.components))
-        loadings = xp.stack([self._loadings(index, theta, xp) for index in indices], axis=1)
-        return loadings[:, self._components] * self._reads
+        each = [self._loadings(index, theta, xp) for index in range(len(self.parts))]
+        shape = len(self.names), self.n_states
+        places = np.argsort(np.concatenate(list(self.parts.values())), kind="stable")
+        spread = [
+            xp.broadcast_to(loadings, (shape[0], len(states)))
+            for loadings, states in zip(each, self.parts.values(), strict=True)
+        ]
+        return xp.concatenate(spread, axis=1)[:, places] * self._reads
 
     def _loadings(self, index: int, theta: Any, xp: Any) -> Any:
-        """How strongly each arm reads a component, k."""
-        given = self.structure.components[index].loadings
-        if given is None:
-            return xp.ones(len(self.names))
-        if given != FREE:
-            return xp.asarray(given, dtype=float)
+        """How strongly each arm reads a component's states: k × 1, or k × d of several factors."""
+        component, k = self.structure.components[index], len(self.names)
+        if isinstance(component, Factors) and component.reads is not None:
+            return xp.asarray(component.reads, dtype=float)
+        if component.loadings is None and not component.loadings_per_arm:
+            return xp.ones((k, 1))
+        if isinstance(component.loadings, tuple):
+            return xp.reshape(xp.asarray(component.loadings, dtype=float), (k, 1))
         free = enumerate(self.free)
         places = [i for i, one in free if one.component == index and one.arm is not None]
-        found = theta[np.array(places)]
-        return found * xp.sqrt(len(places) / xp.sum(found**2))
+        raw = xp.reshape(theta[np.array(places)], (k, -1))
+        # The mean square of an arm's loading is 1; of several factors, the sum over arms.
+        square = k if component.loadings == FREE else raw.shape[1]
+        return raw * xp.sqrt(square / xp.sum(raw**2))
 
     # Values by name
 
@@ -325,7 +341,7 @@ class Layout:
             [0.0, 0.0]
         """
         names = [free.name for free in self.free]
-        theta = np.array([free.center for free in self.free])
+        theta = self.begin.copy()
         for name, value in values.items():
             place = names.index(errors.closest(name, "values", names))
             try:

@@ -1,6 +1,6 @@
 """The parameters that are learned, as one vector θ of real numbers.
 
-a size or a time: log;   a share: logit;   a correlation: arc tangent;   a loading: as it is
+a size or a time: log;   a share: logit;   a correlation: arc tangent;   all else: as it is
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandit.structure.base import FREE, Parameter, Structure
+from driftbandit.structure.base import FREE, Component, Parameter, Structure
 from driftbandit.structure.copies import Copy
 from driftbandit.structure.kinds import NOISE
 from driftbandit.system import Name
@@ -26,13 +26,15 @@ def transformed(value: float, kind: str) -> float:
         return math.log(value / (1 - value))
     if kind == "correlation":
         return math.atanh(value)
-    return math.log(value)
+    return value if kind == "real" else math.log(value)
 
 
 def original(number: Any, kind: str, xp: Any) -> Any:
     """The inverse of `transformed`."""
     if kind == "share":
         return 1 / (1 + xp.exp(-number))
+    if kind == "real":
+        return number
     return xp.tanh(number) if kind == "correlation" else xp.exp(number)
 
 
@@ -46,6 +48,7 @@ class Free(NamedTuple):
     component: int | None  # None: σ
     copy: int | None = None  # index into the component's copies: how far it is from the common one
     arm: int | None = None  # a loading of this arm
+    begin: float | None = None  # where a search begins; None: at the center
 
     @property
     def is_value(self) -> bool:
@@ -82,9 +85,25 @@ def free_parameters(
                 for number, copy in enumerate(own):
                     label = f"{name}[{copy.label}]"
                     found.append(Free(label, one, 0.0, APART, index, number))
-        if component.loadings == FREE:
-            for arm, of in enumerate(names):
-                name = f"{component}.loading[{of}]"
-                found.append(Free(name, LOADING, 1.0, 1.0, index, None, arm))
+        found += _loadings(component, index, names)
     center = transformed(NOISE.median, NOISE.kind)
     return [*found, Free("noise", NOISE, center, NOISE.spread, None)]
+
+
+def _loadings(component: Component, index: int, names: Sequence[Name]) -> list[Free]:
+    """The loadings of every arm, on one state or on several."""
+    count, k = component.loadings_per_arm, len(names)
+    if count == 1 and component.loadings == FREE:
+        name = f"{component}.loading"
+        return [
+            Free(f"{name}[{of}]", LOADING, 1.0, 1.0, index, None, a) for a, of in enumerate(names)
+        ]
+    # A search begins with columns that are orthogonal: a cosine transform.
+    return [
+        Free(
+            f"{component}.loading{state + 1}[{of}]", LOADING, 0.0, 1.0, index, None, arm,
+            math.cos(math.pi * state * (arm + 0.5) / k),
+        )
+        for arm, of in enumerate(names)
+        for state in range(count)
+    ]  # fmt: skip

@@ -9,14 +9,14 @@ from typing import Any
 
 from driftbandit import errors
 from driftbandit.structure.base import SCOPES, Component, Structure
-from driftbandit.structure.kinds import KINDS, Regression
+from driftbandit.structure.kinds import FORMS, KINDS, Factors, Regression
 
 COMPONENT = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
 VALUE = r"\[[^\[\]]*\]|[^,\[\]=\s](?:[^,\[\]=]*[^,\[\]=\s])?"  # never begins or ends with a blank
 OPTION = re.compile(rf"\s*(?:([A-Za-z_]\w*)\s*=\s*)?({VALUE})\s*(?:,|$)")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 EXAMPLE = 'write a sum of components, as "level(arm) + season(7)"'
-NEEDED = {"period": "season(7)", "features": "regression(x_price)"}
+NEEDED = {"period": "season(7)", "features": "regression(x_price)", "n_states": "factors(2)"}
 """Options without a default, with an example."""
 MOST = 100_000  # characters
 
@@ -108,6 +108,8 @@ def _key(kind: type[Component], given: dict[str, Any], value: str) -> str:
         return value
     if value.startswith("x_") and kind is Regression:
         return "features"
+    if value in FORMS and kind is Factors:
+        return "form"
     if NUMBER.fullmatch(value) and kind.first is not None:
         return kind.first
     shown = errors.printable(repr(value))

@@ -21,6 +21,11 @@ MANY = (
     "+ regression(x_b, shared, drifting) + ar(2, shared, loadings=free) + noise(shared)",
     "constant(arm) + trend(shared, damping=free, loadings=free) + season(6, arm, own, harmonics=3)",
 )
+FACTORS = (
+    "constant(arm) + factors(2) + level(shared, loadings=free)",
+    "factors(3, diagonal) + level(arm) + season(4)",
+    "constant(arm) + factors(2, scalar)",
+)
 ALONE = (
     "level(arm, own) + season(5, arm, unchanging, start=2) + trend(arm, damping=free) "
     "+ regression(x_a, arm) + regression(x_b, arm, drifting) + ar(2, arm) + noise(arm, own)"
@@ -51,7 +56,7 @@ def assert_right(found, log, tolerance):
     np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("structure", [*MANY, ALONE], ids=["first", "second", "alone"])
+@pytest.mark.parametrize("structure", [*MANY, *FACTORS, ALONE])
 def test_many_arms_and_sequences_equal_a_dense_loop(structure):
     log = random_log(0, sequences=3)
     begins = [one.rounds[0] for one in log.sequences[1:]]

@@ -5,13 +5,13 @@ import json
 
 import numpy as np
 import pytest
+from driftbandit.identify.structured.report import report
 from typer.testing import CliRunner
 
 import driftbandit as db
 from driftbandit.cli.app import app
 from driftbandit.cli.fit import _structure
 from driftbandit.identify import read_log
-from driftbandit.identify.report import report
 from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.report import draw
 from driftbandit.io import model_file

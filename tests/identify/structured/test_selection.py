@@ -10,8 +10,8 @@ import driftbandit as db
 from driftbandit.identify import compare
 from driftbandit.identify.structured import comparison, fitting, scores, selection
 from driftbandit.identify.structured.fitting import (
+    Fit,
     Problem,
-    StructuredFit,
     best_of_starts,
     minimized,
 )
@@ -47,9 +47,7 @@ def naive_scores(log, structure):
         early = whole._replace(described=whole.described._replace(rows=rows._replace(seen=seen)))
         end = best_of_starts(early, 2) if theta is None else minimized(early, theta)
         theta = end.theta
-        _, means, variances, _ = naive_filter(
-            StructuredFit(layout, whole, theta, 0.0, True, ()), log
-        )
+        _, means, variances, _ = naive_filter(Fit(layout, whole, theta, 0.0, True, ()), log)
         for i in np.flatnonzero((place >= cut) & (place < cut + 0.125) & ~np.isnan(rewards)):
             error = (rewards[i] - means[i]) ** 2 / variances[i]
             found[i] = -0.5 * (math.log(2 * math.pi * variances[i]) + error)

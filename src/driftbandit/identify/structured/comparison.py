@@ -11,13 +11,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandit.identify.structured.candidates import Candidate, drifts
 from driftbandit.structure import Structure
 
 SLACK = 1e-3  # per reward: structures whose scores are this close are as good as each other
 BLOCKS = 20  # of consecutive rewards, whose means give the standard error of a score
-Scored = tuple[Candidate, np.ndarray, tuple[int, int]]
-"""A candidate, the log-densities of the scored rewards, its numbers of states and parameters."""
+MOVES = ("level", "trend", "ar", "factors")  # components that drift
+Scored = tuple[Structure, np.ndarray, tuple[int, int]]
+"""A structure, the log-densities of the scored rewards, its numbers of states and parameters."""
+
+
+def drifts(structure: Structure) -> bool:
+    """Whether something wanders, seasons aside.
+
+    Example:
+        >>> from driftbandit.structure import parse
+        >>> [drifts(parse(text)) for text in ("constant(arm) + season(7)", "factors(2)")]
+        [False, True]
+    """
+    return any(component.kind in MOVES for component in structure.components)
+
+
+def repeats(structure: Structure) -> bool:
+    """Whether there is a season."""
+    return any(component.kind == "season" for component in structure.components)
 
 
 class Comparison(NamedTuple):
@@ -35,11 +51,11 @@ class Comparison(NamedTuple):
         >>> gain, error = both.difference(1, 0)  # per reward
         >>> round(gain, 1), round(error, 1)
         (1.6, 0.1)
-        >>> both.chosen_place, str(both.part([0]).chosen), len(both.of_components.scores)
-        (1, 'constant(arm)', 2)
+        >>> both.chosen_place, str(both.part([0]).chosen)
+        (1, 'constant(arm)')
     """
 
-    structures: tuple[Candidate, ...]
+    structures: tuple[Structure, ...]
     scores: tuple[float, ...]  # mean log-likelihood of the scored rewards
     errors: tuple[float, ...]  # standard error of the difference from the highest score
     scored: int  # number of scored rewards
@@ -50,7 +66,7 @@ class Comparison(NamedTuple):
         return f"Comparison({self.chosen}, of {len(self.structures)} structures)"
 
     @property
-    def chosen(self) -> Candidate:
+    def chosen(self) -> Structure:
         """The simplest whose score is within one standard error (or 0.001) of the highest.
 
         Simpler: nothing drifts; then fewer states; fewer parameters; and the higher score.
@@ -78,12 +94,6 @@ class Comparison(NamedTuple):
         """Only the structures at these places."""
         rows = [(self.structures[i], self.densities[i], self._sizes[i]) for i in places]
         return comparison_of(rows) if rows else Comparison((), (), (), self.scored)
-
-    @property
-    def of_components(self) -> Comparison:
-        """Without shared states, of which no component says what they are."""
-        places = [i for i, one in enumerate(self.structures) if isinstance(one, Structure)]
-        return self.part(places)
 
     def joined(self, more: Comparison) -> Comparison:
         """Both comparisons as one; they scored the same rewards of the same log."""

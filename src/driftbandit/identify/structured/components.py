@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from driftbandit.identify.structured import likelihood
-from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.identify.structured.fitting import Fit
 from driftbandit.identify.structured.likelihood import Pattern
 from driftbandit.identify.structured.rows import Rows
 from driftbandit.structure import Layout
@@ -33,7 +33,7 @@ class Path(NamedTuple):
     std: np.ndarray  # n
 
 
-def components(found: StructuredFit) -> list[Path]:
+def components(found: Fit) -> list[Path]:
     """The paths of all components, in the order of the structure.
 
     Args:
@@ -70,7 +70,7 @@ def components(found: StructuredFit) -> list[Path]:
     ]
 
 
-def _reads(found: StructuredFit) -> tuple[list[tuple[str, str]], np.ndarray]:
+def _reads(found: Fit) -> tuple[list[tuple[str, str]], np.ndarray]:
     """What is shown: a component and a label each, and how it reads the state, c × d."""
     layout = found.layout
     reads = layout.matrices(found.theta, found.problem.described.units).reads

@@ -14,19 +14,22 @@ import scipy.optimize
 
 from driftbandit import errors
 from driftbandit.identify.data import ROUNDING, no_arm_varies
-from driftbandit.identify.facts import fit_repr
 from driftbandit.identify.findings import Answer, drift_of
 from driftbandit.identify.structured import likelihood
+from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.rows import LARGEST_GRADIENT, Described, Rows, rows_of
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS
 from driftbandit.structure import Layout, Structure
-from driftbandit.system import Name, System
+from driftbandit.structure.kinds import Constant, Factors
+from driftbandit.system import Name, System, names_and_number
 
 BOUNDS = {"size": (math.log(1e-6), math.log(1e3)), "time": (math.log(0.1), math.log(1e7))}
-BOUNDS |= {"share": (-12.0, 12.0), "correlation": (-6.0, 6.0)}
+BOUNDS |= {"share": (-12.0, 12.0), "correlation": (-6.0, 6.0), "real": (-8.0, 8.0)}
 LOADINGS = (-50.0, 50.0)
 STARTS = (0.0, -1.5, 1.5, -3.0, 3.0)  # shifts of the drifts, from the medians of their priors
+MANY = 20  # parameters, beyond which a search need not end exactly at the maximum; or arms
+LEAST_SPREAD = 1e-3  # of the arms' means, in units of the rewards' spread
 STEP = 1e-4  # of the differences of gradients that give the Hessian
 ABNORMAL = 2  # SciPy's status when a line search finds nothing better
 SEARCH_ROWS, SEARCH_SIZE = 2000, 2 * 10**6
@@ -67,13 +70,39 @@ class Problem(NamedTuple):
             early: the plays that the search may see, a mask of n; None: all.
         """
         data, layout = self.described, self.layout
-        most = max(SEARCH_ROWS, SEARCH_SIZE // layout.n_states**2)
+        size = SEARCH_SIZE // (10 if layout.learns_reads else 1)
+        most = max(SEARCH_ROWS, size // layout.n_states**2)
         if layout.apart is not None or data.n_rows <= most:
             return self if early is None else self.only(early)
         seen = data.rows.seen[: data.n_rows] > 0
         seen = seen if early is None else seen & early
         last = seen & (np.cumsum(seen[::-1])[::-1] <= most)
         return self._replace(described=rows_of(log.only(last), layout, data))
+
+    def without_means(self) -> tuple[Problem, np.ndarray, np.ndarray] | None:
+        """The same with rewards less their arm's mean in place of states that hold it.
+
+        Returns:
+            The problem; where its parameters stand in θ; a θ that has the spread of the means.
+            None, if there are few such states, or arms share no other.
+        """
+        layout, rows = self.layout, self.described.rows
+        components = layout.structure.components
+        rest = [one for one in components if not (isinstance(one, Constant) and one.is_plain)]
+        few = len(layout.names) <= MANY or len(rest) == len(components)
+        if layout.apart is not None or few or not rest:
+            return None
+        counts = np.bincount(rows.arms, rows.seen, len(layout.names))
+        centers = np.bincount(rows.arms, rows.rewards * rows.seen) / np.maximum(counts, 1)
+        apart = rows._replace(rewards=(rows.rewards - centers[rows.arms]) * rows.seen)
+        small = Layout(Structure(tuple(rest)), layout.names, layout.groups)
+        described = self.described._replace(rows=apart)
+        kept = [None, *(place for place, one in enumerate(components) if one in rest)]
+        places = [place for place, free in enumerate(layout.free) if free.component in kept]
+        theta = layout.begin.copy()
+        spread = max(float(centers[counts > 0].std()) / described.units.scale, LEAST_SPREAD)
+        theta[np.setdiff1d(np.arange(len(theta)), places)] = math.log(spread)
+        return Problem(small, described, self.prior), np.array(places), theta
 
     def loss(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the objective, and its gradient."""
@@ -152,7 +181,8 @@ def minimized(
         value, slope = problem.loss(theta)
         return min(value, wall) / unit, slope / unit
 
-    options = {"ftol": 1e-13, "gtol": 1e-5 / unit, "maxiter": iterations}
+    flat = 1e-13 if len(start) <= MANY else 1e-7  # many loadings turn into each other
+    options = {"ftol": flat, "gtol": 1e-5 / unit, "maxiter": iterations, "maxcor": 20}
     end = scipy.optimize.minimize(scaled, start, jac=True, bounds=bounds, options=options)
     # Close to the minimum, rounding may leave the line search without a step that gains anything.
     loss, slope = problem.loss(end.x)
@@ -162,22 +192,85 @@ def minimized(
     return Maximum(np.asarray(end.x), loss, converged)
 
 
-def best_of_starts(problem: Problem, starts: int, report: Report = lambda share: None) -> Maximum:
-    """The best end of several searches.
-
-    Things may drift slowly or fast at first; arms may follow a factor, or every other one may move
-    against it.
-    """
-    free = problem.layout.free
-    shared = [one.component is not None and one.arm is None and one.copy is None for one in free]
-    shifts = np.array(shared) & np.array([one.parameter.kind == "size" for one in free])
-    against = np.array([-1.0 if one.arm is not None and one.arm % 2 else 1.0 for one in free])
+def best_of_starts(
+    problem: Problem,
+    starts: int,
+    report: Report = lambda share: None,
+    begin: np.ndarray | None = None,
+) -> Maximum:
+    """The best end of several searches, the first of which may begin at a given θ."""
     ends = []
-    for number, shift in enumerate(STARTS[:starts]):
-        signs = against if number % 2 else 1.0
-        ends.append(minimized(problem, problem.centers * signs + shift * shifts))
+    for number in range(starts):
+        start = _start(problem.layout, number) if number or begin is None else begin
+        ends.append(minimized(problem, start))
         report((number + 1) / starts)
     return min(ends, key=lambda end: end.loss)
+
+
+def search(
+    problem: Problem,
+    log: Log,
+    starts: int,
+    early: np.ndarray | None = None,
+    begin: np.ndarray | None = None,
+    report: Report = lambda share: None,
+) -> Maximum:
+    """The maximum, or near it: found on the end of a long log, beside the means of many arms.
+
+    Args:
+        problem, log: the problem of a log.
+        starts: how many searches begin.
+        early: the plays that it may see, a mask of n; None: all.
+        begin: where the first search begins; None: at the medians of the priors.
+        report: called with the share of the work done.
+    """
+    part = problem.for_search(log, early)
+    apart = part.without_means()
+    if apart is None:
+        return best_of_starts(part, starts, report, begin)
+    small, places, theta = apart
+    end = best_of_starts(small, starts, report, None if begin is None else begin[places])
+    theta[places] = end.theta
+    return end._replace(theta=theta)
+
+
+def _start(layout: Layout, number: int) -> np.ndarray:
+    """Where a search begins: 0 is the first.
+
+    Things may drift slowly or fast at first; arms may follow a factor, or every other one may move
+    against it. Of several factors the weights are drawn, and the states turn.
+    """
+    theta, rng = layout.begin.copy(), np.random.default_rng(number)
+    if number == 0:
+        return theta
+    turns = [one.turned(rng) for one in layout.structure.components]
+    for place, free in enumerate(layout.free):
+        if free.component is None or free.copy is not None:
+            continue
+        name, own = free.parameter.name, turns[free.component]
+        if free.begin is not None:
+            theta[place] = rng.standard_normal()
+        elif free.arm is not None:
+            theta[place] *= (-1.0) ** (free.arm * number)
+        elif own:
+            theta[place] = own.get(name, theta[place])
+        elif free.parameter.kind == "size":
+            theta[place] += STARTS[number]
+    return theta
+
+
+def _theta_of(problem: Problem, model: LGDS) -> np.ndarray:
+    """Where a search begins that knows a model of the factors."""
+    layout = problem.layout
+    (component,) = (one for one in layout.structure.components if isinstance(one, Factors))
+    if model.n_states != component.n_states:
+        remedy = f"give a model of {component.n_states}"
+        raise errors.InvalidInput("start", f"has {model.n_states} states", remedy)
+    if not model.is_stable:  # a random walk says nothing of where states return to
+        return layout.begin
+    values = {f"{component}.{name}": x for name, x in component.values_of(model).items()}
+    values["noise"] = max(float(model.reward_std), ROUNDING)
+    return layout.theta_of(values, problem.described.units.scale)
 
 
 def hessian(problem: Problem, theta: np.ndarray) -> np.ndarray:
@@ -193,10 +286,8 @@ def hessian(problem: Problem, theta: np.ndarray) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class StructuredFit:
-    """A structure whose parameters were learned from a log.
-
-    `fit` returns it if its ``structure`` has components.
+class Fit:
+    """A structure whose parameters were learned from a log, as `fit` returns it.
 
     Example:
         >>> from driftbandit.identify import as_log, fit
@@ -206,8 +297,8 @@ class StructuredFit:
         >>> found = fit(log, structure="level(arm)", starts=1)
         >>> found.summary(), found.n_states, found.spectral_radius
         ('level(arm); level(arm).drift 0.25... per round.', 1, 1.0)
-        >>> str(found.structure), found.names, found.arms.tolist(), found.selection
-        ('level(arm)', ('a',), [[1.0]], None)
+        >>> str(found.structure), found.names, found.arms.tolist()
+        ('level(arm)', ('a',), [[1.0]])
 
         The system goes on where the log ends; ``start_system`` is the same before any reward:
 
@@ -233,7 +324,7 @@ class StructuredFit:
     log_likelihood: float
     converged: bool
     warnings: tuple[str, ...]
-    comparison: Any = None  # a `Comparison`, if the structure was chosen
+    comparison: Comparison | None = None  # if the structure was chosen
     clock: Any = None  # how the log's rounds count times, if they do
     learned: Problem | None = None  # what was solved, if the whole log is too long for a gradient
 
@@ -326,18 +417,15 @@ class StructuredFit:
         """ρ(Γ): 1 if something never fades."""
         return self.model.spectral_radius
 
-    @property
-    def selection(self) -> None:
-        """None: structures are compared in another way, see ``comparison``."""
-        return
-
     def problem_of(self, log: Log) -> Problem:
         """The same problem with another log of the same arms."""
         described = rows_of(log, self.layout, self.problem.described)
         return self.problem._replace(described=described)
 
     def __repr__(self) -> str:
-        return fit_repr(self, str(self.structure))
+        end = "" if self.converged else ", not converged"
+        end = f"log-likelihood {self.log_likelihood:.4g}{end}"
+        return f"Fit({self.structure}, {names_and_number(self.names)}; {end})"
 
     def summary(self) -> str:
         """The structure and its drifts in one sentence."""
@@ -355,7 +443,8 @@ def fit_structure(
     prior: float = 1.0,
     starts: int = 3,
     report: Report = lambda share: None,
-) -> StructuredFit:
+    start: LGDS | None = None,
+) -> Fit:
     """Learn a structure's parameters from a log.
 
     Args:
@@ -365,24 +454,25 @@ def fit_structure(
         prior: strength of the prior; 0: maximum likelihood.
         starts: from how many points the search begins, 1 to 5.
         report: called with the share of the work done.
+        start: a stable model of factors with known weights, from which the first search begins.
     """
     prior = errors.number(prior, "prior", low=0)
     starts = errors.whole_number(starts, "starts", low=1, high=len(STARTS))
     layout = Layout(structure, log.names, groups)
     problem = Problem(layout, rows_of(log, layout), prior)
     _check_size(problem)
-    search = problem.for_search(log)
-    end = best_of_starts(search, starts, report)
-    learned, notes = None, list(log.notes)
-    if search is not problem and _has_gradient(problem):
+    begin = None if start is None else _theta_of(problem, start)
+    end = search(problem, log, starts, begin=begin, report=report)
+    part, notes, learned = problem.for_search(log), list(log.notes), None
+    if _has_gradient(problem) and (part is not problem or part.without_means() is not None):
         end = minimized(problem, end.theta)
-    elif search is not problem:
-        learned, rows = search, search.described.n_rows
+    elif part is not problem:
+        learned, rows = part, part.described.n_rows
         notes.append(f"The parameters were learned from the last {rows:,} rewards.")
     found = problem.log_likelihood(end.theta)
     warnings = (*notes, *_warnings(problem, log, end))
     given = (layout, problem, end.theta, found, end.converged, warnings)
-    return StructuredFit(*given, clock=log.clock, learned=learned)
+    return Fit(*given, clock=log.clock, learned=learned)
 
 
 def _has_gradient(problem: Problem) -> bool:
@@ -440,3 +530,6 @@ def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
             "add constant(arm) or a level without memory."
         )
     return found
+
+
+StructuredFit = Fit

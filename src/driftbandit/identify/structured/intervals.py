@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.identify.structured.fitting import (
+    Fit,
     Problem,
-    StructuredFit,
     hessian,
     minimized,
 )
@@ -40,7 +40,7 @@ class Estimate(NamedTuple):
     is_drift: bool  # whether it says how fast things drift; then the interval is a profile interval
 
 
-def estimates(found: StructuredFit) -> list[Estimate]:
+def estimates(found: Fit) -> list[Estimate]:
     """All parameters with their 95% intervals, in the order of the structure.
 
     Args:
@@ -92,7 +92,7 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one.component == other.component and one.parameter == other.parameter)
 
 
-def _wald(found: StructuredFit, weights: np.ndarray) -> tuple[float, float, float, float]:
+def _wald(found: Fit, weights: np.ndarray) -> tuple[float, float, float, float]:
     middle = float(weights @ found.theta)
     error = math.sqrt(max(float(weights @ found.covariance @ weights), 0.0))
     return middle - LEVEL * error, middle, middle + LEVEL * error, error
@@ -112,7 +112,7 @@ def _estimate(
     return Estimate(name, value, error, low, high, one.unit, drift)
 
 
-def _loadings(found: StructuredFit) -> list[Estimate]:
+def _loadings(found: Fit) -> list[Estimate]:
     """Loadings are scaled to a mean square of 1; standard errors by the delta method."""
     layout, rows = found.layout, []
     for index in range(len(layout.structure.components)):

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.identify.facts import fit_facts
 from driftbandit.identify.findings import DRIFT
+from driftbandit.identify.predictions import one_step
 from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.components import Path, components
-from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.identify.structured.fitting import Fit
 from driftbandit.identify.structured.intervals import Estimate, estimates
-from driftbandit.io import model_file
+from driftbandit.io import model_file, parsing
 from driftbandit.io.logs import Log, split_notes
 from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
 from driftbandit.report.figures import COLORS, grid
@@ -33,9 +33,9 @@ MOST_LINES = 8  # of one component that a figure labels
 MOST_ROUNDS = 2000  # that a figure shows, the last ones
 
 
-def report(found: StructuredFit, log: Log, ahead: Any, name: str = "log") -> Report:
-    """The report of a fit to a log of that name; ``ahead``: its `one_step` predictions."""
-    rows = estimates(found)
+def report(found: Fit, log: Log, name: str = "log") -> Report:
+    """The report of a fit to a log of that name."""
+    ahead, rows = one_step(found, log), estimates(found)
     data = _data(found, log, ahead, rows)
     blocks: list[Block] = [_facts(found, data), _parameters(rows), Text(HOW_CERTAIN, "dim")]
     if found.comparison is not None:
@@ -49,7 +49,7 @@ def report(found: StructuredFit, log: Log, ahead: Any, name: str = "log") -> Rep
     return Report(f"Model learned from {name}", found.summary(), blocks, data)
 
 
-def _data(found: StructuredFit, log: Log, ahead: Any, rows: list[Estimate]) -> dict[str, Any]:
+def _data(found: Fit, log: Log, ahead: Any, rows: list[Estimate]) -> dict[str, Any]:
     return dict(
         storable(
             {
@@ -76,10 +76,26 @@ def _data(found: StructuredFit, log: Log, ahead: Any, rows: list[Estimate]) -> d
     )
 
 
-def _facts(found: StructuredFit, data: dict[str, Any]) -> Facts:
+def _facts(found: Fit, data: dict[str, Any]) -> Facts:
     states = f"{data['states']}; the model starts in the round after the log's last"
-    own = {"structure": str(found.structure), "states": states, **drift_fact(found)}
-    return fit_facts(found.names, data, own)
+    predictable = "-"
+    if (share := data["predictable_share"]) is not None:
+        predictable = f"{100 * share:.0f}% of the variance around the arms' means, one step ahead"
+    likelihoods = data["log_likelihood_per_reward"], data["log_likelihood_without_state"]
+    with_state, without = ("-" if value is None else f"{value:.4g}" for value in likelihoods)
+    return Facts(
+        {
+            "rewards": f"{data['rewards']:,}, from {data['rows']:,} plays",
+            "sequences": f"{data['sequences']:,}, independent runs of the system",
+            "arms": f"{data['arms']:,}: {parsing.first_names(found.names)}",
+            "structure": str(found.structure),
+            "states": states,
+            **drift_fact(found),
+            "reward noise σ": f"{data['reward_std']:.4g}, standard deviation",
+            "predictable": predictable,
+            "log-likelihood": f"{with_state} per reward; {without} with the arms' means alone",
+        }
+    )
 
 
 def drift_fact(found: Any) -> dict[str, str]:
@@ -124,7 +140,7 @@ def comparison_table(found: Comparison) -> Table:
     return Table(title, ["structure", "score", "difference", ""], lines)
 
 
-def draw(found: StructuredFit, log: Log, ahead: Any, title: str) -> Any:
+def draw(found: Fit, log: Log, ahead: Any, title: str) -> Any:
     """The rewards with their one-step predictions, and a panel for every component."""
     paths = components(found)
     kinds = list(dict.fromkeys(path.component for path in paths))

@@ -16,23 +16,30 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.identify.data import no_arm_varies
-from driftbandit.identify.restarts import Progress
-from driftbandit.identify.structured.candidates import Factors, drifts
-from driftbandit.identify.structured.comparison import Comparison, Scored, comparison_of
+from driftbandit.identify.progress import Progress
+from driftbandit.identify.structured.comparison import (
+    Comparison,
+    Scored,
+    comparison_of,
+    drifts,
+)
 from driftbandit.identify.structured.fitting import (
     STARTS,
-    StructuredFit,
+    Fit,
     fit_structure,
     plays,
 )
 from driftbandit.identify.structured.periods import shown_periods
 from driftbandit.identify.structured.rows import features_of
-from driftbandit.identify.structured.scores import CUTS, of_components, of_factors, places
+from driftbandit.identify.structured.scores import CUTS, densities, places
 from driftbandit.io.logs import Log
+from driftbandit.model import LGDS
 from driftbandit.structure import (
     Component,
     Layout,
     Structure,
+    constant,
+    factors,
     level,
     noise,
     parse,
@@ -74,7 +81,7 @@ def compare(
             the log's context features are added to the chosen one, one after the other, as long as
             the score rises by more than its standard error. A season that all arms share and one
             for each arm are first tried with the same number of waves. Then states that arms share
-            are tried (`candidates.Factors`). If the chosen one has a season and drifts, it is
+            are tried (`structure.factors`). If the chosen one has a season and drifts, it is
             compared with the season and constant means.
         periods: of the seasons, if ``structures`` is None; None: of 7, 12, 24, 52 and 168, those
             that a quick test finds in the log, at most two (`periods.shown_periods`).
@@ -110,7 +117,7 @@ def compare(
         def tell(share: float) -> None:
             report(begin + (end - begin) * share)
 
-        found.append((layout.structure, of_components(log, layout, prior, tell), size))
+        found.append((layout.structure, densities(log, layout, prior, tell), size))
 
     done, last = 0.0, 1.0 if structures is not None else 0.4
     while given:
@@ -121,11 +128,10 @@ def compare(
         if structures is None:
             tried = {str(one) for one, *_ in found}
             best = comparison_of(found).chosen
-            assert isinstance(best, Structure)
             new = (one for one in _larger(best, extras) if str(one) not in tried)
             given = [Layout(one, log.names, groups) for one in new]
     if structures is None:
-        found += _shared_states(log, found)
+        found += _factors(log, found, prior, lambda share: report(done + (1 - done) * share))
         found += _still_rival(log, found, prior)
     return comparison_of(found)
 
@@ -138,29 +144,28 @@ def _still_rival(log: Log, found: Sequence[Scored], prior: float) -> list[Scored
     if not (kept and drifts(best)) or str(still) in {str(one) for one, *_ in found}:
         return []
     layout = Layout(still, log.names)
-    each = of_components(log, layout, prior, lambda share: None)
+    each = densities(log, layout, prior, lambda share: None)
     return [(still, each, (layout.n_states, len(layout.free)))]
 
 
-def _shared_states(log: Log, found: Sequence[Scored]) -> list[Scored]:
-    """Models of 2, 3, … shared states, as long as the last one predicts best.
+def _factors(
+    log: Log, found: Sequence[Scored], prior: float, report: Callable[[float], None]
+) -> list[Scored]:
+    """Two, three, … states that drift together, as long as more of them predict better.
 
-    States that turn, or drive each other, are seen by none of the components.
+    States that turn, or drive each other, are seen by no other component.
     """
-    arms, rewards = plays(log)
-    if no_arm_varies(arms, rewards):
+    if no_arm_varies(*plays(log)):
         return []
-    k = len(log.names)
     tried: list[Scored] = []
-    for size in SIZES:
-        if size >= k:
+    for number, size in enumerate(SIZES):
+        if size >= len(log.names):
             break
-        one = Factors(size)
-        each = of_factors(log, one)
-        if not np.isfinite(each).all():
-            break
-        tried.append((one, each, (size + k, size * (size + k))))
-        if comparison_of([*found, *tried]).chosen != one:
+        layout = Layout(constant("arm") + factors(size), log.names)
+        each = densities(log, layout, prior, lambda share: None)
+        tried.append((layout.structure, each, (layout.n_states, len(layout.free))))
+        report((number + 1) / len(SIZES))
+        if comparison_of([*found, *tried]).chosen != layout.structure:
             break
     return tried
 
@@ -287,25 +292,20 @@ def fit_components(
     structure: Any,
     groups: Mapping[Name, Any] | None,
     periods: Sequence[float] | None,
-    prior: float | None,
+    prior: float,
     starts: int,
     work: Progress,
-) -> StructuredFit | tuple[Factors, Comparison]:
-    """Learn a structure's parameters; of several or "auto", those of the one that predicts best.
-
-    If shared states predict best, they and the comparison are returned: EM learns them.
-    """
-    prior = errors.number(1.0 if prior is None else prior, "prior", low=0)
+    start: LGDS | None = None,
+) -> Fit:
+    """Learn a structure's parameters; of several or "auto", those of the one that predicts best."""
     starts = min(errors.whole_number(starts, "starts", low=1), len(STARTS))
     comparison, several = None, isinstance(structure, list | tuple)
     if periods is not None and structure != "auto":
         raise errors.InvalidInput("periods", "was given", 'give it with structure="auto"')
     if several or structure == "auto":
         given = structure if several else None
-        comparison = compare(log, given, groups, prior, periods, work.part(0.8, 0))
+        comparison = compare(log, given, groups, prior, periods, work.part(0.8))
         structure = comparison.chosen
-        if isinstance(structure, Factors):
-            return structure, comparison
-    report = work.part(1 - work.share, 0)
-    found = fit_structure(log, structure, groups, prior, starts, report)
+    report = work.part(1 - work.share)
+    found = fit_structure(log, structure, groups, prior, starts, report, start)
     return dataclasses.replace(found, comparison=comparison)
