@@ -67,12 +67,13 @@ def naive_filter(found, log):
                 now, ahead = int(t), (mean, cov)
             h = read[row]
             row += 1
-            means.append(h @ ahead[0] + data.center)
+            center = data.center[row - 1]
+            means.append(h @ ahead[0] + center)
             variances.append(h @ ahead[1] @ h + model.reward_std**2)
             if math.isnan(reward):
                 continue
             variance = h @ cov @ h + model.reward_std**2
-            surprise = reward - data.center - h @ mean
+            surprise = reward - center - h @ mean
             density -= 0.5 * (math.log(2 * math.pi * variance) + surprise**2 / variance)
             gain = cov @ h / variance
             mean, cov = mean + gain * surprise, cov - np.outer(gain, h @ cov)

@@ -28,7 +28,7 @@ SHOWN = {
     ),
     "factors": (
         lambda: fitted(n_states=1),
-        "Fit(constant(arm) + factors(1), 2 arms: 'a', 'b'; log-likelihood #)",
+        "Fit(constant(arm) + factors(1), 2 arms: 'a', 'b'; log-likelihood -147)",
     ),
     "system": (
         lambda: fitted(structure="level(arm)").system,

@@ -15,8 +15,7 @@ from driftbandit.advice.log_play import Forecast, Replayed
 from driftbandit.advice.log_rules import Findings, Recommendation
 from driftbandit.advice.log_seasons import Season
 from driftbandit.identify.findings import Answer, answer, drift_of
-from driftbandit.identify.structured.candidates import drifts, repeats
-from driftbandit.identify.structured.comparison import Comparison
+from driftbandit.identify.structured.comparison import Comparison, drifts, repeats
 from driftbandit.identify.structured.fitting import StructuredFit, fit_structure
 from driftbandit.identify.structured.periods import shown_periods
 from driftbandit.identify.structured.selection import LEAST, compare, recent, season_pair

@@ -14,7 +14,7 @@ from driftbandit.advice.log_facts import Speed
 from driftbandit.advice.log_play import Earned, Gain, Replayed
 from driftbandit.advice.log_seasons import Season
 from driftbandit.identify.findings import DRIFT
-from driftbandit.identify.structured.candidates import drifts, repeats
+from driftbandit.identify.structured.comparison import drifts, repeats
 from driftbandit.io.logs import split_notes
 from driftbandit.policies import PREFERRED, title
 from driftbandit.replays.result import LEADER, LOGGING

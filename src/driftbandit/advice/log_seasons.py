@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandit.identify.findings import Answer, answer
-from driftbandit.identify.structured.candidates import Candidate
 from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.components import components
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.structure import Component
+from driftbandit.structure import Structure as Candidate
 
 
 class Season(NamedTuple):

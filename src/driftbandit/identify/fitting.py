@@ -68,6 +68,7 @@ def fit(
         The learned model, its parameters, and what it was compared with.
 
     Example:
+        >>> import numpy as np
         >>> drift, noise = np.random.default_rng(0).standard_normal((2, 100))
         >>> rewards = 5 + np.cumsum(0.3 * drift) + 0.5 * noise
         >>> log = {"round": range(100), "arm": ["a"] * 100, "reward": rewards}
@@ -83,6 +84,8 @@ def fit(
     if arms is None and n_states is None and form is None:
         if start is not None:
             raise errors.InvalidInput("start", "was given without arms", "give both or neither")
+        if groups is not None and structure is None:
+            raise errors.InvalidInput("groups", "was given without components", "give components")
         if isinstance(structure, str) and structure != "auto":
             structure = parse(structure, (*FORMS, "auto"))
         read, _ = log_and_features(log)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit import policies, statistics
-from driftbandit.identify.structured.candidates import drifts
+from driftbandit.identify.structured.comparison import drifts
 from driftbandit.io.logs import split_notes
 from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Replay, Row
 from driftbandit.replays.support import FEWEST, OUTCOMES

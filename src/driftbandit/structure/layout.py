@@ -205,6 +205,19 @@ class Layout:
                 found[states[0]] = True
         return found
 
+    def means_of(self, centers: Any) -> np.ndarray:
+        """The mean at the start of every state, d, if arms' rewards have these means, k.
+
+        Example:
+            >>> Layout("level(arm) + season(4)", ["left", "right"]).means_of([3.0, 5.0]).tolist()
+            [3.0, 5.0, 0.0, 0.0, 0.0]
+        """
+        found = np.zeros(self.n_states)
+        for copy, states in zip(self.copies, self.copy_states, strict=True):
+            if copy.component == self.mean_component:
+                found[states[0]] = np.mean([centers[arm] for arm in copy.arms])
+        return found
+
     @functools.cached_property
     def apart(self) -> np.ndarray | None:
         """The states of each arm, k × d/k, if no two arms share any; None if they do, or k = 1.

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from driftbandit.identify.structured.report import report
 from typer.testing import CliRunner
 
 import driftbandit as db
@@ -13,7 +12,7 @@ from driftbandit.cli.app import app
 from driftbandit.cli.fit import _structure
 from driftbandit.identify import read_log
 from driftbandit.identify.structured.comparison import Comparison
-from driftbandit.identify.structured.report import draw
+from driftbandit.identify.structured.report import draw, report
 from driftbandit.io import model_file
 from driftbandit.structure import parse
 from terminals import shown

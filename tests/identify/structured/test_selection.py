@@ -79,7 +79,7 @@ def test_a_long_log_is_searched_within_bounds(monkeypatch):
         sizes.setdefault(str(problem.layout.structure), []).append(rows)
         return minimized(problem, start)
 
-    monkeypatch.setattr(scores, "minimized", searched)
+    monkeypatch.setattr(fitting, "minimized", searched)
     structures = ["constant(arm)", "constant(arm) + season(7)"]
     found = compare(log, structures)
     assert sizes["constant(arm) + season(7)"] == [60, 60, 60]  # arms share the season
@@ -114,7 +114,7 @@ def scored(monkeypatch, scores, noise=1e-9):
         ripple = rng.standard_normal(400)
         return scores.get(str(layout.structure), -3.0) + noise * (ripple - ripple.mean())
 
-    monkeypatch.setattr(selection, "of_components", densities)
+    monkeypatch.setattr(selection, "densities", densities)
 
 
 def test_components_are_added_as_long_as_they_help(monkeypatch):

@@ -62,7 +62,7 @@ def components(found: Fit) -> list[Path]:
     later |= np.append(data.sequences[1:] != data.sequences[:-1], True)
     shown = shown[later[shown]]  # the last play of each round
     rounds, sequences = data.rounds[shown], data.sequences[shown]
-    held = reads @ np.where(layout.mean_states, data.center, 0.0)
+    held = reads @ layout.means_of(data.centers)
     means = np.asarray(means)[shown - first] + held
     stds = np.sqrt(np.maximum(np.asarray(variances)[shown - first], 0.0))
     return [

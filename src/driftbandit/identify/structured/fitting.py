@@ -29,6 +29,7 @@ BOUNDS |= {"share": (-12.0, 12.0), "correlation": (-6.0, 6.0), "real": (-8.0, 8.
 LOADINGS = (-50.0, 50.0)
 STARTS = (0.0, -1.5, 1.5, -3.0, 3.0)  # shifts of the drifts, from the medians of their priors
 MANY = 20  # parameters, beyond which a search need not end exactly at the maximum; or arms
+UNSEEN = 1e-6  # a direction that shows this much less in rewards than the best is not seen
 LEAST_SPREAD = 1e-3  # of the arms' means, in units of the rewards' spread
 STEP = 1e-4  # of the differences of gradients that give the Hessian
 ABNORMAL = 2  # SciPy's status when a line search finds nothing better
@@ -372,7 +373,7 @@ class Fit:
             mean = np.where(kept, mean, 0.0)
             cov = np.where(kept & kept[:, None], cov, 0.0)
             cov = cov + np.where(kept, 0.0, model.start_cov())
-        return mean + data.center * self.layout.mean_states, cov
+        return mean + self.layout.means_of(data.centers), cov
 
     @functools.cached_property
     def model(self) -> LGDS:
@@ -395,7 +396,7 @@ class Fit:
         An agent of it learns the present state from `Agent.tell_log`.
         """
         data = self.problem.described
-        mean = data.center * self.layout.mean_states
+        mean = self.layout.means_of(data.centers)
         return self._system(self.layout.model(self.theta, mean, units=data.units))
 
     def _system(self, model: LGDS, first_round: int | None = None) -> System:
@@ -500,6 +501,37 @@ def plays(log: Log) -> tuple[np.ndarray, np.ndarray]:
     return arms[seen], rewards[seen]
 
 
+def _hidden_states(layout: Layout, theta: np.ndarray, played: np.ndarray) -> tuple[int, int]:
+    """How many of the factors' directions the played arms do not show, and of how many."""
+    parts = zip(layout.structure.components, layout.parts.values(), strict=True)
+    own = [places for one, places in parts if isinstance(one, Factors)]
+    states = np.concatenate([np.zeros(0, int), *own])
+    d = len(states)
+    if not d:
+        return 0, 0
+    model, (arms, _) = layout.model(theta), layout.arms(theta)
+    # The observability matrix of d rounds that play all arms, in units of the states' spread.
+    rows = [arms[np.ix_(played, states)]]
+    for _ in range(d - 1):
+        rows.append(rows[-1] @ model.transition[np.ix_(states, states)])
+    root = np.linalg.cholesky(model.start_cov()[np.ix_(states, states)])
+    values = np.linalg.svd(np.vstack(rows) @ root, compute_uv=False)
+    return int((values**2 < UNSEEN * values[0] ** 2).sum()) + max(0, d - len(values)), d
+
+
+def _predicts_nothing(problem: Problem, log: Log, theta: np.ndarray) -> bool:
+    """Whether factors predict no more than so many parameters do by chance (Akaike 1974)."""
+    arms, rewards = plays(log)
+    factors = any(isinstance(one, Factors) for one in problem.layout.structure.components)
+    if not factors or no_arm_varies(arms, rewards):
+        return False
+    own = np.bincount(arms, rewards) / np.maximum(np.bincount(arms), 1)
+    seen = problem.described.rows.seen[: problem.described.n_rows] > 0
+    left = ((rewards - problem.predicted(theta)[0][seen]) ** 2).sum()
+    before = ((rewards - own[arms]) ** 2).sum()
+    return bool(before - left <= 2 * len(theta) * left / len(rewards))
+
+
 def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
     found, data = [], problem.described
     if not end.converged:
@@ -515,6 +547,12 @@ def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
         found.append(f"All rewards are equal: {small}")
     elif len(rewards) > played.sum() and no_arm_varies(*plays(log)):
         found.append(f"No arm has two different rewards: {small}")
+    if (hidden := _hidden_states(problem.layout, end.theta, played))[0]:
+        found.append(
+            "The rewards hardly show {} of {} states: they keep their prior.".format(*hidden)
+        )
+    if _predicts_nothing(problem, log, end.theta):
+        found.append("The model predicts rewards no better than each arm's mean.")
     span = max(int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences)
     components = problem.layout.structure.components
     long = [str(one) for one in components if getattr(one, "period", 0) > span]

@@ -13,7 +13,8 @@ from driftbandit.structure import Layout, Structure
 from driftbandit.structure.layout import Units
 
 SHORT = 5000  # logs with fewer plays are padded, so that similar ones share a compiled program
-LARGEST_GRADIENT = 10**8  # numbers that a gradient may keep: plays × states²
+FAR = 100.0  # arms' means farther apart, in spreads of an arm's rewards, are not learned
+LARGEST_GRADIENT = 2 * 10**7  # numbers that a gradient may keep: plays × states²
 
 
 class Apart(NamedTuple):
@@ -57,11 +58,16 @@ class Described(NamedTuple):
     """A log's rows, and the units they are measured in."""
 
     rows: Rows
-    center: float  # what was subtracted from the rewards
+    centers: Any  # what was subtracted from the rewards of each arm, k
     units: Units
     n_rows: int  # without padding
     rounds: np.ndarray  # the round of each row, n_rows
     sequences: np.ndarray  # the sequence of each row, n_rows
+
+    @property
+    def center(self) -> np.ndarray:
+        """What was subtracted from the reward of each row, n_rows."""
+        return np.asarray(self.centers[self.rows.arms[: self.n_rows]])
 
 
 def rows_of(log: Log, layout: Layout, like: Described | None = None) -> Described:
@@ -82,10 +88,10 @@ def rows_of(log: Log, layout: Layout, like: Described | None = None) -> Describe
     check_size(rewards[seen], "rewards")
     features = features_of(log, layout.structure)
     typical = np.sqrt((features[seen] ** 2).mean(axis=0))
-    center, scale = _center_and_scale(rewards[seen], layout)
+    centers, scale = _centers_and_scale(arms[seen], rewards[seen], layout)
     units = Units(scale, np.where(typical > 0, typical, 1.0))
     if like is not None:
-        center, units = like.center, like.units
+        centers, units = np.broadcast_to(like.centers, len(log.names)), like.units
     moves, table = _kinds(np.stack([_changes(rounds), _changes(owners) > 0], axis=1))
     n = len(rounds)
     size = padded(n) if n < SHORT else n
@@ -93,14 +99,14 @@ def rows_of(log: Log, layout: Layout, like: Described | None = None) -> Describe
     rows = Rows(
         np.pad(moves, (0, more)),
         np.pad(arms, (0, more)).astype(np.int32),
-        np.pad(np.where(seen, rewards - center, 0.0), (0, more)),
+        np.pad(np.where(seen, rewards - centers[arms], 0.0), (0, more)),
         np.pad(seen.astype(float), (0, more)),
         np.pad(features, ((0, more), (0, 0))),
         table[:, 0],
         table[:, 1].astype(float),
         None if layout.apart is None else _apart(rounds, owners, arms, len(log.names), size),
     )
-    return Described(rows, center, units, n, rounds, owners)
+    return Described(rows, centers, units, n, rounds, owners)
 
 
 def _kinds(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -150,12 +156,30 @@ def features_of(log: Log, structure: Structure) -> np.ndarray:
     return found
 
 
-def _center_and_scale(rewards: np.ndarray, layout: Layout) -> tuple[float, float]:
-    """The mean of the rewards, if a component can hold it, and their spread around it."""
+def _centers_and_scale(
+    arms: np.ndarray, rewards: np.ndarray, layout: Layout
+) -> tuple[np.ndarray, float]:
+    """What is subtracted from the rewards of each arm, k; and the rewards' spread around it.
+
+    That is their mean, if a component can hold it. If each arm has a mean of its own, and these are
+    much farther apart than an arm's rewards, it is the arm's mean: it need not be learned.
+    """
+    k, size = len(layout.names), float(np.abs(rewards).max())
     center = float(rewards.mean()) if layout.mean_states.any() else 0.0
-    left = rewards - center
-    largest = float(np.abs(left).max())
-    size = float(np.abs(rewards).max())
-    if largest <= ROUNDING * size:  # all are equal
-        return center, size or 1.0
-    return center, largest * float(np.sqrt(((left / largest) ** 2).mean()))
+    centers = np.full(k, center)
+    whole = _spread(rewards - center)
+    counts = np.bincount(arms, minlength=k)
+    if layout.mean_states.sum() == k and counts.max() > 1:
+        own = np.where(counts > 0, np.bincount(arms, rewards, k) / np.maximum(counts, 1), center)
+        left = rewards - own[arms]
+        left = np.where(np.abs(left) <= ROUNDING * np.abs(rewards), 0.0, left)
+        within = _spread(left)
+        if 0 < within < whole / FAR:
+            return own, within
+    return centers, whole if whole > ROUNDING * size else size or 1.0
+
+
+def _spread(values: np.ndarray) -> float:
+    """The root of the mean square, which does not overflow."""
+    largest = float(np.abs(values).max())
+    return largest * float(np.sqrt(((values / largest) ** 2).mean())) if largest > 0 else 0.0
