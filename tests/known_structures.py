@@ -49,6 +49,7 @@ def naive_filter(found, log):
     mean, cov, now = np.zeros(layout.n_states), start, None
     density, means, variances = 0.0, [], []
     read = read_outs(found, log)
+    arms = np.concatenate([one.arms for one in log.sequences])
     row = 0
     for number, sequence in enumerate(log.sequences):
         if number:  # what never moves is turned to the new round; the rest is drawn anew
@@ -67,7 +68,7 @@ def naive_filter(found, log):
                 now, ahead = int(t), (mean, cov)
             h = read[row]
             row += 1
-            center = data.center[row - 1]
+            center = np.broadcast_to(data.centers, len(log.names))[arms[row - 1]]
             means.append(h @ ahead[0] + center)
             variances.append(h @ ahead[1] @ h + model.reward_std**2)
             if math.isnan(reward):

@@ -208,6 +208,7 @@ def learned(
         structure=structure,
         offsets=options.offsets,
         starts=1,
+        iterations=options.iterations,
         start=start,
     )
     return found.model, by_columns(found.arms) if options.offsets else arms

@@ -104,6 +104,7 @@ def command(
     starts: int = typer.Option(
         3, help="Number of searches from different points; the most likely end is kept."
     ),
+    iterations: int = typer.Option(200, help="Most iterations of each search."),
     prior: float = typer.Option(
         1.0, help="Strength of the parameters' wide priors. 0: maximum likelihood alone."
     ),
@@ -129,7 +130,7 @@ def command(
     with a 95% interval. With --arms or --states, it estimates how hidden states move, and how much
     each arm weighs them. Warnings say what cannot be determined from the log.
     """
-    interrupt.keeps("Nothing was written. Run the same command again, or give fewer --starts.")
+    interrupt.keeps("Nothing was written. Run the same command again, or give fewer --iterations.")
     options.check_file("--out", out, ".json")
     options.check_file("--plot", plot, *options.PICTURES)
     from driftbandit import identify
@@ -162,6 +163,7 @@ def command(
             periods=season or None,
             offsets=offsets,
             starts=starts,
+            iterations=iterations,
             prior=prior,
             progress=lambda share: moved("fit", share),
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from driftbandit import errors
 from driftbandit.identify.progress import Progress
-from driftbandit.identify.structured.fitting import Fit
+from driftbandit.identify.structured.fitting import ITERATIONS, Fit
 from driftbandit.identify.structured.selection import SIZES, can_compare, fit_components, recent
 from driftbandit.io.log_reader import log_and_features
 from driftbandit.io.logs import Log
@@ -32,6 +32,7 @@ def fit(
     periods: Sequence[float] | None = None,
     offsets: bool = True,
     starts: int = 3,
+    iterations: int = ITERATIONS,
     prior: float = 1.0,
     start: LGDS | None = None,
     progress: Callable[[float], None] | None = None,
@@ -60,6 +61,7 @@ def fit(
             quick test finds, at most two.
         offsets: whether each arm pays a mean of its own beside the factors, as real rewards do.
         starts: how many searches for the maximum begin, from different points.
+        iterations: most of each search.
         prior: how strong the prior of the parameters is; 0: maximum likelihood.
         start: a stable model of the states that ``arms`` read, from which a search begins.
         progress: called with the share of the work that is done, 0 to 1.
@@ -79,6 +81,7 @@ def fit(
         (0.5, 'yes')
     """
     starts = errors.whole_number(starts, "starts", low=1)
+    iterations = errors.whole_number(iterations, "iterations", low=1)
     prior = errors.number(prior, "prior", low=0)
     form = structure if isinstance(structure, str) and structure in FORMS else None
     if arms is None and n_states is None and form is None:
@@ -89,7 +92,8 @@ def fit(
         if isinstance(structure, str) and structure != "auto":
             structure = parse(structure, (*FORMS, "auto"))
         read, _ = log_and_features(log)
-        return _components(read, structure, groups, periods, prior, starts, Progress(progress))
+        how = prior, starts, Progress(progress), None, iterations
+        return _components(read, structure, groups, periods, *how)
     refused = {"groups": groups, "periods": periods, "structure": None if form else structure}
     for name, value in refused.items():
         if value is not None:
@@ -109,7 +113,7 @@ def fit(
     sums = [_factors(form or "free", features, d, k, bool(offsets)) for d in sizes]
     notes = [FEW_FACTORS] if len(sums) > 1 and not can_compare(read) else []
     tried: Any = sums if len(sums) > 1 and not notes else sums[0]
-    found = fit_components(read, tried, None, None, prior, starts, work, start)
+    found = fit_components(read, tried, None, None, prior, starts, work, start, iterations)
     return dataclasses.replace(found, warnings=(*found.warnings, *notes))
 
 
@@ -132,17 +136,15 @@ def _components(
     structure: Any,
     groups: Mapping[Name, Any] | None,
     periods: Sequence[float] | None,
-    prior: float,
-    starts: int,
-    work: Progress,
+    *how: Any,
 ) -> Fit:
     """A structure that was given, or the one that predicts best: None and "auto" try all."""
     if structure is not None and structure != "auto":
-        return fit_components(log, structure, groups, periods, prior, starts, work)
+        return fit_components(log, structure, groups, periods, *how)
     log, notes = recent(log)
     tried = "auto"
     if structure is None and periods is None and not can_compare(log):
         notes.append(FEW)
         tried = FALLBACK
-    found = fit_components(log, tried, groups, periods, prior, starts, work)
+    found = fit_components(log, tried, groups, periods, *how)
     return dataclasses.replace(found, warnings=(*notes, *found.warnings))

@@ -81,6 +81,7 @@ def learned(
         settings.n_states,
         structure=settings.structure,
         starts=settings.starts,
+        iterations=settings.iterations,
         progress=lambda share: meter.say("fit", share),
     )
     start = found.start_system

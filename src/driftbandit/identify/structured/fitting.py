@@ -31,6 +31,7 @@ STARTS = (0.0, -1.5, 1.5, -3.0, 3.0)  # shifts of the drifts, from the medians o
 MANY = 20  # parameters, beyond which a search need not end exactly at the maximum; or arms
 UNSEEN = 1e-6  # a direction that shows this much less in rewards than the best is not seen
 LEAST_SPREAD = 1e-3  # of the arms' means, in units of the rewards' spread
+ITERATIONS = 200  # most of a search
 STEP = 1e-4  # of the differences of gradients that give the Hessian
 ABNORMAL = 2  # SciPy's status when a line search finds nothing better
 SEARCH_ROWS, SEARCH_SIZE = 2000, 2 * 10**6
@@ -164,7 +165,7 @@ def minimized(
     problem: Problem,
     start: np.ndarray,
     bounds: list[tuple[float, float]] | None = None,
-    iterations: int = 200,
+    iterations: int = ITERATIONS,
 ) -> Maximum:
     """Minimize the loss from a start, by L-BFGS-B."""
     bounds = problem.bounds if bounds is None else bounds
@@ -198,12 +199,13 @@ def best_of_starts(
     starts: int,
     report: Report = lambda share: None,
     begin: np.ndarray | None = None,
+    iterations: int = ITERATIONS,
 ) -> Maximum:
     """The best end of several searches, the first of which may begin at a given θ."""
     ends = []
     for number in range(starts):
         start = _start(problem.layout, number) if number or begin is None else begin
-        ends.append(minimized(problem, start))
+        ends.append(minimized(problem, start, iterations=iterations))
         report((number + 1) / starts)
     return min(ends, key=lambda end: end.loss)
 
@@ -215,6 +217,7 @@ def search(
     early: np.ndarray | None = None,
     begin: np.ndarray | None = None,
     report: Report = lambda share: None,
+    iterations: int = ITERATIONS,
 ) -> Maximum:
     """The maximum, or near it: found on the end of a long log, beside the means of many arms.
 
@@ -224,13 +227,16 @@ def search(
         early: the plays that it may see, a mask of n; None: all.
         begin: where the first search begins; None: at the medians of the priors.
         report: called with the share of the work done.
+        iterations: most of each search.
     """
     part = problem.for_search(log, early)
     apart = part.without_means()
     if apart is None:
-        return best_of_starts(part, starts, report, begin)
+        return best_of_starts(part, starts, report, begin, iterations)
     small, places, theta = apart
-    end = best_of_starts(small, starts, report, None if begin is None else begin[places])
+    end = best_of_starts(
+        small, starts, report, None if begin is None else begin[places], iterations
+    )
     theta[places] = end.theta
     return end._replace(theta=theta)
 
@@ -445,6 +451,7 @@ def fit_structure(
     starts: int = 3,
     report: Report = lambda share: None,
     start: LGDS | None = None,
+    iterations: int = ITERATIONS,
 ) -> Fit:
     """Learn a structure's parameters from a log.
 
@@ -456,6 +463,7 @@ def fit_structure(
         starts: from how many points the search begins, 1 to 5.
         report: called with the share of the work done.
         start: a stable model of factors with known weights, from which the first search begins.
+        iterations: most of each search.
     """
     prior = errors.number(prior, "prior", low=0)
     starts = errors.whole_number(starts, "starts", low=1, high=len(STARTS))
@@ -463,10 +471,10 @@ def fit_structure(
     problem = Problem(layout, rows_of(log, layout), prior)
     _check_size(problem)
     begin = None if start is None else _theta_of(problem, start)
-    end = search(problem, log, starts, begin=begin, report=report)
+    end = search(problem, log, starts, None, begin, report, iterations)
     part, notes, learned = problem.for_search(log), list(log.notes), None
     if _has_gradient(problem) and (part is not problem or part.without_means() is not None):
-        end = minimized(problem, end.theta)
+        end = minimized(problem, end.theta, iterations=iterations)
     elif part is not problem:
         learned, rows = part, part.described.n_rows
         notes.append(f"The parameters were learned from the last {rows:,} rewards.")
@@ -534,8 +542,9 @@ def _predicts_nothing(problem: Problem, log: Log, theta: np.ndarray) -> bool:
 
 def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
     found, data = [], problem.described
-    if not end.converged:
-        found.append("The search for the maximum did not converge: the estimates are not exact.")
+    varies = not no_arm_varies(*plays(log))
+    if not end.converged and varies:
+        found.append("The search for the maximum did not converge: give more iterations.")
     seen = data.rows.seen > 0
     played = np.bincount(data.rows.arms[seen], minlength=len(log.names)) > 0
     if not played.all():
@@ -545,7 +554,7 @@ def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
     small = "drifts and noise are as small as the model allows."
     if np.ptp(rewards) <= ROUNDING * data.units.scale:
         found.append(f"All rewards are equal: {small}")
-    elif len(rewards) > played.sum() and no_arm_varies(*plays(log)):
+    elif len(rewards) > played.sum() and not varies:
         found.append(f"No arm has two different rewards: {small}")
     if (hidden := _hidden_states(problem.layout, end.theta, played))[0]:
         found.append(

@@ -15,11 +15,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from driftbandit.identify.structured.fitting import Problem, search
+from driftbandit.identify.structured.fitting import ITERATIONS, Problem, search
 from driftbandit.identify.structured.rows import rows_of
 from driftbandit.io.logs import Log
 from driftbandit.structure import Layout
 
+FEW = 80  # iterations of a search for loadings where structures are only compared
 CUTS = (0.5, 0.625, 0.75, 0.875, 1.0)
 
 
@@ -31,10 +32,11 @@ def densities(
     data = problem.described
     seen = data.rows.seen[: data.n_rows] > 0
     place = places(data.sequences)
+    most = FEW if layout.learns_reads else ITERATIONS
     logs, theta = np.full(data.n_rows, np.nan), None
     for cut, until in itertools.pairwise(CUTS):
         starts = 2 if theta is None else 1
-        theta = search(problem, log, starts, place < cut, theta).theta
+        theta = search(problem, log, starts, place < cut, theta, iterations=most).theta
         means, variances = problem.predicted(theta)
         rewards = data.rows.rewards[: data.n_rows] + data.center
         each = -0.5 * (np.log(2 * math.pi * variances) + (rewards - means) ** 2 / variances)

@@ -24,6 +24,7 @@ from driftbandit.identify.structured.comparison import (
     drifts,
 )
 from driftbandit.identify.structured.fitting import (
+    ITERATIONS,
     STARTS,
     Fit,
     fit_structure,
@@ -296,6 +297,7 @@ def fit_components(
     starts: int,
     work: Progress,
     start: LGDS | None = None,
+    iterations: int = ITERATIONS,
 ) -> Fit:
     """Learn a structure's parameters; of several or "auto", those of the one that predicts best."""
     starts = min(errors.whole_number(starts, "starts", low=1), len(STARTS))
@@ -307,5 +309,5 @@ def fit_components(
         comparison = compare(log, given, groups, prior, periods, work.part(0.8))
         structure = comparison.chosen
     report = work.part(1 - work.share)
-    found = fit_structure(log, structure, groups, prior, starts, report, start)
+    found = fit_structure(log, structure, groups, prior, starts, report, start, iterations)
     return dataclasses.replace(found, comparison=comparison)
