@@ -113,7 +113,7 @@ def read_groups(path: Any, *, columns: Columns | None = None) -> dict[Name, str]
                 label, of = parsing.label_of(arm), parsing.label_of(group)
                 if label is None or of is None:
                     value, called = (arm, "arm") if label is None else (group, "group")
-                    said = parsing.problem("arm", value, called=called)
+                    said = parsing.label_problem(value, called)
                     raise errors.InvalidInput(table.place(number), *said)
                 if found.setdefault(label, of) != of:
                     problem = (
@@ -127,10 +127,10 @@ def _arm_problem(row: dict[str, Any], before: str, wrong: list[str]) -> tuple[st
     """What is wrong with a row: no label, a label that is in ``before`` too, or its features."""
     arm = row["arm"]
     if parsing.label_of(arm) is None:
-        return parsing.problem("arm", arm)
+        return parsing.label_problem(arm)
     if before:
         return f"arm {parsing.shown(arm)} is in {before} too", "give each arm one row"
     if wrong:
         called = f"feature {parsing.shown(wrong[0])}"
-        return parsing.problem("feature", row[wrong[0]], called=called)
+        return parsing.number_problem(row[wrong[0]], called)
     return f"all features of arm {parsing.shown(arm)} are zero", NO_ZERO
