@@ -103,8 +103,8 @@ def places(table: tables.Table, columns: dict[str, Any]) -> dict[str, int]:
     wanted = [role for role in COLUMNS if role in (*REQUIRED, *columns)]
     lacking = [role for role in wanted if called.get(role) not in table.columns]
     if lacking:
-        has = ", ".join(_shown_name(column) for column in table.columns[:6])
-        has += ", …" * (len(table.columns) > 6)
+        has = ", ".join(_shown_name(column) for column in table.columns[:5])
+        has += ", …" * (len(table.columns) > 5)
         names = ", ".join({parsing.shown(columns.get(role, role)): None for role in lacking})
         near = difflib.get_close_matches(names.strip("'"), map(str, table.columns), n=1)
         hint = f"did you mean {_shown_name(near[0])}? " if near else ""

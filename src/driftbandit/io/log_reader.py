@@ -82,17 +82,15 @@ def read_log(
         source = (os.fspath(data), *log_columns.flags(columns, every, zone))
         with tables.opened(data, "log") as table:
             return _log(table, names, columns, time, source)
-    table = None if isinstance(data, Log) else tables.in_memory(data, "log")
-    if table is None:
+    held = None if isinstance(data, Log) else tables.in_memory(data, "log")
+    if held is None:
         remedy = "give a path, a mapping of columns, an Arrow table or a data frame"
-        remedy = "use it as it is" if isinstance(data, Log) else remedy
+        remedy = "it is read already: use it as it is" if isinstance(data, Log) else remedy
         raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
-    return _log(table, names, columns, time)
+    return _log(held, names, columns, time)
 
 
-def as_log(
-    data: Any, names: Any = None, clock: times.Clock | None = None, **reading: Any
-) -> Log:
+def as_log(data: Any, names: Any = None, clock: times.Clock | None = None, **reading: Any) -> Log:
     """A `Log` as it is, and anything else as `read_log` reads it.
 
     Args:
@@ -166,7 +164,7 @@ def log_and_features(
         >>> log_and_features(log | {"arm": [2, 0, 2]}, [[1.0], [2.0], [3.0]])[0].names
         (0, 1, 2)
     """
-    reading = {"columns": columns, "every": every, "zone": zone}
+    reading: dict[str, Any] = {"columns": columns, "every": every, "zone": zone}
     if isinstance(arms, Arms):
         return as_log(log, arms.names, **reading), arms.features
     features = None if arms is None else errors.matrix(arms, "arms", shape=(None, None))
@@ -197,7 +195,8 @@ def _log(
     places = log_columns.places(table, log_columns.checked(columns))
     features = log_columns.features(table, places)
     read = places | features
-    labels = {"sequence": parsing.Labels(), "arm": parsing.Labels(names and list(map(str, names)))}
+    known_arms = None if names is None else [str(name) for name in names]
+    labels = {"sequence": parsing.Labels(), "arm": parsing.Labels(known_arms)}
     last_rounds = _LastRounds()
     parts: list[dict[str, np.ndarray]] = []
     rows = 0
@@ -217,8 +216,7 @@ def _log(
             remedy = "sort the rows of a sequence by round" + time.went_back(rounds[late], last)
             raise errors.InvalidInput(table.place(lines[late]), problem, remedy)
         if good < len(lines):
-            known = labels["arm"].names if names else ()
-            said, remedy = _problem(column, values[column][good], time, known)
+            said, remedy = _problem(column, values[column][good], time, known_arms or ())
             if column not in ("sequence", "round", "arm"):
                 place = list(read).index(column)
                 more = int(bad[column].sum()) - 1 + _count_bad(column, place, blocks)
@@ -351,12 +349,12 @@ def _far_out(
         return ""
     row = seen[far[0]]
     arm, round_ = arms[rows["arms"][row]], time.shown(rows["rounds"][row])
-    times_ = f"{ratio:,.0f}" if ratio < 1e9 else f"{ratio:.0e}"
-    others = f" ({len(far) - 1} more are as far or nearly so)" if len(far) > 1 else ""
-    return (
-        f"{unit.capitalize()} {rows['lines'][row]} (round {round_}, arm {parsing.shown(arm)}) pays "
-        f"{rows['rewards'][row]:g}, {times_} times as far from the median as most{others}: check it."
-    )
+    where = f"{unit.capitalize()} {rows['lines'][row]} (round {round_}, arm {parsing.shown(arm)})"
+    apart = f"{ratio:,.0f}" if ratio < 1e9 else f"{ratio:.0e}"
+    said = f"pays {rows['rewards'][row]:g}, {apart} times as far from the median as most"
+    count = len(far) - 1
+    more = f"; {count} more {'is' if count == 1 else 'are'} far away, too" if count else ""
+    return f"{where} {said}: check it{more}."
 
 
 def far_out(rewards: np.ndarray) -> tuple[np.ndarray, float]:

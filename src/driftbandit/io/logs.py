@@ -50,7 +50,9 @@ class Sequence:
 
     def __post_init__(self) -> None:
         numbers = {column.field: column for column in log_columns.numbers().values()}
-        fields = [field for field in ("rounds", "arms", *numbers) if getattr(self, field) is not None]
+        fields = [
+            field for field in ("rounds", "arms", *numbers) if getattr(self, field) is not None
+        ]
         table = tables.in_memory({field: getattr(self, field) for field in fields}, "sequence")
         assert table is not None  # it is a mapping
         parts: dict[str, list[np.ndarray]] = {field: [] for field in fields}
@@ -80,7 +82,9 @@ class Sequence:
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """What it holds row by row, by field, without what is None."""
-        return {name: values for name, values in vars(self).items() if isinstance(values, np.ndarray)}
+        return {
+            name: values for name, values in vars(self).items() if isinstance(values, np.ndarray)
+        }
 
     def changed(self, **arrays: np.ndarray) -> Sequence:
         """The sequence with other arrays that need no check; rounds may be below 0."""
