@@ -26,6 +26,7 @@ from driftbandit.io.parsing import Values
 from driftbandit.system import Name
 
 FAR = 1000  # how many times as far from the median as most a reward is that gets a note
+KEYS = {"sequence": "codes", "round": "rounds", "arm": "arms"}  # columns that are no numbers
 APART = 30  # and how many times as far as any that gets none: tails are long, but have no gaps
 
 
@@ -195,42 +196,41 @@ def _log(
     places = log_columns.places(table, log_columns.checked(columns))
     features = log_columns.features(table, places)
     read = places | features
-    known_arms = None if names is None else [str(name) for name in names]
-    labels = {"sequence": parsing.Labels(), "arm": parsing.Labels(known_arms)}
-    last_rounds = _LastRounds()
+    known = None if names is None else [str(name) for name in names]
+    labels = {"sequence": parsing.Labels(), "arm": parsing.Labels(known)}
     parts: list[dict[str, np.ndarray]] = []
-    rows = 0
+    rows, fault = 0, None
     blocks = iter(table.read(list(read.values())))
-    for block, lines in blocks:
-        values = dict(zip(read, block, strict=True))
-        part, bad = _parsed(values, labels, time)
-        wrong = {name: parsing.first(mask) for name, mask in bad.items()}
-        column = min(wrong, key=wrong.__getitem__)
-        good = wrong[column]
-        codes, rounds = part["codes"][:good], part["rounds"][:good]
-        late, last = last_rounds.first_late(codes, time.in_order(rounds))
-        if late < good:
-            label = labels["sequence"].names[codes[late]] if "sequence" in places else ""
-            of = f" of sequence {parsing.shown(label)}" if label else ""
-            problem = f"round {time.shown(rounds[late])} comes after round {time.shown(last)}{of}"
-            remedy = "sort the rows of a sequence by round" + time.went_back(rounds[late], last)
-            raise errors.InvalidInput(table.place(lines[late]), problem, remedy)
-        if good < len(lines):
-            said, remedy = _problem(column, values[column][good], time, known_arms or ())
-            if column not in ("sequence", "round", "arm"):
-                place = list(read).index(column)
-                more = int(bad[column].sum()) - 1 + _count_bad(column, place, blocks)
-                said += f", as in {more:,} more row{'s' * (more > 1)}" if more else ""
-            raise errors.InvalidInput(table.place(lines[good]), said, remedy)
-        short = {name: part[name].astype(np.int32) for name in ("codes", "arms")}
-        parts.append(part | short | {"lines": np.asarray(lines, np.uint32)})
-        rows += len(lines)
-        if rows * max(1, len(features)) > tables.MOST_ROWS:
-            raise tables.too_long(table.name)
+    try:
+        for block, lines in blocks:
+            values = dict(zip(read, block, strict=True))
+            part, bad = _parsed(values, labels, time)
+            wrong = {name: parsing.first(mask) for name, mask in bad.items()}
+            column = min(wrong, key=wrong.__getitem__)
+            good = wrong[column]
+            part["codes"], part["arms"] = (part[n].astype(np.int32) for n in ("codes", "arms"))
+            part["lines"] = np.asarray(lines, np.uint32)
+            parts.append({name: numbers[:good] for name, numbers in part.items()})
+            if good < len(lines):
+                said, remedy = _problem(column, values[column][good], time, known or ())
+                if column not in KEYS:
+                    more = int(bad[column].sum()) - 1
+                    more += _count_bad(column, list(read).index(column), blocks)
+                    said += f", as in {more:,} more row{'s' * (more > 1)}" if more else ""
+                raise errors.InvalidInput(table.place(lines[good]), said, remedy)
+            rows += len(lines)
+            if rows * max(1, len(features)) > tables.MOST_ROWS:
+                raise tables.too_long(table.name)
+    except errors.InvalidInput as error:  # a row before it may be wrong, too
+        fault = error
     if not parts:
-        raise errors.InvalidInput(table.name, "holds no rows", "give at least one decision")
-    arms = names or names_of(labels["arm"].names)
+        remedy = "give at least one decision"
+        raise fault or errors.InvalidInput(table.name, "holds no rows", remedy)
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    _check_order(whole, table, time, labels["sequence"].names)
+    if fault is not None:
+        raise fault
+    arms = names or names_of(labels["arm"].names)
     notes = [log_columns.ignored(table, read), _far_out(whole, table.unit, arms, time)]
     del whole["lines"]
     ranked = range(len(arms)) if names else sorted(range(len(arms)), key=arms.__getitem__)
@@ -260,9 +260,8 @@ def _parsed(
     part["codes"] = np.zeros(len(part["rounds"]), np.int64)
     if "sequence" in values:
         part["codes"] = labels["sequence"].codes(parsing.dates_as_text(values["sequence"]))
-    keys = {"sequence": "codes", "round": "rounds", "arm": "arms"}
-    bad = {name: part[field] < 0 for name, field in keys.items()}
-    numbers = {name: parsing.real(values[name]) for name in values if name not in keys}
+    bad = {name: part[field] < 0 for name, field in KEYS.items()}
+    numbers = {name: parsing.real(values[name]) for name in values if name not in KEYS}
     bad |= {name: _column(name).wrong(column) for name, column in numbers.items()}
     features = [column for name, column in numbers.items() if name not in log_columns.COLUMNS]
     part |= {_column(name).field: column for name, column in numbers.items()}
@@ -298,30 +297,21 @@ def _sorted(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: column[order] for name, column in rows.items()}
 
 
-class _LastRounds:
-    """The last round of every sequence so far."""
-
-    def __init__(self) -> None:
-        self._last = np.full(16, -1)
-
-    def first_late(self, codes: np.ndarray, rounds: np.ndarray) -> tuple[int, int]:
-        """The first row whose round is before its sequence's last round, and that last round."""
-        n = len(codes)
-        if n == 0:
-            return 0, 0
-        short = int(codes.max()) + 1 - len(self._last)
-        if short > 0:
-            self._last = np.append(self._last, np.full(short + len(self._last), -1))
-        order = np.argsort(codes, kind="stable")
-        codes, rounds = codes[order], rounds[order]
-        first = np.append(True, codes[1:] != codes[:-1])
-        before = np.where(first, self._last[codes], np.append(-1, rounds[:-1]))
-        late = np.flatnonzero(rounds < before)
-        if late.size:
-            worst = late[order[late].argmin()]
-            return int(order[worst]), int(before[worst])
-        self._last[codes] = rounds  # NumPy keeps the last of several
-        return n, 0
+def _check_order(
+    rows: dict[str, np.ndarray], table: tables.Table, time: times.Rounds, labels: list[str]
+) -> None:
+    """Refuse a row whose round is before that of an earlier row of its sequence."""
+    order = np.argsort(rows["codes"], kind="stable")
+    codes, rounds = rows["codes"][order], time.in_order(rows["rounds"])[order]
+    late = np.flatnonzero((codes[1:] == codes[:-1]) & (rounds[1:] < rounds[:-1])) + 1
+    if late.size:
+        worst = late[order[late].argmin()]
+        row, last, label = order[worst], rounds[worst - 1], [*labels, ""][codes[worst]]
+        of = f" of sequence {parsing.shown(label)}" if label else ""
+        shown = time.shown(rows["rounds"][row])
+        problem = f"round {shown} comes after round {time.shown(last)}{of}"
+        remedy = "sort the rows of a sequence by round" + time.went_back(rows["rounds"][row], last)
+        raise errors.InvalidInput(table.place(rows["lines"][row]), problem, remedy)
 
 
 def _sequences(rows: dict[str, np.ndarray], labels: list[str]) -> tuple[Sequence, ...]:

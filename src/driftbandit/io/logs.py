@@ -81,13 +81,23 @@ class Sequence:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """What it holds row by row, by field, without what is None."""
+        """What it holds row by row, by field, without what is None.
+
+        Example:
+            >>> list(Sequence([0, 1], [0, 1], [0.5, 0.7]).arrays)
+            ['rounds', 'arms', 'rewards']
+        """
         return {
             name: values for name, values in vars(self).items() if isinstance(values, np.ndarray)
         }
 
     def changed(self, **arrays: np.ndarray) -> Sequence:
-        """The sequence with other arrays that need no check; rounds may be below 0."""
+        """The sequence with other arrays, which are not checked; rounds may be below 0.
+
+        Example:
+            >>> Sequence([0, 1], [0, 1], [0.5, 0.7]).changed(rounds=np.array([-5, -4])).rounds
+            array([-5, -4])
+        """
         other = copy.copy(self)
         vars(other).update({name: _frozen(values) for name, values in arrays.items()})
         return other

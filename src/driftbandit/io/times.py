@@ -283,7 +283,7 @@ class Rounds:
                 if given is not None and self._known is None:
                     said = "was given, and the rounds are numbers"
                     raise errors.InvalidInput(argument, said, "leave it out")
-            self.note = _looks_like_dates(codes) or _looks_like_times(codes)
+            self.note = _looks_like_times(codes)
             return codes
         if self._known is not None:
             return self._continued(codes, self._known)
@@ -340,41 +340,29 @@ class Rounds:
         return np.asarray(local[places]) if fits else None
 
 
-def _looks_like_dates(codes: np.ndarray) -> str:
-    """A note if all rounds could be dates written without dashes, else "".
-
-    Example:
-        >>> _looks_like_dates(np.array([20240131, 20240201]))
-        'Rounds such as 20240131 look like dates and are read as numbers: write 2024-01-31.'
-        >>> _looks_like_dates(np.array([20240131, 20240132]))
-        ''
-    """
-    lowest = int(codes.min())
-    if lowest < FIRST_DATE or codes.max() > LAST_DATE:
-        return ""
-    dates = [f"{c // 10_000}-{c // 100 % 100:02}-{c % 100:02}" for c in np.unique(codes)]
-    if any(_time(date) is None for date in dates):
-        return ""
-    return f"Rounds such as {lowest} look like dates and are read as numbers: write {dates[0]}."
-
-
 def _looks_like_times(codes: np.ndarray) -> str:
-    """A note if all rounds could count seconds, or smaller units, since 1970; else "".
+    """A note if all numbers could be dates without dashes, or count units since 1970; else "".
 
     Example:
+        >>> _looks_like_times(np.array([20240131, 20240201]))
+        'Rounds such as 20240131 look like dates and are read as numbers: write 2024-01-31.'
         >>> _looks_like_times(np.array([1475567982_000000, 1475571582_000000]))
         'Rounds such as 1475567982000000 look like microseconds since 1970 and are read as ...
-        >>> _looks_like_times(np.array([0, 1475567982_000000])), _looks_like_times(np.arange(5))
+        >>> _looks_like_times(np.array([20240131, 20240132])), _looks_like_times(np.arange(5))
         ('', '')
     """
     lowest, highest = int(codes.min()), int(codes.max())
-    for unit, size in (("seconds", 1_000_000), ("milliseconds", 1000), ("microseconds", 1)):
-        first, last = (
-            ((date - datetime.date.min) // MICROSECOND - EPOCH) // size for date in SINCE
-        )
-        if first <= lowest and highest <= last:
-            said = f"Rounds such as {lowest} look like {unit} since 1970 and are read as rounds: "
-            said += f"write times, as {_written(EPOCH + lowest * size)}, and say --every hour"
+    said = f"Rounds such as {lowest} look like "
+    if lowest >= FIRST_DATE and highest <= LAST_DATE:
+        dates = [f"{c // 10_000}-{c // 100 % 100:02}-{c % 100:02}" for c in np.unique(codes)]
+        if all(map(_time, dates)):
+            return f"{said}dates and are read as numbers: write {dates[0]}."
+    first, last = ((date - datetime.date.min) // MICROSECOND - EPOCH for date in SINCE)
+    for unit in ("second", "millisecond", "microsecond"):
+        size = UNITS[unit]
+        if first // size <= lowest and highest <= last // size:
+            said += f"{unit}s since 1970 and are read as rounds: write times, as "
+            said += f"{_written(EPOCH + lowest * size)}, and say --every hour"
             return said + ' (in Python, every="hour").'
     return ""
 
