@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from driftbandit.agent.tracing import Trace, trace
     from driftbandit.errors import InvalidInput, MissingExtra, NotDetectable
     from driftbandit.identify import fit
+    from driftbandit.io.log_reader import read_log
     from driftbandit.io.model_file import load_model, save_model
     from driftbandit.model import LGDS
     from driftbandit.monitoring import Health, monitor
@@ -67,7 +68,8 @@ __all__ += [
     "MissingExtra",
 ]
 __all__ += ["NotDetectable", "Refit", "Result", "System", "advise", "fit", "load_model"]
-__all__ += ["Trace", "Unavailable", "monitor", "replay", "save_model", "simulate", "trace"]
+__all__ += ["Trace", "Unavailable", "monitor", "read_log", "replay", "save_model", "simulate"]
+__all__ += ["trace"]
 
 _HOMES = {
     "advice": "advise",
@@ -75,6 +77,7 @@ _HOMES = {
     "agent.tracing": "Trace trace",
     "errors": "InvalidInput MissingExtra NotDetectable",
     "identify": "fit",
+    "io.log_reader": "read_log",
     "io.model_file": "load_model save_model",
     "model": "LGDS",
     "monitoring": "Health monitor",

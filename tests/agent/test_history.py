@@ -13,6 +13,7 @@ from agent_histories import ARMS, MODEL, NAMES, SCORED, SYSTEM, WALK, asked, ass
 from driftbandit import LGDS, Agent, InvalidInput, Refit, System, kalman, policies
 from driftbandit.agent import refitting
 from driftbandit.agent.arms import ArmNames
+from driftbandit.io.log_reader import read_log
 from driftbandit.io.logs import Log, Sequence
 
 
@@ -305,14 +306,14 @@ def test_a_log_may_be_a_file_or_a_table_with_times_and_other_names(tmp_path):
     plain.tell_log([(0, "left", 1.0), (2, "right", 2.0), (3, "left", 3.0)])
     for form in (path, str(path), table, stamped, dict(table)):
         agent = Agent(SYSTEM)
-        assert agent.tell_log(form, columns=CALLED) == {"learned": 3}
+        assert agent.tell_log(read_log(form, columns=CALLED)) == {"learned": 3}
         assert_same(agent, plain)
     for form in (table, stamped):
         agent = Agent(SYSTEM)
         agent.tell_log(form.rename(columns={name: role for role, name in CALLED.items()}))
         assert_same(agent, plain)
     halves = Agent(SYSTEM)
-    halves.tell_log(path, columns=CALLED, every="30 minutes", zone="Europe/Berlin")
+    halves.tell_log(read_log(path, columns=CALLED, every="30 minutes", zone="Europe/Berlin"))
     assert halves.round == 7
 
 
@@ -321,9 +322,12 @@ def test_a_log_may_be_a_file_or_a_table_with_times_and_other_names(tmp_path):
     [
         (lambda a: a.tell_log("none.csv"), "none.csv: cannot be read"),
         (lambda a: a.tell_log({"variant": ["left"], "reward": [1.0]}), r"columns=\{\"arm\": "),
-        (lambda a: a.tell_log([(TIMES[0], "left", 1.0)]), "row 0: round: .* identify.as_log"),
+        (lambda a: a.tell_log([(TIMES[0], "left", 1.0)]), "row 0: round: .* read_log makes a log"),
         (lambda a: a.tell_log(7), r"log: is 7; .* a path \(see read_log\)"),
-        (lambda a: a.tell_log(Log((Sequence([0], [0], [1.0]),), (0,)), every="1h"), "every: was"),
+        (
+            lambda a: a.tell_log(Log((Sequence([0], [0], [1.0]),), (0,))),
+            "0 is not the name of an arm",
+        ),
     ],
 )
 def test_a_log_that_cannot_be_read_says_what_would_be(told, said):

@@ -11,7 +11,7 @@ import driftbandit as db
 from agent_histories import SYSTEM
 from driftbandit.agent.stored import checksum
 from driftbandit.errors import InvalidInput
-from driftbandit.identify import as_log
+from driftbandit.identify import as_log, read_log
 from driftbandit.io import model_file
 from driftbandit.io.times import Clock
 
@@ -81,7 +81,7 @@ DAILY = ["2026-03-27T09:00+01:00", "2026-03-28T09:00+01:00", "2026-03-29T09:00+0
 def test_local_days_go_on_after_a_clock_was_set(options):
     plays = {"arm": ["left"] * 3, "reward": [1.0] * 3}
     agent = db.Agent(SYSTEM)
-    agent.tell_log({"round": DAILY} | plays, **options)
+    agent.tell_log(read_log({"round": DAILY} | plays, **options))
     assert agent.round == 3
     more = {"round": ["2026-03-31T09:00+02:00"], "arm": ["left"], "reward": [1.0]}
     assert agent.tell_log(more) == {"learned": 1}
@@ -96,11 +96,38 @@ def test_logs_with_other_rounds_are_refused():
     with pytest.raises(InvalidInput, match="log: has times with a time zone, and those before"):
         agent.tell_log(zoned)
     days = {"round": ["2026-01-06", "2026-01-08"]} | plays
-    said = "counts rounds as days since 2026-01-06, and the agent as hours since .*; give its file"
-    for given, options in ((days, {"every": "day"}), (as_log(days), {})):
-        with pytest.raises(InvalidInput, match=said):
-            agent.tell_log(given, **options)
+    said = "counts rounds as days since 2026-01-06, which are not parts of hours since .*; give its"
+    with pytest.raises(InvalidInput, match=said):
+        agent.tell_log(read_log(days, every="day"))  # the hours of its times are lost
     assert agent.to_json() == before
+
+
+HOURLY = {"round": ["2026-01-06 01:00", "2026-01-06 05:00"], "arm": ["left"] * 2, "reward": [1, 2]}
+
+
+@pytest.mark.parametrize("options", [{}, {"every": "hour"}, {"every": "30min"}, {"clock": CLOCK}])
+def test_a_later_log_that_was_read_by_itself_goes_on_after_a_restart(options, tmp_path):
+    """Its rounds are steps of four hours, or whatever was said; the agent's are hours."""
+    db.Agent(TIMED).save(tmp_path / "agent.json")
+    agent, plain = db.Agent.load(tmp_path / "agent.json"), db.Agent(TIMED)
+    called = {"round": "when", "reward": "pay"}
+    file = {called.get(name, name): column for name, column in HOURLY.items()}
+    assert agent.tell_log(read_log(file, columns=called, **options)) == {"learned": 2}
+    plain.tell_log(HOURLY | {"round": [25, 29]})
+    assert agent.to_json() == plain.to_json()
+
+
+def test_times_of_dates_and_of_utc_are_counted_by_the_clock_of_a_zone():
+    plays = {"arm": ["left"] * 2, "reward": [1.0, 2.0]}
+    there = {"round": ["2026-01-05 00:00", "2026-01-05 01:00"]} | plays
+    clock = read_log(there, zone="Europe/Berlin").clock
+    for times in (["2026-01-06", "2026-01-08"], ["2026-01-05T23:00Z", "2026-01-07T23:00Z"]):
+        later = read_log({"round": times} | plays)
+        assert as_log(later, clock=clock).sequences[0].rounds.tolist() == [24, 72]
+    with pytest.raises(InvalidInput, match="log: counts rounds as"):
+        as_log(read_log({"round": times} | plays, zone="UTC"), clock=clock)
+    with pytest.raises(InvalidInput, match="log: counts rounds as"):
+        as_log(read_log({"round": times} | plays), clock=CLOCK)
 
 
 def test_a_log_goes_on_with_the_clock_of_another():
@@ -109,7 +136,7 @@ def test_a_log_goes_on_with_the_clock_of_another():
     assert as_log(later, clock=CLOCK).clock == CLOCK
     for option in ({"every": "hour"}, {"zone": "UTC"}):
         with pytest.raises(InvalidInput, match="was given beside a clock"):
-            as_log(later, clock=CLOCK, **option)
+            read_log(later, clock=CLOCK, **option)
 
 
 def test_a_new_model_must_count_the_same_rounds():
@@ -154,7 +181,7 @@ def test_files_without_a_clock_can_be_read():
     "times", [["2026-01-05", "2026-01-06"], ["2026-01-05T09:30:00.000001Z", "2026-01-05T11:00Z"]]
 )
 def test_every_clock_is_stored(times, zone):
-    clock = as_log({"round": times, "arm": ["a", "a"], "reward": [1, 2]}, zone=zone).clock
+    clock = read_log({"round": times, "arm": ["a", "a"], "reward": [1, 2]}, zone=zone).clock
     assert Clock.from_document(json.loads(json.dumps(clock.to_document()))) == clock
 
 

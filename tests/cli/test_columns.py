@@ -32,7 +32,7 @@ def run(*arguments):
 
 def test_fit_takes_them(clicks):
     fast = {"n_states": 1, "starts": 1, "iterations": 4}
-    found = db.fit("clicks.csv", columns=CALLED, **fast)
+    found = db.fit(read_log("clicks.csv", columns=CALLED), **fast)
     assert list(found.warnings[:2]) == NOTES
     plain = db.fit(clicks, **fast)
     np.testing.assert_array_equal(found.arms, plain.arms)
@@ -51,21 +51,27 @@ def test_fit_takes_them(clicks):
 
 def test_replay_takes_them(clicks):
     options = {"n_states": 1, "starts": 1, "iterations": 4, "runs": 1}
-    result = db.replay("clicks.csv", ["ucb"], columns=CALLED, chances="uniform", **options)
+    read = read_log("clicks.csv", columns=CALLED)
+    result = db.replay(read, ["ucb"], chances="uniform", **options)
     plain = db.replay(clicks, ["ucb"], chances="uniform", **options)
     assert list(result.notes[:2]) == NOTES
     assert result.mean("ucb") == plain.mean("ucb")
     arguments = ["--states", 1, "--runs", 1, "--policies", "ucb", "--chances", "uniform", "--json"]
     document = json.loads(run("replay", "clicks.csv", *OPTIONS, *arguments).stdout)
     assert document["notes"][:2] == NOTES
-    weeks = db.replay("clicks.csv", ["ucb"], columns=CALLED, every="week", **options)
+    by_week = read_log("clicks.csv", columns=CALLED, every="week")
+    weeks = db.replay(by_week, ["ucb"], **options)
     assert weeks.train_rounds + weeks.test_rounds == 9
-    predicted = [
-        one_step(plain.fit, "clicks.csv", CALLED, every).rewards for every in (None, "day")
-    ]
+    by_day = read_log("clicks.csv", columns=CALLED, every="day")
+    predicted = [one_step(plain.fit, log).rewards for log in (read, by_day)]
     np.testing.assert_array_equal(*predicted)
-    frame = pd.read_csv("clicks.csv")
-    np.testing.assert_array_equal(as_table(frame, columns=CALLED).rewards, as_table(clicks).rewards)
+    frame = read_log(pd.read_csv("clicks.csv"), columns=CALLED)
+    np.testing.assert_array_equal(as_table(frame).rewards, as_table(clicks).rewards)
+    known = ["--arms", "arms.csv", *arguments[2:]]  # which calls the arm variant, too
+    document = json.loads(run("replay", "clicks.csv", *OPTIONS, *known).stdout)
+    assert document["arms"] == ["old", "new"]
+    refusal = CliRunner().invoke(app, ["replay", "french", "--every", "1h"]).exception
+    assert str(refusal) == "--every: was given together with french; give only one"
 
 
 @pytest.fixture

@@ -99,11 +99,11 @@ def test_yes_and_no_are_features(monkeypatch):
 
 def test_they_may_have_other_names_and_other_uses():
     renamed = {"round": [0, 1], "arm": ["a", "b"], "x_gain": [1, 2], "p": [0.5, 0.25]}
-    log = as_log(renamed, columns={"reward": "x_gain", "chance": "p"})
+    log = read_log(renamed, columns={"reward": "x_gain", "chance": "p"})
     assert (log.feature_names, log.notes) == ((), ())
     assert log.sequences[0].chances.tolist() == [0.5, 0.25]
     assert log.sequences[0].rewards.tolist() == [1, 2]
-    log = as_log(
+    log = read_log(
         {"round": [0, 1], "chance": ["a", "b"], "reward": [1, 2]}, columns={"arm": "chance"}
     )
     assert log.names == ("a", "b")
@@ -201,7 +201,7 @@ def test_what_is_wrong_with_their_names_is_said():
         lambda: read_log(put("l.csv", twice)), "l.csv: has two columns 'chance'; give each once"
     )
     lacking = "log: has no column 'p'; it has round, arm, reward; say --chance-column NAME (in"
-    refused(lambda: as_log(PLAIN, columns={"chance": "p"}), lacking)
+    refused(lambda: read_log(PLAIN, columns={"chance": "p"}), lacking)
     refused(lambda: as_log(PLAIN | {"x_a": [1, 2]}), "log: column 'x_a' has 2 rows, 'reward' has 3")
     refused(
         lambda: as_log(PLAIN | {"x_a": 7}), "log: column 'x_a' is 7; give a list or a 1-D array"

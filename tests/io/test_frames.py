@@ -144,7 +144,7 @@ def test_what_is_wrong_with_an_index_is_said():
     refused(lambda: as_table(pd.concat([days, days[-1:]])), "data row 61: comes in the round")
     gap = days.set_index(DAYS.where(np.arange(60) != 3))
     refused(lambda: as_table(gap), "data row 4: round is missing; give it as 2024-01-31 or")
-    refused(lambda: as_table(WIDE[KEPT], every="day"), "every: was given, but the data is not a")
+    refused(lambda: as_table(WIDE[KEPT], every="day"), "every: was given, and no index of a w")
     refused(lambda: as_table(WIDE.rename_axis("round") - 1, every="day"), "every: was given, and")
     refused(lambda: as_table(WIDE.set_index(DAYS)[[]]), "data: has type DataFrame; give a path")
 

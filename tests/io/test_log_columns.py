@@ -1,12 +1,10 @@
 """Which columns of a table belong to a log."""
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from driftbandit.identify import as_log
-from driftbandit.replays import as_table
+from driftbandit.identify import as_log, read_log
 from log_files import (
     CALLED,
     OTHERS,
@@ -19,10 +17,10 @@ def test_columns_have_the_names_they_have():
     pq.write_table(pa.table(table), "log.parquet")
     pd.DataFrame(table).to_csv("log.csv", index=False)
     for data in ("log.csv", "log.parquet", table, pa.table(table), pd.DataFrame(table)):
-        log = as_log(data, columns=CALLED)
+        log = read_log(data, columns=CALLED)
         assert log.sequences[0].rounds.tolist() == [3, 4, 4]
         assert log.notes == ("Ignored columns: run.",)
-        log = as_log(data, columns=CALLED | {"sequence": "run"})
+        log = read_log(data, columns=CALLED | {"sequence": "run"})
         assert [one.label for one in log.sequences] == ["x", "y"]
         assert log.notes == ()
 
@@ -44,18 +42,19 @@ def test_columns_that_are_not_asked_for_may_hold_anything():
 
 def test_a_default_column_may_stand_for_another():
     columns = {"round": ["x", "y"], "t": [0, 1], "reward": [1, 2]}
-    log = as_log(columns, columns={"arm": "round", "round": "t"})
+    log = read_log(columns, columns={"arm": "round", "round": "t"})
     assert log.names == ("x", "y")
     columns = {"sequence": ["x", "y"], "round": [0, 1], "reward": [1, 2]}
-    log = as_log(columns, columns={"arm": "sequence"})
+    log = read_log(columns, columns={"arm": "sequence"})
     assert (len(log.sequences), log.names) == (1, ("x", "y"))
 
 
 def test_what_is_wrong_with_columns_is_said():
     data = {"day": [0]} | {key: values[:1] for key, values in OTHERS.items()}
-    has = "it has day, variant, clicks; say --{0}-column NAME (in Python, columns={{'{0}': NAME}})"
+    has = "it has day, variant, clicks; say --{0}-column NAME (in Python, "
+    has += "read_log(…, columns={{'{0}': NAME}}))"
     two = "it has day, variant, clicks; say --arm-column NAME --reward-column NAME (in Python, "
-    two += "columns={'arm': NAME, …})"
+    two += "read_log(…, columns={'arm': NAME, …}))"
     three = two.replace("say ", "say --round-column NAME ").replace("{'arm'", "{'round'")
     for columns, message in (
         (None, "log: has no column 'round', 'arm', 'reward'; " + three),
@@ -76,9 +75,7 @@ def test_what_is_wrong_with_columns_is_said():
             "columns: name 'day' twice; give each column once",
         ),
     ):
-        refused_exactly(lambda columns=columns: as_log(data, columns=columns), message)
-    log = as_log(data, columns=CALLED)
-    message = "columns: was given beside a Log, which is read already; leave it out"
-    refused_exactly(lambda: as_log(log, columns=CALLED), message)
-    message = "columns: was given, but the data is not a log; leave it out"
-    refused_exactly(lambda: as_table(np.ones((3, 2)), columns=CALLED), message)
+        refused_exactly(lambda columns=columns: read_log(data, columns=columns), message)
+    log = read_log(data, columns=CALLED)
+    message = "log: has type Log; it is read already: use it as it is"
+    refused_exactly(lambda: read_log(log, columns=CALLED), message)

@@ -193,7 +193,7 @@ HEADERS = {
     "unknown": (
         "round,arm,rewards\n0,x,1",
         ": has no column 'reward'; did you mean rewards? it has round, arm, rewards; say "
-        "--reward-column NAME (in Python, columns={'reward': NAME})",
+        "--reward-column NAME (in Python, read_log(…, columns={'reward': NAME}))",
     ),
     "lacks": (
         "sequence,round\na,0",
@@ -291,7 +291,7 @@ def test_tables_without_rows_or_columns():
     twice = pa.table([[0], ["x"], ["y"], [1]], names=["round", "arm", "arm", "reward"])
     refused(lambda: as_log(twice), "log: has two columns 'arm'")
     for data in (None, 3, [1, 2], b"log.csv", pa.chunked_array([[1]])):
-        refused(lambda data=data: as_log(data), f"log: has type {type(data).__name__}; give a Log")
+        refused(lambda data=data: as_log(data), f"log: has type {type(data).__name__}; give a p")
 
 
 @pytest.mark.parametrize(

@@ -19,17 +19,17 @@ RICH = Sequence([0, 2], [0, 1], [1, 2], chances=[0.5, None], features=[[1, 2], [
 @pytest.mark.parametrize(
     ("make", "start"),
     [
-        (lambda: Sequence([], [], []), "sequence: has 0 rounds, 0 arms and 0 rewards"),
-        (lambda: Sequence([0], [0], [1, 2]), "sequence: has 1 rounds, 1 arms and 2 rewards"),
+        (lambda: Sequence([], [], []), "sequence: holds no rows; give at least one"),
+        (lambda: Sequence([0], [0], [1, 2]), "sequence: column 'rewards' has 2 rows, 'arms' has 1"),
         (lambda: Sequence([1, 0], [0, 0], [1, 2]), "rounds: decrease"),
-        (lambda: Sequence(np.array([-1]), [0], [1]), "rounds: decrease"),
+        (lambda: Sequence(np.array([-1]), [0], [1]), "sequence row 1: round -1 is negative"),
         (lambda: Sequence([0.5], [0], [1]), "sequence row 1: round 0.5 is not a whole number"),
         (lambda: Sequence([0], ["x"], [1]), "sequence row 1: arm 'x' is not a whole number"),
-        (lambda: Sequence([0], np.array([-1]), [1]), "arms: is -1"),
+        (lambda: Sequence([0], np.array([-1]), [1]), "sequence row 1: arm -1 is neg"),
         (lambda: Sequence([0], [0], ["x"]), "sequence row 1: reward 'x' is not a number"),
-        (lambda: Sequence([0], [0], np.array([INF])), "rewards: hold one that is too large"),
+        (lambda: Sequence([0], [0], np.array([INF])), "sequence row 1: reward inf is not a finite"),
         (lambda: Sequence([0], [0], [1], label=3), "label: 3 is not text"),
-        (lambda: Sequence([0], [0], [1], chances=[0.5, 0.5]), "chances: are 2 for 1 rows"),
+        (lambda: Sequence([0], [0], [1], chances=[0.5, 0.5]), "sequence: column 'chances' has 2"),
         (
             lambda: Sequence([0, 1], [0, 0], [1, 1], chances=[0.5, 0.0]),
             "sequence row 2: chance 0.0",

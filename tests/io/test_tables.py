@@ -100,7 +100,7 @@ def test_what_cannot_be_read_is_named(path, start, read):
 
 @pytest.mark.parametrize("path", [None, 3, ["log.csv"]])
 def test_what_is_no_path(path):
-    refused(lambda: read_log(path), f"log: {path!r} is not a path; give the path of a CSV")
+    refused(lambda: read_log(path), f"log: has type {type(path).__name__}; give a path, a mapping")
     refused(lambda: read_arms(path), f"arms: {path!r} is not a path; give the path of a CSV")
 
 

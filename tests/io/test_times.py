@@ -11,7 +11,7 @@ import pytest
 
 import driftbandit as db
 from driftbandit import errors
-from driftbandit.identify import as_log
+from driftbandit.identify import as_log, read_log
 from driftbandit.io import tables
 from driftbandit.io.logs import split_notes
 from driftbandit.replays import as_table
@@ -23,7 +23,7 @@ DATES = ["2024-01-31", "2024-02-01", "2024-03-01"]
 
 def rounds_of(days):
     """The rounds and notes of three rows with these days."""
-    log = as_log({"day": days} | OTHERS, columns=CALLED)
+    log = read_log({"day": days} | OTHERS, columns=CALLED)
     assert log.names == ("a", "b")
     assert log.sequences[0].rewards.tolist() == [1, 0, 2]
     return log.sequences[0].rounds.tolist(), log.notes
@@ -76,7 +76,7 @@ def test_dates_and_times_are_rounds(days, rounds, note):
     frame.to_csv("l.csv", index=False)
     mixed = frame.assign(other=["x", 3, None])  # of types that no Arrow column holds
     for data in ("l.parquet", "l.csv", frame, frame.set_index("day"), mixed):
-        log = as_log(data, columns=CALLED)
+        log = read_log(data, columns=CALLED)
         assert log.sequences[0].rounds.tolist() == rounds
         assert log.notes[-1:] == zoned
 
@@ -113,13 +113,13 @@ def test_local_midnights_are_days_though_clocks_change():
     for unit in ("us", "ns"):
         zoned = pa.array(days).cast(pa.timestamp(unit, "Europe/Berlin"))
         pq.write_table(pa.table({"day": zoned, **OTHERS}), "l.parquet")
-        log = as_log("l.parquet", columns=CALLED)
+        log = read_log("l.parquet", columns=CALLED)
         assert log.sequences[0].rounds.tolist() == [0, 1, 2]
         assert log.notes[-1:] == ("Rounds are days since 2024-10-26, local time.",)
     # Two places in one day: what their clocks show is not in order.
     days = ["2024-03-30T00:00+12:00", "2024-03-30T00:00+11:00", "2024-03-31T00:00+12:00"]
     assert rounds_of(days)[0] == [0, 1, 24]
-    log = as_log({"day": days} | OTHERS, columns=CALLED, every="day")
+    log = read_log({"day": days} | OTHERS, columns=CALLED, every="day")
     assert log.notes == ("Rounds are days since 2024-03-29 UTC.",)
 
 
@@ -147,7 +147,7 @@ def test_a_step_is_found_across_blocks(monkeypatch):
 
 def test_a_clock_that_is_finer_than_decisions_is_said():
     rng = np.random.default_rng(0)
-    moments = np.datetime64("2024-01-31T00:00:00") + np.cumsum(rng.integers(1, 7200, 50))
+    moments = np.datetime64("2024-01-31T00:00:00") + np.cumsum(rng.integers(1, 720, 50))
     log = as_log({"round": moments, "arm": [0] * 50, "reward": [1] * 50})
     assert log.sequences[0].rounds.tolist() == (moments - moments[0]).astype(int).tolist()
     assert log.notes[0].startswith("Rounds are seconds since 2024-01-31 ")
@@ -169,7 +169,7 @@ def test_a_clock_that_is_finer_than_decisions_is_said():
 )
 def test_a_length_may_be_given(every, rounds, note):
     times = ["2024-01-31 09:59:59.5", "2024-01-31 10:00:00", "2024-02-02 00:59:59"]
-    log = as_log({"round": times, "arm": [0] * 3, "reward": [1] * 3}, every=every)
+    log = read_log({"round": times, "arm": [0] * 3, "reward": [1] * 3}, every=every)
     assert log.sequences[0].rounds.tolist() == rounds
     assert log.notes == (f"Rounds are {note}.",)
 
@@ -177,14 +177,14 @@ def test_a_length_may_be_given(every, rounds, note):
 def test_what_is_wrong_with_a_step_is_said():
     columns = {"round": [0], "arm": [0], "reward": [1]}
     message = "every: was given, and the rounds are numbers; leave it out"
-    refused_exactly(lambda: as_log(columns, every="hour"), message)
-    message = "every: was given beside a Log, which is read already; leave it out"
-    refused_exactly(lambda: as_log(as_log(columns), every="hour"), message)
-    message = "every: was given, but the data is not a log; leave it out"
-    refused_exactly(lambda: as_table(np.ones((3, 2)), every="hour"), message)
+    refused_exactly(lambda: read_log(columns, every="hour"), message)
+    message = "every: was given, and no index of a wide table has times; leave it out, "
+    message += "or give read_log(data, every=…)"
+    for data in (np.ones((3, 2)), columns):
+        refused_exactly(lambda data=data: as_table(data, every="hour"), message)
     for every in ("", "0 hours", "-1 day", "fortnight", "1.5 hours", 3600, "9999 weeks", "hours 2"):
         with pytest.raises(db.InvalidInput, match=r"every: is .*; give a number and a unit, as"):
-            as_log(columns | {"round": ["2024-01-31"]}, every=every)
+            read_log(columns | {"round": ["2024-01-31"]}, every=every)
 
 
 def test_numbers_stay_as_they_are():
@@ -249,7 +249,7 @@ def test_dates_without_dashes_are_said():
     ],
 )
 def test_units_may_be_short(every, note):
-    log = as_log({"round": ["2024-01-01"], "arm": [0], "reward": [1]}, every=every)
+    log = read_log({"round": ["2024-01-01"], "arm": [0], "reward": [1]}, every=every)
     assert log.notes[0].startswith(f"Rounds are {note} since 2024-01-01")
 
 
@@ -322,3 +322,38 @@ def test_nanoseconds_are_refused_with_a_remedy():
     columns = {"round": [1_475_567_982 * 10**9], "arm": [0], "reward": [1]}
     with pytest.raises(errors.InvalidInput, match=r"too large; .*a time as 2024-01-31T09:30:00"):
         as_log(columns)
+
+
+@pytest.mark.parametrize(
+    ("mean", "unit", "size"),
+    [(3600, "hours", 3600), (40, "seconds", 1), (90, "minutes", 60), (3 * 86400, "days", 86400)],
+)
+def test_stamps_far_finer_than_plays_are_rounded(mean, unit, size):
+    rng = np.random.default_rng(0)
+    gaps = rng.integers(mean * 900_000, mean * 1_200_000, 400)
+    moments = np.datetime64("2026-01-05T07:11:13.000001") + np.cumsum(gaps)
+    rows = {"round": moments, "arm": [0] * 400, "reward": [1] * 400}
+    log = read_log(rows)
+    start = moments[0].astype(f"M8[{unit[0] if unit != 'days' else 'D'}]")
+    if unit == "minutes":
+        start = moments[0].astype("M8[m]")
+    expected = (moments - start) // np.timedelta64(size, "s")
+    assert log.sequences[0].rounds.tolist() == expected.tolist()
+    (note,) = log.notes
+    assert note.startswith(f"Rounds are {unit} since 2026-01-0")
+    assert "and times are rounded down to that: for other rounds say --every 15min" in note
+    assert split_notes([note]) == ([], [note])
+    assert log.clock.round_of(moments[-1]) == log.sequences[0].rounds[-1]
+    for every, step in (("1 ms", 1000), ("1us", 1)):  # which overrules
+        rounds = read_log(rows, every=every).sequences[0].rounds
+        assert rounds[-1] == (moments[-1].astype(int) // step) - (moments[0].astype(int) // step)
+    later = read_log(rows | {"round": moments + np.timedelta64(1000, "D")})
+    ahead = as_log(later, clock=log.clock).sequences[0].rounds - log.sequences[0].rounds
+    assert set(ahead) == {1000 * 86400 // size}
+
+
+def test_an_index_of_fine_stamps_keeps_its_rows_apart():
+    minutes = pd.to_timedelta([0, 360, 365], "min")
+    stamps = pd.Timestamp("2026-01-05") + minutes - pd.to_timedelta([0, 1, 1], "us")
+    wide = pd.DataFrame({"a": [1.0, 2, 3], "b": [3.0, 2, 1]}, index=stamps)
+    assert as_table(wide).times.tolist() == [0, 21_599_999_999, 21_899_999_999]

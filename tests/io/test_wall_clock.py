@@ -138,7 +138,7 @@ def test_sequences_repeat_the_hour_on_their_own():
     times = ["2024-10-27T02:30", "2024-10-27T02:45", "2024-10-27T02:15", "2024-10-27T02:00"]
     rows = {"round": times, "arm": [0, 1, 2, 3], "reward": [1, 2, 3, 4]}
     rows |= {"sequence": ["a", "b", "a", "b"], "x_n": [0, 1, 2, 3], "chance": [0.1, 0.2, 0.3, 0.4]}
-    log = as_log(rows, every="15min", zone="Europe/Berlin")
+    log = read_log(rows, every="15min", zone="Europe/Berlin")
     first, second = log.sequences
     assert (first.rounds.tolist(), second.rounds.tolist()) == ([1, 2], [0, 3])
     assert (first.arms.tolist(), second.arms.tolist()) == ([2, 0], [3, 1])
@@ -208,7 +208,8 @@ def test_what_is_wrong_with_a_clock_is_said(case):
 
 
 def test_a_zone_belongs_to_a_log_that_is_not_read_yet():
-    message = "zone: was given beside a Log, which is read already; leave it out"
-    refused_exactly(lambda: as_log(log_of(["2024-01-31"]), zone="UTC"), message)
-    message = "zone: was given, but the data is not a log; leave it out"
+    message = "log: has type Log; it is read already: use it as it is"
+    refused_exactly(lambda: read_log(log_of(["2024-01-31"]), zone="UTC"), message)
+    message = "zone: was given, and no index of a wide table has times; leave it out, "
+    message += "or give read_log(data, zone=…)"
     refused_exactly(lambda: as_table(np.ones((3, 2)), zone="UTC"), message)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import driftbandit as db
-from driftbandit.identify import as_log, one_step
+from driftbandit.identify import as_log, one_step, read_log
 from driftbandit.monitoring.surprises import surprises_of
 
 ROUNDS, LATER = 200, 210
@@ -106,12 +106,11 @@ def test_a_first_round_below_zero(found):
 @pytest.mark.parametrize("judge", [db.monitor, one_step])
 def test_times_are_counted_by_the_clock_of_the_system(judge):
     hours = START + np.arange(len(LOG["round"])) * np.timedelta64(1, "h")
-    found = db.fit(
-        part(0, ROUNDS, round=hours), structure="level(arm) + season(7)", starts=1, every="hour"
-    )
+    learned = read_log(part(0, ROUNDS, round=hours), every="hour")
+    found = db.fit(learned, structure="level(arm) + season(7)", starts=1)
 
-    def values(log, **options):
-        judged = judge(found.system, log, **options).surprises
+    def values(log):
+        judged = judge(found.system, log).surprises
         return getattr(judged, "values", judged)
 
     every = slice(LATER, LATER + 160, 2)  # alone, their rounds would be steps of two hours
@@ -119,9 +118,16 @@ def test_times_are_counted_by_the_clock_of_the_system(judge):
     timed = numbered | {"round": hours[every]}
     expected = values(numbered)
     np.testing.assert_allclose(values(timed), expected, atol=1e-9)
-    np.testing.assert_allclose(values(timed, every="hour"), expected, atol=1e-9)
-    np.testing.assert_allclose(values(as_log(timed, every="hour")), expected, atol=1e-9)
-    with pytest.raises(db.InvalidInput, match=r"^log: counts rounds as .*, and the system as"):
-        values(timed, every="2 hours")
+    called = {"round": "when", "arm": "variant", "reward": "pay"}
+    theirs = {called.get(name, name): column for name, column in timed.items()}
+    for options in ({}, {"every": "hour"}, {"every": "30min"}, {"clock": found.system.clock}):
+        log = read_log(theirs, columns=called, **options)
+        np.testing.assert_allclose(values(log), expected, atol=1e-9)
+    with pytest.raises(db.InvalidInput, match=r"^log: counts rounds as .*, which are not parts of"):
+        values(read_log(timed, every="2 hours"))
+    kept = [place for place, arm in enumerate(timed["arm"]) if arm != "a"]
+    few = {name: [column[place] for place in kept] for name, column in timed.items()}
+    assert read_log(few).names == ("b", "c")
+    np.testing.assert_array_equal(values(read_log(few)), values(few))
     with pytest.raises(db.InvalidInput, match=r"^log: holds rounds 0 to 199, but the model"):
         values(part(0, ROUNDS, round=hours))

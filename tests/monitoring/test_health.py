@@ -156,7 +156,6 @@ CASES = [
     Case("level 0", lambda: monitor(SYSTEM, played(1, 30), level=0.0), "level", "0"),
     Case("level 1", lambda: monitor(SYSTEM, played(1, 30), level=1), "level", "1"),
     Case("level text", lambda: monitor(SYSTEM, played(1, 30), level="1%"), "level", "1%"),
-    Case("columns", lambda: monitor(SYSTEM, played(1, 30), columns={"x": "y"}), "columns", "'x'"),
 ]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -698,14 +698,7 @@ class Agent:
             self._settle(self._history, self._history.now)
             return next(iter(told))
 
-    def tell_log(
-        self,
-        log: Any,
-        *,
-        columns: Mapping[str, str] | None = None,
-        every: str | None = None,
-        zone: str | None = None,
-    ) -> dict[Told, int]:
+    def tell_log(self, log: Any) -> dict[Told, int]:
         """Learn from a log of plays that the agent did not choose; a bad log changes nothing.
 
         An agent of a model that starts where the log ends (``System.first_round``), such as one
@@ -716,10 +709,8 @@ class Agent:
                 ``round``; rows of (round, arm, reward), or mappings; or a `Log` of one sequence. A
                 reward of None or NaN is missing. Times are counted as `round_of` does, if the agent
                 can; else from the log's first one. With contexts: a file, a table, mappings or a
-                `Log` that has all features.
-            columns: the log's own column names, as {"round": "day"}; see `identify.read_log`.
-            every: the length of a round if the log has times, as "15 minutes".
-            zone: whose clocks the rounds count if the log has times, as "Europe/Berlin".
+                `Log` that has all features. If its columns have other names, give
+                ``read_log(data, columns=…)``.
 
         Returns:
             How many plays were "learned", "missing" and "too late"; see `tell_play`.
@@ -731,7 +722,7 @@ class Agent:
             >>> agent.ask().round
             0
         """
-        log = logged.read(log, columns, every, zone, self._history.clock)
+        log = logged.read(log, self._history.clock)
         with self._lock:
             told = self._history.tell_log(log)
             if told:

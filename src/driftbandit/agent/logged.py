@@ -14,34 +14,29 @@ from driftbandit.io import frames
 
 COLUMNS = ("round", "arm", "reward")
 REMEDY = "give columns round, arm and reward, rows of these three, or a path (see read_log)"
-NAMED = 'give columns round, arm and reward, or say columns={"arm": "its name", …}'
-TIMES = "give whole numbers; for times, identify.as_log makes a log of columns"
+NAMED = 'give columns round, arm and reward, or read_log(…, columns={"arm": "its name", …})'
+TIMES = "give whole numbers; for times, read_log makes a log of columns"
 
 
-def read(
-    log: Any, columns: Any = None, every: Any = None, zone: Any = None, clock: Any = None
-) -> Any:
-    """The log as `fit` reads it, if it is a file, has times, or options say how; else as it is.
+def read(log: Any, clock: Any = None) -> Any:
+    """The log as `read_log` reads it, if it is a file or has times; else as it is.
 
     The index of a data frame becomes columns, as for `fit`.
 
-    ``clock``: how rounds count times, unless ``every`` or ``zone`` say so; None: from the first.
+    ``clock``: how rounds count times, also those of a `Log`; None: from its first.
 
     Example:
         >>> days = {"round": ["2024-01-31", "2024-02-02"], "arm": ["a", "b"], "reward": [1, 2]}
         >>> rows_of(read(days))
         [(0, 'a', 1.0), (2, 'b', 2.0)]
     """
-    is_path = isinstance(log, str | os.PathLike)
     log, _ = frames.flat(log)
-    if not is_path and columns is every is zone is None and not _has_times(log):
+    is_read = isinstance(log, str | os.PathLike) or getattr(log, "clock", None) is not None
+    if not is_read and not _has_times(log):
         return log
     from driftbandit.io.log_reader import as_log  # only here: agents seldom read files
-    from driftbandit.io.logs import Log
 
-    if isinstance(log, Log) or every is not None or zone is not None:
-        clock = None
-    return as_log(log, columns=columns, every=every, zone=zone, clock=clock)
+    return as_log(log, clock=clock)
 
 
 def _has_times(log: Any) -> bool:

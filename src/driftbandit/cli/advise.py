@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shlex
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +39,7 @@ LOGS = (".csv", ".csv.gz", ".parquet")
 LARGEST = 4_000_000  # numbers of a random system, states × (states + arms): more take hours
 
 
+@options.reads_log
 def command(
     model: Path | None = typer.Argument(
         None,
@@ -78,13 +81,7 @@ def command(
         "often as the arm was played).",
         show_default="the column chance",
     ),
-    round_column: options.RoundColumn = None,
-    arm_column: options.ArmColumn = None,
-    reward_column: options.RewardColumn = None,
-    sequence_column: options.SequenceColumn = None,
-    chance_column: options.ChanceColumn = None,
-    every: options.Every = None,
-    zone: options.Zone = None,
+    reading: options.Reading = options.AS_IT_IS,
     seed: options.Seed = 0,
     html: Path | None = typer.Option(
         None, help="Also write a page with figures to this .html file."
@@ -105,20 +102,12 @@ def command(
     interrupt.keeps("Nothing was kept. Run the same command again, or give fewer --runs.")
     options.check_file("--html", html, ".html", ".htm")
     system_only = {"family": family, "states": states, "arms": arms, "unit_arms": unit_arms or None}
-    columns = options.columns(
-        round=round_column,
-        arm=arm_column,
-        reward=reward_column,
-        sequence=sequence_column,
-        chance=chance_column,
-    )
-    log_only = {"season": season or None, "chances": chances, "every": every, "zone": zone}
-    log_only |= {f"{key}_column": name for key, name in (columns or {}).items()}
+    log_only = {"season": season or None, "chances": chances} | reading.options
     size: dict[str, Any] = {"runs": runs, "rounds": rounds, "seed": seed}
     if model is not None and model.name.lower().endswith(LOGS):
         options.exclude(errors.printable(str(model)), _given(system_only))
-        reading: dict[str, Any] = {"columns": columns, "every": every, "zone": zone}
-        reading |= {"seasons": season or None, "chances": chances}
+        log = reading.log(model)
+        asked: dict[str, Any] = {"seasons": season or None, "chances": chances}
         from driftbandit.advice.from_log import advise_log
         from driftbandit.advice.log_report import ready_report
         from driftbandit.advice.log_report import report as log_report
@@ -137,11 +126,14 @@ def command(
 
         if not as_json:  # half a document would be taken for a whole one
             interrupt.at_exit(show_ready)
-            reading["ready"] = ready
+            asked["ready"] = ready
         with progress.bars(transient=True) as bars:
             moved = progress.stages(bars, "structures")
             chosen = _chosen(policies)
-            found = advise_log(model, policies=chosen, progress=moved, **size, **reading)
+            found = advise_log(log, policies=chosen, progress=moved, **size, **asked)
+            source = shlex.join(map(errors.printable, log.source))
+            commands = [line.replace("LOG.csv", source) for line in found.commands]
+            found = dataclasses.replace(found, commands=tuple(commands))
         options.show(log_report(found, name, terminal=True), as_json)
         if not as_json:
             for line in found.commands:

@@ -13,14 +13,7 @@ from rich.text import Text
 
 from driftbandit import errors
 from driftbandit.cli import interrupt, options, progress
-from driftbandit.cli.options import (
-    ArmColumn,
-    ChanceColumn,
-    RewardColumn,
-    RoundColumn,
-    SequenceColumn,
-)
-from driftbandit.io import log_columns, model_file
+from driftbandit.io import model_file
 from driftbandit.io.times import UNITS
 
 SEASONS = {UNITS["hour"]: (24, "daily"), UNITS["day"]: (7, "weekly")}  # by the length of a round
@@ -67,6 +60,7 @@ options above. Columns whose names start with x_ are features of the row. Other 
 """
 
 
+@options.reads_log
 def command(
     log: Path = typer.Argument(..., help="Log of decisions: .csv, .csv.gz or .parquet."),
     arms: options.Features = None,
@@ -108,13 +102,7 @@ def command(
     prior: float = typer.Option(
         1.0, help="Strength of the parameters' wide priors. 0: maximum likelihood alone."
     ),
-    round_column: RoundColumn = None,
-    arm_column: ArmColumn = None,
-    reward_column: RewardColumn = None,
-    sequence_column: SequenceColumn = None,
-    chance_column: ChanceColumn = None,
-    every: options.Every = None,
-    zone: options.Zone = None,
+    reading: options.Reading = options.AS_IT_IS,
     out: Path | None = typer.Option(
         None, help="Write the model to this .json file, for simulate and advise."
     ),
@@ -140,17 +128,9 @@ def command(
     automatic = select or (arms is None and states is None and not structure)
     if season and not automatic:
         raise errors.InvalidInput("--season", "was given with a model", "write season(…) into it")
-    columns = options.columns(
-        round=round_column,
-        arm=arm_column,
-        reward=reward_column,
-        sequence=sequence_column,
-        chance=chance_column,
-    )
-    known = None if arms is None else identify.read_arms(arms, columns=columns)
-    names = None if known is None else known.names
-    read = identify.read_log(log, names, columns=columns, every=every, zone=zone)
-    grouped = None if groups is None else identify.read_groups(groups, columns=columns)
+    known = None if arms is None else identify.read_arms(arms, columns=reading.columns)
+    read = reading.log(log, None if known is None else known.names)
+    grouped = None if groups is None else identify.read_groups(groups, columns=reading.columns)
     with progress.bars(transient=True) as bars:
         moved = progress.stages(bars, "fit")
         moved("fit", 0.0)
@@ -179,8 +159,7 @@ def command(
         options.saved("Model", out, as_json)
     options.save_plot(made, plot, as_json)
     if not as_json:
-        reading = [errors.printable(str(log)), *log_columns.flags(columns, every, zone)]
-        _suggest_next(out, shlex.join(reading), step)
+        _suggest_next(out, shlex.join(map(errors.printable, read.source)), step)
 
 
 def _structure(given: list[str] | None, select: bool) -> Any:

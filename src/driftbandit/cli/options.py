@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import inspect
 import os
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -19,8 +21,10 @@ from typer.core import TyperCommand, TyperGroup
 import driftbandit as db
 from driftbandit import errors, policies
 from driftbandit.cli import interrupt
+from driftbandit.io.log_columns import COLUMNS
 
 if TYPE_CHECKING:
+    from driftbandit.io.logs import Log
     from driftbandit.report import Report
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -84,32 +88,72 @@ class Group(_NoTypeOfFlags, TyperGroup):
     """A group of commands."""
 
 
-def _column(description: str, default: str, metavar: str = "NAME") -> Any:
+class Reading(NamedTuple):
+    """The options that say how a log is read, as `read_log` takes them."""
+
+    columns: dict[str, str] | None = None
+    every: str | None = None
+    zone: str | None = None
+
+    def log(self, path: Any, names: Any = None) -> Log:
+        """The log in a file."""
+        from driftbandit.io.log_reader import read_log
+
+        return read_log(path, names, **self._asdict())
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Those that were given, by the names of their parameters."""
+        columns = {f"{name}_column": column for name, column in (self.columns or {}).items()}
+        rest = {"every": self.every, "zone": self.zone}
+        return columns | {name: value for name, value in rest.items() if value is not None}
+
+
+AS_IT_IS = Reading()
+
+
+def _reading_option(description: str, default: str, metavar: str = "NAME") -> Any:
     panel = "Columns of the log"
-    return typer.Option(
-        metavar=metavar, help=description, show_default=default, rich_help_panel=panel
-    )
+    return Annotated[
+        str | None,
+        typer.Option(
+            metavar=metavar, help=description, show_default=default, rich_help_panel=panel
+        ),
+    ]
 
 
-RoundColumn = Annotated[str | None, _column("Rounds: whole numbers, or dates and times.", "round")]
-ArmColumn = Annotated[str | None, _column("Arms, both here and in the --arms file.", "arm")]
-RewardColumn = Annotated[str | None, _column("Rewards.", "reward")]
-SequenceColumn = Annotated[
-    str | None, _column("Independent sequence that a row belongs to.", "sequence, if present")
-]
-ChanceColumn = Annotated[
-    str | None,
-    _column("Probability with which the log's policy played the arm.", "chance, if present"),
-]
-_EVERY = "Length of a round, if rounds are dates or times: 1h, 15min, 7d, …"
-Every = Annotated[str | None, _column(_EVERY, "a day, or the step that fits all times", "LENGTH")]
-_ZONE = "Time zone whose clocks the rounds count, such as Europe/Berlin."
-Zone = Annotated[str | None, _column(_ZONE, "UTC, or the times as they are", "ZONE")]
+def _reading_options() -> dict[str, Any]:
+    """The type of each option of a `Reading`, by the name of its parameter."""
+    found = {}
+    for name in sorted(COLUMNS, key=lambda name: not COLUMNS[name].required):
+        default = name if COLUMNS[name].required else f"{name}, if present"
+        found[f"{name}_column"] = _reading_option(COLUMNS[name].meaning, default)
+    every = "Length of a round, if rounds are dates or times: 1h, 15min, 7d, …"
+    found["every"] = _reading_option(every, "a day, or the step that fits all times", "LENGTH")
+    zone = "Time zone whose clocks the rounds count, such as Europe/Berlin."
+    found["zone"] = _reading_option(zone, "UTC, or the times as they are", "ZONE")
+    return found
 
 
-def columns(**given: str | None) -> dict[str, str] | None:
-    """The names that were given, for the ``columns`` argument of the library; None if none was."""
-    return {key: name for key, name in given.items() if name is not None} or None
+def reads_log(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of a `Reading` in place of its parameter ``reading``."""
+    types, parameters = _reading_options(), []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        kept = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+        if parameter.name == "reading":
+            kept = [kept[0].replace(name=n, annotation=t, default=None) for n, t in types.items()]
+        parameters += kept
+
+    @functools.wraps(command)
+    def read(**arguments: Any) -> None:
+        values = {name: arguments.pop(name) for name in types}
+        every, zone = values.pop("every"), values.pop("zone")
+        named = {name.removesuffix("_column"): v for name, v in values.items() if v is not None}
+        command(**arguments, reading=Reading(named or None, every, zone))
+
+    read.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    read.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return read
 
 
 def several(text: str, option: str, valid: Iterable[str]) -> list[str]:

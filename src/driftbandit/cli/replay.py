@@ -10,14 +10,9 @@ import typer
 import driftbandit as db
 from driftbandit import errors
 from driftbandit.cli import interrupt, options, progress
-from driftbandit.cli.options import (
-    ArmColumn,
-    ChanceColumn,
-    RewardColumn,
-    RoundColumn,
-    SequenceColumn,
-)
+from driftbandit.io.arms_reader import read_arms
 from driftbandit.policies import REGISTRY
+from driftbandit.replays.datasets import is_path
 
 EXAMPLES = (
     options.POLICIES
@@ -36,6 +31,7 @@ EXAMPLES = (
 QUICK = ", ".join(name for name, policy in REGISTRY.items() if policy.quick)
 
 
+@options.reads_log
 def command(
     data: str = typer.Argument(
         ...,
@@ -86,13 +82,7 @@ def command(
         "estimated (as often as the arm was played).",
         show_default="the column chance",
     ),
-    round_column: RoundColumn = None,
-    arm_column: ArmColumn = None,
-    reward_column: RewardColumn = None,
-    sequence_column: SequenceColumn = None,
-    chance_column: ChanceColumn = None,
-    every: options.Every = None,
-    zone: options.Zone = None,
+    reading: options.Reading = options.AS_IT_IS,
     seed: options.Seed = 0,
     plot: options.Plot = None,
     as_json: options.Json = False,
@@ -116,18 +106,15 @@ def command(
     """
     interrupt.keeps("Nothing was kept. Run the same command again, or name fewer --policies.")
     options.check_file("--plot", plot, *options.PICTURES)
-    columns = options.columns(
-        round=round_column,
-        arm=arm_column,
-        reward=reward_column,
-        sequence=sequence_column,
-        chance=chance_column,
-    )
+    known = None if arms is None else read_arms(arms, columns=reading.columns)
+    if not is_path(data):
+        options.exclude(data, reading.options)
+    log = reading.log(data, None if known is None else known.names) if is_path(data) else data
     with progress.bars() as bars:
         result = db.replay(
-            data,
+            log,
             _chosen(policies.strip()),
-            features=arms,
+            features=known,
             train=train,
             n_states=states,
             warm=not cold,
@@ -137,9 +124,6 @@ def command(
             baseline=baseline,
             method=method,
             chances=chances,
-            columns=columns,
-            every=every,
-            zone=zone,
             progress=progress.stages(bars, "fit"),
         )
     from driftbandit.replays.report import report

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,13 +64,7 @@ class OneStep(NamedTuple):
         return -0.5 * (math.log(2 * math.pi * variance) + 1) if variance > 0 else math.inf
 
 
-def one_step(
-    found: Any,
-    log: Any,
-    columns: Mapping[str, str] | None = None,
-    every: str | None = None,
-    zone: str | None = None,
-) -> OneStep:
+def one_step(found: Any, log: Any) -> OneStep:
     """Predict every reward of a log from the rounds before its own, sequence after sequence.
 
     A decision is made before its round shows anything, so rewards of the same round do not help.
@@ -79,10 +72,9 @@ def one_step(
     Args:
         found: as `fit` returned it, or a `System`. The state of a system with a ``first_round``
             moves on from there to the log's first round.
-        log: of the same arms: the one it was learned from or, for a fair judgment, another. Times
-            are counted by the system's clock, if it has one. A `System` refuses rounds before its
-            ``first_round``: it contains them.
-        columns: as in `fit`, like ``every`` and ``zone``.
+        log: a `Log`, or what `read_log` reads, of the same arms: the one it was learned from or,
+            for a fair judgment, another. Times are counted by the system's clock, if it has one. A
+            `System` refuses rounds before its ``first_round``: it contains them.
 
     Returns:
         The observed rewards and their predictions.
@@ -94,7 +86,7 @@ def one_step(
         >>> ahead.means.round(6).tolist(), (ahead.stds**2).round(6).tolist()
         ([0.0, 0.25], [8.0, 7.5])
     """
-    read = log_of_system(found, log, columns, every, zone)
+    read = log_of_system(found, log)
     if hasattr(found, "problem_of"):
         means, variances = found.problem_of(read).predicted(found.theta)
     elif features := found.contexts:

@@ -38,16 +38,24 @@ def read_arms(path: Any, *, columns: Columns | None = None) -> Arms:
         driftbandit.errors.InvalidInput: /: is a folder; give the path of a CSV or Parquet file
     """
     with tables.opened(path, "arms") as table:
-        return _arms(table, log_columns.checked(columns).get("arm", "arm"))
+        return _arms(_with_columns(table, columns, "arm"))
 
 
-def _arms(table: tables.Table, called: str) -> Arms:
+def _with_columns(table: tables.Table, columns: Columns | None, *wanted: str) -> tables.Table:
+    """The table, which has these columns, with "arm" for its own name of the arms."""
+    called = log_columns.checked(columns).get("arm", "arm")
     table = table._replace(columns=["arm" if name == called else name for name in table.columns])
+    log_columns.check_single(table, table.columns)
+    for name in wanted:
+        if name not in table.columns:
+            problem = f"has no column {called if name == 'arm' else name!r}"
+            raise errors.InvalidInput(table.name, problem, f"give {', '.join(wanted)}")
+    return table
+
+
+def _arms(table: tables.Table) -> Arms:
     features = [table.columns[place] for place in table.without_index]
     features = [column for column in features if column != "arm"]
-    log_columns.check_single(table, table.columns)
-    if "arm" not in table.columns:
-        raise errors.InvalidInput(table.name, "has no column 'arm'", "give arm")
     if "" in features:
         problem = f"column {table.columns.index('') + 1} has no name"
         raise errors.InvalidInput(table.name, problem, "name it, or leave it out")
@@ -100,37 +108,32 @@ def read_groups(path: Any, *, columns: Columns | None = None) -> dict[Name, str]
         driftbandit.errors.InvalidInput: no/such/groups.csv: cannot be read (No such file or ...
     """
     with tables.opened(path, "groups") as table:
-        called = log_columns.checked(columns).get("arm", "arm")
-        for name in (called, "group"):
-            if name not in table.columns:
-                raise errors.InvalidInput(table.name, f"has no column {name!r}", "give arm, group")
-        log_columns.check_single(table, table.columns)
-        found: dict[str, str] = {}
-        for (arms, groups), numbers in table.read(
-            [table.columns.index(n) for n in (called, "group")]
-        ):
-            for arm, group, number in zip(arms, groups, numbers, strict=True):
-                label, of = parsing.label_of(arm), parsing.label_of(group)
-                if label is None or of is None:
-                    value, called = (arm, "arm") if label is None else (group, "group")
-                    said = parsing.problem("arm", value, called=called)
+        wanted = ("arm", "group")
+        table = _with_columns(table, columns, *wanted)
+        group_of: dict[str, str] = {}
+        for block, numbers in table.read([table.columns.index(name) for name in wanted]):
+            for *row, number in zip(*block, numbers, strict=True):
+                labels = [parsing.label_of(value) for value in row]
+                if None in labels:
+                    bad = labels.index(None)
+                    said = parsing.label_problem(row[bad], wanted[bad])
                     raise errors.InvalidInput(table.place(number), *said)
-                if found.setdefault(label, of) != of:
-                    problem = (
-                        f"arm {parsing.shown(arm)} is in group {parsing.shown(found[label])} too"
-                    )
+                arm, group = map(str, labels)
+                if group_of.setdefault(arm, group) != group:
+                    before = parsing.shown(group_of[arm])
+                    problem = f"arm {parsing.shown(row[0])} is in group {before} too"
                     raise errors.InvalidInput(table.place(number), problem, "give each one group")
-    return dict(zip(names_of(found), found.values(), strict=True))
+    return dict(zip(names_of(group_of), group_of.values(), strict=True))
 
 
 def _arm_problem(row: dict[str, Any], before: str, wrong: list[str]) -> tuple[str, str]:
     """What is wrong with a row: no label, a label that is in ``before`` too, or its features."""
     arm = row["arm"]
     if parsing.label_of(arm) is None:
-        return parsing.problem("arm", arm)
+        return parsing.label_problem(arm)
     if before:
         return f"arm {parsing.shown(arm)} is in {before} too", "give each arm one row"
     if wrong:
         called = f"feature {parsing.shown(wrong[0])}"
-        return parsing.problem("feature", row[wrong[0]], called=called)
+        return parsing.number_problem(row[wrong[0]], called)
     return f"all features of arm {parsing.shown(arm)} are zero", NO_ZERO

@@ -39,7 +39,7 @@ def rounds_of(
         place = next((i for i in table.index_columns if _holds_times(table, i)), None)
     if place is None:
         return None, tuple(filter(None, [log_columns.ignored(table, read)]))
-    rounds, parts = Rounds(every, zone), []
+    rounds, parts = Rounds(every, zone, apart=True), []
     for (values,), numbers in table.read([place]):
         part = rounds.read(values)
         wrong = first(part < 0)

@@ -1,18 +1,86 @@
-"""Which columns of a table belong to a log."""
+"""The columns of a log: what each holds, and where it is in a user's table.
+
+A column of numbers is declared twice: in `COLUMNS`, and as a field of `logs.Sequence`. Everything
+else goes by these: reading, checking, selecting rows, and the options of the command line.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import frames, parsing, tables
-from driftbandit.io.logs import FEATURE
 
-REQUIRED = ("round", "arm", "reward")
-COLUMNS = ("sequence", *REQUIRED, "chance")
+FEATURE = "x_"  # how the name of a feature's column starts
 Columns = Mapping[str, str]  # a table's own names for the columns of a log
+
+
+def _too_large(values: np.ndarray) -> np.ndarray:
+    return np.asarray(np.abs(values) > errors.LARGEST)
+
+
+class Column(NamedTuple):
+    """A column of a log.
+
+    Args:
+        meaning: what it holds, for the help of the command line.
+        field: of a `Sequence`, if it holds numbers.
+        required: whether every log has it.
+        remedy: what would be right in place of a bad value.
+        wrong: where numbers are not allowed; NaN is a missing one, infinity not a number.
+        outside: what is said of such a number, and its remedy.
+
+    Example:
+        >>> COLUMNS["chance"].wrong(np.array([0.0, 0.5, 1.0, 1.5, np.nan])).tolist()
+        [True, False, False, True, False]
+        >>> COLUMNS["chance"].problem(1.5)[0]
+        'chance 1.5 is out of range'
+    """
+
+    meaning: str
+    field: str = ""
+    required: bool = False
+    remedy: str = parsing.LABEL
+    wrong: Callable[[np.ndarray], np.ndarray] = _too_large
+    outside: tuple[str, str] = parsing.TOO_LARGE
+
+    def problem(self, value: Any, called: str = "") -> tuple[str, str]:
+        """What is wrong with a number, and what would be right."""
+        return parsing.number_problem(value, called or self.field[:-1], self.remedy, self.outside)
+
+
+OPTIONAL_LABEL = f"{parsing.LABEL}, or leave the column out"
+REWARD = "give a finite number, or leave it empty"
+CHANCE = "give a probability above 0 and at most 1, or leave it empty"
+COLUMNS = {
+    "sequence": Column("Independent sequence that a row belongs to.", remedy=OPTIONAL_LABEL),
+    "round": Column("Rounds: whole numbers, or dates and times.", required=True),
+    "arm": Column("Arms, both here and in the --arms file.", required=True),
+    "reward": Column("Rewards.", "rewards", required=True, remedy=REWARD),
+    "chance": Column(
+        "Probability with which the log's policy played the arm.",
+        "chances",
+        remedy=CHANCE,
+        wrong=lambda values: (values <= 0) | (values > 1),
+        outside=("is out of range", CHANCE),
+    ),
+}
+FEATURES = Column(  # any number of columns: one field holds them all
+    "Features of the row.",
+    "features",
+    remedy=parsing.FINITE,
+    wrong=lambda values: ~(np.abs(values) <= errors.LARGEST),  # never missing
+)
+REQUIRED = tuple(name for name, column in COLUMNS.items() if column.required)
+
+
+def numbers() -> dict[str, Column]:
+    """The columns that hold numbers."""
+    return {name: column for name, column in COLUMNS.items() if column.field}
 
 
 def checked(columns: Any) -> dict[str, Any]:
@@ -20,13 +88,13 @@ def checked(columns: Any) -> dict[str, Any]:
     if not isinstance(columns, Mapping | None):
         remedy = 'give a mapping, such as {"round": "day"}'
         raise errors.InvalidInput("columns", f"is {parsing.shown(columns)}", remedy)
-    found = {errors.closest(key, "columns", COLUMNS): name for key, name in (columns or {}).items()}
-    names = list(found.values())
+    called = {errors.closest(k, "columns", COLUMNS): name for k, name in (columns or {}).items()}
+    names = list(called.values())
     for name in names:
         if names.count(name) > 1:
             problem = f"name {parsing.shown(name)} twice"
             raise errors.InvalidInput("columns", problem, "give each column once")
-    return found
+    return called
 
 
 def places(table: tables.Table, columns: dict[str, Any]) -> dict[str, int]:
@@ -35,25 +103,25 @@ def places(table: tables.Table, columns: dict[str, Any]) -> dict[str, int]:
     wanted = [role for role in COLUMNS if role in (*REQUIRED, *columns)]
     lacking = [role for role in wanted if called.get(role) not in table.columns]
     if lacking:
-        has = ", ".join(_shown_name(column) for column in table.columns[:6])
-        has += ", …" * (len(table.columns) > 6)
+        has = ", ".join(_shown_name(column) for column in table.columns[:5])
+        has += ", …" * (len(table.columns) > 5)
         names = ", ".join({parsing.shown(columns.get(role, role)): None for role in lacking})
         near = difflib.get_close_matches(names.strip("'"), map(str, table.columns), n=1)
         hint = f"did you mean {_shown_name(near[0])}? " if near else ""
         options = " ".join(f"--{role}-column NAME" for role in lacking)
         python = f"'{lacking[0]}': NAME" + ", …" * (len(lacking) > 1)
         remedy = f"{hint}it has {has or 'none'}; say {options}"
-        remedy += f" (in Python, columns={{{python}}})"
+        remedy += f" (in Python, read_log(…, columns={{{python}}}))"
         raise errors.InvalidInput(table.name, f"has no column {names}", remedy)
     check_single(table, called.values())
-    found = sorted(COLUMNS.index(role) for role in called if called[role] in table.columns)
-    return {COLUMNS[i]: table.columns.index(called[COLUMNS[i]]) for i in found}
+    there = [role for role in COLUMNS if called.get(role) in table.columns]
+    return {role: table.columns.index(called[role]) for role in there}
 
 
 def features(table: tables.Table, taken: dict[str, int]) -> dict[str, int]:
     """The position of each column of features, by its name; ``taken`` are the log's others."""
-    found = [i for i, name in enumerate(table.columns) if str(name).startswith(FEATURE)]
-    named = {str(table.columns[i]): i for i in found if i not in taken.values()}
+    starting = [i for i, name in enumerate(table.columns) if str(name).startswith(FEATURE)]
+    named = {str(table.columns[i]): i for i in starting if i not in taken.values()}
     check_single(table, named)
     return named
 
@@ -86,10 +154,9 @@ def flags(columns: Columns | None, every: str | None, zone: str | None) -> list[
         >>> flags({"round": "day"}, None, "Europe/Berlin")
         ['--round-column', 'day', '--zone', 'Europe/Berlin']
     """
-    given = [[f"--{key}-column", name] for key, name in (columns or {}).items()]
-    given += [["--every", every]] if every else []
-    given += [["--zone", zone]] if zone else []
-    return [word for pair in given for word in pair]
+    options = [[f"--{key}-column", name] for key, name in (columns or {}).items()]
+    options += [[f"--{key}", value] for key, value in (("every", every), ("zone", zone)) if value]
+    return [word for option in options for word in option]
 
 
 def _shown_name(column: Any) -> str:

@@ -12,8 +12,6 @@ the names of the others to a table's own. All else is ignored.
 from __future__ import annotations
 
 import contextlib
-import copy
-import dataclasses
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -23,13 +21,17 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.io import log_columns, parsing, tables, times
 from driftbandit.io.log_columns import Columns
-from driftbandit.io.logs import FEATURE, Arms, Log, Sequence, checked_names, names_of
+from driftbandit.io.logs import Arms, Log, Sequence, checked_names, names_of
 from driftbandit.io.parsing import Values
 from driftbandit.system import Name
 
+FAR = 1000  # how many times as far from the median as most a reward is that gets a note
+KEYS = {"sequence": "codes", "round": "rounds", "arm": "arms"}  # columns that are no numbers
+APART = 30  # and how many times as far as any that gets none: tails are long, but have no gaps
+
 
 def read_log(
-    path: Any,
+    data: Any,
     names: Any = None,
     *,
     columns: Columns | None = None,
@@ -37,27 +39,28 @@ def read_log(
     zone: str | None = None,
     clock: times.Clock | None = None,
 ) -> Log:
-    r"""Read a log of decisions from a CSV or Parquet file.
+    r"""Read a log of decisions from a file or a table.
 
     Args:
-        path: the file, .csv, .csv.gz or .parquet, with the columns round, arm, reward and, if it
-            holds several independent sequences, sequence; chance, the probability with which the
-            log's policy played the arm, if that is known; and features, whose names start with x_.
-            Other columns are ignored. Rounds are whole numbers, or dates and times, which are
-            converted to steps since the first one.
+        data: the path of a file, .csv, .csv.gz or .parquet; or a mapping of columns, an Arrow
+            table or a data frame. It has the columns round, arm, reward and, if it holds several
+            independent sequences, sequence; chance, the probability with which the log's policy
+            played the arm, if that is known; and features, whose names start with x_. Other columns
+            are ignored. Rounds are whole numbers, or dates and times, which are converted to steps
+            since the first one.
         names: of all arms, in order; None: the arms that were played, sorted as numbers if all are
             whole numbers, else as text.
-        columns: the file's own column names, as {"round": "day", "arm": "variant"}.
+        columns: the table's own column names, as {"round": "day", "arm": "variant"}.
         every: the length of a round if rounds are times, as "15 minutes" or "1h"; None: the
-            longest that divides all times, up to a day.
+            longest that divides all times, up to a day, or a longer one if times are far apart.
         zone: whose clocks the rounds count if they are times, as "Europe/Berlin"; None: UTC if
             times have a zone, else the times as they are.
-        clock: of an earlier log (``Log.clock``), whose rounds go on; not with ``every`` or
-            ``zone``.
+        clock: of an earlier log or a system (``Log.clock``), whose rounds go on; not with ``every``
+            or ``zone``.
 
     Returns:
-        The log, grouped by sequence and otherwise in the file's order. Its ``notes`` say what was
-        ignored, and how long a round is.
+        The log, grouped by sequence and otherwise in the table's order. Its ``notes`` say what was
+        ignored, how long a round is, and which rewards look wrong.
 
     Example:
         >>> import tempfile
@@ -68,71 +71,59 @@ def read_log(
         ...     log = read_log(path, columns={"round": "day"})
         >>> log.names, log.sequences[0].rounds.tolist(), log.rewards_seen
         (('a', 'b'), [0, 2], 1)
+        >>> read_log({"round": [0, 1, 1], "arm": ["b", 3, 3.0], "reward": [1, 2, 3]}).names
+        ('3', 'b')
         >>> read_log("no/such/log.csv")
         Traceback (most recent call last):
         driftbandit.errors.InvalidInput: no/such/log.csv: cannot be read (No such file or ...
     """
     names = None if names is None else checked_names(names)
-    with tables.opened(path, "log") as table:
-        return _log(table, names, columns, times.Rounds(every, zone, clock))
+    time = times.Rounds(every, zone, clock)
+    if isinstance(data, str | os.PathLike):
+        source = (os.fspath(data), *log_columns.flags(columns, every, zone))
+        with tables.opened(data, "log") as table:
+            return _log(table, names, columns, time, source)
+    held = None if isinstance(data, Log) else tables.in_memory(data, "log")
+    if held is None:
+        remedy = "give a path, a mapping of columns, an Arrow table or a data frame"
+        remedy = "it is read already: use it as it is" if isinstance(data, Log) else remedy
+        raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
+    return _log(held, names, columns, time)
 
 
-def as_log(
-    data: Any,
-    names: Any = None,
-    *,
-    columns: Columns | None = None,
-    every: str | None = None,
-    zone: str | None = None,
-    clock: times.Clock | None = None,
-) -> Log:
-    """Convert data to a log.
+def as_log(data: Any, names: Any = None, clock: times.Clock | None = None, **reading: Any) -> Log:
+    """A `Log` as it is, and anything else as `read_log` reads it.
 
     Args:
-        data: a Log, the path of a file, a mapping of columns, an Arrow table or a data frame.
-        names: as in ``read_log``; those of a Log must be the same.
-        columns: as in ``read_log``, like ``every``, ``zone`` and ``clock``; not for a Log.
+        data: a `Log`, or what `read_log` takes.
+        names: of all arms, in order, those of the log among them; None: those of the log.
+        clock: whose rounds count the log's times; None: its own.
+        reading: more options of `read_log`; not for a `Log`.
 
     Example:
-        >>> as_log({"round": [0, 1, 1], "arm": ["b", 3, 3.0], "reward": [1, 2, 3]}).names
-        ('3', 'b')
+        >>> log = as_log({"round": [0, 1], "arm": ["b", "a"], "reward": [1, 2]})
+        >>> as_log(log) is log, as_log(log, ("c", "b", "a")).sequences[0].arms.tolist()
+        (True, [1, 2])
     """
-    names = None if names is None else checked_names(names)
-    if isinstance(data, Log):
-        if names is not None and names != data.names:
-            has, given = parsing.first_names(data.names), parsing.first_names(names)
-            problem = f"has the arms {has}, names are {given}"
-            raise errors.InvalidInput("log", problem, "give the names the log was made with")
-        options = {"columns": columns, "every": every, "zone": zone, "clock": clock}
-        for argument, option in options.items():
-            if option:
-                problem = "was given beside a Log, which is read already"
-                raise errors.InvalidInput(argument, problem, "leave it out")
-        return data
-    if isinstance(data, str | os.PathLike):
-        return read_log(data, names, columns=columns, every=every, zone=zone, clock=clock)
-    table = tables.in_memory(data, "log")
-    if table is None:
-        remedy = "give a Log, a path, a mapping of columns or an Arrow table"
-        raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
-    return _log(table, names, columns, times.Rounds(every, zone, clock))
+    if not isinstance(data, Log):
+        return read_log(data, names, clock=clock, **reading)
+    for argument, value in reading.items():
+        if value:
+            problem = "was given beside a Log, which is read already"
+            raise errors.InvalidInput(argument, problem, "leave it out")
+    log = data if names is None else data.of_arms(checked_names(names))
+    return log if clock is None else log.counted_by(clock)
 
 
-def log_of_system(
-    system: Any,
-    log: Any,
-    columns: Columns | None = None,
-    every: str | None = None,
-    zone: str | None = None,
-) -> Log:
-    """A log that a system is to predict, in the system's own rounds.
+def log_of_system(system: Any, data: Any) -> Log:
+    """A log that a system is to predict, with the system's arms and in its rounds.
 
     Times are counted by the system's clock, if it has one. A system with a ``first_round`` contains
     all rounds before it, so that a log which holds some of them is refused, as an agent refuses it.
 
     Args:
         system: a `System`, or what `fit` returned.
-        log, columns, every, zone: as in `as_log`.
+        data: as for `as_log`.
 
     Example:
         >>> from driftbandit import LGDS, System
@@ -145,30 +136,15 @@ def log_of_system(
         Traceback (most recent call last):
         driftbandit.errors.InvalidInput: log: holds rounds 0 to 0, but the model was learned from...
     """
-    clock = getattr(system, "clock", None)
-    known = None if isinstance(log, Log) or every is not None or zone is not None else clock
-    read = as_log(log, system.names, columns=columns, every=every, zone=zone, clock=known)
-    ahead = 0
-    if clock is not None and read.clock is not None:
-        ahead = clock.rounds_until(read.clock, owner="system")
-    if ahead:
-        read = dataclasses.replace(read, sequences=tuple(_moved(s, ahead) for s in read.sequences))
-        read = dataclasses.replace(read, clock=clock)
+    log = as_log(data, system.names, getattr(system, "clock", None))
     start = getattr(system, "first_round", None)
-    first = min(int(sequence.rounds[0]) for sequence in read.sequences)
+    first = min(int(sequence.rounds[0]) for sequence in log.sequences)
     if start is not None and first < start:
-        last = max(int(sequence.rounds[-1]) for sequence in read.sequences)
+        last = max(int(sequence.rounds[-1]) for sequence in log.sequences)
         learned = f"the model was learned from those before round {start}, in which it starts"
         remedy = f"give only rounds from {start} on, or what fit returned in place of its system"
         raise errors.InvalidInput("log", f"holds rounds {first} to {last}, but {learned}", remedy)
-    return read
-
-
-def _moved(sequence: Sequence, rounds: int) -> Sequence:
-    """The sequence so many rounds later; rounds before the clock's start are below 0."""
-    moved = copy.copy(sequence)
-    vars(moved)["rounds"] = sequence.rounds + rounds
-    return moved
+    return log
 
 
 def log_and_features(
@@ -189,23 +165,21 @@ def log_and_features(
         >>> log_and_features(log | {"arm": [2, 0, 2]}, [[1.0], [2.0], [3.0]])[0].names
         (0, 1, 2)
     """
+    reading: dict[str, Any] = {"columns": columns, "every": every, "zone": zone}
     if isinstance(arms, Arms):
-        return as_log(log, arms.names, columns=columns, every=every, zone=zone), arms.features
+        return as_log(log, arms.names, **reading), arms.features
     features = None if arms is None else errors.matrix(arms, "arms", shape=(None, None))
-    read = as_log(log, columns=columns, every=every, zone=zone)
+    read = as_log(log, **reading)
     if features is None:
         return read, None
+    texts = [name for name in read.names if isinstance(name, str)]
+    if texts and not isinstance(log, Log):
+        problem = f"is an array, and the log calls an arm {parsing.shown(texts[0])}"
+        remedy = "say which row belongs to which arm: give Arms(names, features)"
+        raise errors.InvalidInput("arms", problem, remedy)
     k = len(features)
-    if not isinstance(log, Log):
-        texts = [name for name in read.names if isinstance(name, str)]
-        if texts:
-            problem = f"is an array, and the log calls an arm {parsing.shown(texts[0])}"
-            remedy = "say which row belongs to which arm: give Arms(names, features)"
-            raise errors.InvalidInput("arms", problem, remedy)
-        if set(read.names) <= set(range(k)):  # arms that were never played have rows too
-            places = np.array(read.names)
-            ones = [dataclasses.replace(one, arms=places[one.arms]) for one in read.sequences]
-            read = dataclasses.replace(read, sequences=tuple(ones), names=tuple(range(k)))
+    if len(read.names) < k and set(read.names) <= set(range(k)):
+        read = read.of_arms(tuple(range(k)))  # arms that were never played have rows too
     if len(read.names) != k:
         problem = f"has {k} rows for the log's {len(read.names)} arms"
         raise errors.InvalidInput("arms", problem, "give one row of features for each arm")
@@ -213,104 +187,104 @@ def log_and_features(
 
 
 def _log(
-    table: tables.Table, names: tuple[Name, ...] | None, columns: Any, time: times.Rounds
+    table: tables.Table,
+    names: tuple[Name, ...] | None,
+    columns: Any,
+    time: times.Rounds,
+    source: tuple[str, ...] = (),
 ) -> Log:
     places = log_columns.places(table, log_columns.checked(columns))
     features = log_columns.features(table, places)
     read = places | features
-    arms = parsing.Labels(None if names is None else [str(name) for name in names])
-    sequences, clock = parsing.Labels(), _LastRounds()
+    known = None if names is None else [str(name) for name in names]
+    labels = {"sequence": parsing.Labels(), "arm": parsing.Labels(known)}
     parts: list[dict[str, np.ndarray]] = []
-    rows = 0
+    rows, fault = 0, None
     blocks = iter(table.read(list(read.values())))
-    for block, numbers in blocks:
-        given = dict(zip(read, block, strict=True))
-        part, bad = _parsed(given, sequences, arms, time)
-        wrong = {name: parsing.first(mask) for name, mask in bad.items()}
-        column = min(wrong, key=wrong.__getitem__)
-        good = wrong[column]
-        codes, rounds = part["codes"][:good], part["rounds"][:good]
-        late, last = clock.first_late(codes, time.in_order(rounds))
-        if late < good:
-            of = f" of sequence {parsing.shown(sequences.names[codes[late]])}" if sequences else ""
-            problem = f"round {time.shown(rounds[late])} comes after round {time.shown(last)}{of}"
-            remedy = "sort the rows of a sequence by round" + time.went_back(rounds[late], last)
-            raise errors.InvalidInput(table.place(numbers[late]), problem, remedy)
-        if good < len(numbers):
-            said, remedy = _problem(column, given[column][good], time, arms.names if names else ())
-            if column not in ("sequence", "round", "arm"):
-                place = list(read).index(column)
-                more = int(bad[column].sum()) - 1 + _count_bad(column, place, blocks)
-                said += f", as in {more:,} more row{'s' * (more > 1)}" if more else ""
-            raise errors.InvalidInput(table.place(numbers[good]), said, remedy)
-        short = {name: part[name].astype(np.int32) for name in ("codes", "arms")}
-        parts.append(part | short)
-        rows += len(numbers)
-        if rows * max(1, len(features)) > tables.MOST_ROWS:
-            raise tables.too_long(table.name)
+    try:
+        for block, lines in blocks:
+            values = dict(zip(read, block, strict=True))
+            part, bad = _parsed(values, labels, time)
+            wrong = {name: parsing.first(mask) for name, mask in bad.items()}
+            column = min(wrong, key=wrong.__getitem__)
+            good = wrong[column]
+            part["codes"], part["arms"] = (part[n].astype(np.int32) for n in ("codes", "arms"))
+            part["lines"] = np.asarray(lines, np.uint32)
+            parts.append({name: numbers[:good] for name, numbers in part.items()})
+            if good < len(lines):
+                said, remedy = _problem(column, values[column][good], time, known or ())
+                if column not in KEYS:
+                    more = int(bad[column].sum()) - 1
+                    more += _count_bad(column, list(read).index(column), blocks)
+                    said += f", as in {more:,} more row{'s' * (more > 1)}" if more else ""
+                raise errors.InvalidInput(table.place(lines[good]), said, remedy)
+            rows += len(lines)
+            if rows * max(1, len(features)) > tables.MOST_ROWS:
+                raise tables.too_long(table.name)
+    except errors.InvalidInput as error:  # a row before it may be wrong, too
+        fault = error
     if not parts:
-        raise errors.InvalidInput(table.name, "holds no rows", "give at least one decision")
-    found = names or names_of(arms.names)
-    ranked = range(len(found)) if names else sorted(range(len(found)), key=found.__getitem__)
+        remedy = "give at least one decision"
+        raise fault or errors.InvalidInput(table.name, "holds no rows", remedy)
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    whole["rounds"] = time.numbered(whole["rounds"])
+    _check_order(whole, table, time, labels["sequence"].names)
+    if fault is not None:
+        raise fault
+    arms = names or names_of(labels["arm"].names)
+    notes = [log_columns.ignored(table, read), _far_out(whole, table.unit, arms, time)]
+    del whole["lines"]
+    ranked = range(len(arms)) if names else sorted(range(len(arms)), key=arms.__getitem__)
     whole["arms"] = np.argsort(ranked)[whole["arms"]]
+    whole["rounds"] = time.numbered(whole["rounds"])
     whole = _sorted(whole)
-    labels = sequences.names if "sequence" in places else [""]
-    ones = _sequences(whole, labels)
-    notes = log_columns.ignored(table, read), time.note, _repeated(whole)
-    order = tuple(found[i] for i in ranked)
-    return Log(ones, order, tuple(filter(None, notes)), tuple(features), time.clock)
+    notes[1:1] = [time.note, _repeated(whole)]
+    return Log(
+        _sequences(whole, labels["sequence"].names or [""]),
+        tuple(arms[i] for i in ranked),
+        tuple(filter(None, notes)),
+        tuple(features),
+        time.clock,
+        source,
+    )
+
+
+def _column(name: str) -> log_columns.Column:
+    return log_columns.COLUMNS.get(name, log_columns.FEATURES)
 
 
 def _parsed(
-    given: dict[str, Values], sequences: parsing.Labels, arms: parsing.Labels, time: times.Rounds
+    values: dict[str, Values], labels: dict[str, parsing.Labels], time: times.Rounds
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """The columns of a block as numbers, and which rows of each are bad."""
-    features = [name for name in given if name.startswith(FEATURE)]
-    part = {"codes": np.zeros(len(given["round"]), np.int64)}
-    if "sequence" in given:
-        part["codes"] = sequences.codes(parsing.dates_as_text(given["sequence"]))
-    part |= {"rounds": time.read(given["round"]), "arms": arms.codes(given["arm"])}
-    part["rewards"] = parsing.real(given["reward"])
-    bad = {
-        "sequence": part["codes"] < 0,
-        "round": part["rounds"] < 0,
-        "arm": part["arms"] < 0,
-        "reward": _bad_numbers("reward", part["rewards"]),
-    }
-    if "chance" in given:
-        part["chances"] = parsing.real(given["chance"])
-        bad["chance"] = _bad_numbers("chance", part["chances"])
-    if features:
-        part["features"] = np.stack([parsing.real(given[name]) for name in features], axis=1)
-        bad |= {x: _bad_numbers(x, part["features"][:, j]) for j, x in enumerate(features)}
-    return part, bad
-
-
-def _bad_numbers(column: str, values: np.ndarray) -> np.ndarray:
-    """Where a column of rewards, chances or features holds what it must not."""
-    if column == "chance":
-        return parsing.not_chances(values)
-    if column == "reward":
-        return np.asarray(np.abs(values) > errors.LARGEST)
-    return np.asarray(~(np.abs(values) <= errors.LARGEST))  # a feature, which is never missing
+    part = {"rounds": time.read(values["round"]), "arms": labels["arm"].codes(values["arm"])}
+    part["codes"] = np.zeros(len(part["rounds"]), np.int64)
+    if "sequence" in values:
+        part["codes"] = labels["sequence"].codes(parsing.dates_as_text(values["sequence"]))
+    bad = {name: part[field] < 0 for name, field in KEYS.items()}
+    numbers = {name: parsing.real(values[name]) for name in values if name not in KEYS}
+    bad |= {name: _column(name).wrong(column) for name, column in numbers.items()}
+    features = [column for name, column in numbers.items() if name not in log_columns.COLUMNS]
+    part |= {_column(name).field: column for name, column in numbers.items()}
+    return part | ({"features": np.stack(features, axis=1)} if features else {}), bad
 
 
 def _count_bad(column: str, place: int, blocks: Iterator[tables.Block]) -> int:
     """How many rows of these blocks have a bad value in that column."""
-    found = 0
+    count = 0
     with contextlib.suppress(errors.InvalidInput):  # the table is broken later: that comes next
         for block, _ in blocks:
-            found += int(_bad_numbers(column, parsing.real(block[place])).sum())
-    return found
+            count += int(_column(column).wrong(parsing.real(block[place])).sum())
+    return count
 
 
 def _problem(column: str, value: Any, time: times.Rounds, known: Any) -> tuple[str, str]:
     """What is wrong with a value of a column, and what would be right."""
-    if column.startswith(FEATURE):
-        return parsing.problem("feature", value, called=f"feature {parsing.shown(column)}")
-    return time.problem(value) if column == "round" else parsing.problem(column, value, known)
+    if column == "round":
+        return time.problem(value)
+    if column in ("sequence", "arm"):
+        return parsing.label_problem(value, column, _column(column).remedy, known)
+    called = column if column in log_columns.COLUMNS else f"feature {parsing.shown(column)}"
+    return _column(column).problem(value, called)
 
 
 def _sorted(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -323,46 +297,87 @@ def _sorted(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: column[order] for name, column in rows.items()}
 
 
-class _LastRounds:
-    """The last round of every sequence so far."""
-
-    def __init__(self) -> None:
-        self._last = np.full(16, -1)
-
-    def first_late(self, codes: np.ndarray, rounds: np.ndarray) -> tuple[int, int]:
-        """The first row whose round is before its sequence's last round, and that last round."""
-        n = len(codes)
-        if n == 0:
-            return 0, 0
-        short = int(codes.max()) + 1 - len(self._last)
-        if short > 0:
-            self._last = np.append(self._last, np.full(short + len(self._last), -1))
-        order = np.argsort(codes, kind="stable")
-        codes, rounds = codes[order], rounds[order]
-        first = np.append(True, codes[1:] != codes[:-1])
-        before = np.where(first, self._last[codes], np.append(-1, rounds[:-1]))
-        late = np.flatnonzero(rounds < before)
-        if late.size:
-            worst = late[order[late].argmin()]
-            return int(order[worst]), int(before[worst])
-        self._last[codes] = rounds  # NumPy keeps the last of several
-        return n, 0
+def _check_order(
+    rows: dict[str, np.ndarray], table: tables.Table, time: times.Rounds, labels: list[str]
+) -> None:
+    """Refuse a row whose round is before that of an earlier row of its sequence."""
+    order = np.argsort(rows["codes"], kind="stable")
+    codes, rounds = rows["codes"][order], time.in_order(rows["rounds"])[order]
+    late = np.flatnonzero((codes[1:] == codes[:-1]) & (rounds[1:] < rounds[:-1])) + 1
+    if late.size:
+        worst = late[order[late].argmin()]
+        row, last, label = order[worst], rounds[worst - 1], [*labels, ""][codes[worst]]
+        of = f" of sequence {parsing.shown(label)}" if label else ""
+        shown = time.shown(rows["rounds"][row])
+        problem = f"round {shown} comes after round {time.shown(last)}{of}"
+        remedy = "sort the rows of a sequence by round" + time.went_back(rows["rounds"][row], last)
+        raise errors.InvalidInput(table.place(rows["lines"][row]), problem, remedy)
 
 
 def _sequences(rows: dict[str, np.ndarray], labels: list[str]) -> tuple[Sequence, ...]:
     """Sequences of checked rows, grouped by code; not copied: there may be 10⁶ of them."""
-    absent = dict.fromkeys(("chances", "features"))
     columns = {field: column for field, column in rows.items() if field != "codes"}
     for column in columns.values():
         column.setflags(write=False)
     ends = np.cumsum(np.bincount(rows["codes"])).tolist()
-    found = []
+    sequences = []
     for start, end, label in zip([0, *ends[:-1]], ends, labels, strict=True):
-        sequence = object.__new__(Sequence)
+        sequence = object.__new__(Sequence)  # fields that are not set are None by default
         own = {field: column[start:end] for field, column in columns.items()}
-        sequence.__dict__.update(absent | own, label=label)
-        found.append(sequence)
-    return tuple(found)
+        sequence.__dict__.update(own, label=label)
+        sequences.append(sequence)
+    return tuple(sequences)
+
+
+def _far_out(
+    rows: dict[str, np.ndarray], unit: str, arms: tuple[Name, ...], time: times.Rounds
+) -> str:
+    """A note on a reward that is absurdly far from the others, or a few; "" if there are none."""
+    seen = np.flatnonzero(~np.isnan(rows["rewards"]))
+    far, ratio = far_out(rows["rewards"][seen])
+    if not far.size:
+        return ""
+    row = seen[far[0]]
+    arm, round_ = arms[rows["arms"][row]], time.shown(rows["rounds"][row])
+    where = f"{unit.capitalize()} {rows['lines'][row]} (round {round_}, arm {parsing.shown(arm)})"
+    apart = f"{ratio:,.0f}" if ratio < 1e9 else f"{ratio:.0e}"
+    said = f"pays {rows['rewards'][row]:g}, {apart} times as far from the median as most"
+    count = len(far) - 1
+    more = f"; {count} more {'is' if count == 1 else 'are'} far away, too" if count else ""
+    return f"{where} {said}: check it{more}."
+
+
+def far_out(rewards: np.ndarray) -> tuple[np.ndarray, float]:
+    """The places of rewards that are absurdly far from the others, the farthest first.
+
+    At most one in a hundred can be. They are `FAR` times as far from the median as the median
+    reward that differs from it, and `APART` times as far as all others: no heavy tail, no rare
+    jackpot among equal rewards, and no arm that always pays its own constant looks like that.
+
+    Returns:
+        Places; and how many times as far from the median as most rewards the first one is.
+
+    Example:
+        >>> rewards = np.random.default_rng(0).standard_normal(200)
+        >>> rewards[56] = 1e6
+        >>> far_out(rewards)[0], far_out(rewards[:56])[0]
+        (array([56]), array([], dtype=int64))
+    """
+    none = np.empty(0, np.int64), 0.0
+    if len(rewards) < 2:
+        return none
+    median = float(np.median(rewards))
+    apart = np.abs(rewards - median)
+    differ = apart[apart > 1e-9 * abs(median)]  # else sums that are rounded would differ
+    if not differ.size:
+        return none
+    scale, most = float(np.median(differ)), max(1, len(rewards) // 100)
+    order = np.argpartition(apart, -most - 1)[-most - 1 :]
+    order = order[np.argsort(-apart[order])]
+    ends = (apart[order][:-1] > FAR * scale) & (apart[order][:-1] > APART * apart[order][1:])
+    if not ends.any():
+        return none
+    return order[: int(np.flatnonzero(ends)[-1]) + 1], float(apart[order[0]]) / scale
 
 
 def _repeated(whole: dict[str, np.ndarray]) -> str:

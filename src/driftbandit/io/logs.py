@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import re
 from collections.abc import Iterable
@@ -10,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.io import parsing, tables
+from driftbandit.io import log_columns, parsing, tables
+from driftbandit.io.log_columns import FEATURE
 from driftbandit.io.times import Clock
 from driftbandit.system import Name
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # a label that is a whole number: 7, not 07
-FIELDS = {"rounds": np.int64, "arms": np.int64, "rewards": np.float64, "chances": np.float64}
-FEATURE = "x_"  # how the name of a feature's column starts
 FACTS = ("Rounds are ", "Ignored columns: ")  # how notes begin that are nothing to worry about
 NO_ZERO = "an arm needs at least one non-zero entry"
 
@@ -49,31 +49,58 @@ class Sequence:
     features: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for field, type_ in FIELDS.items():
-            values = getattr(self, field)
-            if values is None and field == "chances":
-                continue
-            if not isinstance(values, np.ndarray) or values.dtype != type_ or values.ndim != 1:
-                values = _converted(values, field, type_)
-            vars(self)[field] = _frozen(values.copy())  # the class is frozen
-        n = len(self.rounds)
-        if not n == len(self.arms) == len(self.rewards) or n == 0:
-            problem = f"has {n} rounds, {len(self.arms)} arms and {len(self.rewards)} rewards"
-            raise errors.InvalidInput("sequence", problem, "give one of each per row, and a row")
-        if self.rounds[0] < 0 or (self.rounds[1:] < self.rounds[:-1]).any():
+        numbers = {column.field: column for column in log_columns.numbers().values()}
+        fields = [
+            field for field in ("rounds", "arms", *numbers) if getattr(self, field) is not None
+        ]
+        table = tables.in_memory({field: getattr(self, field) for field in fields}, "sequence")
+        assert table is not None  # it is a mapping
+        parts: dict[str, list[np.ndarray]] = {field: [] for field in fields}
+        for block, rows in table.blocks:
+            for field, values in zip(fields, block, strict=True):
+                column = numbers.get(field)
+                part = parsing.whole(values) if column is None else parsing.real(values)
+                wrong = parsing.first(part < 0 if column is None else column.wrong(part))
+                if wrong < len(part):
+                    value, called = values[wrong], field[:-1]
+                    said = parsing.whole_problem(value, called)
+                    said = said if column is None else column.problem(value)
+                    raise errors.InvalidInput(f"sequence row {rows[wrong]}", *said)
+                parts[field].append(part)
+        if not parts["rounds"]:
+            raise errors.InvalidInput("sequence", "holds no rows", "give at least one")
+        for field, values in parts.items():
+            vars(self)[field] = _frozen(np.concatenate(values))  # the class is frozen
+        if (self.rounds[1:] < self.rounds[:-1]).any():
             raise errors.InvalidInput("rounds", "decrease", "sort the rows by round")
-        if self.arms.min() < 0:
-            raise errors.InvalidInput("arms", f"is {self.arms.min()}", "count arms from 0")
-        if (np.abs(self.rewards) > errors.LARGEST).any():
-            problem = "hold one that is too large"
-            raise errors.InvalidInput("rewards", problem, parsing.REMEDIES["reward"])
-        if self.chances is not None:
-            _check_chances(self.chances, n)
         if self.features is not None:
-            features = errors.matrix(self.features, "features", shape=(n, None))
+            features = errors.matrix(self.features, "features", shape=(len(self), None))
             vars(self).update(features=_frozen(features))
         if not isinstance(self.label, str):
             raise errors.InvalidInput("label", f"{self.label!r} is not text", "give text")
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What it holds row by row, by field, without what is None.
+
+        Example:
+            >>> list(Sequence([0, 1], [0, 1], [0.5, 0.7]).arrays)
+            ['rounds', 'arms', 'rewards']
+        """
+        return {
+            name: values for name, values in vars(self).items() if isinstance(values, np.ndarray)
+        }
+
+    def changed(self, **arrays: np.ndarray) -> Sequence:
+        """The sequence with other arrays, which are not checked; rounds may be below 0.
+
+        Example:
+            >>> Sequence([0, 1], [0, 1], [0.5, 0.7]).changed(rounds=np.array([-5, -4])).rounds
+            array([-5, -4])
+        """
+        other = copy.copy(self)
+        vars(other).update({name: _frozen(values) for name, values in arrays.items()})
+        return other
 
     @property
     def rewards_seen(self) -> int:
@@ -85,45 +112,9 @@ class Sequence:
         return len(self.rounds)
 
 
-def _only(sequence: Sequence, rows: np.ndarray) -> Sequence:
-    chances, features = (
-        None if each is None else each[rows] for each in (sequence.chances, sequence.features)
-    )
-    rounds, arms, rewards = (
-        each[rows] for each in (sequence.rounds, sequence.arms, sequence.rewards)
-    )
-    return Sequence(rounds, arms, rewards, sequence.label, chances, features)
-
-
 def _frozen(values: np.ndarray) -> np.ndarray:
     values.setflags(write=False)
     return values
-
-
-def _check_chances(chances: np.ndarray, rows: int) -> None:
-    if len(chances) != rows:
-        problem = f"are {len(chances)} for {rows} rows"
-        raise errors.InvalidInput("chances", problem, "give one per row, NaN where it is not known")
-    wrong = parsing.first(parsing.not_chances(chances))
-    if wrong < rows:
-        said = parsing.problem("chance", chances[wrong])
-        raise errors.InvalidInput(f"sequence row {wrong + 1}", *said)
-
-
-def _converted(values: Any, field: str, type_: type) -> np.ndarray:
-    table = tables.in_memory({field: values}, "sequence")
-    assert table is not None
-    real = type_ is np.float64
-    parts: list[np.ndarray] = [np.empty(0, type_)]
-    for (given,), numbers in table.blocks:
-        part = parsing.real(given) if real else parsing.whole(given)
-        wrong = parsing.first(np.isinf(part) if real else part < 0)
-        if wrong < len(part):
-            column = field[:-1]
-            problem = parsing.problem(column if real else "round", given[wrong], called=column)
-            raise errors.InvalidInput(f"sequence row {numbers[wrong]}", *problem)
-        parts.append(part)
-    return np.concatenate(parts)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -136,6 +127,7 @@ class Log:
         notes: sentences on what the reader ignored or chose.
         feature_names: of the J features of each row, which start with ``x_``.
         clock: how rounds count times, if the log was read from a table with times.
+        source: the file's path, if there is one, and the options with which a command reads it.
 
     Example:
         >>> one = Sequence([0, 1], [0, 1], [0.7, float("nan")], features=[[20.5], [18.0]])
@@ -153,6 +145,7 @@ class Log:
     notes: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     clock: Clock | None = None
+    source: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names, features = checked_names(self.names), _feature_names(self.feature_names)
@@ -191,8 +184,50 @@ class Log:
         """
         ends = np.cumsum([len(one) for one in self.sequences])
         parts = zip(self.sequences, np.split(rows, ends[:-1]), strict=True)
-        kept = tuple(_only(one, part) for one, part in parts if part.any())
-        return dataclasses.replace(self, sequences=kept)
+        kept = (
+            one.changed(**{field: values[part] for field, values in one.arrays.items()})
+            for one, part in parts
+            if part.any()
+        )
+        return dataclasses.replace(self, sequences=tuple(kept))
+
+    def of_arms(self, names: tuple[Name, ...]) -> Log:
+        """The same plays of arms that are named in this order; there may be more of them.
+
+        Example:
+            >>> log = Log((Sequence([0, 1], [0, 1], [1.0, 2.0]),), (7, 8))
+            >>> log.of_arms(("left", "8", "7")).sequences[0].arms.tolist()
+            [2, 1]
+        """
+        if names == self.names:
+            return self
+        places = {str(name): place for place, name in enumerate(names)}
+        if not places.keys() >= set(map(str, self.names)):
+            has, wanted = parsing.first_names(self.names), parsing.first_names(names)
+            problem = f"has the arms {has}, names are {wanted}"
+            raise errors.InvalidInput("log", problem, "give a log of these arms")
+        moved = np.array([places[str(name)] for name in self.names])
+        sequences = tuple(one.changed(arms=moved[one.arms]) for one in self.sequences)
+        return dataclasses.replace(self, sequences=sequences, names=names)
+
+    def counted_by(self, clock: Clock) -> Log:
+        """The same times in the rounds of another clock, below 0 before its start.
+
+        Example:
+            >>> from driftbandit.identify import read_log
+            >>> rows = {"arm": ["a", "a"], "reward": [1, 2]}
+            >>> first = read_log({"round": ["2026-01-05 00:00", "2026-01-05 01:00"]} | rows)
+            >>> later = read_log({"round": ["2026-01-06 00:00", "2026-01-08 00:00"]} | rows)
+            >>> later.sequences[0].rounds.tolist()
+            [0, 2]
+            >>> later.counted_by(first.clock).sequences[0].rounds.tolist()
+            [24, 72]
+        """
+        own = self.clock
+        if own is None or own == clock:
+            return self
+        moved = [one.changed(rounds=clock.recounted(one.rounds, own)) for one in self.sequences]
+        return dataclasses.replace(self, sequences=tuple(moved), clock=clock)
 
     def round_of(self, time: Any) -> int:
         """The round in which a time falls, if the log's rounds were dates or times.
@@ -277,7 +312,7 @@ def checked_names(names: Any) -> tuple[Name, ...]:
     for name in names:
         label = parsing.label_of(name)
         if label is None:
-            raise errors.InvalidInput("names", *parsing.problem("arm", name))
+            raise errors.InvalidInput("names", *parsing.label_problem(name))
         if label in found:
             problem = f"hold {parsing.shown(label)} twice"
             raise errors.InvalidInput("names", problem, "give each arm once")

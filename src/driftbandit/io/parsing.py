@@ -20,14 +20,10 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE_AS_REAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 UNDECODED = re.compile("[\ud800-\udfff]")  # bytes that are not UTF-8 are decoded as these
 TRUTH = {"true": 1.0, "false": 0.0}
-REMEDIES = {
-    "round": "give a whole number from 0 to 2^53",
-    "reward": "give a finite number, or leave it empty",
-    "chance": "give a probability above 0 and at most 1, or leave it empty",
-    "feature": "give a finite number",
-    "arm": "give text or a number",
-    "sequence": "give text or a number, or leave the column out",
-}
+LABEL = "give text or a number"
+WHOLE = "give a whole number from 0 to 2^53"
+FINITE = "give a finite number"
+TOO_LARGE = "is too large", f"{errors.LARGEST:g} is the most"
 
 Values = list[Any] | np.ndarray
 
@@ -104,16 +100,6 @@ def _real(value: Any) -> float:
         return math.inf
 
 
-def not_chances(values: np.ndarray) -> np.ndarray:
-    """Where numbers are not probabilities in (0, 1]; NaN, not known, may be one.
-
-    Example:
-        >>> not_chances(np.array([0.0, 0.5, 1.0, 1.5, float("nan")])).tolist()
-        [True, False, False, True, False]
-    """
-    return (values <= 0) | (values > 1)
-
-
 def whole(values: Values) -> np.ndarray:
     """Values as whole numbers from 0 to 2^53: −1 where one is missing or anything else.
 
@@ -163,34 +149,47 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def problem(column: str, value: Any, known: Any = (), called: str = "") -> tuple[str, str]:
-    """What is wrong with a value of a column, and what would be right."""
-    called, text, remedy = called or column, shown(value), REMEDIES[column]
+def label_problem(
+    value: Any, called: str = "arm", remedy: str = LABEL, known: Any = ()
+) -> tuple[str, str]:
+    """What is wrong with a label, or one that is not among the known ones; what would be right."""
+    said = _not_there(value, called, remedy)
+    label = None if said else label_of(value)
+    if label is None:
+        return said or (f"{called} {shown(value)} is not a label", remedy)
+    near = difflib.get_close_matches(label[:100], known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown arm {shown(label)}", f"{hint}known: {first_names(known)}"
+
+
+def number_problem(
+    value: Any, called: str, remedy: str = FINITE, outside: tuple[str, str] = TOO_LARGE
+) -> tuple[str, str]:
+    """What is wrong with a number, and what would be right; ``outside``: of a number as such."""
+    if said := _not_there(value, called, remedy):
+        return said
+    if is_number(value):
+        return f"{called} {shown(value)} {outside[0]}", outside[1]
+    finite = "finite " if isinstance(value, float | np.floating) else ""
+    return f"{called} {shown(value)} is not a {finite}number", remedy
+
+
+def whole_problem(value: Any, called: str) -> tuple[str, str]:
+    """What is wrong with a whole number, such as a round, and what would be right."""
+    if said := _not_there(value, called, WHOLE):
+        return said
+    size = real([value])[0] if is_number(value) else 0.5
+    if size < 0:
+        return f"{called} {shown(value)} is negative", WHOLE
+    if size >= LARGEST_ROUND:
+        return f"{called} {shown(value)} is too large", f"{WHOLE}, or a time as 2024-01-31T09:30:00"
+    return f"{called} {shown(value)} is not a whole number", WHOLE
+
+
+def _not_there(value: Any, called: str, remedy: str) -> tuple[str, str] | None:
     if isinstance(value, str) and UNDECODED.search(value):
-        return f"{called} {text} is not UTF-8 text", "save the file as UTF-8"
-    if missing(value):
-        return f"{called} is missing", remedy
-    if column in ("arm", "sequence"):
-        label = label_of(value)
-        if label is None:
-            return f"{called} {text} is not a label", remedy
-        near = difflib.get_close_matches(label[:100], known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        return f"unknown arm {shown(label)}", f"{hint}known: {first_names(known)}"
-    number = is_number(value)
-    if column != "round":
-        if number and column == "chance":
-            return f"{called} {text} is out of range", remedy
-        if number:
-            return f"{called} {text} is too large", f"{errors.LARGEST:g} is the most"
-        finite = "finite " if isinstance(value, float | np.floating) else ""
-        return f"{called} {text} is not a {finite}number", remedy
-    size = real([value])[0]
-    if number and size < 0:
-        return f"{called} {text} is negative", remedy
-    if number and size >= LARGEST_ROUND:
-        return f"{called} {text} is too large", f"{remedy}, or a time as 2024-01-31T09:30:00"
-    return f"{called} {text} is not a whole number", remedy
+        return f"{called} {shown(value)} is not UTF-8 text", "save the file as UTF-8"
+    return (f"{called} is missing", remedy) if missing(value) else None
 
 
 # Labels

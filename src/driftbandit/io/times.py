@@ -2,8 +2,10 @@
 
 The first value of a column of rounds decides whether it holds numbers or times. Times become whole
 numbers of steps since the first time in the log. A step is what the user gives, such as
-"15 minutes", or the longest one, up to a day, that divides all times. The clock is that of a time
-zone if the user names one; else UTC if times have a zone, and their own clock if they have none.
+"15 minutes", or the longest one, up to a day, that divides all times; if that is far shorter than
+the gaps between times, they are rounded down to days, hours, minutes, …. The clock is that of a
+time zone if the user names one; else UTC if times have a zone, and their own clock if they have
+none.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ import dataclasses
 import datetime
 import math
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.io.parsing import Values, is_nat, is_number, missing, problem, shown, whole
+from driftbandit.io.parsing import Values, is_nat, is_number, missing, shown, whole, whole_problem
 from driftbandit.io.zones import DAY, FIRST, LAST, MICROSECOND, Zone, described
 
 ISO = re.compile(
@@ -32,6 +34,7 @@ SHORT_UNITS |= {"s": "second", "sec": "second", "ms": "millisecond", "us": "micr
 STEP = re.compile(r"([1-9][0-9]{0,8})? *([a-z]+)")
 EPOCH = (datetime.date(1970, 1, 1) - datetime.date.min) // MICROSECOND  # NumPy's zero
 SPARSE = 50  # if half of the gaps are this many steps or longer, a note suggests a longer step
+FINE = 1000  # and if they are this many, times are rounded
 MOST_OFFSETS = 100_000  # local time is not considered for logs with more distinct times than this
 FIRST_DATE, LAST_DATE = 19000101, 21001231  # whole numbers between these may be dates
 SINCE = datetime.date(2000, 1, 1), datetime.date(2100, 1, 1)  # when whole numbers may be times
@@ -48,6 +51,7 @@ class Clock:
         zone: whose clocks the rounds count, if that was said.
         zoned: whether the log's times have a zone; None: they are dates.
         local: whether rounds are days of local time, of times that have a zone.
+        exact: whether all times of the log are starts of rounds, so that rounds tell them in full.
 
     Example:
         >>> rounds = Rounds()
@@ -63,29 +67,49 @@ class Clock:
     zone: str | None = None
     zoned: bool | None = None
     local: bool = False
+    exact: bool = dataclasses.field(default=False, compare=False)
 
     def round_of(self, time: Any) -> int:
         """The round in which a time falls; below 0 if it is before the log's first."""
-        read = _time(time)
-        if read is None:
+        moment = _moment(time)
+        if moment is None:
             raise errors.InvalidInput("time", f"{shown(time)} is not a date or time", TIME_REMEDY)
-        moment = read if isinstance(read, datetime.datetime) else None
-        offset = None if moment is None else moment.utcoffset()
-        if self.zone is None and moment is not None and (offset is not None) != bool(self.zoned):
+        code, ahead = moment.wall, moment.ahead
+        if self.zone is None and not moment.is_date and (ahead is not None) != bool(self.zoned):
             says = "has a time zone, and the log's times have none"
             if self.zoned:
                 says = "has no time zone, and the log's times have one"
             raise errors.InvalidInput("time", f"{shown(time)} {says}", "write it as the log does")
-        if moment is None:
-            code = (read - datetime.date.min) // MICROSECOND
-        else:
-            wall = datetime.datetime.combine(moment.date(), moment.time())
-            code = (wall - datetime.datetime.min) // MICROSECOND
-        if offset is not None and not self.local:
-            code -= offset // MICROSECOND
+        if ahead is not None and not self.local:
+            code -= ahead
             if self.zone is not None:
                 code = int(Zone(self.zone).wall(np.array([code]))[0])
         return (code - self.start) // self.step
+
+    def recounted(self, rounds: np.ndarray, other: Clock) -> np.ndarray:
+        """Rounds of another clock in the own ones, if each of them lies within one.
+
+        Example:
+            >>> hours, days = Clock(0, DAY // 24), Clock(0, DAY, exact=True)
+            >>> hours.recounted(np.array([1, 3]), days)  # the other log has dates alone
+            array([24, 72])
+            >>> hours.recounted(np.array([1, 3]), Clock(0, DAY))  # or had times, which are lost
+            Traceback (most recent call last):
+            driftbandit.errors.InvalidInput: log: counts rounds as days since 0001-01-01, which ...
+        """
+        codes = other.start + rounds * other.step
+        within = not (self.step % other.step or (other.start - self.start) % other.step)
+        alike = self.local == other.local and (other.exact or within)
+        if self.zone is None or other.zone is not None:
+            same = self.zone is not None or other.zoned in (None, bool(self.zoned))
+            alike = alike and self.zone == other.zone and same
+        elif alike := alike and other.exact:
+            codes = Zone(self.zone).wall(codes) if other.zoned else codes
+        if not alike:
+            problem = f"counts rounds as {other}, which are not parts of {self}"
+            remedy = "give its file or table, or read it with that clock: read_log(…, clock=…)"
+            raise errors.InvalidInput("log", problem, remedy)
+        return np.asarray((codes - self.start) // self.step)
 
     def rounds_until(self, other: Clock, argument: str = "log", owner: str = "agent") -> int:
         """The round in which another clock's round 0 begins; both count the same steps.
@@ -111,28 +135,27 @@ class Clock:
 
     def to_document(self) -> dict[str, Any]:
         """Its fields as JSON values; the start as text."""
-        return dataclasses.asdict(self) | {"start": _written(self.start)}
+        fields = dataclasses.asdict(self) | {"start": _written(self.start)}
+        return {name: value for name, value in fields.items() if name != "exact"}
 
     @classmethod
     def from_document(cls, document: Any) -> Clock:
         """The clock of `to_document`."""
         remedy = "give the fields that fit wrote, or leave it out"
-        names = {field.name for field in dataclasses.fields(cls)}
+        names = {field.name for field in dataclasses.fields(cls)} - {"exact"}
         if not isinstance(document, dict) or set(document) != names:
             raise errors.InvalidInput("clock", f"is {shown(document)}", remedy)
         start, zone, zoned = (document[name] for name in ("start", "zone", "zoned"))
-        time = _time(start) if isinstance(start, str) else None
-        if time is None or getattr(time, "tzinfo", None) is not None:
+        moment = _moment(start) if isinstance(start, str) else None
+        if moment is None or moment.ahead is not None:
             raise errors.InvalidInput("clock", f"start is {shown(start)}", TIME_REMEDY)
-        if not isinstance(time, datetime.datetime):
-            time = datetime.datetime.combine(time, datetime.time())
         step = errors.whole_number(document["step"], "clock step", low=1, high=1000 * DAY)
         if zone is not None:
             zone = Zone(zone).name
         if zoned is not None:
             errors.boolean(zoned, "clock zoned")
         local = errors.boolean(document["local"], "clock local")
-        return cls((time - datetime.datetime.min) // MICROSECOND, step, zone, zoned, local)
+        return cls(moment.wall, step, zone, zoned, local)
 
 
 class Rounds:
@@ -144,6 +167,7 @@ class Rounds:
         zone: as "Europe/Berlin": rounds count what the clocks showed there. Times without a zone
             are what they showed. When clocks go back, times come twice and share rounds.
         known: the clock of an earlier log, whose rounds go on, instead of both.
+        apart: whether different times are different rounds, so that none is rounded.
 
     Example:
         >>> rounds = Rounds()
@@ -153,7 +177,11 @@ class Rounds:
     """
 
     def __init__(
-        self, every: str | None = None, zone: str | None = None, known: Clock | None = None
+        self,
+        every: str | None = None,
+        zone: str | None = None,
+        known: Clock | None = None,
+        apart: bool = False,
     ) -> None:
         self.note = ""
         self.clock: Clock | None = None  # once times are numbered
@@ -163,7 +191,7 @@ class Rounds:
                     said = "was given beside a clock, which says it"
                     raise errors.InvalidInput(argument, said, "leave it out")
             zone = known.zone
-        self._known = known
+        self._known, self._apart = known, apart
         self._step = None if every is None else _microseconds(every)
         self._zone = None if zone is None else Zone(zone)
         self._times: bool | None = None  # None: no value has been seen yet
@@ -196,21 +224,16 @@ class Rounds:
         return np.fromiter(found, np.int64, len(values))
 
     def _code(self, value: Any) -> int:
-        time = _time(value)
-        if time is None:
-            return -1
-        moment = time if isinstance(time, datetime.datetime) else None
-        offset = None if moment is None else moment.utcoffset()
-        if moment is not None or self._zone is not None:
-            if self._zoned is None:
-                self._zoned = offset is not None
-            if (offset is not None) != self._zoned:
-                return -1
+        moment = _moment(value)
         if moment is None:
-            return (time - datetime.date.min) // MICROSECOND
-        ahead = 0 if offset is None else offset // MICROSECOND
-        local = datetime.datetime.combine(moment.date(), moment.time())  # pandas' own are too short
-        code = (local - datetime.datetime.min) // MICROSECOND - ahead
+            return -1
+        if not moment.is_date or self._zone is not None:
+            if self._zoned is None:
+                self._zoned = moment.ahead is not None
+            if (moment.ahead is not None) != self._zoned:
+                return -1
+        ahead = moment.ahead or 0
+        code = moment.wall - ahead
         if ahead and len(self._offsets) < MOST_OFFSETS:
             self._offsets[code] = ahead
         return code
@@ -231,7 +254,7 @@ class Rounds:
             return f"{text} is not a date or time, as those before are", TIME_REMEDY
         if is_time:
             return f"{text} is a date, and others are numbers", "write all alike"
-        said, remedy = problem("round", value)
+        said, remedy = whole_problem(value, "round")
         if isinstance(value, str) and value.strip() and not is_number(value):
             remedy += ", or a date such as 2024-01-31"
         return said, remedy
@@ -260,29 +283,27 @@ class Rounds:
                 if given is not None and self._known is None:
                     said = "was given, and the rounds are numbers"
                     raise errors.InvalidInput(argument, said, "leave it out")
-            self.note = _looks_like_dates(codes) or _looks_like_times(codes)
+            self.note = _looks_like_times(codes)
             return codes
         if self._known is not None:
             return self._continued(codes, self._known)
         changes = ""
         if self._zone is not None:
             codes, changes = self._on_clock(codes, self._zone)
-        step = self._step or _longest_step(codes)
-        chosen = self._step is None and step < DAY
-        local = self._local(codes) if chosen and self._zone is None else None
+        step, note, exact = self._step or _longest_step(codes), "", self._step is None
+        local = self._local(codes) if exact and step < DAY and self._zone is None else None
         if local is not None:
             codes, step = local, DAY
+        elif exact:
+            finest = step
+            step, note = _rounded(codes, step, self._apart)
+            exact = step == finest
         start = int(codes.min())
-        start -= start % step if self._step else 0
-        rounds = np.asarray((codes - start) // step)
+        start -= 0 if exact else start % step
         zone = None if self._zone is None else self._zone.name
-        self.clock = Clock(start, step, zone, self._zoned, local is not None)
-        self.note = f"Rounds are {self.clock}.{changes}"
-        gap = np.median(np.diff(np.unique(rounds))) if self._step is None and step < DAY else 0
-        if gap >= SPARSE:
-            self.note += f" Half of the gaps are {gap:,.0f} rounds or longer: for longer rounds say"
-            self.note += ' --every hour (in Python, every="hour").'
-        return rounds
+        self.clock = Clock(start, step, zone, self._zoned, local is not None, exact)
+        self.note = f"Rounds are {self.clock}.{changes}{note}"
+        return np.asarray((codes - start) // step)
 
     def _continued(self, codes: np.ndarray, clock: Clock) -> np.ndarray:
         """The rounds in which times fall by the clock of an earlier log."""
@@ -295,7 +316,7 @@ class Rounds:
         elif clock.local:
             ahead = (self._offsets.get(code, 0) for code in codes.tolist())
             codes = codes + np.fromiter(ahead, np.int64, len(codes))
-        self.clock, self.note = clock, f"Rounds are {clock}."
+        self.clock, self.note = dataclasses.replace(clock, exact=False), f"Rounds are {clock}."
         return np.asarray((codes - clock.start) // clock.step)
 
     def _on_clock(self, codes: np.ndarray, zone: Zone) -> tuple[np.ndarray, str]:
@@ -319,43 +340,50 @@ class Rounds:
         return np.asarray(local[places]) if fits else None
 
 
-def _looks_like_dates(codes: np.ndarray) -> str:
-    """A note if all rounds could be dates written without dashes, else "".
-
-    Example:
-        >>> _looks_like_dates(np.array([20240131, 20240201]))
-        'Rounds such as 20240131 look like dates and are read as numbers: write 2024-01-31.'
-        >>> _looks_like_dates(np.array([20240131, 20240132]))
-        ''
-    """
-    lowest = int(codes.min())
-    if lowest < FIRST_DATE or codes.max() > LAST_DATE:
-        return ""
-    dates = [f"{c // 10_000}-{c // 100 % 100:02}-{c % 100:02}" for c in np.unique(codes)]
-    if any(_time(date) is None for date in dates):
-        return ""
-    return f"Rounds such as {lowest} look like dates and are read as numbers: write {dates[0]}."
-
-
 def _looks_like_times(codes: np.ndarray) -> str:
-    """A note if all rounds could count seconds, or smaller units, since 1970; else "".
+    """A note if all numbers could be dates without dashes, or count units since 1970; else "".
 
     Example:
+        >>> _looks_like_times(np.array([20240131, 20240201]))
+        'Rounds such as 20240131 look like dates and are read as numbers: write 2024-01-31.'
         >>> _looks_like_times(np.array([1475567982_000000, 1475571582_000000]))
         'Rounds such as 1475567982000000 look like microseconds since 1970 and are read as ...
-        >>> _looks_like_times(np.array([0, 1475567982_000000])), _looks_like_times(np.arange(5))
+        >>> _looks_like_times(np.array([20240131, 20240132])), _looks_like_times(np.arange(5))
         ('', '')
     """
     lowest, highest = int(codes.min()), int(codes.max())
-    for unit, size in (("seconds", 1_000_000), ("milliseconds", 1000), ("microseconds", 1)):
-        first, last = (
-            ((date - datetime.date.min) // MICROSECOND - EPOCH) // size for date in SINCE
-        )
-        if first <= lowest and highest <= last:
-            said = f"Rounds such as {lowest} look like {unit} since 1970 and are read as rounds: "
-            said += f"write times, as {_written(EPOCH + lowest * size)}, and say --every hour"
+    said = f"Rounds such as {lowest} look like "
+    if lowest >= FIRST_DATE and highest <= LAST_DATE:
+        dates = [f"{c // 10_000}-{c // 100 % 100:02}-{c % 100:02}" for c in np.unique(codes)]
+        if all(map(_time, dates)):
+            return f"{said}dates and are read as numbers: write {dates[0]}."
+    first, last = ((date - datetime.date.min) // MICROSECOND - EPOCH for date in SINCE)
+    for unit in ("second", "millisecond", "microsecond"):
+        size = UNITS[unit]
+        if first // size <= lowest and highest <= last // size:
+            said += f"{unit}s since 1970 and are read as rounds: write times, as "
+            said += f"{_written(EPOCH + lowest * size)}, and say --every hour"
             return said + ' (in Python, every="hour").'
     return ""
+
+
+def _rounded(codes: np.ndarray, step: int, apart: bool) -> tuple[int, str]:
+    """The step, or a longer one if it is far shorter than the gaps; and a note on that.
+
+    Example:
+        >>> _rounded(np.array([0, 3_600_000_001, 9_000_000_000]), 1, apart=False)[0] == DAY // 24
+        True
+    """
+    gaps = np.diff(np.unique(codes))
+    gap = float(np.median(gaps)) if len(gaps) else 0.0
+    if gap < SPARSE * step or step == DAY:
+        return step, ""
+    if gap < FINE * step or apart:
+        said, other = f"{gap / step:,.0f} rounds or longer: for longer rounds", "hour"
+    else:
+        step, other = max(size for size in UNITS.values() if size <= gap), "15min"
+        said = f"{_length(step)} or longer, and times are rounded down to that: for other rounds"
+    return step, f' Half of the gaps are {said} say --every {other} (in Python, every="{other}").'
 
 
 def _longest_step(codes: np.ndarray) -> int:
@@ -390,6 +418,24 @@ def _length(step: int) -> str:
 def _unit(word: str) -> str:
     word = word if word in SHORT_UNITS else word.removesuffix("s")
     return SHORT_UNITS.get(word, word)
+
+
+class _Moment(NamedTuple):
+    wall: int  # what the clock shows, in microseconds since year 1
+    ahead: int | None  # how far it is ahead of UTC; None: not said
+    is_date: bool
+
+
+def _moment(value: Any) -> _Moment | None:
+    time = _time(value)
+    if time is None:
+        return None
+    if not isinstance(time, datetime.datetime):
+        return _Moment((time - datetime.date.min) // MICROSECOND, None, True)
+    offset = time.utcoffset()
+    local = datetime.datetime.combine(time.date(), time.time())  # pandas' own are too short
+    wall = (local - datetime.datetime.min) // MICROSECOND
+    return _Moment(wall, None if offset is None else offset // MICROSECOND, False)
 
 
 def _time(value: Any) -> datetime.date | None:

