@@ -47,8 +47,9 @@ class Correlation(NamedTuple):
 
         R² = Mᵀ V⁻¹ M / Σ u²,     has the distribution Beta(r/2, (n − r)/2),   r the rank of V.
 
-    This is exact if x does not depend on u, and close if x is the past: `benchmarks/monitoring.py` measures it.
-    A wrong scale of the surprises does not change R², so it does not look like correlation.
+    This is exact if x does not depend on u, and close if x is the past (`benchmarks/monitoring.py`
+    measures it). A wrong scale of the surprises does not change R², so it does not look like
+    correlation.
     """
 
     values: np.ndarray  # autocorrelations M(l) / Σ u² by lag; 0 for a lag without pairs

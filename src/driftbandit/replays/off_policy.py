@@ -13,7 +13,7 @@ from driftbandit.policies import Policy
 from driftbandit.replays import learning, naming, support
 from driftbandit.replays.decisions import Decisions
 from driftbandit.replays.estimates import Shown, earned, shares
-from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Played, Reference, Replay
+from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Played, Replay
 from driftbandit.system import Name, label
 
 METHODS = ("ips", "dr", "rejection")
@@ -87,7 +87,7 @@ class Evaluated(NamedTuple):
     """Policies and reference strategies on the decisions that count."""
 
     played: Mapping[str, Played]
-    references: Mapping[str, Reference]
+    references: Mapping[str, Played]
     shown: Shown  # with the predictions m of the method
     filtered: Shown  # with the predictions of the filter
     notes: tuple[str, ...]
@@ -121,7 +121,7 @@ def always(arm: Name) -> str:
     return ALWAYS + label(arm)
 
 
-def _references(shown: Shown, task: Task) -> Iterator[tuple[str, Reference]]:
+def _references(shown: Shown, task: Task) -> Iterator[tuple[str, Played]]:
     n, k = shown.predicted.shape
     names = task.decisions.names
     leader = learning.best_arm(task.decisions.wide()[: task.first])
@@ -131,12 +131,12 @@ def _references(shown: Shown, task: Task) -> Iterator[tuple[str, Reference]]:
         q[:, arm] = 1
         yield who, _reference(q, shown, names[arm])
     yield "random", _reference(np.full((n, k), 1 / k), shown)
-    yield LOGGING, Reference(shown.rewards, np.ones(n))
+    yield LOGGING, Played(shown.rewards, np.ones(n))
 
 
-def _reference(named: np.ndarray, shown: Shown, arm: Name | None = None) -> Reference:
+def _reference(named: np.ndarray, shown: Shown, arm: Name | None = None) -> Played:
     lost = support.unsupported(named, shown)
-    return Reference(earned(named, shown), shown.of_played(named), arm, lost)
+    return Played(earned(named, shown), shown.of_played(named), unsupported=lost, arm=arm)
 
 
 def replay_log(

@@ -32,7 +32,7 @@ from driftbandit.replays.learning import (
     training_means,
 )
 from driftbandit.replays.off_policy import METHODS, REFERENCES, always, replay_log
-from driftbandit.replays.result import LEADER, Played, Reference, Replay
+from driftbandit.replays.result import LEADER, Played, Replay
 
 POLICIES = tuple(name for name, entry in REGISTRY.items() if entry.quick)  # by default
 # The reference strategies of a table of all arms.
@@ -295,22 +295,22 @@ def _averaged(choices: np.ndarray, rewards: np.ndarray) -> Played:
 
 def _references(
     table: Table, before: np.ndarray, rewards: np.ndarray, predicted: np.ndarray
-) -> Iterator[tuple[str, Reference]]:
+) -> Iterator[tuple[str, Played]]:
     before = before[np.isfinite(before).any(axis=1)]
     fixed = {"best_arm": best_arm(rewards), LEADER: best_arm(before)}
     every = np.ones(len(rewards))
     seen = np.isfinite(rewards)
     for name, arm in fixed.items():
-        yield name, Reference(fixed_arm(rewards, arm), every, table.names[arm])
+        yield name, Played(fixed_arm(rewards, arm), every, arm=table.names[arm])
     best = np.where(seen, predicted, -np.inf).argmax(axis=1)
-    yield "full_information", Reference(rewards[np.arange(len(rewards)), best], every)
-    yield "per_round_best", Reference(np.nanmax(rewards, axis=1), every)
-    yield "random", Reference(np.nanmean(rewards, axis=1), every)
+    yield "full_information", Played(rewards[np.arange(len(rewards)), best], every)
+    yield "per_round_best", Played(np.nanmax(rewards, axis=1), every)
+    yield "random", Played(np.nanmean(rewards, axis=1), every)
 
 
 def _baselines(
     table: Table, first: int, settings: Settings, played: Collection[str]
-) -> dict[str, Reference]:
+) -> dict[str, Played]:
     """What people try first, unless a policy of that name was played."""
     before, after = (
         baselines.Part(table.rewards[rows], table.times[rows])
@@ -318,7 +318,7 @@ def _baselines(
     )
     done = baselines.outcomes(before, after, runs=settings.runs, seed=settings.seed)
     return {
-        name: Reference(earned, np.ones(len(earned)), setting=setting)
+        name: Played(earned, np.ones(len(earned)), setting=setting)
         for name, (earned, setting) in done.items()
         if name not in played
     }
