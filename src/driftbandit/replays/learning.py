@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,8 @@ from driftbandit.identify.shared_states import Fit
 from driftbandit.identify.structured.fitting import StructuredFit
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS
-from driftbandit.replays.result import Predictability
+from driftbandit.replays.estimates import Shown
+from driftbandit.replays.result import Played, Predictability
 
 REPORTED = 256  # rounds between two reports of progress
 
@@ -36,13 +37,27 @@ class Settings(NamedTuple):
     progress: Progress | None
 
 
+class Outcome(NamedTuple):
+    """What was played, from which `replay` makes its result; n rounds count."""
+
+    fit: Fit | StructuredFit
+    rounds: np.ndarray  # n
+    played: Mapping[str, Played]
+    references: Mapping[str, Played]
+    predicted: np.ndarray  # by a filter that sees every reward, n × k
+    rewards: np.ndarray  # n × k; NaN where they are not known
+    means: np.ndarray  # of each arm in the training part
+    notes: tuple[str, ...] = ()
+    shown: Shown | None = None  # of a log
+    feedback: float | None = None  # by rejection
+
+
 class Learned(NamedTuple):
     """The model of rewards minus their mean in the training part."""
 
-    fit: Fit | StructuredFit
     model: LGDS  # what policies play: the fit, scaled by `scale_offsets` if features were learned
     rows: np.ndarray  # its arms, k × d; if contexts change them, those of each decision, n × k × d
-    center: float  # mean of the training rewards
+    fit: Fit | StructuredFit
 
 
 class Meter:
@@ -98,7 +113,7 @@ def learned(
     if features is None and isinstance(found, Fit):
         model, rows = scale_offsets(model, rows)
     meter.say("fit", 1.0)
-    return Learned(found, model, rows, center)
+    return Learned(model, rows, found)
 
 
 def scale_offsets(model: LGDS, arms: np.ndarray) -> tuple[LGDS, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Replay of logs that show one reward per decision: `replay_log`, and `evaluate` for one model."""
+"""Replay of logs that show one reward per decision: `play_log`, and `evaluate` for one model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftbandit.policies import Policy
 from driftbandit.replays import learning, naming, support
 from driftbandit.replays.decisions import Decisions
 from driftbandit.replays.estimates import Shown, earned, shares
-from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Played, Replay
+from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Played
 from driftbandit.system import Name, label
 
 METHODS = ("ips", "dr", "rejection")
@@ -74,12 +74,9 @@ def choices(policy: Policy, task: Task) -> np.ndarray:
         part, first = centered.since(begin), task.first - begin
         arms = task.arms if task.arms.ndim == 2 else task.arms[begin:]
         who = naming.player(policy, task.model, arms, part)
-        if task.method == "rejection":
-            least, seed = naming.least_chance(log), task.seed + run
-            found.append(naming.reject(who, part, first, least, seed, task.tick)[None])
-        else:
-            repeats = 1 if policy.noise is None else task.runs
-            found.append(naming.follow(who, part, first, repeats, task.seed, task.tick))
+        least = naming.least_chance(log) if task.method == "rejection" else None
+        runs = 1 if policy.noise is None or least is not None else task.runs
+        found.append(naming.named(who, part, first, runs, task.seed + run, task.tick, least))
     return np.concatenate(found)[:, task.counts[task.first :]]
 
 
@@ -139,68 +136,43 @@ def _reference(named: np.ndarray, shown: Shown, arm: Name | None = None) -> Play
     return Played(earned(named, shown), shown.of_played(named), unsupported=lost, arm=arm)
 
 
-def replay_log(
+def play_log(
     decisions: Decisions,
+    first: int,
     policies: Mapping[str, Policy],
     settings: learning.Settings,
-    *,
     method: str,
-    chances: str,
+    chances: str | None,
     baseline: str | None,
-) -> Replay:
-    """Learn the model from the first part of a log, then evaluate policies on the rest.
+) -> learning.Outcome:
+    """Learn the model from the decisions before ``first``, then evaluate policies on the rest.
 
-    Args:
-        decisions: the log.
-        policies: by label, checked.
-        settings: the options of `replay`.
-        method, baseline: as in `replay`, checked.
-        chances: where they come from: "logged", "uniform" or "estimated".
+    The other arguments are as in `replay`, checked; policies are by label.
     """
-    first = decisions.split(settings.train)
     center = float(decisions.rewards[:first].mean())
     starts = begins(method, first, settings.warm, settings.runs)
     length = sum(len(decisions) - begin for begin in starts)
     meter = learning.Meter(settings.progress, len(policies) * length)
-    given = decisions.log(first, center), decisions.features, center, settings, meter
-    found = learning.learned(*given, decisions.contexts)
-    left_out: list[str] = []
-    if found.rows.ndim == 3:
-        policies, left_out = naming.online(policies, baseline)
+    data = decisions.log(first, center), decisions.features, center, settings, meter
+    model, arms, fit = learning.learned(*data, decisions.contexts)
+    notes: list[str] = []
+    if arms.ndim == 3:
+        policies, notes = naming.online(policies, baseline)
     how = method, settings.warm, settings.runs, settings.seed, meter.tick
-    task = Task(decisions, first, found.model, found.rows, center, *how)
+    task = Task(decisions, first, model, arms, center, *how)
     meter.say("play", 0.0)
     done = evaluate(policies, task)
     meter.say("play", 1.0)
-    before, rewards = decisions.wide()[:first], decisions.wide()[task.counts]
-    means = learning.training_means(before, center)
-    explained = learning.predictability(done.filtered.predicted, rewards, means)
     said = support.about_estimated(done.filtered) if chances == "estimated" else ()
-    return Replay(
-        title=decisions.title,
-        unit=decisions.unit,
-        names=decisions.names,
-        method=method,
-        train_rounds=first,
-        test_rounds=len(decisions) - first,
-        first_round=int(decisions.times[first]),
+    return learning.Outcome(
+        fit=fit,
         rounds=decisions.times[task.counts],
         played=done.played,
         references=done.references,
-        predictability=explained,
-        fit=found.fit,
-        compared=baseline,
-        notes=(
-            *decisions.notes,
-            *left_out,
-            *said,
-            *done.notes,
-            *found.fit.warnings,
-            *learning.doubts(explained),
-        ),
+        predicted=done.filtered.predicted,
+        rewards=decisions.wide()[task.counts],
+        means=learning.training_means(decisions.wide()[:first], center),
+        notes=(*notes, *said, *done.notes),
         shown=done.shown,
-        chances=chances,
         feedback=naming.least_chance(decisions) if method == "rejection" else None,
-        warm=settings.warm,
-        seed=settings.seed,
     )
