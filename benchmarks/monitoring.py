@@ -45,6 +45,7 @@ import scipy.stats
 import driftbandit as db
 from driftbandit.agent.watch import WIDEST
 from driftbandit.monitoring import charts, checks
+from driftbandit.monitoring.health import SUMS
 
 ARMS, MEMORY, NOISE, CHANGE = 8, 0.995, 0.5, 200
 MOVES = 1 - MEMORY**2
@@ -243,7 +244,7 @@ def plays(rule: str, u: np.ndarray, arms: int, rng: np.random.Generator) -> np.n
 def p_values(u: np.ndarray, arms: np.ndarray) -> tuple[float, float]:
     """Of Ljung and Box's test within arms, and of the one that `monitor` uses."""
     n, lags = len(u), min(10, len(u) // 4)
-    own = checks.correlation(u, lags, arms)
+    own = checks.correlation(u, lags, arms, SUMS)
     pairs = np.count_nonzero(checks.earlier(u, lags, arms), axis=0)
     there = pairs > 0
     q = float(np.sum(own.values[there] ** 2 * n * (n + 2) / pairs[there]))

@@ -7,6 +7,7 @@ from statsmodels.regression.linear_model import OLS
 
 from driftbandit import InvalidInput
 from driftbandit.monitoring import checks
+from driftbandit.monitoring.health import SUMS
 
 
 def normal(seed, *shape):
@@ -29,6 +30,21 @@ def test_correlation_is_the_f_test_of_a_regression(lags):
     scaled = checks.correlation(7 * u, lags, groups)
     assert scaled.p_value == pytest.approx(own.p_value)
     np.testing.assert_allclose(scaled.values / scaled.spread, own.values / own.spread)
+
+
+def test_sums_of_lags_see_faster_drift_more_often_than_lags_do():
+    """Surprises that follow their arm's level a little: what a filter with too small a Q leaves."""
+    rng, seen = np.random.default_rng(3), []
+    for _ in range(200):
+        arms, level = rng.integers(4, size=200), np.zeros(4)
+        u = np.empty(200)
+        for t, arm in enumerate(arms):
+            level = 0.98 * level + 0.1 * rng.standard_normal(4)
+            u[t] = level[arm] + rng.standard_normal()
+        p_values = [checks.correlation(u, 10, arms, sums).p_value for sums in (SUMS, ())]
+        seen.append([p < 0.01 for p in p_values])
+    few, many = np.mean(seen, axis=0)
+    assert few > many + 0.1
 
 
 def test_earlier_surprises_are_of_the_same_group():
@@ -58,7 +74,7 @@ def test_correlation_within_arms_keeps_its_level(rule, rounds, arms):
         for t in range(1, rounds):
             again = RULES[rule](t, u[t - 1], played[t - 1])
             played[t] = played[t] if again is None else again
-        p_values.append(checks.correlation(u, 10, played).p_value)
+        p_values.append(checks.correlation(u, 10, played, SUMS).p_value)
     p_values = np.array(p_values)
     assert (p_values < 0.05).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1500)
     assert (p_values < 0.00125).sum() <= 6  # 1.9 are expected; more than 6 come in 0.4%

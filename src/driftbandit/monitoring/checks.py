@@ -5,6 +5,7 @@ Pure functions of arrays, each with its exact or stated null distribution.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,11 +40,11 @@ class Correlation(NamedTuple):
     """How surprises follow the earlier ones of their group; `correlation` computes it.
 
     Take u(j) given all that came before, the rule that chose the arm included. Under the true model
-    it is normal with mean zero, and the row x(j) of the ``lags`` surprises before it in its group
-    is known. So the sums M = Σ x(j) u(j) are a martingale, and V = Σ x(j) x(j)ᵀ is what its
-    variance adds up to on the way, whatever the rule. Each sum is divided by its own V, never by
-    the number of its pairs: a rule that repeats an arm after a large surprise makes few pairs with
-    large products. As in a regression of u on x, the share of Σ u² that x explains,
+    it is normal with mean zero, and the row x(j) is known: the surprises before it in its group, or
+    sums of them. So M = Σ x(j) u(j) is a martingale, and V = Σ x(j) x(j)ᵀ is what its variance adds
+    up to on the way, whatever the rule. M is divided by this V, never by the number of pairs: a
+    rule that repeats an arm after a large surprise makes few pairs with large products. As in a
+    regression of u on x, the share of Σ u² that x explains,
 
         R² = Mᵀ V⁻¹ M / Σ u²,     has the distribution Beta(r/2, (n − r)/2),   r the rank of V.
 
@@ -94,8 +95,16 @@ def earlier(u: np.ndarray, lags: int, groups: np.ndarray) -> np.ndarray:
     return before
 
 
-def correlation(u: np.ndarray, lags: int, groups: np.ndarray) -> Correlation:
-    """The `Correlation` of surprises within groups; arguments as in `earlier`.
+def correlation(
+    u: np.ndarray, lags: int, groups: np.ndarray, sums: Sequence[int] = ()
+) -> Correlation:
+    """The `Correlation` of surprises within groups.
+
+    Args:
+        u, lags, groups: as in `earlier`.
+        sums: the columns of x at which a sum of lags begins, as (0, 1, 4) for lag 1, lags 2 to 4
+            and lags from 5 on: these are tested then. Drift that is too fast or too slow
+            correlates all lags alike, which few sums show better than many lags. (): every lag.
 
     Example:
         >>> u = np.array([1.0, -1.0] * 10)
@@ -107,9 +116,10 @@ def correlation(u: np.ndarray, lags: int, groups: np.ndarray) -> Correlation:
     before = earlier(u, lags, groups)
     if square == 0:
         return Correlation(np.zeros(lags), np.zeros(lags), 0.0, 0, n)
-    weights, _, rank, _ = np.linalg.lstsq(before, u)
+    x = np.add.reduceat(before, sums, axis=1) if len(sums) else before
+    weights, _, rank, _ = np.linalg.lstsq(x, u)
     spread = np.sqrt((before**2).sum(axis=0) / (n * square))
-    explained = float((before @ weights) @ u) / square
+    explained = float((x @ weights) @ u) / square
     return Correlation(u @ before / square, spread, explained, int(rank), n)
 
 

@@ -21,6 +21,7 @@ from driftbandit.system import Name
 
 FEWEST = 20  # surprises that can be judged
 LAGS = 10  # of autocorrelations, at most
+SUMS = (0, 1, 4)  # within arms, lag 1, lags 2 to 4 and lags from 5 on are tested
 LEVEL = 0.01
 
 
@@ -199,7 +200,7 @@ def _correlations(found: Surprises) -> dict[str, checks.Correlation]:
     groups = found.sequences * (int(found.arms.max()) + 1) + found.arms
     tested = {"rounds": checks.correlation(sums, lags, found.sequences[starts])}
     if len(np.unique(found.arms)) > 1 or len(sums) < n:  # else both are the same
-        tested["arms"] = checks.correlation(found.values, lags, groups)
+        tested["arms"] = checks.correlation(found.values, lags, groups, SUMS)
     return tested
 
 

@@ -184,10 +184,3 @@ def kurtosis(values: np.ndarray, center: float | None = None) -> float:
         return math.inf
     squares = (apart / largest) ** 2
     return len(values) / effective_size(squares)
-
-
-def largest_share(counted: np.ndarray, shown: Shown) -> float:
-    """The weight of the heaviest round as a share of all weights."""
-    weights = counted / shown.chances
-    whole = float(weights.sum())
-    return float(weights.max()) / whole if whole > 0 else 0.0

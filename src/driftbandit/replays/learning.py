@@ -78,6 +78,19 @@ class Meter:
             self.say("play", self.done / self.total)
 
 
+def begins(first: int, warm: bool, runs: int) -> list[int]:
+    """The row with which each run of a policy begins, if rewards count from ``first`` on.
+
+    Each begins in a later row of the first half of the training part: the luck of the first choices
+    lasts long.
+
+    Example:
+        >>> begins(100, True, 2), begins(100, False, 2)
+        ([0, 25], [100, 100])
+    """
+    return [run * first // (2 * runs) if warm else first for run in range(runs)]
+
+
 def learned(
     log: Log,
     features: np.ndarray | None,

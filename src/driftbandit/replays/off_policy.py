@@ -50,27 +50,18 @@ class Task(NamedTuple):
         return np.asarray(test & np.isfinite(self.decisions.chances))
 
 
-def begins(method: str, first: int, warm: bool, runs: int) -> list[int]:
-    """The decision with which each run of a policy begins, if rewards count from ``first`` on.
-
-    A policy that follows the log sees the same rewards in every run, so all its runs are one pass.
-    By rejection, each run begins in a later round of the first half of the training part: the luck
-    of the first rounds lasts long.
-
-    Example:
-        >>> begins("dr", 100, True, 2), begins("rejection", 100, True, 2)
-        ([0], [0, 25])
-    """
-    if method != "rejection":
-        return [0 if warm else first]
-    return [run * first // (2 * runs) if warm else first for run in range(runs)]
+def _passes(method: str, runs: int) -> int:
+    """How often a policy goes over the log: if it follows, all runs see the same rewards."""
+    return runs if method == "rejection" else 1
 
 
 def choices(policy: Policy, task: Task) -> np.ndarray:
     """The arms that a policy names in the decisions that count, runs × n."""
     log, found = task.decisions, []
     centered = dataclasses.replace(log, rewards=log.rewards - task.center)
-    for run, begin in enumerate(begins(task.method, task.first, task.warm, task.runs)):
+    for run, begin in enumerate(
+        learning.begins(task.first, task.warm, _passes(task.method, task.runs))
+    ):
         part, first = centered.since(begin), task.first - begin
         arms = task.arms if task.arms.ndim == 2 else task.arms[begin:]
         who = naming.player(policy, task.model, arms, part)
@@ -150,7 +141,7 @@ def play_log(
     The other arguments are as in `replay`, checked; policies are by label.
     """
     center = float(decisions.rewards[:first].mean())
-    starts = begins(method, first, settings.warm, settings.runs)
+    starts = learning.begins(first, settings.warm, _passes(method, settings.runs))
     length = sum(len(decisions) - begin for begin in starts)
     meter = learning.Meter(settings.progress, len(policies) * length)
     data = decisions.log(first, center), decisions.features, center, settings, meter

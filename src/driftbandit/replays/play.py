@@ -161,12 +161,10 @@ def replay(
 
 def _play_table(table: Table, first: int, chosen: dict[str, Policy], settings: Settings) -> Outcome:
     """Play a table that shows the rewards of all arms."""
-    runs, seed = settings.runs, settings.seed
-    begins = [number * first // (2 * runs) if settings.warm else first for number in range(runs)]
     games = [
         (label, policy, number, len(table) - begin)
         for label, policy in chosen.items()
-        for number, begin in enumerate(begins)
+        for number, begin in enumerate(learning.begins(first, settings.warm, settings.runs))
         if number == 0 or settings.warm or policy.noise is not None
     ]
     meter = learning.Meter(settings.progress, sum(length for *_, length in games))
@@ -179,7 +177,7 @@ def _play_table(table: Table, first: int, chosen: dict[str, Policy], settings: S
     for label, policy, number, length in games:
         waits = table.waits[-length:]
         horizon = int(waits[1:].sum()) + 1
-        agent = Agent(model, arms, policy, rounds=horizon, seed=seed + number, window=0)
+        agent = Agent(model, arms, policy, rounds=horizon, seed=settings.seed + number, window=0)
         named = np.empty(length, np.int64)
         for t, arm in enumerate(_choices(agent, centered[-length:], waits)):
             named[t] = arm

@@ -40,15 +40,13 @@ MEANINGS = {
     LOGGING: "what the log itself earned",
 }
 MOST_ARMS = 8  # fixed arms of a log in the table: the best ones
+FOLLOWS = (
+    "every policy learns from all rewards of the log and names an arm before each one; how it "
+    "explores by itself is not tested."
+)
 METHODS = {
-    "dr": (
-        "Doubly robust estimates: every policy learns from all rewards of the log and names an "
-        "arm before each one; how it explores by itself is not tested."
-    ),
-    "ips": (
-        "Inverse propensity scores: every policy learns from all rewards of the log and names an "
-        "arm before each one; how it explores by itself is not tested."
-    ),
+    "dr": f"Doubly robust estimates: {FOLLOWS}",
+    "ips": f"Inverse propensity scores: {FOLLOWS}",
     "rejection": (
         "Every policy learns only where its choice is the logged arm: it sees {} of the rewards. "
         "By itself it would see all of them, so its row is a cautious estimate. Fixed arms learn "

@@ -110,12 +110,12 @@ def support(counted: np.ndarray, unsupported: float, shown: Shown) -> Support:
         unsupported: as `unsupported` returns it.
         shown: the log.
     """
-    leverages = estimates.leverages(counted, shown)
+    leverages, weights = estimates.leverages(counted, shown), counted / shown.chances
     missing = -float(special.ndtri(LEVEL / 2)) * math.sqrt(leverages.sum()) / len(counted)
     return Support(
-        estimates.effective(counted, shown),
-        estimates.largest_share(counted, shown),
-        float((counted / shown.chances).mean()),
+        estimates.effective_size(weights),
+        float(weights.max()) / (float(weights.sum()) or 1.0),
+        float(weights.mean()),
         max(LIGHTEST, 1 - missing) - 1e-9,  # less the rounding of a sum
         _outcomes(leverages, shown),
         unsupported,
