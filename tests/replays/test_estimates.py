@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftbandit.replays.estimates import (
@@ -182,6 +182,7 @@ def test_tolerance_by_hand():
     assert tolerance(1.0, np.array([0.0, -1.0])) == pytest.approx(3.0)  # 2 = Γ − 1
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.floats(0.001, 2.0))
 def test_no_chances_within_the_tolerance_undo_a_gain(seed, gain):
     rng = np.random.default_rng(seed)

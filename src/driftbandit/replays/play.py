@@ -116,7 +116,8 @@ def replay(
     found, features = read(_loaded(data), None, features, columns, every, zone)
     method = _method(method, found, chances)
     rows: Table | Decisions
-    part, references = False, FULL
+    references: tuple[str, ...] = FULL
+    part = False
     if method == "full":
         rows = found if isinstance(found, Table) else table_of(found)
         if features is not None:

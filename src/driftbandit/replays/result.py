@@ -20,8 +20,8 @@ from driftbandit.system import Name
 LEADER = "training_leader"  # the reference strategy that always plays the best arm of training
 LOGGING = "logging"  # the reference strategy that is what the log did
 NONE = np.empty(0)
-STORED = ("unit", "method", "logged", "chances", "feedback", "train_rounds", "test_rounds")
-STORED += ("warm", "seed")  # what a document has under the same name
+STORED: tuple[str, ...] = ("unit", "method", "logged", "chances", "feedback", "warm", "seed")
+STORED += ("train_rounds", "test_rounds")  # what a document has under the same name
 ALWAYS = "always "  # with the name of an arm: the reference strategy that always plays it
 
 
@@ -183,9 +183,9 @@ class Replay:
         spread = float(own.means.std(ddof=1)) if len(own.means) > 1 else math.nan
         paid = self.mean(label), mean.low, mean.high, float(own.earned.sum()), spread
         effective = mean.independent if self.logged else float(len(own.earned))
-        gain = float(own.counted.sum()), effective, difference, apart.low, apart.high, verdict
+        gain = float(own.counted.sum()), effective, difference, apart.low, apart.high
         reason, tolerance = mean.doubt or apart.doubt, self._tolerance(label, apart, verdict)
-        return Row(*who, *paid, *gain, not mean.doubt, reason, tolerance)
+        return Row(*who, *paid, *gain, verdict, not mean.doubt, reason, tolerance)
 
     def _row(self, label: str) -> Played:
         errors.closest(label, "label", [*self.played, *self.references])
