@@ -22,6 +22,13 @@ changes in one of these ways, and the model stays:
    take a second, so there are fewer of those runs.
 3. Two forms of "widen": Q ← λ Q, which the library uses, and P ← λ P, on eight independent arms.
 4. Ask and tell with the watch and without, in alternating blocks of one process.
+
+    python benchmarks/monitoring.py --level 20000 --json benchmarks/results/monitoring_level.json
+
+does another thing: the test within arms alone, beside the one of Ljung and Box, whose
+autocorrelations have the variance m / (n (n + 2)) with m the number of pairs. Its level is measured
+on surprises that are independent and normal, with rules that choose arms from past surprises; its
+power on logs of random play with the drift that is faster than the model says.
 """
 
 from __future__ import annotations
@@ -37,7 +44,8 @@ import scipy.stats
 
 import driftbandit as db
 from driftbandit.agent.watch import WIDEST
-from driftbandit.monitoring import charts
+from driftbandit.monitoring import charts, checks
+from driftbandit.monitoring.health import SUMS
 
 ARMS, MEMORY, NOISE, CHANGE = 8, 0.995, 0.5, 200
 MOVES = 1 - MEMORY**2
@@ -210,13 +218,86 @@ def cost(blocks: int = 40, block: int = 1000) -> dict[str, float]:
     return figures | {"percent slower": 100 * float(slower)}
 
 
+# The test within arms
+
+SIZES = ((50, 8), (50, 25), (150, 25), (500, 25))  # rounds and arms
+RULES = ("any arm", "again after a surprise", "again after a good one", "the last one's best")
+SHARES = (0.05, 0.00125)  # nominal levels; the second is that of a test at the default level
+
+
+def plays(rule: str, u: np.ndarray, arms: int, rng: np.random.Generator) -> np.ndarray:
+    """The arms of logs × rounds surprises, each chosen from those before."""
+    logs, rounds = u.shape
+    chosen = rng.integers(arms, size=u.shape)
+    last, every = np.zeros((logs, arms)), np.arange(logs)
+    for t in range(1, rounds):
+        before = u[:, t - 1]
+        last[every, chosen[:, t - 1]] = before
+        if rule == "the last one's best":
+            chosen[:, t] = last.argmax(axis=1)
+        elif rule != "any arm":
+            again = np.abs(before) > 1.5 if rule == "again after a surprise" else before > 1
+            chosen[:, t] = np.where(again, chosen[:, t - 1], chosen[:, t])
+    return chosen
+
+
+def p_values(u: np.ndarray, arms: np.ndarray) -> tuple[float, float]:
+    """Of Ljung and Box's test within arms, and of the one that `monitor` uses."""
+    n, lags = len(u), min(10, len(u) // 4)
+    own = checks.correlation(u, lags, arms, SUMS)
+    pairs = np.count_nonzero(checks.earlier(u, lags, arms), axis=0)
+    there = pairs > 0
+    q = float(np.sum(own.values[there] ** 2 * n * (n + 2) / pairs[there]))
+    return float(scipy.special.chdtrc(np.count_nonzero(there), q)), own.p_value
+
+
+def level(logs: int) -> list[dict[str, Any]]:
+    """How often both tests call independent normal surprises correlated."""
+    table = []
+    for number, (rounds, arms) in enumerate(SIZES):
+        for rule in RULES:
+            rng = np.random.default_rng([number, RULES.index(rule)])
+            u = rng.standard_normal((logs, rounds))
+            found = np.array([*map(p_values, u, plays(rule, u, arms, rng))])
+            table.append(
+                {"rounds": rounds, "arms": arms, "rule": rule, "logs": logs}
+                | {f"Ljung–Box {x:g}": float((found[:, 0] <= x).mean()) for x in SHARES}
+                | {f"{x:g}": float((found[:, 1] <= x).mean()) for x in SHARES}
+            )
+            print(table[-1], flush=True)
+    return table
+
+
+def power(logs: int) -> dict[str, float]:
+    """How often both tests see 200 rounds of drift that is four times as fast."""
+    rounds, found = np.arange(CHANGE, 2 * CHANGE), []
+    own = db.LGDS(MEMORY * np.eye(ARMS), MOVES * np.eye(ARMS), NOISE, np.eye(ARMS))
+    for seed in range(logs):
+        paid = world("faster drift", 2 * CHANGE, seed)
+        arms = np.random.default_rng([seed, 99]).integers(ARMS, size=len(rounds))
+        rewards = (paid.means + paid.noise)[rounds, arms]
+        log = {"round": rounds, "arm": arms, "reward": rewards}
+        u = db.monitor(db.System(own, np.eye(ARMS), tuple(range(ARMS))), log).surprises
+        found.append(p_values(u.values, u.arms))
+    before, after = np.array(found).T
+    shares = {f"Ljung–Box {x:g}": float((before <= x).mean()) for x in SHARES}
+    return {"logs": logs} | shares | {f"{x:g}": float((after <= x).mean()) for x in SHARES}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--logs", type=int, default=200, help="per change; also runs of agents")
     parser.add_argument("--refits", type=int, default=20, help="runs of agents that refit")
+    parser.add_argument("--level", type=int, default=0, help="logs of the test within arms instead")
     parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     begin = time.perf_counter()
+    if options.level:
+        tested = {"level": level(options.level), "power": power(options.level // 40)}
+        print(tested["power"])
+        if options.json:
+            options.json.write_text(json.dumps(tested, indent=2) + "\n")
+        return
     figures: dict[str, Any] = {"level": 0.01, "seen": [], "remedies": [], "forms": []}
     for kind in KINDS:
         figures["seen"].append(seen(kind, options.logs))

@@ -6,6 +6,14 @@ Rewards of all arms are simulated, so what a policy would have earned in the rou
 known. Each log is drawn three times from the same rewards: uniformly, with fixed uneven chances,
 and by a greedy rule that follows past rewards (epsilon-greedy). Each is evaluated with the true
 model and with a wrong one, whose arms are permuted and whose states move too fast.
+
+    python benchmarks/off_policy.py --small 800 --json benchmarks/results/off_policy_small.json
+
+does another thing: small samples. Clicks and normal rewards of four arms, steady or drifting, are
+logged with a smallest chance of 1% to 20%: arm 3 always has it ("fixed"), or all arms but the one
+that paid most lately ("greedy"). There are just enough rounds that a replay has an interval in most
+logs. Rows without one do not count. Each interval is compared with the normal one that has the same
+variance; predictions m are forgetful means of each arm (dr), or one constant (ips).
 """
 
 from __future__ import annotations
@@ -18,13 +26,14 @@ import time
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import signal, special
 
 import driftbandit as db
 from driftbandit.policies import make
-from driftbandit.replays import estimates, naming, off_policy
+from driftbandit.replays import estimates, naming, off_policy, support
 from driftbandit.replays.decisions import Decisions
 from driftbandit.replays.estimates import Shown
 
@@ -168,14 +177,141 @@ def rejected(
         yield f"rejection minus deployed, {kind}, true, {name}", [mean - alone, np.nan, np.nan]
 
 
+# Small samples
+
+# Rounds in which the arm of the smallest chance is played, by kind of reward.
+PLAYS = {"clicks 0.5%": 1500, "clicks 5%": 200, "clicks 40%": 80, "normal": 80}
+CHANCES = (0.01, 0.03, 0.07, 0.2)
+
+
+class Small(NamedTuple):
+    """A kind of logs."""
+
+    rewards: str
+    drift: bool
+    chance: float
+    log: str
+
+
+def small_rewards(setting: Small, rounds: int, rng: np.random.Generator) -> np.ndarray:
+    """The rewards of all arms, rounds × arms."""
+    t = np.arange(rounds)[:, None]
+    if setting.rewards == "normal":
+        moves = np.sqrt(1 - 0.99**2) * rng.normal(size=(rounds, N_ARMS))
+        level = signal.lfilter([1], [1, -0.99], moves, axis=0) if setting.drift else 0.0
+        return 0.5 * rng.normal(size=N_ARMS) + level + 0.5 * rng.normal(size=(rounds, N_ARMS))
+    rates = float(setting.rewards.split()[1].strip("%")) / 100 * np.array([0.7, 1.3, 1.0, 1.0])
+    swing = 0.8 * np.sin(6 * np.pi * t / rounds + 2 * np.pi * rng.random(N_ARMS))
+    rates = rates * (1 + setting.drift * swing)
+    return (rng.random((rounds, N_ARMS)) < rates).astype(float)
+
+
+def small_log(
+    setting: Small, rewards: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The arms that are played, and their chances; a greedy log decides 60 times which leads."""
+    rounds, least = len(rewards), setting.chance
+    if setting.log == "fixed":
+        p = np.append(np.full(N_ARMS - 1, (1 - least) / (N_ARMS - 1)), least)
+        arms = rng.choice(N_ARMS, size=rounds, p=p)
+        return arms, p[arms]
+    arms, chances, level = np.empty(rounds, np.int64), np.empty(rounds), np.zeros(N_ARMS)
+    for part in np.array_split(np.arange(rounds), 60):
+        p = np.full(N_ARMS, least)
+        p[level.argmax()] = 1 - (N_ARMS - 1) * least
+        arms[part] = drawn = rng.choice(N_ARMS, size=len(part), p=p)
+        chances[part] = p[drawn]
+        for arm in np.unique(drawn):
+            level[arm] += 0.5 * (rewards[part[drawn == arm], arm].mean() - level[arm])
+    return arms, chances
+
+
+def forgetful(arms: np.ndarray, paid: np.ndarray, gain: float, center: float) -> np.ndarray:
+    """Predictions m of every arm: its mean before each round, which a reward moves by a share."""
+    predicted = np.empty((len(arms), N_ARMS))
+    for arm in range(N_ARMS):
+        own = paid[arms == arm] - center
+        means = np.append(0.0, signal.lfilter([gain], [1, gain - 1], own))
+        predicted[:, arm] = center + means[np.append(0, np.cumsum(arms == arm)[:-1])]
+    return predicted
+
+
+def small_rows(setting: Small, seed: int) -> list[list[float]]:
+    """For each row with an interval: whether it covers, and its width; the normal one first."""
+    rng = np.random.default_rng([seed, SMALL.index(setting)])
+    rounds = int(PLAYS[setting.rewards] / setting.chance)
+    rewards = small_rewards(setting, rounds, rng)
+    arms, chances = small_log(setting, rewards, rng)
+    paid = rewards[np.arange(rounds), arms]
+    center = float(paid[: rounds // 5].mean())
+    gain = 0.3 if setting.rewards == "normal" and setting.drift else 0.03
+    doubly = Shown(arms, paid, chances, forgetful(arms, paid, gain, center))
+    leader = doubly.predicted.argmax(axis=1)
+    named = [np.eye(N_ARMS)[choice] for choice in (np.full(rounds, 3), leader)]
+    found = []
+    for shown in (doubly, doubly._replace(predicted=np.full_like(doubly.predicted, center))):
+        rows = [(shown.of_played(q), support.unsupported(q, shown)) for q in named]
+        doubts = [support.support(*row, shown).doubt for row in rows]
+        means = [estimates.earned(q, shown).mean() - np.vecdot(q, rewards).mean() for q in named]
+        cases = [(means[0], rows[0][0], None, doubts[0]), (means[1], rows[1][0], None, doubts[1])]
+        lost = rows[0][1] + rows[1][1]
+        apart = support.doubt_of_difference(rows[0][0], rows[1][0], lost, shown)
+        both = "".join(doubts) + apart
+        cases.append((means[0] - means[1], rows[0][0], rows[1][0], both))
+        for case, (error, counted, other, doubt) in enumerate(cases):
+            if doubt:
+                continue
+            spread = estimates.variances(counted, shown, other)
+            usual = special.ndtri(0.975) * np.sqrt(spread.sum()) / rounds
+            low, high = estimates.interval(error, spread, 0.95)
+            covers = float(abs(error) <= usual), float(low <= 0 <= high)
+            found.append([case, *covers, 2 * usual, high - low])
+    return found
+
+
+def small(logs: int, workers: int) -> list[dict[str, Any]]:
+    """Coverage and mean width of every setting, before and after."""
+    table = []
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        for setting in SMALL:
+            tasks = [(setting, seed) for seed in range(logs)]
+            done = pool.starmap(small_rows, tasks, chunksize=20)
+            rows = np.array([row for log in done for row in log])
+            figures = setting._asdict() | {"logs": logs}
+            for case, name in enumerate(("arm 3", "leader", "difference")):
+                own = rows[rows[:, 0] == case, 1:] if len(rows) else rows
+                if len(own) >= logs:  # of two estimates, dr and ips
+                    names = ("normal", "coverage", "normal width", "width")
+                    said = dict(zip(names, own.mean(axis=0).tolist(), strict=True))
+                    figures[name] = {"rows": len(own)} | said
+            table.append(figures)
+            print(figures, flush=True)
+    return table
+
+
+SMALL = [
+    Small(rewards, drift, chance, log)
+    for rewards in reversed(PLAYS)
+    for chance in CHANCES
+    for log in ("fixed", "greedy")
+    for drift in (False, True)
+]
+
+
 def main() -> None:
     """Run all logs and print bias, coverage and width of every case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--logs", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--small", type=int, default=0, help="logs of each small setting instead")
     parser.add_argument("--json", type=Path, help="store the numbers here")
     options = parser.parse_args()
     begin = time.perf_counter()
+    if options.small:
+        table = small(options.small, options.workers)
+        if options.json:
+            options.json.write_text(json.dumps({"settings": table}, indent=2) + "\n")
+        return
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
         logs = pool.map(one_log, range(options.logs), chunksize=5)
     cases = {case: summary([log[case] for log in logs]) for case in logs[0]}

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import scipy.stats
-from statsmodels.stats.diagnostic import acorr_ljungbox
-from statsmodels.tsa.stattools import acf
+from statsmodels.regression.linear_model import OLS
 
 from driftbandit import InvalidInput
 from driftbandit.monitoring import checks
+from driftbandit.monitoring.health import SUMS
 
 
 def normal(seed, *shape):
@@ -15,51 +15,78 @@ def normal(seed, *shape):
 
 
 @pytest.mark.parametrize("lags", [1, 5, 10])
-def test_ljung_box_is_that_of_statsmodels(lags):
-    u = normal(1, 200)
-    u += 0.3 * np.roll(u, 1)
-    u -= u.mean()  # which statsmodels subtracts
-    found, spread = checks.autocorrelations(u, lags)
-    np.testing.assert_allclose(found, acf(u, nlags=lags)[1:], rtol=1e-10)
-    expected = acorr_ljungbox(u, lags=[lags])
-    statistic, p_value = checks.ljung_box(found, spread)
-    assert statistic == pytest.approx(float(expected["lb_stat"].iloc[0]))
-    assert p_value == pytest.approx(float(expected["lb_pvalue"].iloc[0]))
-    assert statistic > checks.ljung_box_limit(spread, 2 * p_value)
-    assert statistic < checks.ljung_box_limit(spread, p_value / 2)
+def test_correlation_is_the_f_test_of_a_regression(lags):
+    """The F-test of statsmodels that all weights are zero; no mean is subtracted."""
+    u, groups = normal(1, 200), np.random.default_rng(2).integers(3, size=200)
+    u += 0.2 * np.roll(u, 1)
+    before = checks.earlier(u, lags, groups)
+    own = checks.correlation(u, lags, groups)
+    fit = OLS(u, before).fit()
+    assert own.rank == lags
+    assert own.explained == pytest.approx(fit.rsquared)
+    assert own.p_value == pytest.approx(float(fit.f_pvalue))
+    assert own.limit(own.p_value) == pytest.approx(own.explained)
+    np.testing.assert_allclose(own.values, u @ before / (u @ u))
+    scaled = checks.correlation(7 * u, lags, groups)
+    assert scaled.p_value == pytest.approx(own.p_value)
+    np.testing.assert_allclose(scaled.values / scaled.spread, own.values / own.spread)
 
 
-def test_pairs_are_of_one_group():
+def test_sums_of_lags_see_faster_drift_more_often_than_lags_do():
+    """Surprises that follow their arm's level a little: what a filter with too small a Q leaves."""
+    rng, seen = np.random.default_rng(3), []
+    for _ in range(200):
+        arms, level = rng.integers(4, size=200), np.zeros(4)
+        u = np.empty(200)
+        for t, arm in enumerate(arms):
+            level = 0.98 * level + 0.1 * rng.standard_normal(4)
+            u[t] = level[arm] + rng.standard_normal()
+        p_values = [checks.correlation(u, 10, arms, sums).p_value for sums in (SUMS, ())]
+        seen.append([p < 0.01 for p in p_values])
+    few, many = np.mean(seen, axis=0)
+    assert few > many + 0.1
+
+
+def test_earlier_surprises_are_of_the_same_group():
     groups = np.array([0, 1, 1, 0, 2, 1, 0])
-    for lag in (1, 2, 3, 6):
-        expected = {
-            (i, j)
-            for i in range(7)
-            for j in range(i + 1, 7)
-            if groups[i] == groups[j] and np.count_nonzero(groups[i:j] == groups[i]) == lag
-        }
-        first, second = checks.lagged_pairs(groups, lag)
-        assert set(zip(first.tolist(), second.tolist(), strict=True)) == expected
+    u = np.arange(1.0, 8.0)
+    before = checks.earlier(u, 6, groups)
+    for j in range(7):
+        own = u[:j][groups[:j] == groups[j]][::-1]
+        assert before[j].tolist() == [*own, *[0.0] * (6 - len(own))]
 
 
-def test_the_variance_of_autocorrelations_is_exact():
-    """In groups, and whatever the scale: 20,000 draws know a variance to 1%."""
-    groups = np.array([0, 1, 0, 0, 1, 2, 0, 1, 2, 0, 0, 1])
-    draws = 3.0 * normal(2, 20_000, len(groups))
-    for lag in (1, 2):
-        first, second = checks.lagged_pairs(groups, lag)
-        ratios = (draws[:, first] * draws[:, second]).sum(axis=1) / (draws**2).sum(axis=1)
-        _, spread = checks.autocorrelations(draws[0], 2, groups)
-        assert ratios.std() == pytest.approx(spread[lag - 1], rel=0.03)
-        assert abs(ratios.mean()) < 4 * spread[lag - 1] / np.sqrt(20_000)
+RULES = {
+    "any arm": lambda t, u, last: None,
+    "again after a surprise": lambda t, u, last: last if abs(u) > 1.5 else None,
+    "again after a good one": lambda t, u, last: last if u > 1 else None,
+}
+
+
+@pytest.mark.parametrize(("rounds", "arms"), [(60, 8), (50, 25)])
+@pytest.mark.parametrize("rule", RULES)
+def test_correlation_within_arms_keeps_its_level(rule, rounds, arms):
+    """Few pairs per lag: 1500 logs; Ljung and Box's test with m/(n(n + 2)) failed 6 to 15%."""
+    rng = np.random.default_rng(5)
+    p_values = []
+    for _ in range(1500):
+        u, played = rng.standard_normal(rounds), rng.integers(arms, size=rounds)
+        for t in range(1, rounds):
+            again = RULES[rule](t, u[t - 1], played[t - 1])
+            played[t] = played[t] if again is None else again
+        p_values.append(checks.correlation(u, 10, played, SUMS).p_value)
+    p_values = np.array(p_values)
+    assert (p_values < 0.05).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1500)
+    assert (p_values < 0.00125).sum() <= 6  # 1.9 are expected; more than 6 come in 0.4%
 
 
 def test_no_pairs_and_no_spread():
-    found, spread = checks.autocorrelations(np.ones(3), 5, np.arange(3))
-    assert not found.any()
-    assert not spread.any()
-    assert checks.ljung_box(found, spread) == (0.0, 1.0)
-    assert not checks.autocorrelations(np.zeros(4), 2)[0].any()
+    for u in (np.ones(3), np.zeros(3)):
+        own = checks.correlation(u, 5, np.arange(3))
+        assert not own.values.any()
+        assert not own.spread.any()
+        assert (own.explained, own.p_value, own.limit(0.1)) == (0.0, 1.0, 0.0)
+    assert checks.correlation(np.zeros(4), 2, np.zeros(4)).p_value == 1.0
 
 
 def test_mean_square_is_chi_square():

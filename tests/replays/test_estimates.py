@@ -8,10 +8,19 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+import scipy.stats
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driftbandit.replays.estimates import Shown, earned, effective, interval, shares, variances
+from driftbandit.replays.estimates import (
+    Shown,
+    earned,
+    effective,
+    interval,
+    shares,
+    tolerance,
+    variances,
+)
 
 REWARDS = np.array([[1.0, -2.0, 0.5], [0.3, 4.0, -1.0], [2.0, 1.0, 0.0], [-1.0, 0.2, 3.0]])
 ROUNDS, ARMS = REWARDS.shape
@@ -136,7 +145,54 @@ def test_what_the_log_always_plays_is_known():
 def test_shares_interval_and_effective_size():
     assert shares(np.array([[2, 0], [1, 0]]), 3).tolist() == [[0, 0.5, 0.5], [1, 0, 0]]
     low, high = interval(1.0, np.array([4.0, 0.0, 5.0, 0.0]), 0.95)
-    assert (low, high) == pytest.approx((1 - 1.959964 * 3 / 4, 1 + 1.959964 * 3 / 4), rel=1e-6)
+    reach = scipy.stats.t.ppf(0.975, 2 * 9**2 / (4**2 + 5**2)) * 3 / 4
+    assert (low, high) == pytest.approx((1 - reach, 1 + reach), rel=1e-6)
+    assert interval(2.0, np.zeros(3), 0.95) == (2.0, 2.0)
     shown = Shown(np.zeros(4, int), np.zeros(4), np.full(4, 0.25), np.zeros((4, 1)))
     assert effective(np.array([1.0, 1.0, 0.0, 1.0]), shown) == pytest.approx(3)
     assert effective(np.zeros(4), shown) == 0
+
+
+def test_intervals_cover_if_few_rounds_carry_the_variance():
+    """Clicks of 5% with chance 0.05: about 12 of 4800 rounds. The normal interval covers 90.7%."""
+    rng, covered, logs = np.random.default_rng(0), 0, 1500
+    for _ in range(logs):
+        clicks, drawn = rng.random(4800) < 0.05, rng.random(4800) < 0.05
+        shown = Shown(1 - drawn, clicks.astype(float), np.full(4800, 0.05), np.full((4800, 2), 0.1))
+        counted = drawn.astype(float)
+        weights = counted / shown.chances
+        mean = 0.1 + float((weights * (clicks - 0.1)).mean())
+        low, high = interval(mean, variances(counted, shown), 0.95)
+        covered += low <= clicks.mean() <= high
+    assert covered / logs > 0.93
+
+
+def test_tolerance_by_hand():
+    """Two rounds with chance 1/3, so that 1/p − 1 = 2, and errors of 3 and −1: g = 6 and −2.
+
+    A mean of 3 is a sum of 6. With Γ it is 6 − 6 (1 − 1/Γ) − 2 (Γ − 1) = 0: Γ² − Γ − 3 = 0.
+    """
+    factor = tolerance(3.0, np.array([6.0, -2.0]))
+    assert factor == pytest.approx((1 + np.sqrt(13)) / 2)
+    weights = np.array([1 + 2 / factor, 1 + 2 * factor])
+    predictions = 6 - (3 * 3 - 3 * 1)  # of both rounds
+    assert predictions + weights @ [3, -1] == pytest.approx(0, abs=1e-12)
+    assert tolerance(1.0, np.array([4.0, 0.0])) == pytest.approx(2.0)  # 2 = 4 (1 − 1/Γ)
+    assert tolerance(1.0, np.array([1.0, 0.0])) == np.inf
+    assert tolerance(1.0, np.array([0.0, -1.0])) == pytest.approx(3.0)  # 2 = Γ − 1
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32), st.floats(0.001, 2.0))
+def test_no_chances_within_the_tolerance_undo_a_gain(seed, gain):
+    rng = np.random.default_rng(seed)
+    pulls = rng.normal(size=20)
+    factor = tolerance(gain, pulls)
+    assert factor > 1
+    worst = min(factor, 1e9)
+    share = np.where(pulls > 0, 1 / worst, worst)
+    slack = 1e-9 * worst
+    if np.isfinite(factor):
+        assert 20 * gain - ((1 - share) * pulls).sum() == pytest.approx(0, abs=slack + 1e-9)
+    other = worst ** rng.uniform(-1, 1, size=20)
+    assert 20 * gain - ((1 - other) * pulls).sum() >= -slack - 1e-9

@@ -32,7 +32,7 @@ def plays(rows):
 def test_following_equals_an_agent_that_is_told_plays(name):
     rows = log()
     who = naming.player(make(name), MODEL, ARMS, rows)
-    named = naming.follow(who, rows, 20, 1, 0, nothing)
+    named = naming.named(who, rows, 20, 1, 0, nothing)
     agent = db.Agent(MODEL, ARMS, name, rounds=87, window=0)
     expected = []
     for t, (wait, arm, reward) in enumerate(plays(rows)):
@@ -48,7 +48,7 @@ def test_rejection_from_uniform_play_equals_an_agent(name):
     """All chances are equal, so every match is accepted."""
     rows = log("uniform")
     who = naming.player(make(name), MODEL, ARMS, rows)
-    named = naming.reject(who, rows, 20, 0.25, 0, nothing)
+    [named] = naming.named(who, rows, 20, 1, 0, nothing, 0.25)
     agent = db.Agent(MODEL, ARMS, name, rounds=87, window=0)
     expected = []
     for t, (wait, arm, reward) in enumerate(plays(rows)):
@@ -63,10 +63,10 @@ def test_rejection_from_uniform_play_equals_an_agent(name):
 def test_random_policies_draw_in_every_run():
     rows = log()
     who = naming.player(make("thompson"), MODEL, ARMS, rows)
-    named = naming.follow(who, rows, 0, 5, 0, nothing)
+    named = naming.named(who, rows, 0, 5, 0, nothing)
     assert named.shape == (5, 80)
     assert not (named == named[0]).all()
-    np.testing.assert_array_equal(named, naming.follow(who, rows, 0, 5, 0, nothing))
+    np.testing.assert_array_equal(named, naming.named(who, rows, 0, 5, 0, nothing))
 
 
 def counting(choice):
@@ -87,7 +87,8 @@ def test_rejection_thins_to_the_smallest_chance(monkeypatch):
     rows = logged(np.zeros((4000, 4)), "uneven")
     assert naming.least_chance(rows) == pytest.approx(0.1)
     for arm in range(4):
-        naming.reject(naming.player(counting(arm), MODEL, ARMS, rows), rows, 0, 0.1, arm, nothing)
+        who = naming.player(counting(arm), MODEL, ARMS, rows)
+        naming.named(who, rows, 0, 1, arm, nothing, 0.1)
     for plays in np.bincount(seen):
         assert abs(plays - 400) < 4 * np.sqrt(4000 * 0.1 * 0.9)
 
@@ -96,11 +97,12 @@ def test_an_unknown_chance_teaches_nothing_by_rejection():
     rows = log("uniform")
     rows.chances[1:] = np.nan
     who = naming.player(make("ucb"), MODEL, ARMS, rows)
-    assert len(set(naming.reject(who, rows, 1, 0.25, 0, nothing).tolist())) == 1
+    [named] = naming.named(who, rows, 1, 1, 0, nothing, 0.25)
+    assert len(set(named.tolist())) == 1
 
 
 def test_an_arm_that_does_not_exist_is_refused():
     rows = log()
     who = naming.player(counting(4), MODEL, ARMS, rows)
     with pytest.raises(db.InvalidInput, match="arm of policy 'counting': is 4"):
-        naming.follow(who, rows, 0, 1, 0, nothing)
+        naming.named(who, rows, 0, 1, 0, nothing)

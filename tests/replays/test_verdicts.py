@@ -245,9 +245,9 @@ def test_reports_documents_and_figures_show_no_interval(uniform):
     result = replay(log, ["idea", "ucb"], **FAST)
     made = report.report(result)
     cells = {row[0].text: [cell.text for cell in row[1:]] for row in made.blocks[0].rows}
-    for label, (mark, _mean, ends, _difference, apart, _size) in cells.items():
+    for label, (mark, _mean, ends, _difference, apart, _size, factor) in cells.items():
         if label != LOGGING:
-            assert (mark, ends, apart) == ("?", TOO_FEW, TOO_FEW)
+            assert (mark, ends, apart, factor) == ("?", TOO_FEW, TOO_FEW, "")
     assert any(text.startswith(f"{TOO_FEW}: there is no interval") for text in said(result))
     assert not any(text.startswith(f"{TOO_FEW}:") for text in said(uniform))
     document = json.loads(json.dumps(made.data, allow_nan=False))
@@ -255,12 +255,33 @@ def test_reports_documents_and_figures_show_no_interval(uniform):
         if row["label"] != LOGGING:
             assert (row["low"], row["difference_high"], row["trusted"]) == (None, None, False)
             assert row["reason"].startswith("in ")
-            assert row["verdict"] == TOO_FEW
+            assert (row["verdict"], row["tolerance"]) == (TOO_FEW, None)
     assert report.gains(result) == {}
     assert set(report.gains(uniform)) == {"idea", "ucb", "training_leader"}
     assert TOO_FEW in html.page(made)  # draws the empty figure
     assert TOO_FEW in str(result)
     assert "nan" not in str(result)
+
+
+def test_chances_that_are_wrong_by_the_tolerance_undo_a_verdict(uniform):
+    """The worst chances within this factor move the end of the interval to zero."""
+    rows = rows_of(uniform)
+    log = uniform.shown
+    odds = 1 / log.chances - 1
+    for label in ("idea", "always 3"):
+        row, own = rows[label], uniform._row(label)
+        sign = 1 if row.verdict == BETTER else -1
+        errors = sign * own.counted * log.residuals
+        factor = np.where(errors > 0, 1 / row.tolerance, row.tolerance)
+        moved = sign * (own.earned + own.counted * (factor - 1) * odds * log.residuals).mean()
+        reach = row.high - row.mean
+        assert moved - sign * log.rewards.mean() == pytest.approx(reach)
+    for row in rows.values():
+        assert math.isnan(row.tolerance) == (row.verdict in ("", NO_DIFFERENCE, TOO_FEW))
+        assert math.isnan(row.tolerance) or row.tolerance > 1
+    shown = {row[0].text: row[-1].text for row in report.report(uniform).blocks[0].rows}
+    assert shown["always 3"] == f"{rows['always 3'].tolerance:.2f}"
+    assert shown[LOGGING] == ""
 
 
 def said(result):

@@ -5,6 +5,9 @@ Pure functions of arrays, each with its exact or stated null distribution.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import scipy
 
@@ -33,64 +36,91 @@ def mean_square_p_value(u: np.ndarray) -> float:
     return min(1.0, 2 * min(upper, float(scipy.special.chdtr(len(u), total))))
 
 
-def lagged_pairs(groups: np.ndarray, lag: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places (i, j) of values of one group with ``lag`` − 1 of their group between them.
+class Correlation(NamedTuple):
+    """How surprises follow the earlier ones of their group; `correlation` computes it.
 
-    Args:
-        groups: n labels, such as the arm of each reward.
-        lag: ≥ 1.
+    Take u(j) given all that came before, the rule that chose the arm included. Under the true model
+    it is normal with mean zero, and the row x(j) is known: the surprises before it in its group, or
+    sums of them. So M = Σ x(j) u(j) is a martingale, and V = Σ x(j) x(j)ᵀ is what its variance adds
+    up to on the way, whatever the rule. M is divided by this V, never by the number of pairs: a
+    rule that repeats an arm after a large surprise makes few pairs with large products. As in a
+    regression of u on x, the share of Σ u² that x explains,
 
-    Example:
-        >>> [places.tolist() for places in lagged_pairs(np.array([0, 1, 0, 1, 0]), 1)]
-        [[0, 2, 1], [2, 4, 3]]
+        R² = Mᵀ V⁻¹ M / Σ u²,     has the distribution Beta(r/2, (n − r)/2),   r the rank of V.
+
+    This is exact if x does not depend on u, and close if x is the past (`benchmarks/monitoring.py`
+    measures it). A wrong scale of the surprises does not change R², so it does not look like
+    correlation.
     """
-    order = np.argsort(groups, kind="stable")
-    first, second = order[:-lag], order[lag:]
-    same = groups[first] == groups[second]
-    return first[same], second[same]
+
+    values: np.ndarray  # autocorrelations M(l) / Σ u² by lag; 0 for a lag without pairs
+    spread: np.ndarray  # their standard deviations, √(V(l, l) / (n Σ u²))
+    explained: float  # R²
+    rank: int
+    rewards: int  # n
+
+    @property
+    def p_value(self) -> float:
+        """The chance of an R² as large or larger."""
+        if self.rank == 0:
+            return 1.0
+        return float(scipy.special.betaincc(*self._shape, min(self.explained, 1.0)))
+
+    def limit(self, chance: float) -> float:
+        """What R² exceeds with that chance."""
+        return float(scipy.special.betainccinv(*self._shape, chance)) if self.rank else 0.0
+
+    @property
+    def _shape(self) -> tuple[float, float]:
+        return self.rank / 2, (self.rewards - self.rank) / 2
 
 
-def autocorrelations(
-    u: np.ndarray, lags: int, groups: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Autocorrelations within groups, r = Σ u(i) u(j) / Σ u², and their standard deviations.
-
-    No mean is subtracted: under the true model it is zero. There, u/‖u‖ is uniform on the sphere,
-    E u(i)² u(j)² / ‖u‖⁴ = 1 / (n (n + 2)), and products of different pairs are uncorrelated, so
-    that Var r = m / (n (n + 2)) exactly, with m the number of pairs. This holds whatever the
-    variance of u, so that a wrong scale does not look like correlation.
+def earlier(u: np.ndarray, lags: int, groups: np.ndarray) -> np.ndarray:
+    """x: of each surprise, the one of its group ``lag`` − 1 others before, n × lags; 0 if none.
 
     Args:
         u, lags: n surprises in order of time; how many lags, 1 … lags.
-        groups: n labels; only pairs of one group count. None: all are one group.
+        groups: n labels, such as the arm of each reward.
 
-    Returns:
-        ``lags`` numbers each; both are zero for a lag without pairs.
+    Example:
+        >>> earlier(np.array([1.0, 2.0, 3.0, 4.0]), 2, np.array([0, 1, 0, 0])).tolist()
+        [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [3.0, 1.0]]
     """
-    n = len(u)
-    groups = np.zeros(n, np.int64) if groups is None else groups
-    found, spread = np.zeros(lags), np.zeros(lags)
-    square = float(u @ u)
-    for lag in range(1, min(lags, n - 1) + 1):
-        first, second = lagged_pairs(groups, lag)
-        if len(first) and square > 0:
-            found[lag - 1] = u[first] @ u[second] / square
-            spread[lag - 1] = np.sqrt(len(first) / (n * (n + 2)))
-    return found, spread
+    order = np.argsort(groups, kind="stable")
+    own, label = u[order], groups[order]
+    before = np.zeros((len(u), lags))
+    for lag in range(1, min(lags, len(u) - 1) + 1):
+        same = label[lag:] == label[:-lag]
+        before[order[lag:][same], lag - 1] = own[:-lag][same]
+    return before
 
 
-def ljung_box(found: np.ndarray, spread: np.ndarray) -> tuple[float, float]:
-    """Ljung and Box's Q = Σ r²/Var r of `autocorrelations`, and its p-value from χ²(lags).
+def correlation(
+    u: np.ndarray, lags: int, groups: np.ndarray, sums: Sequence[int] = ()
+) -> Correlation:
+    """The `Correlation` of surprises within groups.
+
+    Args:
+        u, lags, groups: as in `earlier`.
+        sums: the columns of x at which a sum of lags begins, as (0, 1, 4) for lag 1, lags 2 to 4
+            and lags from 5 on: these are tested then. Drift that is too fast or too slow
+            correlates all lags alike, which few sums show better than many lags. (): every lag.
 
     Example:
         >>> u = np.array([1.0, -1.0] * 10)
-        >>> round(ljung_box(*autocorrelations(u, 1))[0], 6)  # n (n + 2) / (n − 1) · 0.95²
-        20.9
+        >>> alternating = correlation(u, 1, np.zeros(20))
+        >>> alternating.values.round(2), round(alternating.explained, 2), alternating.p_value < 0.01
+        (array([-0.95]), 0.95, True)
     """
-    there = spread > 0
-    statistic = float(np.sum((found[there] / spread[there]) ** 2))
-    lags = int(np.count_nonzero(there))
-    return statistic, float(scipy.special.chdtrc(lags, statistic)) if lags else 1.0
+    n, square = len(u), float(u @ u)
+    before = earlier(u, lags, groups)
+    if square == 0:
+        return Correlation(np.zeros(lags), np.zeros(lags), 0.0, 0, n)
+    x = np.add.reduceat(before, sums, axis=1) if len(sums) else before
+    weights, _, rank, _ = np.linalg.lstsq(x, u)
+    spread = np.sqrt((before**2).sum(axis=0) / (n * square))
+    explained = float((x @ weights) @ u) / square
+    return Correlation(u @ before / square, spread, explained, int(rank), n)
 
 
 def far_out(u: np.ndarray) -> int:
@@ -147,8 +177,3 @@ def most_far_out(rewards: int, chance: float) -> int:
     while far_out_p_value(count + 1, rewards) > chance:
         count += 1
     return count
-
-
-def ljung_box_limit(spread: np.ndarray, chance: float) -> float:
-    """What Q exceeds with that chance."""
-    return float(scipy.special.chdtri(max(int(np.count_nonzero(spread)), 1), chance))

@@ -21,6 +21,7 @@ from driftbandit.system import Name
 
 FEWEST = 20  # surprises that can be judged
 LAGS = 10  # of autocorrelations, at most
+SUMS = (0, 1, 4)  # within arms, lag 1, lags 2 to 4 and lags from 5 on are tested
 LEVEL = 0.01
 
 
@@ -167,10 +168,9 @@ def health_of(
         "mean square": Test("mean square", float(u @ u) / n, low, high, p_value, p_value > share)
     }
     correlations = _correlations(found)
-    for name, (values, spread) in correlations.items():
-        statistic, p_value = checks.ljung_box(values, spread)
-        most = float(checks.ljung_box_limit(spread, share))
-        tests[name] = Test(name, statistic, 0.0, most, p_value, p_value > share)
+    for name, own in correlations.items():
+        most = own.limit(share)
+        tests[name] = Test(name, own.explained, 0.0, most, own.p_value, own.p_value > share)
     count = checks.far_out(u)
     p_value, most = checks.far_out_p_value(count, n), checks.most_far_out(n, share)
     tests["outliers"] = Test("outliers", count, 0, most, p_value, count <= most)
@@ -184,21 +184,20 @@ def health_of(
         tests["jumps"] = Test("jumps", size, 0.0, most, p_value, size <= most)
         changes += _jumped(jumps, names, labels, most)
     arms = tuple(_arm(found, arm, names[arm], changes) for arm in np.unique(found.arms).tolist())
-    return Health(found, level, tests, changes, arms, parts, correlations, limits)
+    by_lag = {name: (own.values, own.spread) for name, own in correlations.items()}
+    return Health(found, level, tests, changes, arms, parts, by_lag, limits)
 
 
-def _correlations(found: Surprises) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _correlations(found: Surprises) -> dict[str, checks.Correlation]:
     n = len(found.values)
     lags = min(LAGS, n // 4)
     when = np.unique(np.stack([found.sequences, found.rounds]), axis=1, return_inverse=True)[1]
     sums, starts = checks.round_sums(found.values, when)
     groups = found.sequences * (int(found.arms.max()) + 1) + found.arms
-    found_of = {
-        "rounds": checks.autocorrelations(sums, lags, found.sequences[starts]),
-        "arms": checks.autocorrelations(found.values, lags, groups),
-    }
-    one_arm = len(np.unique(found.arms)) == 1 and len(sums) == n
-    return {"rounds": found_of["rounds"]} if one_arm else found_of  # else they are the same
+    tested = {"rounds": checks.correlation(sums, lags, found.sequences[starts])}
+    if len(np.unique(found.arms)) > 1 or len(sums) < n:  # else both are the same
+        tested["arms"] = checks.correlation(found.values, lags, groups, SUMS)
+    return tested
 
 
 def _changes(

@@ -29,8 +29,8 @@ WINDOW = 50  # rewards of the running mean square
 MOST_ROWS = 50  # arms in the table: those that are off come first
 TITLES = {
     "mean square": "mean square of the surprises",
-    "rounds": "autocorrelation over rounds (Ljung–Box)",
-    "arms": "autocorrelation within arms (Ljung–Box)",
+    "rounds": "autocorrelation over rounds (share that earlier ones explain)",
+    "arms": "autocorrelation within arms (share that earlier ones explain)",
     "outliers": "surprises beyond three robust standard deviations",
     "jumps": "largest jump of an arm in hindsight, in standard deviations",
     "changes": "highest chart (CUSUM, single surprises), as a share of its limit",

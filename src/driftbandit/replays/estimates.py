@@ -97,9 +97,55 @@ def leverages(counted: np.ndarray, shown: Shown, other: np.ndarray | None = None
 
 
 def interval(mean: float, variances: np.ndarray, confidence: float) -> tuple[float, float]:
-    """The ends of mean ± z √(Σ v) / n, by the central limit theorem for martingales."""
-    reach = special.ndtri((1 + confidence) / 2) * math.sqrt(variances.sum()) / len(variances)
+    """The ends of mean ± t √(Σ v) / n, by the central limit theorem for martingales.
+
+    The variance is estimated, too: often a few rounds of small chance carry most of it. Each v is
+    one round's estimate, so v² is at least as large as its variance, on average, and Σ v has at
+    most the relative variance Σ v² / (Σ v)². A χ² with ν degrees of freedom has 2/ν, so t is the
+    quantile of Student's distribution with ν = 2 (Σ v)² / Σ v² (Satterthwaite 1946). Neither this
+    nor the kurtosis in it needs bounds of the rewards. Empirical Bernstein bounds (Maurer and
+    Pontil 2009; Waudby-Smith and Ramdas 2024) do, and are 39% wider or more.
+
+    Example:
+        >>> [round(end, 3) for end in interval(0.0, np.ones(4), 0.95)]  # ν = 8
+        [-1.153, 1.153]
+    """
+    freedom = max(2 * effective_size(variances), 1.0)
+    quantile = special.stdtrit(freedom, (1 + confidence) / 2)
+    reach = float(quantile) * math.sqrt(variances.sum()) / len(variances)
     return mean - reach, mean + reach
+
+
+def tolerance(gain: float, pulls: np.ndarray) -> float:
+    """Γ: by which factor the odds of the logged chances may be wrong until a gain is gone.
+
+    Say every chance p is wrong because the log also looked at something that moves the rewards, and
+    the odds p/(1 − p) are off by a factor between 1/Γ and Γ, in each round another one (the
+    marginal sensitivity model, Tan 2006). Then the weight 1/p is really 1 + λ (1/p − 1) with λ in
+    [1/Γ, Γ]. With g = q(a) (1/p − 1) (x − m(a)), a round's Y is too large by (1 − λ) g, so n times
+    the gain, G = n · ``gain``, is in the worst case
+
+        G − (1 − 1/Γ) P − (Γ − 1) N,     P = Σ max(g, 0),   N = Σ max(−g, 0),
+
+    which is zero for N Γ² − R Γ − P = 0 with R = G − P + N. Zhao, Small and Bhattacharya (2019).
+
+    Args:
+        gain: per round, above zero: the end of an interval that is closer to zero. The interval's
+            length is taken as it is.
+        pulls: g of each round; of a difference, that of one policy minus that of the other.
+
+    Example:
+        >>> tolerance(0.5, np.array([3.0, -1.0]))  # 1 − 3 + 1 = −1, and Γ² + Γ = 3
+        1.3027756377319946
+        >>> tolerance(1.0, np.array([0.0, 0.0]))  # nothing depends on chances
+        inf
+    """
+    up, down = float(pulls[pulls > 0].sum()), -float(pulls[pulls < 0].sum())
+    rest = len(pulls) * gain - up + down
+    root = math.hypot(rest, 2 * math.sqrt(up * down))
+    if rest < 0:
+        return 2 * up / (root - rest)
+    return (rest + root) / (2 * down) if down > 0 else math.inf
 
 
 def effective(counted: np.ndarray, shown: Shown) -> float:
@@ -138,10 +184,3 @@ def kurtosis(values: np.ndarray, center: float | None = None) -> float:
         return math.inf
     squares = (apart / largest) ** 2
     return len(values) / effective_size(squares)
-
-
-def largest_share(counted: np.ndarray, shown: Shown) -> float:
-    """The weight of the heaviest round as a share of all weights."""
-    weights = counted / shown.chances
-    whole = float(weights.sum())
-    return float(weights.max()) / whole if whole > 0 else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,8 @@ from driftbandit.identify.fitting import fit
 from driftbandit.identify.structured.fitting import Fit
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS
-from driftbandit.replays.result import Predictability
+from driftbandit.replays.estimates import Shown
+from driftbandit.replays.result import Played, Predictability
 
 REPORTED = 256  # rounds between two reports of progress
 
@@ -35,13 +36,27 @@ class Settings(NamedTuple):
     progress: Progress | None
 
 
+class Outcome(NamedTuple):
+    """What was played, from which `replay` makes its result; n rounds count."""
+
+    fit: Fit
+    rounds: np.ndarray  # n
+    played: Mapping[str, Played]
+    references: Mapping[str, Played]
+    predicted: np.ndarray  # by a filter that sees every reward, n × k
+    rewards: np.ndarray  # n × k; NaN where they are not known
+    means: np.ndarray  # of each arm in the training part
+    notes: tuple[str, ...] = ()
+    shown: Shown | None = None  # of a log
+    feedback: float | None = None  # by rejection
+
+
 class Learned(NamedTuple):
     """The model of rewards minus their mean in the training part."""
 
-    fit: Fit
     model: LGDS  # what policies play: the fit before the log
     rows: np.ndarray  # its arms, k × d; if contexts change them, those of each decision, n × k × d
-    center: float  # mean of the training rewards
+    fit: Fit
 
 
 class Meter:
@@ -60,6 +75,19 @@ class Meter:
         self.done += 1
         if self.done % REPORTED == 0:
             self.say("play", self.done / self.total)
+
+
+def begins(first: int, warm: bool, runs: int) -> list[int]:
+    """The row with which each run of a policy begins, if rewards count from ``first`` on.
+
+    Each begins in a later row of the first half of the training part: the luck of the first choices
+    lasts long.
+
+    Example:
+        >>> begins(100, True, 2), begins(100, False, 2)
+        ([0, 25], [100, 100])
+    """
+    return [run * first // (2 * runs) if warm else first for run in range(runs)]
 
 
 def learned(
@@ -94,7 +122,7 @@ def learned(
         values = np.repeat(used[:, None], len(rows), axis=1)
         rows = read_rows(rows, list(start.contexts.values()), values)
     meter.say("fit", 1.0)
-    return Learned(found, model, rows, center)
+    return Learned(model, rows, found)
 
 
 def predictions(

@@ -1,14 +1,14 @@
 """Which arms a policy names in the rounds of a log, and what it learns from.
 
-`follow`: the policy learns from every reward of the log, whoever chose the arm. `reject`: it learns
-only where its own choice is the logged arm (Li et al. 2011). If the log drew that arm with chance
-p, the round is accepted with probability p_min/p, so that every choice gets its reward with the
-same chance p_min. Without this thinning the policy would mostly see what the log preferred.
+Either it learns from every reward of the log, whoever chose the arm. Or, by rejection, only where
+its own choice is the logged arm (Li et al. 2011). If the log drew that arm with chance p, the round
+is accepted with probability p_min/p, so that every choice gets its reward with the same chance
+p_min. Without this thinning the policy would mostly see what the log preferred.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,48 +78,39 @@ def player(policy: Policy, model: LGDS, arms: np.ndarray, decisions: Decisions) 
     return Player(policy, Problem(model, first, constants), state, arms)
 
 
-def follow(
-    who: Player, decisions: Decisions, first: int, runs: int, seed: int, tick: Tick
+def named(
+    who: Player,
+    decisions: Decisions,
+    first: int,
+    runs: int,
+    seed: int,
+    tick: Tick,
+    least: float | None = None,
 ) -> np.ndarray:
-    """The arms named from decision ``first`` on, runs × n; runs differ in random numbers alone."""
-    rng = np.random.default_rng(seed)
-    found = np.empty((runs, len(decisions) - first), np.int64)
-    state = who.state
-    for t, (wait, arm, reward) in enumerate(_plays(decisions)):
-        state = advanced(who.policy, who.problem, state, wait)
-        if t >= first:
-            found[:, t - first] = [who.at(t).choose(state, rng) for _ in range(runs)]
-        state = who.at(t).learn(state, arm, reward)
-        tick()
-    return found
+    """The arms named from decision ``first`` on, runs × n.
 
-
-def reject(
-    who: Player, decisions: Decisions, first: int, least: float, seed: int, tick: Tick
-) -> np.ndarray:
-    """The arms named by one run from decision ``first`` on, n numbers; ``least`` is p_min."""
+    If ``least`` is None, the policy learns from every reward, and runs differ in random numbers
+    alone. Else there is one run, which learns by rejection, with ``least`` as p_min.
+    """
     rng = np.random.default_rng(seed)
-    found = np.empty(len(decisions) - first, np.int64)
+    arms = np.empty((runs, len(decisions) - first), np.int64)
     # A decision whose chance is not known is never accepted: a comparison with NaN is false.
-    accepted = rng.random(len(decisions)) * decisions.chances < least
+    accepted = None if least is None else rng.random(len(decisions)) * decisions.chances < least
     state = who.state
-    for t, (wait, arm, reward) in enumerate(_plays(decisions)):
-        state = advanced(who.policy, who.problem, state, wait)
-        now = who.at(t)
-        named = now.choose(state, rng)
-        if t >= first:
-            found[t - first] = named
-        if named == arm and accepted[t]:
+    rows = decisions.waits.tolist(), decisions.arms.tolist(), decisions.rewards.tolist()
+    for t, (wait, arm, reward) in enumerate(zip(*rows, strict=True)):
+        state, now, learns = advanced(who.policy, who.problem, state, wait), who.at(t), True
+        if t >= first or accepted is not None:
+            choices = [now.choose(state, rng) for _ in range(runs)]
+            learns = accepted is None or bool(choices[0] == arm and accepted[t])
+            if t >= first:
+                arms[:, t - first] = choices
+        if learns:
             state = now.learn(state, arm, reward)
         tick()
-    return found
+    return arms
 
 
 def least_chance(decisions: Decisions) -> float:
     """p_min: the smallest chance in the log."""
     return float(np.nanmin(decisions.chances))
-
-
-def _plays(decisions: Decisions) -> Iterator[tuple[int, int, float]]:
-    rows = decisions.waits.tolist(), decisions.arms.tolist(), decisions.rewards.tolist()
-    return zip(*rows, strict=True)

@@ -1,4 +1,4 @@
-"""Replay of logs that show one reward per decision: `replay_log`, and `evaluate` for one model."""
+"""Replay of logs that show one reward per decision: `play_log`, and `evaluate` for one model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftbandit.policies import Policy
 from driftbandit.replays import learning, naming, support
 from driftbandit.replays.decisions import Decisions
 from driftbandit.replays.estimates import Shown, earned, shares
-from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Played, Reference, Replay
+from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Played
 from driftbandit.system import Name, label
 
 METHODS = ("ips", "dr", "rejection")
@@ -50,36 +50,24 @@ class Task(NamedTuple):
         return np.asarray(test & np.isfinite(self.decisions.chances))
 
 
-def begins(method: str, first: int, warm: bool, runs: int) -> list[int]:
-    """The decision with which each run of a policy begins, if rewards count from ``first`` on.
-
-    A policy that follows the log sees the same rewards in every run, so all its runs are one pass.
-    By rejection, each run begins in a later round of the first half of the training part: the luck
-    of the first rounds lasts long.
-
-    Example:
-        >>> begins("dr", 100, True, 2), begins("rejection", 100, True, 2)
-        ([0], [0, 25])
-    """
-    if method != "rejection":
-        return [0 if warm else first]
-    return [run * first // (2 * runs) if warm else first for run in range(runs)]
+def _passes(method: str, runs: int) -> int:
+    """How often a policy goes over the log: if it follows, all runs see the same rewards."""
+    return runs if method == "rejection" else 1
 
 
 def choices(policy: Policy, task: Task) -> np.ndarray:
     """The arms that a policy names in the decisions that count, runs × n."""
     log, found = task.decisions, []
     centered = dataclasses.replace(log, rewards=log.rewards - task.center)
-    for run, begin in enumerate(begins(task.method, task.first, task.warm, task.runs)):
+    for run, begin in enumerate(
+        learning.begins(task.first, task.warm, _passes(task.method, task.runs))
+    ):
         part, first = centered.since(begin), task.first - begin
         arms = task.arms if task.arms.ndim == 2 else task.arms[begin:]
         who = naming.player(policy, task.model, arms, part)
-        if task.method == "rejection":
-            least, seed = naming.least_chance(log), task.seed + run
-            found.append(naming.reject(who, part, first, least, seed, task.tick)[None])
-        else:
-            repeats = 1 if policy.noise is None else task.runs
-            found.append(naming.follow(who, part, first, repeats, task.seed, task.tick))
+        least = naming.least_chance(log) if task.method == "rejection" else None
+        runs = 1 if policy.noise is None or least is not None else task.runs
+        found.append(naming.named(who, part, first, runs, task.seed + run, task.tick, least))
     return np.concatenate(found)[:, task.counts[task.first :]]
 
 
@@ -87,7 +75,7 @@ class Evaluated(NamedTuple):
     """Policies and reference strategies on the decisions that count."""
 
     played: Mapping[str, Played]
-    references: Mapping[str, Reference]
+    references: Mapping[str, Played]
     shown: Shown  # with the predictions m of the method
     filtered: Shown  # with the predictions of the filter
     notes: tuple[str, ...]
@@ -121,7 +109,7 @@ def always(arm: Name) -> str:
     return ALWAYS + label(arm)
 
 
-def _references(shown: Shown, task: Task) -> Iterator[tuple[str, Reference]]:
+def _references(shown: Shown, task: Task) -> Iterator[tuple[str, Played]]:
     n, k = shown.predicted.shape
     names = task.decisions.names
     leader = learning.best_arm(task.decisions.wide()[: task.first])
@@ -131,76 +119,51 @@ def _references(shown: Shown, task: Task) -> Iterator[tuple[str, Reference]]:
         q[:, arm] = 1
         yield who, _reference(q, shown, names[arm])
     yield "random", _reference(np.full((n, k), 1 / k), shown)
-    yield LOGGING, Reference(shown.rewards, np.ones(n))
+    yield LOGGING, Played(shown.rewards, np.ones(n))
 
 
-def _reference(named: np.ndarray, shown: Shown, arm: Name | None = None) -> Reference:
+def _reference(named: np.ndarray, shown: Shown, arm: Name | None = None) -> Played:
     lost = support.unsupported(named, shown)
-    return Reference(earned(named, shown), shown.of_played(named), arm, lost)
+    return Played(earned(named, shown), shown.of_played(named), unsupported=lost, arm=arm)
 
 
-def replay_log(
+def play_log(
     decisions: Decisions,
+    first: int,
     policies: Mapping[str, Policy],
     settings: learning.Settings,
-    *,
     method: str,
-    chances: str,
+    chances: str | None,
     baseline: str | None,
-) -> Replay:
-    """Learn the model from the first part of a log, then evaluate policies on the rest.
+) -> learning.Outcome:
+    """Learn the model from the decisions before ``first``, then evaluate policies on the rest.
 
-    Args:
-        decisions: the log.
-        policies: by label, checked.
-        settings: the options of `replay`.
-        method, baseline: as in `replay`, checked.
-        chances: where they come from: "logged", "uniform" or "estimated".
+    The other arguments are as in `replay`, checked; policies are by label.
     """
-    first = decisions.split(settings.train)
     center = float(decisions.rewards[:first].mean())
-    starts = begins(method, first, settings.warm, settings.runs)
+    starts = learning.begins(first, settings.warm, _passes(method, settings.runs))
     length = sum(len(decisions) - begin for begin in starts)
     meter = learning.Meter(settings.progress, len(policies) * length)
-    given = decisions.log(first, center), decisions.features, center, settings, meter
-    found = learning.learned(*given, decisions.contexts)
-    left_out: list[str] = []
-    if found.rows.ndim == 3:
-        policies, left_out = naming.online(policies, baseline)
+    data = decisions.log(first, center), decisions.features, center, settings, meter
+    model, arms, fit = learning.learned(*data, decisions.contexts)
+    notes: list[str] = []
+    if arms.ndim == 3:
+        policies, notes = naming.online(policies, baseline)
     how = method, settings.warm, settings.runs, settings.seed, meter.tick
-    task = Task(decisions, first, found.model, found.rows, center, *how)
+    task = Task(decisions, first, model, arms, center, *how)
     meter.say("play", 0.0)
     done = evaluate(policies, task)
     meter.say("play", 1.0)
-    before, rewards = decisions.wide()[:first], decisions.wide()[task.counts]
-    means = learning.training_means(before, center)
-    explained = learning.predictability(done.filtered.predicted, rewards, means)
     said = support.about_estimated(done.filtered) if chances == "estimated" else ()
-    return Replay(
-        title=decisions.title,
-        unit=decisions.unit,
-        names=decisions.names,
-        method=method,
-        train_rounds=first,
-        test_rounds=len(decisions) - first,
-        first_round=int(decisions.times[first]),
+    return learning.Outcome(
+        fit=fit,
         rounds=decisions.times[task.counts],
         played=done.played,
         references=done.references,
-        predictability=explained,
-        fit=found.fit,
-        compared=baseline,
-        notes=(
-            *decisions.notes,
-            *left_out,
-            *said,
-            *done.notes,
-            *found.fit.warnings,
-            *learning.doubts(explained),
-        ),
+        predicted=done.filtered.predicted,
+        rewards=decisions.wide()[task.counts],
+        means=learning.training_means(decisions.wide()[:first], center),
+        notes=(*notes, *said, *done.notes),
         shown=done.shown,
-        chances=chances,
         feedback=naming.least_chance(decisions) if method == "rejection" else None,
-        warm=settings.warm,
-        seed=settings.seed,
     )

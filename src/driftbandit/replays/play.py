@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,24 +13,12 @@ from driftbandit.agent import Agent
 from driftbandit.io.logs import Log
 from driftbandit.policies import REGISTRY, Policy, available, make
 from driftbandit.policies import chosen as labeled
-from driftbandit.replays import baselines
+from driftbandit.replays import baselines, learning, off_policy
 from driftbandit.replays.data import Table, read, table_of
 from driftbandit.replays.datasets import DATASETS, is_path, load
-from driftbandit.replays.decisions import CHANCES, decisions_of, has_chances
-from driftbandit.replays.learning import (
-    Meter,
-    Progress,
-    Settings,
-    best_arm,
-    doubts,
-    fixed_arm,
-    learned,
-    predictability,
-    predictions,
-    training_means,
-)
-from driftbandit.replays.off_policy import METHODS, REFERENCES, always, replay_log
-from driftbandit.replays.result import LEADER, Played, Reference, Replay
+from driftbandit.replays.decisions import CHANCES, Decisions, decisions_of, has_chances
+from driftbandit.replays.learning import Outcome, Progress, Settings
+from driftbandit.replays.result import LEADER, Played, Replay
 
 POLICIES = tuple(name for name, entry in REGISTRY.items() if entry.quick)  # by default
 # The reference strategies of a table of all arms.
@@ -119,85 +107,90 @@ def replay(
     settings = Settings(train, *how)
     found, features = read(_loaded(data), None, features)
     method = _method(method, found, chances)
-    if method != "full":
-        decisions = decisions_of(found, chances, features)
-        decisions.split(train)
-        chosen, _ = _playable(policies, part=False)
-        arms = [always(name) for name in decisions.names]
-        baseline = _baseline(baseline, chosen, [*REFERENCES, *arms])
-        own = chances or "logged"
-        return replay_log(
-            decisions, chosen, settings, method=method, chances=own, baseline=baseline
-        )
-    table = found if isinstance(found, Table) else table_of(found)
-    if features is not None:
-        table = dataclasses.replace(table, features=features)
-    table.split(train)
-    offered = np.isfinite(table.rewards).sum(axis=1)
-    part = bool(((offered > 0) & (offered < len(table.names))).any())
+    rows: Table | Decisions
+    references: tuple[str, ...] = FULL
+    part = False
+    if method == "full":
+        rows = found if isinstance(found, Table) else table_of(found)
+        if features is not None:
+            rows = dataclasses.replace(rows, features=features)
+        offered = np.isfinite(rows.rewards).sum(axis=1)
+        part = bool(((offered > 0) & (offered < len(rows.names))).any())
+    else:
+        rows = decisions_of(found, chances, features)
+        references = (*off_policy.REFERENCES, *map(off_policy.always, rows.names))
+    first = rows.split(train)
     chosen, notes = _playable(policies, part=part)
-    return _replay_table(table, chosen, settings, _baseline(baseline, chosen, FULL), notes)
-
-
-def _replay_table(
-    table: Table,
-    chosen: dict[str, Policy],
-    settings: Settings,
-    baseline: str | None,
-    notes: list[str],
-) -> Replay:
-    """Play a table that shows the rewards of all arms."""
-    first, runs, seed = table.split(settings.train), settings.runs, settings.seed
-    begins = [number * first // (2 * runs) if settings.warm else first for number in range(runs)]
-    games = [
-        (label, policy, number, len(table) - begin)
-        for label, policy in chosen.items()
-        for number, begin in enumerate(begins)
-        if number == 0 or settings.warm or policy.noise is not None
-    ]
-    meter = Meter(settings.progress, sum(length for *_, length in games))
-    center = float(np.nanmean(table.rewards[:first]))
-    found = learned(table.log(0, first, center), table.features, center, settings, meter)
-    centered = table.rewards - center
-    meter.say("play", 0.0)
-    arms: dict[str, list[np.ndarray]] = {}
-    for label, policy, number, length in games:
-        waits = table.waits[-length:]
-        horizon = int(waits[1:].sum()) + 1
-        rows = found.rows
-        agent = Agent(found.model, rows, policy, rounds=horizon, seed=seed + number, window=0)
-        choices = np.empty(length, np.int64)
-        for t, arm in enumerate(_choices(agent, centered[-length:], waits)):
-            choices[t] = arm
-            meter.tick()
-        arms.setdefault(label, []).append(choices[first - len(table) :])
-    meter.say("play", 1.0)
-
-    before, rewards = table.rewards[:first], table.rewards[first:]
-    rounds = np.flatnonzero(np.isfinite(rewards).any(axis=1))
-    rewards = rewards[rounds]
-    others = _baselines(table, first, settings, arms)
-    fit = found.fit
-    begin = fit.start_system.model, fit.start_system.arms
-    predicted = predictions(*begin, centered, table.waits)[first:][rounds] + center
-    explained = predictability(predicted, rewards, training_means(before, center))
+    if baseline is not None:
+        baseline = errors.closest(baseline, "baseline", [*chosen, *references])
+    if isinstance(rows, Table):
+        done = _play_table(rows, first, chosen, settings)
+    else:
+        done = off_policy.play_log(rows, first, chosen, settings, method, chances, baseline)
+    explained = learning.predictability(done.predicted, done.rewards, done.means)
+    ends = *done.fit.warnings, *learning.doubts(explained)
     return Replay(
-        title=table.title,
-        unit=table.unit,
-        names=table.names,
-        method="full",
+        title=rows.title,
+        unit=rows.unit,
+        names=rows.names,
+        method=method,
         train_rounds=first,
-        test_rounds=len(table) - first,
-        first_round=int(table.times[first]),
-        rounds=table.times[first:][rounds],
-        played={label: _averaged(np.array(own)[:, rounds], rewards) for label, own in arms.items()},
-        references=dict(_references(table, before, rewards, predicted)) | others,
+        test_rounds=len(rows) - first,
+        first_round=int(rows.times[first]),
+        rounds=done.rounds,
+        played=done.played,
+        references=done.references,
         predictability=explained,
-        fit=fit,
+        fit=done.fit,
         warm=settings.warm,
         seed=seed,
         compared=baseline,
-        notes=(*table.notes, *notes, *fit.warnings, *doubts(explained)),
+        notes=(*rows.notes, *notes, *done.notes, *ends),
+        shown=done.shown,
+        chances=None if method == "full" else chances or "logged",
+        feedback=done.feedback,
+    )
+
+
+def _play_table(table: Table, first: int, chosen: dict[str, Policy], settings: Settings) -> Outcome:
+    """Play a table that shows the rewards of all arms."""
+    games = [
+        (label, policy, number, len(table) - begin)
+        for label, policy in chosen.items()
+        for number, begin in enumerate(learning.begins(first, settings.warm, settings.runs))
+        if number == 0 or settings.warm or policy.noise is not None
+    ]
+    meter = learning.Meter(settings.progress, sum(length for *_, length in games))
+    center = float(np.nanmean(table.rewards[:first]))
+    log = table.log(0, first, center)
+    model, arms, fit = learning.learned(log, table.features, center, settings, meter)
+    centered = table.rewards - center
+    meter.say("play", 0.0)
+    choices: dict[str, list[np.ndarray]] = {}
+    for label, policy, number, length in games:
+        waits = table.waits[-length:]
+        horizon = int(waits[1:].sum()) + 1
+        agent = Agent(model, arms, policy, rounds=horizon, seed=settings.seed + number, window=0)
+        named = np.empty(length, np.int64)
+        for t, arm in enumerate(_choices(agent, centered[-length:], waits)):
+            named[t] = arm
+            meter.tick()
+        choices.setdefault(label, []).append(named[first - len(table) :])
+    meter.say("play", 1.0)
+    before, rewards = table.rewards[:first], table.rewards[first:]
+    rounds = np.flatnonzero(np.isfinite(rewards).any(axis=1))
+    rewards = rewards[rounds]
+    begin = fit.start_system.model, fit.start_system.arms
+    predicted = learning.predictions(*begin, centered, table.waits)[first:][rounds] + center
+    references = dict(_references(table, before, rewards, predicted))
+    return Outcome(
+        fit=fit,
+        rounds=table.times[first:][rounds],
+        played={who: _averaged(np.array(own)[:, rounds], rewards) for who, own in choices.items()},
+        references=references | _baselines(table, first, settings, choices),
+        predicted=predicted,
+        rewards=rewards,
+        means=learning.training_means(before, center),
     )
 
 
@@ -205,7 +198,10 @@ def _method(method: Any, data: Log | Table, chances: Any) -> str:
     """The method asked for, or the one that fits the data."""
     if chances is not None:
         errors.closest(chances, "chances", CHANCES)
-    if method is not None and errors.closest(method, "method", ("full", *METHODS)) != "full":
+    if (
+        method is not None
+        and errors.closest(method, "method", ("full", *off_policy.METHODS)) != "full"
+    ):
         return str(method)
     if method is None and (chances is not None or has_chances(data)):
         return "dr"
@@ -213,7 +209,8 @@ def _method(method: Any, data: Log | Table, chances: Any) -> str:
     if method == "full" and (logged or chances is not None):
         problem = "is 'full'" + ", and the data is a log of one arm per round" * logged
         problem += ", which needs no chances" * (not logged)
-        raise errors.InvalidInput("method", problem, f"give one of {', '.join(METHODS)}")
+        remedy = f"give one of {', '.join(off_policy.METHODS)}"
+        raise errors.InvalidInput("method", problem, remedy)
     return "dr" if logged else "full"
 
 
@@ -239,7 +236,7 @@ def _playable(policies: Any, *, part: bool) -> tuple[dict[str, Policy], list[str
         raise errors.InvalidInput("policies", "is random alone", remedy)
     notes = []
     for label, policy in list(chosen.items()):
-        if label in (*FIXED, *REFERENCES):
+        if label in (*FIXED, *off_policy.REFERENCES):
             problem = f"{label!r} is the name of a reference strategy"
             raise errors.InvalidInput("policies", problem, "give the policy another name")
         if policy.full_information:
@@ -253,11 +250,6 @@ def _playable(policies: Any, *, part: bool) -> tuple[dict[str, Policy], list[str
             del chosen[label]
             notes.append(f"{label} is left out: it cannot choose from a part of the arms.")
     return chosen, notes
-
-
-def _baseline(name: Any, chosen: dict[str, Policy], references: Sequence[str]) -> str | None:
-    """The label to compare with, checked before any work is done."""
-    return None if name is None else errors.closest(name, "baseline", [*chosen, *references])
 
 
 def _choices(agent: Agent, rewards: np.ndarray, waits: np.ndarray) -> Iterator[int]:
@@ -287,22 +279,22 @@ def _averaged(choices: np.ndarray, rewards: np.ndarray) -> Played:
 
 def _references(
     table: Table, before: np.ndarray, rewards: np.ndarray, predicted: np.ndarray
-) -> Iterator[tuple[str, Reference]]:
+) -> Iterator[tuple[str, Played]]:
     before = before[np.isfinite(before).any(axis=1)]
-    fixed = {"best_arm": best_arm(rewards), LEADER: best_arm(before)}
+    fixed = {"best_arm": learning.best_arm(rewards), LEADER: learning.best_arm(before)}
     every = np.ones(len(rewards))
     seen = np.isfinite(rewards)
     for name, arm in fixed.items():
-        yield name, Reference(fixed_arm(rewards, arm), every, table.names[arm])
+        yield name, Played(learning.fixed_arm(rewards, arm), every, arm=table.names[arm])
     best = np.where(seen, predicted, -np.inf).argmax(axis=1)
-    yield "full_information", Reference(rewards[np.arange(len(rewards)), best], every)
-    yield "per_round_best", Reference(np.nanmax(rewards, axis=1), every)
-    yield "random", Reference(np.nanmean(rewards, axis=1), every)
+    yield "full_information", Played(rewards[np.arange(len(rewards)), best], every)
+    yield "per_round_best", Played(np.nanmax(rewards, axis=1), every)
+    yield "random", Played(np.nanmean(rewards, axis=1), every)
 
 
 def _baselines(
     table: Table, first: int, settings: Settings, played: Collection[str]
-) -> dict[str, Reference]:
+) -> dict[str, Played]:
     """What people try first, unless a policy of that name was played."""
     before, after = (
         baselines.Part(table.rewards[rows], table.times[rows])
@@ -310,7 +302,7 @@ def _baselines(
     )
     done = baselines.outcomes(before, after, runs=settings.runs, seed=settings.seed)
     return {
-        name: Reference(earned, np.ones(len(earned)), setting=setting)
+        name: Played(earned, np.ones(len(earned)), setting=setting)
         for name, (earned, setting) in done.items()
         if name not in played
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from driftbandit.report import (
     figures,
     verdict_cell,
 )
-from driftbandit.report.numbers import estimate, percent
+from driftbandit.report.numbers import estimate, percent, short
 from driftbandit.system import label as arm_label
 
 # Reference strategies in words; {} is the arm, or what was chosen on the training part.
@@ -39,15 +40,13 @@ MEANINGS = {
     LOGGING: "what the log itself earned",
 }
 MOST_ARMS = 8  # fixed arms of a log in the table: the best ones
+FOLLOWS = (
+    "every policy learns from all rewards of the log and names an arm before each one; how it "
+    "explores by itself is not tested."
+)
 METHODS = {
-    "dr": (
-        "Doubly robust estimates: every policy learns from all rewards of the log and names an "
-        "arm before each one; how it explores by itself is not tested."
-    ),
-    "ips": (
-        "Inverse propensity scores: every policy learns from all rewards of the log and names an "
-        "arm before each one; how it explores by itself is not tested."
-    ),
+    "dr": f"Doubly robust estimates: {FOLLOWS}",
+    "ips": f"Inverse propensity scores: {FOLLOWS}",
     "rejection": (
         "Every policy learns only where its choice is the logged arm: it sees {} of the rewards. "
         "By itself it would see all of them, so its row is a cautious estimate. Fixed arms learn "
@@ -65,6 +64,11 @@ TOO_FEW = (
 FEW_OUTCOMES = (
     f"{statistics.TOO_FEW}: fewer than {OUTCOMES} effective rounds carry the variance of the "
     "rewards, or of the difference, or rounds depend on each other for too long. --json says which."
+)
+LOG_COLUMNS = (
+    "n eff.: effective number of rounds in which the log played what the policy names. Γ: if the "
+    "odds p/(1 − p) of the logged chances are wrong by this factor, because the log also looked at "
+    "something that moves the rewards, the verdict may be gone."
 )
 CHANCES = {
     "logged": "Chances: from the log.",
@@ -89,7 +93,7 @@ def report(result: Replay, name: str = "") -> Report:
     counted = "rewards" if result.logged else "rounds"
     table = Table(
         f"Reward per round{unit}, over {len(result.rounds)} test {counted}",
-        columns + ["n eff."] * result.logged,
+        columns + ["n eff.", "Γ"] * result.logged,
         [_cells(row, result.logged) for row in rows],
     )
     figure = Figure(
@@ -128,7 +132,9 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
     if row.verdict == statistics.TOO_FEW:
         apart = statistics.TOO_FEW
     entries = [(mean, row.mean), (ends, row.low), (difference, row.difference), (apart, None)]
-    entries += [(f"{row.effective:,.0f}", row.effective)] * logged
+    if logged:
+        text = "" if math.isnan(row.tolerance) else short(row.tolerance, 3)
+        entries += [(f"{row.effective:,.0f}", row.effective), (text, row.tolerance)]
     cells = [Cell(text, sort if text else None) for text, sort in entries]
     if row.kind != "policy":
         cells = [dataclasses.replace(cell, tone="dim") for cell in cells]
@@ -170,9 +176,7 @@ def explanation(result: Replay) -> list[str]:
         said[1:1] = [f"{METHODS[result.method].format(seen)} {CHANCES[result.chances]}"]
         hidden = len(result.rows()) - len(_shown_rows(result))
         said[-1] += f" {hidden} more arms are left out." * (hidden > 0)
-        said.append(
-            "n eff.: effective number of rounds in which the log played what the policy names."
-        )
+        said.append(LOG_COLUMNS)
     if any(row.reason for row in _shown_rows(result)):
         said.append(TOO_FEW if result.logged else FEW_OUTCOMES)
     return said

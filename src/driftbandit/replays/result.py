@@ -13,31 +13,27 @@ from driftbandit import errors, statistics
 from driftbandit.identify.structured.fitting import Fit
 from driftbandit.replays import estimates, support
 from driftbandit.report import storable
+from driftbandit.report.numbers import short
 from driftbandit.system import Name
 
 LEADER = "training_leader"  # the reference strategy that always plays the best arm of training
 LOGGING = "logging"  # the reference strategy that is what the log did
+NONE = np.empty(0)
+STORED: tuple[str, ...] = ("unit", "method", "logged", "chances", "feedback", "warm", "seed")
+STORED += ("train_rounds", "test_rounds")  # what a document has under the same name
 ALWAYS = "always "  # with the name of an arm: the reference strategy that always plays it
 
 
 class Played(NamedTuple):
-    """One policy on the test part, averaged over its runs."""
+    """A policy on the test part, averaged over its runs, or a reference strategy."""
 
     earned: np.ndarray  # per round; with a log, an unbiased estimate of it
     counted: np.ndarray  # per round: 1; with a log, the share of runs that chose the logged arm
-    means: np.ndarray  # mean reward of each run
-    shares: np.ndarray  # how often each arm was chosen: k numbers that add up to 1
+    means: np.ndarray = NONE  # mean reward of each run of a policy
+    shares: np.ndarray = NONE  # how often a policy chose each arm: k numbers that add up to 1
     unsupported: float = 0.0  # with a log, share of rounds in which the named arm had no chance
-
-
-class Reference(NamedTuple):
-    """A strategy that needs no learning."""
-
-    earned: np.ndarray  # as in `Played`
-    counted: np.ndarray
-    arm: Name | None = None  # the arm it plays, if that is always the same one
-    unsupported: float = 0.0
-    setting: str = ""  # what it chose on the training part, in words
+    arm: Name | None = None  # the arm that a reference strategy always plays; None for all others
+    setting: str = ""  # what a reference strategy chose on the training part, in words
 
 
 class Predictability(NamedTuple):
@@ -72,6 +68,9 @@ class Row(NamedTuple):
     verdict: str  # from that interval: "better", "worse", "no difference seen" or "too few to tell"
     trusted: bool = True  # whether the data tells enough of this row for an interval
     reason: str = ""  # why it does not, or why there is no interval of the difference
+    # With a log, the factor by which the odds of its chances may be wrong until "better" or "worse"
+    # is gone, see `estimates.tolerance`; NaN without such a verdict.
+    tolerance: float = math.nan
 
 
 class Ends(NamedTuple):
@@ -96,9 +95,9 @@ class Replay:
     first_round: int  # first round of the test part, counted from the start of the data
     rounds: np.ndarray  # rounds of the test part that count, from the start of the data
     played: Mapping[str, Played]  # by label of policy
-    references: Mapping[str, Reference]  # reference strategies, by name
+    references: Mapping[str, Played]  # reference strategies, by name
     predictability: Predictability
-    fit: Fit  # the model of rewards minus their mean, learned from the training part
+    fit: Fit  # of rewards minus their mean, learned from the training part
     warm: bool
     seed: int
     compared: str | None  # the baseline that was asked for; None: see `baseline`
@@ -114,17 +113,17 @@ class Replay:
 
     def mean(self, label: str) -> float:
         """Reward per round of a policy or reference strategy."""
-        one = self._one(label)
-        return float(one.earned.mean()) if one.counted.any() else math.nan
+        own = self._row(label)
+        return float(own.earned.mean()) if own.counted.any() else math.nan
 
     def unsupported(self, label: str) -> float:
         """Share of rounds in which a log gave no chance to what a policy or reference names."""
-        return self._one(label).unsupported
+        return self._row(label).unsupported
 
     def cumulative(self, label: str, less: str | None = None) -> np.ndarray:
         """Cumulative reward over the test part, minus that of another label if one is given."""
-        other = 0.0 if less is None else self._one(less).earned
-        return np.cumsum(self._one(label).earned - other)
+        other = 0.0 if less is None else self._row(less).earned
+        return np.cumsum(self._row(label).earned - other)
 
     @property
     def baseline(self) -> str:
@@ -144,17 +143,17 @@ class Replay:
         """
         if self.shown is None:
             return ""
-        uncertain = {who: self._one(who) for who in (label, base) if who not in (None, LOGGING)}
+        uncertain = {who: self._row(who) for who in (label, base) if who not in (None, LOGGING)}
         for who, row in uncertain.items():
             if doubt := support.support(row.counted, row.unsupported, self.shown).doubt:
                 return doubt if who == label else f"{who}: {doubt}"
         if len(uncertain) < 2:
             return ""
-        one, other = uncertain.values()
-        if np.array_equal(one.earned, other.earned):
+        own, other = uncertain.values()
+        if np.array_equal(own.earned, other.earned):
             return ""
-        lost = one.unsupported + other.unsupported
-        return support.doubt_of_difference(one.counted, other.counted, lost, self.shown)
+        lost = own.unsupported + other.unsupported
+        return support.doubt_of_difference(own.counted, other.counted, lost, self.shown)
 
     def rows(self, *, confidence: float = 0.95) -> list[Row]:
         """The table, highest mean first.
@@ -166,68 +165,41 @@ class Replay:
         the data cannot tell, there is neither an interval nor a verdict, and ``reason`` says why.
         """
         confidence = errors.number(confidence, "confidence", low=0, high=1, strict=True)
-        baseline, rows = self.baseline, []
-        for label in (*self.played, *self.references):
-            one = self._one(label)
-            mean = self._interval(label, None, confidence)
-            apart, difference, verdict = Ends(math.nan, math.nan, math.nan), math.nan, ""
-            if label != baseline:
-                apart = self._interval(label, baseline, confidence)
-                difference = self.mean(label) - self.mean(baseline)
-                verdict = _verdict(apart, confidence)
-            kind, arm, spread = "policy", None, math.nan
-            if isinstance(one, Reference):
-                kind, arm = "reference", one.arm
-            elif len(one.means) > 1:
-                spread = float(one.means.std(ddof=1))
-            row = Row(
-                label,
-                kind,
-                arm,
-                self.mean(label),
-                mean.low,
-                mean.high,
-                float(one.earned.sum()),
-                spread,
-                float(one.counted.sum()),
-                mean.independent if self.logged else float(len(one.earned)),
-                difference,
-                apart.low,
-                apart.high,
-                verdict,
-                not mean.doubt,
-                mean.doubt or apart.doubt,
-            )
-            rows.append(row)
+        rows = [self._line(label, confidence) for label in (*self.played, *self.references)]
         return sorted(rows, key=lambda row: math.inf if math.isnan(row.mean) else -row.mean)
 
-    def _one(self, label: str) -> Played | Reference:
+    def _line(self, label: str, confidence: float) -> Row:
+        own, baseline = self._row(label), self.baseline
+        mean = self._interval(label, None, confidence)
+        apart, difference, verdict = Ends(math.nan, math.nan, math.nan), math.nan, ""
+        if label != baseline:
+            apart = self._interval(label, baseline, confidence)
+            difference = self.mean(label) - self.mean(baseline)
+            # Of a gain, more is better.
+            ends = -apart.high, -apart.low, apart.independent, confidence
+            verdict = statistics.verdict(*ends) if not apart.doubt else statistics.TOO_FEW
+        who = label, "policy" if label in self.played else "reference", own.arm
+        spread = float(own.means.std(ddof=1)) if len(own.means) > 1 else math.nan
+        paid = self.mean(label), mean.low, mean.high, float(own.earned.sum()), spread
+        effective = mean.independent if self.logged else float(len(own.earned))
+        gain = float(own.counted.sum()), effective, difference, apart.low, apart.high
+        reason, tolerance = mean.doubt or apart.doubt, self._tolerance(label, apart, verdict)
+        return Row(*who, *paid, *gain, verdict, not mean.doubt, reason, tolerance)
+
+    def _row(self, label: str) -> Played:
         errors.closest(label, "label", [*self.played, *self.references])
         return self.played[label] if label in self.played else self.references[label]
 
+    def _uncertain(self, *labels: str | None) -> list[np.ndarray]:
+        """What these rows counted; what the log earned is known and adds no uncertainty."""
+        return [self._row(label).counted for label in labels if label not in (None, LOGGING)]
+
     def _interval(self, label: str, base: str | None, confidence: float) -> Ends:
         """The interval of a mean, or of a difference from ``base``."""
-        series = self._one(label).earned - (0.0 if base is None else self._one(base).earned)
-        if self.shown is not None:
-            return self._log_interval(label, base, float(series.mean()), confidence)
-        found = statistics.block_interval(series, confidence=confidence, seed=self.seed)
-        independent = len(series) / found.block
-        if statistics.verdict(0.0, 0.0, independent, confidence) == statistics.TOO_FEW:
-            doubt = f"{independent:.1f} blocks of rounds that depend on each other"
-            return Ends(math.nan, math.nan, independent, doubt)
-        # A difference is compared with zero: if two policies seldom differ, few rounds decide.
-        outcomes = len(series) / estimates.kurtosis(series, None if base is None else 0.0)
-        if outcomes < support.OUTCOMES and (base is None or series.any()):
-            doubt = support.carried(outcomes) if base is None else support.ALIKE
-            return Ends(math.nan, math.nan, independent, doubt)
-        return Ends(found.low, found.high, independent)
-
-    def _log_interval(self, label: str, base: str | None, mean: float, confidence: float) -> Ends:
-        assert self.shown is not None
-        # What the log earned is known: it adds no uncertainty.
-        uncertain = [
-            self._one(name).counted for name in (label, base) if name not in (None, LOGGING)
-        ]
+        series = self._row(label).earned - (0.0 if base is None else self._row(base).earned)
+        if self.shown is None:
+            return self._block_interval(series, base is not None, confidence)
+        mean, uncertain = float(series.mean()), self._uncertain(label, base)
         if not uncertain:
             return Ends(mean, mean, float(len(self.rounds)))
         least = min(estimates.effective(counted, self.shown) for counted in uncertain)
@@ -235,6 +207,30 @@ class Replay:
             return Ends(math.nan, math.nan, least, doubt)
         spread = estimates.variances(uncertain[0], self.shown, *uncertain[1:])
         return Ends(*estimates.interval(mean, spread, confidence), least)
+
+    def _block_interval(self, series: np.ndarray, paired: bool, confidence: float) -> Ends:
+        """The bootstrap interval of data that shows all arms."""
+        drawn = statistics.block_interval(series, confidence=confidence, seed=self.seed)
+        independent, doubt = len(series) / drawn.block, ""
+        # A difference is compared with zero: if two policies seldom differ, few rounds decide.
+        outcomes = len(series) / estimates.kurtosis(series, 0.0 if paired else None)
+        if statistics.verdict(0.0, 0.0, independent, confidence) == statistics.TOO_FEW:
+            doubt = f"{independent:.1f} blocks of rounds that depend on each other"
+        elif outcomes < support.OUTCOMES and (not paired or series.any()):
+            doubt = support.ALIKE if paired else support.CARRIED.format(short(outcomes, 2))
+        ends = (math.nan, math.nan) if doubt else (drawn.low, drawn.high)
+        return Ends(*ends, independent, doubt)
+
+    def _tolerance(self, label: str, apart: Ends, verdict: str) -> float:
+        """`estimates.tolerance` of a verdict; NaN if it is neither "better" nor "worse"."""
+        if self.shown is None or verdict not in (statistics.BETTER, statistics.WORSE):
+            return math.nan
+        counted, other = (sum(self._uncertain(who)) for who in (label, self.baseline))
+        shown = self.shown
+        pulls = (counted - other) * (1 / shown.chances - 1) * shown.residuals
+        if verdict == statistics.BETTER:
+            return estimates.tolerance(apart.low, pulls)
+        return estimates.tolerance(-apart.high, -pulls)
 
     def __repr__(self) -> str:
         shown = ", ".join(list(self.played)[:4]) + ", …" * (len(self.played) > 4)
@@ -267,19 +263,8 @@ class Replay:
             "selection": selection,
             "converged": fit.converged,
         }
-        same = [
-            "unit",
-            "method",
-            "logged",
-            "chances",
-            "feedback",
-            "train_rounds",
-            "test_rounds",
-            "warm",
-            "seed",
-        ]
         document: dict[str, Any] = {"data": self.title, "arms": list(self.names)}
-        document |= {name: getattr(self, name) for name in same}
+        document |= {name: getattr(self, name) for name in STORED}
         document |= {
             "counted_rounds": len(self.rounds),
             "model": model,
@@ -293,10 +278,3 @@ class Replay:
             "notes": list(self.notes),
         }
         return dict(storable(document))
-
-
-def _verdict(apart: Ends, confidence: float) -> str:
-    """Of an interval of a gain, where more is better."""
-    if math.isnan(apart.low):
-        return statistics.TOO_FEW
-    return statistics.verdict(-apart.high, -apart.low, apart.independent, confidence)

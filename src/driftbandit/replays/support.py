@@ -40,6 +40,39 @@ LEVEL = 1e-4  # of the tests: they run on every log, and sums of weights have lo
 ALIKE = "too few rounds show where the two differ"  # a doubt about a difference
 
 
+CARRIED = (
+    "rare or very large rewards decide: {} effective rounds carry their variance; an interval "
+    f"takes {OUTCOMES}"
+)
+# Of each condition: why a row has no interval, and the warning about policies; {} are its figures.
+CONDITIONS = {
+    "no chance": (
+        "in {} of the rounds the log gives what it names no chance",
+        "The log cannot show what these policies would have earned where it never plays the arm "
+        "they name. Share of such rounds: {}.",
+    ),
+    "few": (
+        f"{{}} effective rounds; an interval takes {FEWEST}",
+        "The log seldom plays what these policies name. Effective rounds: {}. With fewer than "
+        f"{FEWEST} there is no interval.",
+    ),
+    "heavy": (
+        "a single round has {} of all weights",
+        "A single round of small chance decides. Its share of all weights: {}.",
+    ),
+    "light": (
+        "rare plays are missing: weights add up to {} of the rounds",
+        "The log lacks rare plays of arms that these policies name, so their intervals would be "
+        "too short. Sum of weights, as a share of the rounds: {}.",
+    ),
+    "rare": (
+        CARRIED,
+        "Rare or very large rewards decide what these policies earn. Effective rounds that carry "
+        f"the variance: {{}}. With fewer than {OUTCOMES} there is no interval.",
+    ),
+}
+
+
 class Support(NamedTuple):
     """What a log shows of a policy or reference strategy."""
 
@@ -51,50 +84,22 @@ class Support(NamedTuple):
     unsupported: float  # share of rounds in which the log gives what it names no chance
     bias: float  # that these rounds may cause, in standard errors
 
-    @property
-    def few(self) -> bool:
-        """Whether there are too few effective rounds."""
-        return self.effective < FEWEST
-
-    @property
-    def heavy(self) -> bool:
-        """Whether a single round decides."""
-        return self.heaviest > HEAVIEST
-
-    @property
-    def light(self) -> bool:
-        """Whether rare plays are missing."""
-        return self.weight < self.lightest
-
-    @property
-    def rare(self) -> bool:
-        """Whether too few rounds carry the variance."""
-        return self.outcomes < OUTCOMES
+    def failed(self, bias: float = NEGLIGIBLE) -> dict[str, str]:
+        """The figures of the conditions that fail; a larger bias is not allowed."""
+        enough = self.effective >= FEWEST
+        conditions = {
+            "no chance": (self.bias > bias, percent(self.unsupported)),
+            "few": (not enough, f"{self.effective:.0f}"),
+            "heavy": (self.heaviest > HEAVIEST, percent(self.heaviest)),
+            "light": (enough and self.weight < self.lightest, percent(self.weight)),
+            "rare": (enough and self.outcomes < OUTCOMES, short(self.outcomes, 2)),
+        }
+        return {name: figure for name, (fails, figure) in conditions.items() if fails}
 
     @property
     def doubt(self) -> str:
         """Why the log cannot tell; empty if it can."""
-        if self.bias > NEGLIGIBLE:
-            share = percent(self.unsupported)
-            return f"in {share} of the rounds the log gives what it names no chance"
-        if self.few:
-            return f"{self.effective:.0f} effective rounds; an interval takes {FEWEST}"
-        if self.heavy:
-            return f"a single round has {percent(self.heaviest)} of all weights"
-        if self.light:
-            return f"rare plays are missing: weights add up to {percent(self.weight)} of the rounds"
-        if self.rare:
-            return carried(self.outcomes)
-        return ""
-
-
-def carried(outcomes: float) -> str:
-    """The doubt if so few rounds carry the variance."""
-    many = short(outcomes, 2)
-    return (
-        f"rare or very large rewards decide: {many} effective rounds carry their variance; an "
-        f"interval takes {OUTCOMES}"
-    )
+        return next((CONDITIONS[name][0].format(x) for name, x in self.failed().items()), "")
 
 
 def support(counted: np.ndarray, unsupported: float, shown: Shown) -> Support:
@@ -105,12 +110,12 @@ def support(counted: np.ndarray, unsupported: float, shown: Shown) -> Support:
         unsupported: as `unsupported` returns it.
         shown: the log.
     """
-    leverages = estimates.leverages(counted, shown)
+    leverages, weights = estimates.leverages(counted, shown), counted / shown.chances
     missing = -float(special.ndtri(LEVEL / 2)) * math.sqrt(leverages.sum()) / len(counted)
     return Support(
-        estimates.effective(counted, shown),
-        estimates.largest_share(counted, shown),
-        float((counted / shown.chances).mean()),
+        estimates.effective_size(weights),
+        float(weights.max()) / (float(weights.sum()) or 1.0),
+        float(weights.mean()),
         max(LIGHTEST, 1 - missing) - 1e-9,  # less the rounding of a sum
         _outcomes(leverages, shown),
         unsupported,
@@ -160,29 +165,11 @@ def doubts(named: Mapping[str, np.ndarray], shown: Shown, decisions: Decisions) 
     known = {
         who: support(shown.of_played(q), unsupported(q, shown), shown) for who, q in named.items()
     }
-    if few := {who: f"{own.effective:.0f}" for who, own in known.items() if own.few}:
-        yield (
-            "The log seldom plays what these policies name. Effective rounds: "
-            f"{_listed(few)}. With fewer than {FEWEST} there is no interval."
-        )
-    if heavy := {who: percent(own.heaviest) for who, own in known.items() if own.heavy}:
-        yield f"A single round of small chance decides. Its share of all weights: {_listed(heavy)}."
-    enough = {who: own for who, own in known.items() if not own.few}
-    if light := {who: percent(own.weight) for who, own in enough.items() if own.light}:
-        yield (
-            "The log lacks rare plays of arms that these policies name, so their intervals would "
-            f"be too short. Sum of weights, as a share of the rounds: {_listed(light)}."
-        )
-    if rare := {who: short(own.outcomes, 2) for who, own in enough.items() if own.rare}:
-        yield (
-            "Rare or very large rewards decide what these policies earn. Effective rounds that "
-            f"carry the variance: {_listed(rare)}. With fewer than {OUTCOMES} there is no interval."
-        )
-    if out := {who: percent(own.unsupported) for who, own in known.items() if own.unsupported}:
-        yield (
-            "The log cannot show what these policies would have earned where it never plays the "
-            f"arm they name. Share of such rounds: {_listed(out)}."
-        )
+    failed = {who: own.failed(bias=0.0) for who, own in known.items()}
+    for name, (_, warning) in CONDITIONS.items():
+        figures = [f"{who} {own[name]}" for who, own in failed.items() if name in own]
+        if figures:
+            yield warning.format(", ".join(figures))
     unknown = int(np.isnan(decisions.chances).sum())
     if unknown:
         yield (
@@ -275,7 +262,3 @@ def about_estimated(shown: Shown) -> Iterator[str]:
             f"often when they were expected to pay more ({abs(score):.1f} standard deviations). "
             "So the estimated chances are wrong, and the means are biased."
         )
-
-
-def _listed(values: Mapping[str, str]) -> str:
-    return ", ".join(f"{who} {value}" for who, value in values.items())
