@@ -17,7 +17,6 @@ from driftbandit.arrays import Array
 from driftbandit.model import LGDS, RANK_TOLERANCE, factor
 from driftbandit.policies import REGISTRY, Policy, idea, kalman_ucb, optimistic
 from driftbandit.priced_arm import independent_arms
-from driftbandit.report import storable
 from driftbandit.result import Result
 from driftbandit.statistics import Paired
 from driftbandit.system import Name
@@ -138,37 +137,6 @@ class Simulation:
     def best(self) -> PolicyRegret:
         """The policy with the lowest mean regret."""
         return self.policies[0]
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """What to play, in sentences."""
-
-    choice: str | None  # a policy's name; None: nothing to decide
-    headline: str
-    reasons: tuple[str, ...]
-    agreement: str | None  # of metric and simulation: "agree", "disagree" or "cannot tell"
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Advice:
-    """All facts and the recommendation; ``simulation`` is None where there is nothing to decide."""
-
-    system: SystemFacts
-    arms: tuple[Arm, ...]
-    lower_bound: LowerBound
-    metric: Metric
-    simulation: Simulation | None
-    recommendation: Recommendation
-
-    def to_document(self) -> dict[str, Any]:
-        """All of it, ready for JSON: None for infinite numbers and NaN."""
-        return dict(storable(dataclasses.asdict(self)))
-
-    def __str__(self) -> str:
-        said = self.recommendation
-        return "\n".join([said.headline, *said.reasons, *(f"Note: {w}" for w in said.warnings)])
 
 
 def system_facts(model: LGDS, arms: np.ndarray) -> SystemFacts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import types
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +85,9 @@ def command(
     chance_column: options.ChanceColumn = None,
     every: options.Every = None,
     zone: options.Zone = None,
+    budget: float | None = typer.Option(
+        None, help="Seconds. Questions that there is no time for are not asked."
+    ),
     seed: options.Seed = 0,
     html: Path | None = typer.Option(
         None, help="Also write a page with figures to this .html file."
@@ -114,53 +117,56 @@ def command(
     )
     log_only = {"season": season or None, "chances": chances, "every": every, "zone": zone}
     log_only |= {f"{key}_column": name for key, name in (columns or {}).items()}
-    size: dict[str, Any] = {"runs": runs, "rounds": rounds, "seed": seed}
+    from driftbandit.advice import finding
+
+    advise: Callable[..., finding.Advice]
+    subject: Any
+    findings: list[finding.Finding] = []
+    asks: dict[str, Any] = {"runs": runs, "rounds": rounds, "seed": seed, "budget": budget}
     if model is not None and model.name.lower().endswith(LOGS):
         options.exclude(errors.printable(str(model)), _given(system_only))
-        reading: dict[str, Any] = {"columns": columns, "every": every, "zone": zone}
-        reading |= {"seasons": season or None, "chances": chances}
         from driftbandit.advice.from_log import advise_log
-        from driftbandit.advice.log_report import ready_report
-        from driftbandit.advice.log_report import report as log_report
+        from driftbandit.advice.log_findings import QUESTIONS
+        from driftbandit.io import log_columns
+        from driftbandit.io.log_reader import read_log
 
-        name, findings = errors.printable(model.name), types.SimpleNamespace()
+        name, advise, questions = errors.printable(model.name), advise_log, QUESTIONS
+        subject = read_log(model, columns=columns, every=every, zone=zone)
+        reading = log_columns.flags(columns, every, zone)
+        asks |= {"seasons": season or None, "chances": chances}
+        asks["source"] = shlex.join([str(model), *reading])
+    else:
+        drawn = _given(system_only)
+        drawn.pop("family", None)
+        if log_only := _given(log_only):
+            name = "a system" if model is None else errors.printable(str(model))
+            options.exclude(f"{name}, which is not a log", log_only)
+        name, subject = _system(model, family, drawn, seed)
+        from driftbandit.advice import from_system
 
-        def ready(**fields: Any) -> None:
-            vars(findings).update(fields)
-            interrupt.keeps(
-                "What is ready is shown above. Run the same command again for the rest."
-            )
+        advise, questions = db.advise, from_system.QUESTIONS
 
-        def show_ready() -> None:
-            if vars(findings):
-                options.show(ready_report(findings, name), False)
+    def ready(answered: finding.Finding) -> None:
+        findings.append(answered)
+        interrupt.keeps("What is ready is shown above. Run the same command again for the rest.")
 
-        if not as_json:  # half a document would be taken for a whole one
-            interrupt.at_exit(show_ready)
-            reading["ready"] = ready
-        with progress.bars(transient=True) as bars:
-            moved = progress.stages(bars, "structures")
-            chosen = _chosen(policies)
-            found = advise_log(model, policies=chosen, progress=moved, **size, **reading)
-        options.show(log_report(found, name, terminal=True), as_json)
-        if not as_json:
-            for line in found.commands:
-                Console(highlight=False).print(Text(f"next: {line}", "dim"), soft_wrap=True)
-        _save(html, lambda: log_report(found, name), as_json)
-        return
-    given = _given(system_only)
-    given.pop("family", None)
-    if log_only := _given(log_only):
-        name = "a system" if model is None else errors.printable(str(model))
-        options.exclude(f"{name}, which is not a log", log_only)
-    name, system = _system(model, family, given, seed)
+    def show_ready() -> None:
+        if findings:
+            asked = finding.completed(questions, findings, "not asked: interrupted")
+            unfinished = finding.Recommendation("open", "No recommendation: interrupted.")
+            options.show(finding.Advice(asked, unfinished).report(name, terminal=True), False)
+
+    if not as_json:  # half a document would be taken for a whole one
+        interrupt.at_exit(show_ready)
+        asks["ready"] = ready
     with progress.bars(transient=True) as bars:  # the report takes their place
         moved = progress.stages(bars, "simulation")
-        advice = db.advise(system, policies=_chosen(policies), progress=moved, **size)
-    from driftbandit.advice.report import report
-
-    options.show(report(advice, name, terminal=True), as_json)
-    _save(html, lambda: report(advice, name), as_json)
+        advice = advise(subject, policies=_chosen(policies), progress=moved, **asks)
+    options.show(advice.report(name, terminal=True), as_json)
+    if not as_json:
+        for line in advice.recommendation.commands:
+            Console(highlight=False).print(Text(f"next: {line}", "dim"), soft_wrap=True)
+    _save(html, lambda: advice.report(name), as_json)
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
