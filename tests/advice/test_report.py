@@ -9,7 +9,7 @@ import pytest
 
 import driftbandit as db
 from driftbandit import LGDS
-from driftbandit.advice import facts
+from driftbandit.advice import facts, from_system
 from driftbandit.advice.facts import (
     Arm,
     Difference,
@@ -19,7 +19,8 @@ from driftbandit.advice.facts import (
     Simulation,
     SystemFacts,
 )
-from driftbandit.advice.report import recommend, report
+from driftbandit.advice.finding import Advice
+from driftbandit.advice.from_system import recommend
 from driftbandit.report.html import page
 from driftbandit.result import Result, Timing
 
@@ -253,20 +254,21 @@ def test_one_run_has_no_intervals_and_says_so(advice):
     once = facts.summarized(Result(regret, {}, np.array([5]), 5, 0, timing))
     found = said(simulated=once)
     assert found.headline.startswith("Too few runs to tell.")
-    changed = dataclasses.replace(advice, simulation=once, recommendation=found)
-    assert changed.to_document()["simulation"]["policies"][0]["low"] is None
-    assert "nan" not in re.sub(r"base64,[\w+/=]*", "", page(report(changed, "once")))
+    last = from_system.on_simulation(once, BOUND)
+    changed = Advice([*advice.findings[:-1], last], found)
+    assert changed.to_dict()["simulation"]["policies"][0]["low"] is None
+    assert "nan" not in re.sub(r"base64,[\w+/=]*", "", page(changed.report("once")))
 
 
 def test_html_without_metric_or_simulation(unsettled):
     alone = db.advise(LGDS([[0.5]], [[1.0]], 1.0), [[2.0]])
-    assert "Nothing to decide" in page(report(alone, "one"))
-    assert page(report(unsettled, "walk")).count("<img") == 1
+    assert "Nothing to decide" in page(alone.report("one"))
+    assert page(unsettled.report("walk")).count("<img") == 1
 
 
 def test_many_arms_are_cut_to_the_most_telling(advice):
     arms = [dataclasses.replace(ARM, name=n, best_share=n / 100) for n in range(100)]
-    many = dataclasses.replace(advice, arms=tuple(arms))
-    _, _, table, left, *_ = report(many, "many", terminal=True).blocks
+    many = Advice([from_system.on_arms(NORMAL, arms)], advice.recommendation)
+    _, _, table, left, *_ = many.report("many", terminal=True).blocks
     assert [row[0].text for row in table.rows] == [str(n) for n in range(99, 79, -1)]
     assert left.text.startswith("80 more arms are left out")

@@ -146,7 +146,10 @@ class Advice:
             return Report(title, "", [*blocks, *said], data)
         if advised.commands:
             said += [Heading("Next"), Points([f"`{line}`" for line in advised.commands])]
-        settings: list[Block] = [Heading("Settings"), Facts({"name": name, "driftbandit": __version__})]
+        settings: list[Block] = [
+            Heading("Settings"),
+            Facts({"name": name, "driftbandit": __version__}),
+        ]
         return Report(title, advised.headline, [*said, *blocks, *settings], data)
 
     def _facts(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from driftbandit.identify.findings import Verdict, answer, drift_of
 from driftbandit.identify.structured.candidates import drifts, repeats
 from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.fitting import fit_structure
-from driftbandit.identify.structured.periods import shown_periods
+from driftbandit.identify.structured.periods import season_warning, shown_periods
 from driftbandit.identify.structured.selection import LEAST, compare, recent, season_pair
 from driftbandit.io.log_reader import as_log
 from driftbandit.io.logs import Log
@@ -126,7 +126,9 @@ def advise_log(
     said, warnings, fit = _recommended(known, findings, chosen, log), notes, None
     if "drift" in known:
         held, fit = known["held"], known["drift"].fit
-        warnings = [*notes, *fit.warnings, *(known["done"].notes if known.get("done") else ())]
+        missed = "" if repeats(fit.structure) or held.constant else season_warning(fit, log)
+        warnings = [*notes, *fit.warnings, *filter(None, [missed])]
+        warnings += known["done"].notes if known.get("done") else ()
         warnings = [text for text in dict.fromkeys(warnings) if text not in held.notes]
         structure, several = str(fit.structure), held.sequences > 1
         asks = said.choice or "", held.evidence, several, chances

@@ -77,15 +77,15 @@ def advise_system(
     def answers(tell: Tell) -> Iterator[Finding]:
         tell("arms", 0)
         known["arms"] = facts.arm_facts(model, arms, system.names, n_rounds)
-        yield _on_arms(size, known["arms"])
+        yield on_arms(size, known["arms"])
         tell("arms", 1)
         tell("lower bound", 0)
         known["bound"] = facts.lower_bound(model, arms, n_rounds)
-        yield _on_bound(known["bound"])
+        yield on_bound(known["bound"])
         tell("lower bound", 1)
         tell("metric", 0)
         known["metric"] = facts.metric(model, arms)
-        yield _on_metric(known["metric"], size.constants > 0)
+        yield on_metric(known["metric"], size.constants > 0)
         tell("metric", 1)
         tell("simulation", 0)
         played = None
@@ -96,7 +96,7 @@ def advise_system(
 
             played = facts.play(model, arms, players, n_runs, n_rounds, seed, told)
         known["simulation"] = played
-        yield _on_simulation(played, known["bound"])
+        yield on_simulation(played, known["bound"])
         tell("simulation", 1)
 
     findings = asked(QUESTIONS, answers, budget, progress, ready)
@@ -298,7 +298,8 @@ def _more(extra: float, best: float) -> str:
 # The findings
 
 
-def _on_arms(system: SystemFacts, arms: Sequence[Arm]) -> Finding:
+def on_arms(system: SystemFacts, arms: Sequence[Arm]) -> Finding:
+    """What each arm pays and shows."""
     offsets, moving = system.constants > 0, system.n_states - system.constants
 
     def blocks(most: int) -> Iterator[Block]:
@@ -370,7 +371,8 @@ def _share(value: float | None) -> Cell:
     return Cell(NONE) if value is None else Cell(f"{100 * value:.1f}", value)
 
 
-def _on_bound(bound: LowerBound) -> Finding:
+def on_bound(bound: LowerBound) -> Finding:
+    """The lower bound on regret."""
     said, numbers = f"Not known: {bound.reason}.", []
     if bound.value is not None and bound.error is not None:
         size = plus_minus(bound.value, bound.error)
@@ -385,7 +387,8 @@ def _on_bound(bound: LowerBound) -> Finding:
     return Finding(BOUND, verdict, numbers, facts=known, blocks=lambda _: [Text(said)])
 
 
-def _on_metric(metric: Metric, offsets: bool) -> Finding:
+def on_metric(metric: Metric, offsets: bool) -> Finding:
+    """The intervals of φ, and whom they favor."""
     known = {"metric": metric}
     if metric.printed is None or metric.squared is None:
         said = Text(f"Not computed: {metric.reason}.")
@@ -434,7 +437,8 @@ def _on_metric(metric: Metric, offsets: bool) -> Finding:
     return Finding(METRIC, verdict, (), [follows], known, blocks)
 
 
-def _on_simulation(simulation: Simulation | None, lower: LowerBound) -> Finding:
+def on_simulation(simulation: Simulation | None, lower: LowerBound) -> Finding:
+    """Regret of each policy, and the differences."""
     known = {"simulation": simulation}
     if simulation is None:
         said = Text("Not played: there is nothing to decide.")
