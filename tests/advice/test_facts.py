@@ -86,23 +86,23 @@ def test_P17_the_intervals_are_the_librarys(advice, system):
 def test_the_simulation_is_the_librarys(advice, system):
     policies = [*PLAYED, "random"]
     result = db.simulate(*system, policies, **SIZE, options=Options(checkpoints=1))
-    assert {row.policy for row in advice["simulation"].policies} == set(policies)
+    assert {row.name for row in advice["simulation"].policies} == set(policies)
     for row in advice["simulation"].policies:
-        assert row.regret == pytest.approx(result.regret[row.policy].mean() / 100)
-        assert row.low <= row.regret <= row.high
-    best = advice["simulation"].best.policy
+        assert row.value == pytest.approx(result.regret[row.name].mean() / 100)
+        assert row.low <= row.value <= row.high
+    best = advice["simulation"].best.name
     assert best == min(PLAYED, key=lambda name: result.regret[name].mean())
     for name, row in result.compare(best).items():
-        (found,) = (gap for gap in advice["simulation"].differences if gap.policy == name)
-        assert found.mean * 100 == pytest.approx(row.mean_difference)
+        (found,) = (gap for gap in advice["simulation"].differences if gap.name == name)
+        assert found.value * 100 == pytest.approx(row.mean_difference)
         assert found.low * 100 == pytest.approx(row.mean_low)
     gap = result.compare("idea")["kalman_ucb"]
-    assert advice["simulation"].rivals.mean * 100 == pytest.approx(gap.mean_difference)
+    assert advice["simulation"].rivals.value * 100 == pytest.approx(gap.mean_difference)
 
 
 def test_the_policies_of_your_choice(system):
     found = db.advise(*system, **SIZE, policies=["Lookahead", "kalman_ucb(width=2)", "random"])
-    names = [row.policy for row in found["simulation"].policies]
+    names = [row.name for row in found["simulation"].policies]
     assert sorted(names[:2]) == ["kalman_ucb(width=2)", "lookahead"]
     assert names[2] == "random"
     assert found.recommendation.choice == names[0]
@@ -110,7 +110,7 @@ def test_the_policies_of_your_choice(system):
         *system, ["lookahead", "kalman_ucb(width=2)"], **SIZE, options=Options(checkpoints=1)
     )
     for row in found["simulation"].policies[:2]:
-        assert row.regret == pytest.approx(result.regret[row.policy].mean() / 100)
+        assert row.value == pytest.approx(result.regret[row.name].mean() / 100)
     assert found["simulation"].rivals is None
     assert found.recommendation.agreement is None
     assert "did not play both" in found.recommendation.reasons[-1]
@@ -194,7 +194,7 @@ def test_offsets_get_a_full_page():
     assert found["lower_bound"].value == pytest.approx(
         exact.value, abs=found["lower_bound"].error + exact.error
     )
-    assert found["simulation"].best.regret > found["lower_bound"].value
+    assert found["simulation"].best.value > found["lower_bound"].value
     assert found["metric"].reason == ""
     (warning,) = found.recommendation.warnings
     assert "Never the best arm in the draws: arm 2." in warning

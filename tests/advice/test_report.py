@@ -12,14 +12,12 @@ from driftbandit import LGDS
 from driftbandit.advice import facts, from_system
 from driftbandit.advice.facts import (
     Arm,
-    Difference,
     LowerBound,
     Metric,
-    PolicyRegret,
     Simulation,
     SystemFacts,
 )
-from driftbandit.advice.finding import Advice
+from driftbandit.advice.finding import Advice, Number
 from driftbandit.advice.from_system import recommend
 from driftbandit.report.html import page
 from driftbandit.result import Result, Timing
@@ -28,12 +26,12 @@ from driftbandit.result import Result, Timing
 def simulation(gaps, regret=1.0, rivals="worse", low=0.99):
     """Three policies and random choice; each gap is a mean, an interval and a verdict."""
     names = ["idea", "kode", "kalman_ucb", "random"]
-    gaps = [Difference(name, "idea", *gap) for name, gap in zip(names[1:], gaps, strict=True)]
-    means = [regret, *(regret + gap.mean for gap in gaps)]
+    gaps = [Number(*gap, name) for name, gap in zip(names[1:], gaps, strict=True)]
+    means = [regret, *(regret + gap.value for gap in gaps)]
     rows = [
-        PolicyRegret(name, mean, low * mean, mean) for name, mean in zip(names, means, strict=True)
+        Number(mean, low * mean, mean, "", name) for name, mean in zip(names, means, strict=True)
     ]
-    between = Difference("kalman_ucb", "idea", 0.1, 0.05, 0.15, rivals)
+    between = Number(0.1, 0.05, 0.15, rivals, "kalman_ucb")
     return Simulation(64, 200, 0, tuple(rows), tuple(gaps), between)
 
 
@@ -214,8 +212,8 @@ def renamed(simulated, names):
     gaps = zip(simulated.differences, names[1:], strict=True)
     return dataclasses.replace(
         simulated,
-        policies=tuple(dataclasses.replace(row, policy=name) for row, name in rows),
-        differences=tuple(dataclasses.replace(gap, policy=name) for gap, name in gaps),
+        policies=tuple(row._replace(name=name) for row, name in rows),
+        differences=tuple(gap._replace(name=name) for gap, name in gaps),
     )
 
 

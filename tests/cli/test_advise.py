@@ -85,7 +85,7 @@ def test_html_reads_well_in_a_browser(model, advice, tmp_path):
 
 def test_the_command_takes_policies(advice):
     """As they are named in `OPTIONS`; by default those that know the model play."""
-    names = [row.policy for row in advice["simulation"].policies]
+    names = [row.name for row in advice["simulation"].policies]
     assert sorted(names) == ["idea", "kalman_ucb", "random"]
     assert _chosen("") is None
 

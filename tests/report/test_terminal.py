@@ -8,7 +8,7 @@ import pytest
 
 import driftbandit as db
 from driftbandit.advice import Advice, facts, from_system
-from driftbandit.advice.finding import Recommendation
+from driftbandit.advice.finding import Number, Recommendation
 from driftbandit.replays.report import report as replayed
 from driftbandit.report import Cell, Facts, Figure, Heading, Points, Report, Table
 from driftbandit.report import Text as TextBlock
@@ -48,10 +48,10 @@ def test_simulate_of_one_model_and_its_comparison(width):
 def advice():
     names = ["kalman_ucb", "information_directed", "lookahead", "idea"]
     gaps = [
-        facts.Difference(name, "kalman_ucb", 0.0123, -0.00123, 0.0321, "no difference seen")
+        Number(0.0123, -0.00123, 0.0321, "no difference seen", name)
         for name in [*names[1:], "random"]
     ]
-    rows = [facts.PolicyRegret(name, 0.165, 0.163, 0.167) for name in [*names, "random"]]
+    rows = [Number(0.165, 0.163, 0.167, "", name) for name in [*names, "random"]]
     played = facts.Simulation(64, 200, 0, tuple(rows), tuple(gaps), None)
     arms = tuple(
         facts.Arm(place, True, 0.944, 0.587, 364.0, 2, 1.07, 0.31, None) for place in range(3)

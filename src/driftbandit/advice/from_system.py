@@ -8,15 +8,7 @@ from typing import Any
 
 from driftbandit import errors
 from driftbandit.advice import facts
-from driftbandit.advice.facts import (
-    Arm,
-    Difference,
-    LowerBound,
-    Metric,
-    PolicyRegret,
-    Simulation,
-    SystemFacts,
-)
+from driftbandit.advice.facts import Arm, LowerBound, Metric, Simulation, SystemFacts
 from driftbandit.advice.finding import Advice, Finding, Number, Recommendation, Tell, asked
 from driftbandit.model import shown_radius
 from driftbandit.policies import PREFERRED, TITLES, title
@@ -126,19 +118,19 @@ def recommend(
         headline = f"Nothing to decide: {why}, so every policy has zero regret."
         return Recommendation("nothing", headline, warnings=warnings)
     headline, *reasons = _ranking(simulation)
-    random = f"Random choice loses {short(simulation.policies[-1].regret)}."
+    random = f"Random choice loses {short(simulation.policies[-1].value)}."
     reasons.append(f"{_above_bound(bound, simulation)} {random}")
     agreement, sentence = _agreement(metric, simulation)
     reasons += [sentence] if sentence else []
-    choice = preferred(simulation).policy
+    choice = preferred(simulation).name
     use = f'db.Agent(system, policy="{choice}")'
     return Recommendation("policy", headline, reasons, choice, agreement, warnings, (use,))
 
 
-def preferred(simulation: Simulation) -> PolicyRegret:
+def preferred(simulation: Simulation) -> Number:
     """`PREFERRED` if its difference from the lowest may be luck; else the lowest."""
-    equal = {row.policy for row in simulation.differences if row.verdict != WORSE}
-    named = {row.policy: row for row in simulation.policies}
+    equal = {row.name for row in simulation.differences if row.verdict != WORSE}
+    named = {row.name: row for row in simulation.policies}
     return named[PREFERRED] if PREFERRED in equal else simulation.best
 
 
@@ -148,29 +140,29 @@ def _ranking(simulation: Simulation) -> list[str]:
     *rivals, random = simulation.differences
     worse = [row for row in rivals if row.verdict == WORSE]
     level = [row for row in rivals if row.verdict != WORSE]
-    name, lowest = title(preferred(simulation).policy), f"{title(best.policy)} came out lowest."
-    if all(row.regret == 0 for row in simulation.policies):
+    name, lowest = title(preferred(simulation).name), f"{title(best.name)} came out lowest."
+    if all(row.value == 0 for row in simulation.policies):
         return [f"Any policy will do, {name} among them: none has any regret."]
     if random.verdict == TOO_FEW:
         return [f"Too few runs to tell. {lowest}", f"Give more than {runs} runs."]
     if random.verdict != WORSE:
         return [
             f"It hardly matters: no policy clearly beats random choice. {lowest}",
-            f"It loses {short(best.regret)} per round, and random choice differs from that by at "
+            f"It loses {short(best.value)} per round, and random choice differs from that by at "
             f"most {short(_most(random))}: past rewards say little about the next ones.",
         ]
     if not rivals:
-        return [f"Play {name}.", f"It loses {short(best.regret)} per round. No other was compared."]
+        return [f"Play {name}.", f"It loses {short(best.value)} per round. No other was compared."]
     if not worse:
-        names = listed([title(row.policy) for row in simulation.policies[:-1]])
-        wide = max(_most(row) for row in level) > MATTERS * best.regret
+        names = listed([title(row.name) for row in simulation.policies[:-1]])
+        wide = max(_most(row) for row in level) > MATTERS * best.value
         headline = f"{runs} runs cannot tell {names} apart" if wide else f"Any of {names} will do"
         return [f"{headline}. Play {name}.", _apart(simulation, level)]
-    losing = listed([f"{title(row.policy)} loses {_more(row.mean, best.regret)}" for row in worse])
+    losing = listed([f"{title(row.name)} loses {_more(row.value, best.value)}" for row in worse])
     if not level:
         clear = f"{losing}: the 95% intervals of the differences exclude zero."
-        return [f"Play {name}.", f"It loses {short(best.regret)} per round. {clear}"]
-    others = [title(one) for one in (best.policy, *(row.policy for row in level))]
+        return [f"Play {name}.", f"It loses {short(best.value)} per round. {clear}"]
+    others = [title(one) for one in (best.name, *(row.name for row in level))]
     others.remove(name)
     good = f"{listed(others)} {'are' if len(others) > 1 else 'is'} as good"
     return [f"Play {name}. {good}.", _apart(simulation, level), f"{losing}: this is clear."]
@@ -179,10 +171,10 @@ def _ranking(simulation: Simulation) -> list[str]:
 def _above_bound(bound: LowerBound, simulation: Simulation) -> str:
     """How far the best policy is above the lower bound on regret, and over which rounds that is."""
     best = preferred(simulation)
-    name, start = title(best.policy), "The lower bound on regret is"
+    name, start = title(best.name), "The lower bound on regret is"
     if bound.value is None or bound.error is None:
         return f"{start} not known: {bound.reason}."
-    if max(bound.value, bound.error) <= NOTHING * best.regret:
+    if max(bound.value, bound.error) <= NOTHING * best.value:
         return f"{start} close to zero."
     if bound.value <= bound.error:
         return f"{start} smaller than the error of its computation."
@@ -193,7 +185,7 @@ def _above_bound(bound: LowerBound, simulation: Simulation) -> str:
         return f"{start} {size}; {name} lost less in these runs by chance."
     if best.low <= bound.value + bound.error:
         return f"{start} {size}; {name} attains it, as far as {simulation.runs} runs show."
-    times = best.regret / bound.value
+    times = best.value / bound.value
     if times >= 2:
         return f"{name} loses {short(times)} times the lower bound on regret, which is {size}."
     return (
@@ -265,24 +257,24 @@ def _arms(names: Sequence[Name]) -> str:
     return ("arms " if len(names) > 1 else "arm ") + listed(shown)
 
 
-def _most(row: Difference) -> float:
+def _most(row: Number) -> float:
     return max(abs(row.low), abs(row.high))
 
 
-def _apart(simulation: Simulation, level: Sequence[Difference]) -> str:
+def _apart(simulation: Simulation, level: Sequence[Number]) -> str:
     """By how much policies that cannot be told apart may still differ."""
     best, most = simulation.best, max(_most(row) for row in level)
-    name = title(best.policy)
-    rest = listed([title(row.policy) for row in level])
+    name = title(best.name)
+    rest = listed([title(row.name) for row in level])
     if most == 0:
-        return f"{name} loses {short(best.regret)} per round, and {rest} exactly the same."
+        return f"{name} loses {short(best.value)} per round, and {rest} exactly the same."
     differs = "differs" if len(level) == 1 else "differ"
-    size = percent(most / best.regret) if best.regret > 0 else short(most)
+    size = percent(most / best.value) if best.value > 0 else short(most)
     chosen = preferred(simulation)
-    tie = f" Of equal policies, {title(chosen.policy)} is preferred." * (chosen is not best)
+    tie = f" Of equal policies, {title(chosen.name)} is preferred." * (chosen is not best)
     return (
         f"{simulation.runs} runs do not tell them apart: {name} came out lowest and loses "
-        f"{short(best.regret)} per round, and {rest} {differs} from that by at most {size} (95% "
+        f"{short(best.value)} per round, and {rest} {differs} from that by at most {size} (95% "
         f"interval).{tie}"
     )
 
@@ -444,21 +436,21 @@ def on_simulation(simulation: Simulation | None, lower: LowerBound) -> Finding:
         said = Text("Not played: there is nothing to decide.")
         return Finding(SIMULATION, "nothing to decide", facts=known, blocks=lambda _: [said])
     best, bound = simulation.best, lower.value
-    differences = {row.policy: row for row in simulation.differences}
-    unit = best.regret / 100 if best.regret > 0 else 1.0
+    differences = {row.name: row for row in simulation.differences}
+    unit = best.value / 100 if best.value > 0 else 1.0
 
     def blocks(most: int) -> Iterator[Block]:
         rows = []
         for row in simulation.policies:
-            policy = Cell(title(row.policy), tone="dim" if row.policy == facts.RANDOM else "")
-            regret = Cell(plus_minus(row.regret, (row.high - row.low) / 2), row.regret)
+            policy = Cell(title(row.name), tone="dim" if row.name == facts.RANDOM else "")
+            regret = Cell(plus_minus(row.value, (row.high - row.low) / 2), row.value)
             more, verdict = Cell(NONE), Cell("lowest", tone="best")
             if row is not best:
-                gap = differences[row.policy]
-                more, verdict = Cell(_gap(gap, unit), gap.mean), verdict_cell(gap.verdict)
-            rows.append([policy, regret, _cell(row.regret / bound if bound else None)])
+                gap = differences[row.name]
+                more, verdict = Cell(_gap(gap, unit), gap.value), verdict_cell(gap.verdict)
+            rows.append([policy, regret, _cell(row.value / bound if bound else None)])
             rows[-1] += [more, verdict]
-        unit_text = "more, %" if best.regret > 0 else "more"
+        unit_text = "more, %" if best.value > 0 else "more"
         sizes = f"{simulation.runs} runs × {simulation.rounds} rounds, seed {simulation.seed}"
         columns = ["policy", "regret", "× bound", unit_text, "verdict"]
         yield Table(f"Regret per round: {sizes}", columns, rows)
@@ -477,17 +469,13 @@ def on_simulation(simulation: Simulation | None, lower: LowerBound) -> Finding:
         ]
         yield Points(readings, "dim")
 
-    numbers = [
-        Number(row.regret, row.low, row.high, name=row.policy, unit="regret per round")
-        for row in simulation.policies
-    ]
-    return Finding(SIMULATION, f"lowest: {best.policy}", numbers, (), known, blocks)
+    return Finding(SIMULATION, f"lowest: {best.name}", simulation.policies, (), known, blocks)
 
 
-def _gap(gap: Difference, unit: float) -> str:
+def _gap(gap: Number, unit: float) -> str:
     low, high = (short(end / unit, 2) for end in (gap.low, gap.high))
     ends = f" ({low} to {high})" if gap.low <= gap.high else ""  # of one run there are none
-    return f"{short(gap.mean / unit, 2)}{ends}"
+    return f"{short(gap.value / unit, 2)}{ends}"
 
 
 def _metric_figure(forms: Mapping[str, tuple[Mapping[str, tuple[float, float]], Any]]) -> Any:
@@ -509,11 +497,11 @@ def _metric_figure(forms: Mapping[str, tuple[Mapping[str, tuple[float, float]], 
 
 
 def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
-    names = [row.policy for row in simulation.policies]
+    names = [row.name for row in simulation.policies]
     styles = policy_styles(names)
     drawing, (left, right) = grid(2, 2, 6.6, 1.0 + 0.22 * len(names))
     colors = [styles[name]["color"] for name in names]
-    left.barh(range(len(names)), [row.regret for row in simulation.policies], 0.6, color=colors)
+    left.barh(range(len(names)), [row.value for row in simulation.policies], 0.6, color=colors)
     for place, row in enumerate(simulation.policies):
         left.plot([row.low, row.high], [place, place], "|-", color="black", lw=1.2, ms=6)
     if bound is not None:
@@ -521,11 +509,11 @@ def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
     left.set_title("regret per round", fontsize=9)
     name_rows(left, [title(name) for name in names])
     gaps = simulation.differences[:-1]
-    rows = [(gap.low, gap.mean, gap.high) for gap in gaps]
-    interval_rows(right, rows, [styles[gap.policy]["color"] for gap in gaps])
+    rows = [(gap.low, gap.value, gap.high) for gap in gaps]
+    interval_rows(right, rows, [styles[gap.name]["color"] for gap in gaps])
     right.axvline(0, color="black", ls="--", lw=1)
-    right.set_title(f"more than {title(simulation.best.policy)}, per round", fontsize=9)
-    name_rows(right, [title(gap.policy) for gap in gaps])
+    right.set_title(f"more than {title(simulation.best.name)}, per round", fontsize=9)
+    name_rows(right, [title(gap.name) for gap in gaps])
     for axis in (left, right):
         axis.locator_params(axis="x", nbins=5)
     return drawing
