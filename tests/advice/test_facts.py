@@ -10,7 +10,7 @@ import pytest
 import driftbandit as db
 from advised_systems import EYE, SIZE, WALK, WALK_ARMS, strict
 from driftbandit import LGDS, steady_state, theory
-from driftbandit.advice import facts
+from driftbandit.advice import facts, finding
 from driftbandit.advice.facts import PLAYED, SystemFacts
 from driftbandit.advice.from_system import STAGES
 from driftbandit.policies import idea, kalman_ucb, kode
@@ -160,6 +160,25 @@ def test_progress_tells_every_stage(system):
         assert shares[0] == 0
         assert shares[-1] == 1
         assert shares == sorted(shares)
+
+
+def test_time_that_is_up_during_the_simulation(system, monkeypatch):
+    """The findings that are ready are kept, and the time that is spent is told."""
+    clock, told = [0.0], {}
+
+    def progress(stage, share):
+        told[stage] = share
+        clock[0] = 100.0 * (stage == "simulation" or clock[0] > 0)
+
+    monkeypatch.setattr(finding.time, "monotonic", lambda: clock[0])
+    found = db.advise(*system, **SIZE, policies=["idea"], budget=50, progress=progress)
+    assert found.findings[-1].verdict == "not asked: time was up"
+    assert len([each for each in found.findings if each.verdict.startswith("not asked")]) == 1
+    assert found["lower_bound"].value > 0
+    assert (found["simulation"], found.recommendation.kind) == (None, "open")
+    assert "time was up" in found.recommendation.headline
+    assert told["time"] == 1
+    strict(json.dumps(found.to_dict(), allow_nan=False))
 
 
 def test_a_state_that_never_settles(unsettled):
