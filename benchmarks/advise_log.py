@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from driftbandit.advice import from_log, log_facts, log_seasons
-from driftbandit.identify import Log, Sequence
+from driftbandit.advice import log_facts
+from driftbandit.identify import Log, Sequence, compare
+from driftbandit.identify.findings import drift_of
 
 ROUNDS, ARMS, NOISE = 240, 3, 0.3
 STEPS = (0.0, 0.02, 0.05)
@@ -61,16 +62,16 @@ def seasonal(truth: str, seed: int) -> Log:
 
 def drift_said(log: Log) -> str:
     """The verdict on drift."""
-    return log_facts.answer(from_log.compared(log), log_facts.drifts).verdict
+    return drift_of(compare(log)).verdict
 
 
 def season_said(log: Log) -> str:
     """What is said of the season: "none", "own", "shared" or "cannot tell"; and of the period."""
-    found = from_log.compared(log)
+    found = compare(log)
     periods = {one.period for one in found.chosen.components if one.kind == "season"}  # type: ignore[attr-defined]
     if DAY not in periods:
         return "none" if not periods else "another period"
-    own = log_seasons.own_pattern(found, DAY).verdict
+    own = log_facts.own_pattern(found, DAY).verdict
     return {"yes": "own", "no": "shared"}.get(own, own)
 
 

@@ -13,7 +13,7 @@ def few_structures():
     """Compare only three structures, so that little is compiled."""
     extras = [selection.parse("level(shared)")]
     few = {"BASES": ("constant(arm)", "level(arm)"), "_extras": lambda *_: extras}
-    with mock.patch.multiple(selection, **few, _shared_states=lambda *_: []):
+    with mock.patch.multiple(selection, **few, _factors=lambda *_: []):
         yield
 
 

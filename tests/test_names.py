@@ -72,25 +72,24 @@ def test_names_travel_from_the_log_to_the_advice(pays, names, tmp_path):
 def test_advice_calls_arms_by_name():
     arms = ARMS[[0, 1, 0]]
     advice = db.advise(db.System(MODEL, arms, ["left", "right", "again"]), **FAST)
-    assert [arm.name for arm in advice.arms] == ["left", "right", "again"]
-    assert [arm.same_as for arm in advice.arms] == [None, None, "left"]
+    assert [arm.name for arm in advice["arms"]] == ["left", "right", "again"]
+    assert [arm.same_as for arm in advice["arms"]] == [None, None, "left"]
     assert "Duplicates: arm again, of arm left." in str(advice)
     numbered = db.advise(MODEL, arms, **FAST)
     assert [arm.name for arm in numbered.arms] == [0, 1, 2]
-    assert numbered.simulation == advice.simulation
-    assert json.loads(json.dumps(advice.to_document()))["arms"][2]["same_as"] == "left"
+    assert numbered["simulation"] == advice["simulation"]
+    assert json.loads(json.dumps(advice.to_dict()))["arms"][2]["same_as"] == "left"
 
 
 def test_a_name_cannot_drive_the_terminal_or_the_page():
-    from driftbandit.advice.report import report
     from driftbandit.report.html import page
 
     system = db.System(MODEL, ARMS, ["<b>bold</b>", "\x1b[31m", "[red]" + "x" * 50])
     advice = db.advise(system, **FAST)
-    html = page(report(advice, "name"))
+    html = page(advice.report("name"))
     assert "&lt;b&gt;bold&lt;/b&gt;" in html
     assert "<b>bold" not in html
-    for shown in (html, str(advice), str(report(advice, "name", terminal=True).blocks)):
+    for shown in (html, str(advice), str(advice.report("name", terminal=True).blocks)):
         assert "\x1b" not in shown
     assert "[red]xxxxxxxxxxxxxxxxxxxxxxxx…" in html
 

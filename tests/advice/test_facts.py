@@ -10,9 +10,9 @@ import pytest
 import driftbandit as db
 from advised_systems import EYE, SIZE, WALK, WALK_ARMS, strict
 from driftbandit import LGDS, steady_state, theory
-from driftbandit.advice import STAGES, facts
+from driftbandit.advice import facts, finding
 from driftbandit.advice.facts import PLAYED, SystemFacts
-from driftbandit.advice.report import report
+from driftbandit.advice.from_system import STAGES
 from driftbandit.policies import idea, kalman_ucb, kode
 from driftbandit.simulation import Options
 
@@ -31,13 +31,15 @@ def test_P3_the_system_is_the_models(advice, system):
     model, arms = system
     radius = model.spectral_radius
     reached = model.is_controllable()
-    assert advice.system == SystemFacts(3, len(arms), model.reward_std, radius, True, reached, True)
+    assert advice["system"] == SystemFacts(
+        3, len(arms), model.reward_std, radius, True, reached, True
+    )
 
 
 def test_P14_arms_are_the_librarys(advice, system):
     model, arms = system
     Z = model.stationary_cov()
-    for row, arm in zip(advice.arms, arms, strict=True):
+    for row, arm in zip(advice["arms"], arms, strict=True):
         trace = np.trace(steady_state.prediction_cov(model, arm))
         gramian = model.observability_gramian([arm] * 3)
         assert row.detectable
@@ -46,28 +48,28 @@ def test_P14_arms_are_the_librarys(advice, system):
         assert row.gramian_condition == pytest.approx(np.linalg.cond(gramian))
         assert row.gramian_rank == 3
         assert row.reward_spread == pytest.approx(math.sqrt(arm @ Z @ arm))
-    assert sum(row.best_share for row in advice.arms) == pytest.approx(1)
+    assert sum(row.best_share for row in advice["arms"]) == pytest.approx(1)
 
 
 def test_shares_of_the_best_are_those_of_symmetric_arms():
     found = db.advise(LGDS(0.5 * EYE, EYE, 1.0), EYE, **SIZE)
-    assert [arm.best_share for arm in found.arms] == pytest.approx([1 / 3] * 3, abs=0.02)
+    assert [arm.best_share for arm in found["arms"]] == pytest.approx([1 / 3] * 3, abs=0.02)
 
 
 def test_P11_the_lower_bound_is_the_librarys(advice, unsettled, system):
     settled = facts.lower_bound(*system, rounds=500)  # long enough to forget the start
     assert (settled.value, settled.error) == theory.finite_lower_bound(*system)
     assert settled.rounds is None
-    rounds = advice.simulation.rounds  # not long enough
-    assert advice.lower_bound.rounds == rounds
+    rounds = advice["simulation"].rounds  # not long enough
+    assert advice["lower_bound"].rounds == rounds
     exact = theory.finite_lower_bound(*system, rounds=rounds)
-    assert advice.lower_bound.value == pytest.approx(
-        exact.value, abs=advice.lower_bound.error + exact.error
+    assert advice["lower_bound"].value == pytest.approx(
+        exact.value, abs=advice["lower_bound"].error + exact.error
     )
     exact = theory.finite_lower_bound(WALK, WALK_ARMS, rounds=100)
-    assert unsettled.lower_bound.rounds == 100
-    assert unsettled.lower_bound.value == pytest.approx(
-        exact.value, abs=unsettled.lower_bound.error + exact.error
+    assert unsettled["lower_bound"].rounds == 100
+    assert unsettled["lower_bound"].value == pytest.approx(
+        exact.value, abs=unsettled["lower_bound"].error + exact.error
     )
 
 
@@ -75,41 +77,41 @@ def test_P17_the_intervals_are_the_librarys(advice, system):
     for name, policy in {"idea": idea, "kode": kode, "kalman_ucb": kalman_ucb}.items():
         printed = theory.metric_interval(*system, policy.bonus)
         squared = theory.metric_interval(*system, policy.bonus, squared=True)
-        assert advice.metric.printed[name] == pytest.approx(printed)
-        assert advice.metric.squared[name] == pytest.approx(squared)
-    ends = {name: advice.metric.printed[name][1] for name in ("idea", "kalman_ucb")}
-    assert advice.metric.winner == min(ends, key=ends.get)
+        assert advice["metric"].printed[name] == pytest.approx(printed)
+        assert advice["metric"].squared[name] == pytest.approx(squared)
+    ends = {name: advice["metric"].printed[name][1] for name in ("idea", "kalman_ucb")}
+    assert advice["metric"].winner == min(ends, key=ends.get)
 
 
 def test_the_simulation_is_the_librarys(advice, system):
     policies = [*PLAYED, "random"]
     result = db.simulate(*system, policies, **SIZE, options=Options(checkpoints=1))
-    assert {row.policy for row in advice.simulation.policies} == set(policies)
-    for row in advice.simulation.policies:
-        assert row.regret == pytest.approx(result.regret[row.policy].mean() / 100)
-        assert row.low <= row.regret <= row.high
-    best = advice.simulation.best.policy
+    assert {row.name for row in advice["simulation"].policies} == set(policies)
+    for row in advice["simulation"].policies:
+        assert row.value == pytest.approx(result.regret[row.name].mean() / 100)
+        assert row.low <= row.value <= row.high
+    best = advice["simulation"].best.name
     assert best == min(PLAYED, key=lambda name: result.regret[name].mean())
     for name, row in result.compare(best).items():
-        (found,) = (gap for gap in advice.simulation.differences if gap.policy == name)
-        assert found.mean * 100 == pytest.approx(row.mean_difference)
+        (found,) = (gap for gap in advice["simulation"].differences if gap.name == name)
+        assert found.value * 100 == pytest.approx(row.mean_difference)
         assert found.low * 100 == pytest.approx(row.mean_low)
     gap = result.compare("idea")["kalman_ucb"]
-    assert advice.simulation.rivals.mean * 100 == pytest.approx(gap.mean_difference)
+    assert advice["simulation"].rivals.value * 100 == pytest.approx(gap.mean_difference)
 
 
 def test_the_policies_of_your_choice(system):
     found = db.advise(*system, **SIZE, policies=["Lookahead", "kalman_ucb(width=2)", "random"])
-    names = [row.policy for row in found.simulation.policies]
+    names = [row.name for row in found["simulation"].policies]
     assert sorted(names[:2]) == ["kalman_ucb(width=2)", "lookahead"]
     assert names[2] == "random"
     assert found.recommendation.choice == names[0]
     result = db.simulate(
         *system, ["lookahead", "kalman_ucb(width=2)"], **SIZE, options=Options(checkpoints=1)
     )
-    for row in found.simulation.policies[:2]:
-        assert row.regret == pytest.approx(result.regret[row.policy].mean() / 100)
-    assert found.simulation.rivals is None
+    for row in found["simulation"].policies[:2]:
+        assert row.value == pytest.approx(result.regret[row.name].mean() / 100)
+    assert found["simulation"].rivals is None
     assert found.recommendation.agreement is None
     assert "did not play both" in found.recommendation.reasons[-1]
     assert "Kalman-UCB(width=2)" in str(found)
@@ -136,8 +138,8 @@ def test_policies_that_cannot_be_advised(names, words):
 
 
 def test_equal_input_gives_equal_advice(advice, system):
-    assert db.advise(*system, **SIZE) == advice
-    assert db.advise(*system, **SIZE, seed=1).simulation != advice.simulation
+    assert db.advise(*system, **SIZE).to_dict() == advice.to_dict()
+    assert db.advise(*system, **SIZE, seed=1)["simulation"] != advice["simulation"]
 
 
 @pytest.mark.parametrize(
@@ -160,41 +162,62 @@ def test_progress_tells_every_stage(system):
         assert shares == sorted(shares)
 
 
+def test_time_that_is_up_during_the_simulation(system, monkeypatch):
+    """The findings that are ready are kept, and the time that is spent is told."""
+    clock, told = [0.0], {}
+
+    def progress(stage, share):
+        told[stage] = share
+        clock[0] = 100.0 * (stage == "simulation" or clock[0] > 0)
+
+    monkeypatch.setattr(finding.time, "monotonic", lambda: clock[0])
+    found = db.advise(*system, **SIZE, policies=["idea"], budget=50, progress=progress)
+    assert found.findings[-1].verdict == "not asked: time was up"
+    assert len([each for each in found.findings if each.verdict.startswith("not asked")]) == 1
+    assert found["lower_bound"].value > 0
+    assert (found["simulation"], found.recommendation.kind) == (None, "open")
+    assert "time was up" in found.recommendation.headline
+    assert told["time"] == 1
+    strict(json.dumps(found.to_dict(), allow_nan=False))
+
+
 def test_a_state_that_never_settles(unsettled):
-    assert not unsettled.system.stable
-    assert [arm.detectable for arm in unsettled.arms] == [True, False, True]
-    assert unsettled.arms[1].error_trace is None
-    assert unsettled.arms[0].removed_share is None
-    assert (unsettled.arms[1].gramian_condition, unsettled.arms[1].gramian_rank) == (None, 1)
-    assert unsettled.metric.printed is None
-    assert "ρ(Γ) = 1 is not below 1" in unsettled.metric.reason
+    assert not unsettled["system"].stable
+    assert [arm.detectable for arm in unsettled["arms"]] == [True, False, True]
+    assert unsettled["arms"][1].error_trace is None
+    assert unsettled["arms"][0].removed_share is None
+    assert (unsettled["arms"][1].gramian_condition, unsettled["arms"][1].gramian_rank) == (None, 1)
+    assert unsettled["metric"].printed is None
+    assert "ρ(Γ) = 1 is not below 1" in unsettled["metric"].reason
     assert unsettled.recommendation.agreement is None
     assert not any("φ" in one for one in unsettled.recommendation.reasons)
     assert unsettled.recommendation.warnings == ()  # a random walk is nothing to worry about
-    strict(json.dumps(unsettled.to_document(), allow_nan=False))
+    strict(json.dumps(unsettled.to_dict(), allow_nan=False))
 
 
 def test_offsets_get_a_full_page():
     found = db.advise(OFFSETS, OFFSET_ARMS, **SIZE)
-    assert (found.system.stable, found.system.constants) == (True, 1)
-    assert found.system.spectral_radius == pytest.approx(0.9)
-    assert found.system.noise_reaches_all
-    assert [arm.mean_reward for arm in found.arms] == [1.0, 1.5, -9.0]
+    assert (found["system"].stable, found["system"].constants) == (True, 1)
+    assert found["system"].spectral_radius == pytest.approx(0.9)
+    assert found["system"].noise_reaches_all
+    assert [arm.mean_reward for arm in found["arms"]] == [1.0, 1.5, -9.0]
     gap = math.sqrt(0.2 / 0.19 + 0.5 / 0.75)
     first = 0.5 * math.erfc(0.5 / gap / math.sqrt(2))  # P(N(−½, gap²) > 0)
-    assert [arm.best_share for arm in found.arms] == pytest.approx([first, 1 - first, 0], abs=0.02)
-    assert [arm.gramian_rank for arm in found.arms] == [1, 1, 2]
-    assert found.arms[2].gramian_condition > 1
-    assert found.arms[0].removed_share > 0.2
-    exact = theory.finite_lower_bound(OFFSETS, OFFSET_ARMS, rounds=100)
-    assert found.lower_bound.value == pytest.approx(
-        exact.value, abs=found.lower_bound.error + exact.error
+    assert [arm.best_share for arm in found["arms"]] == pytest.approx(
+        [first, 1 - first, 0], abs=0.02
     )
-    assert found.simulation.best.regret > found.lower_bound.value
-    assert found.metric.reason == ""
+    assert [arm.gramian_rank for arm in found["arms"]] == [1, 1, 2]
+    assert found["arms"][2].gramian_condition > 1
+    assert found["arms"][0].removed_share > 0.2
+    exact = theory.finite_lower_bound(OFFSETS, OFFSET_ARMS, rounds=100)
+    assert found["lower_bound"].value == pytest.approx(
+        exact.value, abs=found["lower_bound"].error + exact.error
+    )
+    assert found["simulation"].best.value > found["lower_bound"].value
+    assert found["metric"].reason == ""
     (warning,) = found.recommendation.warnings
     assert "Never the best arm in the draws: arm 2." in warning
-    system, _, table, *_ = report(found, "offsets", terminal=True).blocks
+    _, system, table, *_ = found.report("offsets", terminal=True).blocks
     assert "3 states (1 known constant), 3 arms" in system.text
     assert "stable, ρ(Γ) = 0.9 without it" in system.text
     assert table.columns[2:4] == ["mean", "reward s.d."]
@@ -229,17 +252,17 @@ def test_a_start_from_a_mean_has_a_lower_bound():
 
 def test_a_single_arm_leaves_nothing_to_decide():
     found = db.advise(LGDS([[0.5]], [[1.0]], 1.0), [[2.0]])
-    assert found.simulation is None
-    assert found.metric.reason == "there is a single arm"
-    assert found.lower_bound.value == 0
+    assert found["simulation"] is None
+    assert found["metric"].reason == "there is a single arm"
+    assert found["lower_bound"].value == 0
     assert found.recommendation.choice is None
     assert found.recommendation.headline.startswith("Nothing to decide: there is only one arm")
 
 
 def test_arms_that_are_all_alike_leave_nothing_to_decide():
     found = db.advise(LGDS(0.5 * EYE, EYE, 1.0), [[1, 2, 3]] * 3)
-    assert found.simulation is None
-    assert [arm.same_as for arm in found.arms] == [None, 0, 0]
+    assert found["simulation"] is None
+    assert [arm.same_as for arm in found["arms"]] == [None, 0, 0]
     assert "all arms are the same" in found.recommendation.headline
 
 
@@ -249,9 +272,9 @@ def test_no_noise_repeats_and_arms_that_are_never_best():
     found = db.advise(model, [*arms[:2], [-1.0, 0, 0]], **SIZE)
     said = " ".join(found.recommendation.warnings)
     assert "σ = 0" in said
-    assert not found.system.noise_reaches_all
+    assert not found["system"].noise_reaches_all
     assert "Duplicates: arm 1, of arm 0." in said
-    assert [arm.best_share for arm in found.arms] == pytest.approx([0.5] * 3, abs=0.02)
+    assert [arm.best_share for arm in found["arms"]] == pytest.approx([0.5] * 3, abs=0.02)
     among = db.advise(model, [arms[0], [-1.0, 0, 0], arms[2]], **SIZE)
     assert "Never the best arm in the draws: arm 2." in among.recommendation.warnings[-1]
 
@@ -259,7 +282,7 @@ def test_no_noise_repeats_and_arms_that_are_never_best():
 def test_a_state_without_variance_costs_nothing():
     found = db.advise(LGDS(0.5 * EYE, 0 * EYE, 1.0), EYE, **SIZE)
     assert found.recommendation.headline.startswith("Any policy will do")
-    assert all(arm.removed_share is None for arm in found.arms)
+    assert all(arm.removed_share is None for arm in found["arms"])
     assert not [text for text in found.recommendation.warnings if "Never" in text]
 
 
@@ -274,8 +297,8 @@ def test_metric_and_simulation_can_disagree():
     model = LGDS(0.997 * EYE, (1 - 0.997**2) * EYE, 3.0)
     played = ["idea", "kalman_ucb"]
     found = db.advise(model, EYE, runs=1024, rounds=500, policies=played)
-    assert found.metric.winner == found.metric.squared_winner == "idea"
-    assert found.simulation.rivals.high < 0
+    assert found["metric"].winner == found["metric"].squared_winner == "idea"
+    assert found["simulation"].rivals.high < 0
     assert found.recommendation.agreement == "disagree"
     assert "Metric and simulation disagree: φ favors IDEA" in found.recommendation.reasons[-1]
     assert "Trust the simulation" in found.recommendation.reasons[-1]
@@ -322,7 +345,7 @@ def test_which_arm_is_best_is_averaged_over_a_season():
     model = LGDS(season, 1e-6 * np.eye(2), 0.1, **start)
     assert not model.is_stable
     found = db.advise(model, [[1.0, 0.0], [-1.0, 0.0]], runs=8, rounds=240, policies=["idea"])
-    assert [arm.best_share for arm in found.arms] == pytest.approx([0.5, 0.5], abs=0.15)
+    assert [arm.best_share for arm in found["arms"]] == pytest.approx([0.5, 0.5], abs=0.15)
 
 
 def test_a_single_policy_has_no_rival():

@@ -8,7 +8,6 @@ import pytest
 
 import driftbandit as db
 from advised_logs import log
-from driftbandit.advice.log_report import report
 from driftbandit.identify import read_log
 from terminals import shown
 
@@ -17,11 +16,11 @@ pytestmark = pytest.mark.nightly
 
 def test_the_example():
     advice = db.advise(read_log(Path(__file__).parents[2] / "examples" / "shop_log.csv"))
-    assert (advice.drift.verdict, advice.season.verdict) == ("yes", "yes")
-    assert [one.period for one in advice.seasons] == [7]
+    assert (advice["drift"].verdict, advice["season"].verdict) == ("yes", "yes")
+    assert [one.period for one in advice["seasons"]] == [7]
     assert advice.recommendation.kind == "agent"
-    assert advice.replayed.row(advice.replayed.best).over_log.low > 0
-    assert shlex.split(advice.commands[1])[:2] == ["driftbandit", "fit"]
+    assert advice["replayed"].row(advice["replayed"].best).over_log.low > 0
+    assert shlex.split(advice.recommendation.commands[1])[:2] == ["driftbandit", "fit"]
 
 
 def test_features_are_used_by_the_model_and_not_replayed():
@@ -29,8 +28,10 @@ def test_features_are_used_by_the_model_and_not_replayed():
     price = np.random.default_rng(1).standard_normal(240)
     columns |= {"x_price": price, "reward": columns["reward"] + price}
     advice = db.advise(columns, seasons=[])
-    assert "regression(x_price" in advice.structure
-    assert advice.predictability.share > 0.8
-    assert advice.replayed is None
-    assert "Policies were not replayed: the model uses x_price" in advice.untested
-    assert "6. Recommendation" in shown(report(advice, "name", terminal=True), 80)
+    assert "regression(x_price" in advice["structure"]
+    assert advice["predictability"].share > 0.8
+    assert advice["replayed"] is None
+    assert "Policies were not replayed: the model uses x_price" in shown(
+        advice.report("name", terminal=True), 200
+    )
+    assert "Recommendation" in shown(advice.report("name", terminal=True), 80)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from driftbandit.identify.structured.candidates import drifts, repeats
+from driftbandit.identify.structured.comparison import drifts, repeats
 
 import driftbandit as db
 from advised_logs import log

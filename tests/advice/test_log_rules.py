@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftbandit import statistics
-from driftbandit.advice.log_play import Gain
-from driftbandit.advice.log_rules import Findings, commands, recommend
+from driftbandit.advice.finding import Number
+from driftbandit.advice.log_rules import Known, commands, recommend
 
 
 def gain(low, high):
     verdict = statistics.verdict(-high, -low, 100)
-    return Gain((low + high) / 2, low, high, verdict)
+    return Number((low + high) / 2, low, high, verdict)
 
 
 UP, DOWN, OPEN, SAME = gain(0.1, 0.3), gain(-0.3, -0.1), gain(-0.1, 0.2), gain(0.0, 0.0)
-SHORT = Gain(0.2, 0.1, 0.3, statistics.TOO_FEW)
-LOG = Findings(3, "yes", "chances", "idea", "left", UP, UP, DOWN, 200.0, UP, randomized=True)
+SHORT = Number(0.2, 0.1, 0.3, statistics.TOO_FEW)
+LOG = Known(3, "yes", "chances", "idea", "left", UP, UP, DOWN, 200.0, UP, randomized=True)
 FULL = LOG._replace(evidence="full", over_log=None, fixed_over_log=None)
-NONE = Findings(3, "yes", "none", "idea", forecast=UP)
+NONE = Known(3, "yes", "none", "idea", forecast=UP)
 
 TABLE = {
     "one arm": (NONE._replace(n_arms=1), "nothing", "one arm"),
@@ -71,7 +71,7 @@ TABLE = {
         "cannot be told",
     ),
     "features": (
-        Findings(3, "yes", "chances", "idea", untested="The model uses x_price."),
+        Known(3, "yes", "chances", "idea", untested="The model uses x_price."),
         "collect",
         "cannot prove",
     ),
@@ -113,7 +113,7 @@ maybe = st.none() | gains
     forecast=maybe,
 )
 def test_an_agent_needs_a_gain_that_excludes_zero(**facts):
-    found = recommend(Findings(3, policy="idea", fixed="left", **facts))
+    found = recommend(Known(3, policy="idea", fixed="left", **facts))
     if found.kind != "agent":
         return
     proven = [facts["over_fixed"], facts["over_log"]]
@@ -124,7 +124,8 @@ def test_an_agent_needs_a_gain_that_excludes_zero(**facts):
 
 
 def test_commands_can_be_pasted():
-    given = "agent", "my log's.csv", ["--every", "1 h"], "level(arm)", "idea", "chances"
+    source = shlex.join(["my log's.csv", "--every", "1 h"])
+    given = "agent", source, "level(arm)", "idea", "chances"
     found = commands(*given)
     assert [shlex.split(line)[:3] for line in found[:3]] == [
         ["driftbandit", "replay", "my log's.csv"],
@@ -137,14 +138,14 @@ def test_commands_can_be_pasted():
     compile(shlex.split(found[3])[2], "command", "exec")
     kinds = {kind: commands(kind, *given[1:]) for kind in ("collect", "keep", "fixed arm")}
     assert kinds["keep"] == kinds["fixed arm"] == kinds["collect"] == (found[1],)
-    assumed = commands("collect", None, [], "level(arm)", "idea", "none")
+    assumed = commands("collect", None, "level(arm)", "idea", "none")
     line, condition = assumed[0].split("   # ")
     assert line == "driftbandit advise LOG.csv --chances uniform"
     assert condition == "only if arms were drawn uniformly"
     assert shlex.split(assumed[0], comments=True) == shlex.split(line)
-    assert "uniform" not in " ".join(commands("collect", None, [], "a", "b", "none", several=True))
+    assert "uniform" not in " ".join(commands("collect", None, "a", "b", "none", several=True))
     for kind in ("agent", "collect"):  # fit has no such option
-        for line in commands(kind, None, [], "a", "b", "chances", chances="uniform"):
+        for line in commands(kind, None, "a", "b", "chances", chances="uniform"):
             wants = line.startswith(("driftbandit replay", "driftbandit advise LOG"))
             assert line.count("--chances uniform") == wants
 
@@ -152,4 +153,4 @@ def test_commands_can_be_pasted():
 def test_gains_are_written_with_their_interval():
     assert gain(0.1, 0.3).text == "+0.20 (0.10 to 0.30)"
     assert SAME.text == "exactly 0"
-    assert Gain(math.nan, math.nan, math.nan, statistics.TOO_FEW).text == "too few to tell"
+    assert Number(math.nan, math.nan, math.nan, statistics.TOO_FEW).text == "too few to tell"

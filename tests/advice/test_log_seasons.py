@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from advised_logs import log
-from driftbandit.advice.log_seasons import own_pattern, seasons
+from driftbandit.advice.log_facts import own_pattern, seasons
 from driftbandit.identify import as_log, compare
 from driftbandit.identify.structured.fitting import fit_structure
 

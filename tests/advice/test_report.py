@@ -9,17 +9,16 @@ import pytest
 
 import driftbandit as db
 from driftbandit import LGDS
-from driftbandit.advice import facts
+from driftbandit.advice import facts, from_system
 from driftbandit.advice.facts import (
     Arm,
-    Difference,
     LowerBound,
     Metric,
-    PolicyRegret,
     Simulation,
     SystemFacts,
 )
-from driftbandit.advice.report import recommend, report
+from driftbandit.advice.finding import Advice, Number
+from driftbandit.advice.from_system import recommend
 from driftbandit.report.html import page
 from driftbandit.result import Result, Timing
 
@@ -27,12 +26,12 @@ from driftbandit.result import Result, Timing
 def simulation(gaps, regret=1.0, rivals="worse", low=0.99):
     """Three policies and random choice; each gap is a mean, an interval and a verdict."""
     names = ["idea", "kode", "kalman_ucb", "random"]
-    gaps = [Difference(name, "idea", *gap) for name, gap in zip(names[1:], gaps, strict=True)]
-    means = [regret, *(regret + gap.mean for gap in gaps)]
+    gaps = [Number(*gap, name) for name, gap in zip(names[1:], gaps, strict=True)]
+    means = [regret, *(regret + gap.value for gap in gaps)]
     rows = [
-        PolicyRegret(name, mean, low * mean, mean) for name, mean in zip(names, means, strict=True)
+        Number(mean, low * mean, mean, "", name) for name, mean in zip(names, means, strict=True)
     ]
-    between = Difference("kalman_ucb", "idea", 0.1, 0.05, 0.15, rivals)
+    between = Number(0.1, 0.05, 0.15, rivals, "kalman_ucb")
     return Simulation(64, 200, 0, tuple(rows), tuple(gaps), between)
 
 
@@ -213,8 +212,8 @@ def renamed(simulated, names):
     gaps = zip(simulated.differences, names[1:], strict=True)
     return dataclasses.replace(
         simulated,
-        policies=tuple(dataclasses.replace(row, policy=name) for row, name in rows),
-        differences=tuple(dataclasses.replace(gap, policy=name) for gap, name in gaps),
+        policies=tuple(row._replace(name=name) for row, name in rows),
+        differences=tuple(gap._replace(name=name) for gap, name in gaps),
     )
 
 
@@ -253,20 +252,21 @@ def test_one_run_has_no_intervals_and_says_so(advice):
     once = facts.summarized(Result(regret, {}, np.array([5]), 5, 0, timing))
     found = said(simulated=once)
     assert found.headline.startswith("Too few runs to tell.")
-    changed = dataclasses.replace(advice, simulation=once, recommendation=found)
-    assert changed.to_document()["simulation"]["policies"][0]["low"] is None
-    assert "nan" not in re.sub(r"base64,[\w+/=]*", "", page(report(changed, "once")))
+    last = from_system.on_simulation(once, BOUND)
+    changed = Advice([*advice.findings[:-1], last], found)
+    assert changed.to_dict()["simulation"]["policies"][0]["low"] is None
+    assert "nan" not in re.sub(r"base64,[\w+/=]*", "", page(changed.report("once")))
 
 
 def test_html_without_metric_or_simulation(unsettled):
     alone = db.advise(LGDS([[0.5]], [[1.0]], 1.0), [[2.0]])
-    assert "Nothing to decide" in page(report(alone, "one"))
-    assert page(report(unsettled, "walk")).count("<img") == 1
+    assert "Nothing to decide" in page(alone.report("one"))
+    assert page(unsettled.report("walk")).count("<img") == 1
 
 
 def test_many_arms_are_cut_to_the_most_telling(advice):
     arms = [dataclasses.replace(ARM, name=n, best_share=n / 100) for n in range(100)]
-    many = dataclasses.replace(advice, arms=tuple(arms))
-    _, _, table, left, *_ = report(many, "many", terminal=True).blocks
+    many = Advice([from_system.on_arms(NORMAL, arms)], advice.recommendation)
+    _, _, table, left, *_ = many.report("many", terminal=True).blocks
     assert [row[0].text for row in table.rows] == [str(n) for n in range(99, 79, -1)]
     assert left.text.startswith("80 more arms are left out")

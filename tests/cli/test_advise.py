@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 import driftbandit as db
 from advised_systems import SIZE, strict
 from browser import assert_readable, open_page, set_width
-from driftbandit.advice.report import report
 from driftbandit.cli.advise import _chosen
 from driftbandit.cli.app import app
 from driftbandit.io import model_file
@@ -43,10 +42,10 @@ def run(*arguments):
 
 def test_the_terminal_page_is_whole_and_fits_80_columns(model, advice):
     output = run(model, *OPTIONS)
-    assert output.startswith("Advice for pl[red]ant <b>`x`.json")
+    assert output.startswith("Advice on pl[red]ant <b>`x`.json")
     assert max(map(len, output.splitlines())) <= 80
     assert "…" not in output
-    for heading, _ in report(advice, "name", terminal=True).sections[1:]:
+    for heading, _ in advice.report("name", terminal=True).sections[1:]:
         assert heading.text in output
     shown = " ".join(output.split())
     for sentence in (advice.recommendation.headline, *advice.recommendation.reasons):
@@ -56,15 +55,15 @@ def test_the_terminal_page_is_whole_and_fits_80_columns(model, advice):
 def test_json_is_strict_and_holds_the_advice(model, advice):
     document = strict(run(model, *OPTIONS, "--json"))
     assert document.pop("driftbandit") == db.__version__
-    assert document.pop("system_name") == "pl[red]ant <b>`x`.json"
-    assert document == json.loads(json.dumps(advice.to_document()))
+    assert document.pop("name") == "pl[red]ant <b>`x`.json"
+    assert document == json.loads(json.dumps(advice.to_dict()))
 
 
 def test_a_random_system_is_the_familys(advice):
     size = ["--family", "gaussian", "--states", "3", "--arms", "3"]
     document = strict(run(*size, *OPTIONS, "--seed", "4", "--json"))
-    assert document["system_name"] == "gaussian, seed 4"
-    assert document["arms"] == json.loads(json.dumps(advice.to_document()["arms"]))
+    assert document["name"] == "gaussian, seed 4"
+    assert document["arms"] == json.loads(json.dumps(advice.to_dict()["arms"]))
     unit = strict(run(*size, *OPTIONS, "--seed", "4", "--json", "--unit-arms"))
     assert unit["arms"] != document["arms"]
 
@@ -78,7 +77,7 @@ def test_html_reads_well_in_a_browser(model, advice, tmp_path):
         for width in (1200, 375):
             set_width(driver, width)
             assert_readable(driver)
-        assert driver.title == "Advice for pl[red]ant <b>`x`.json"
+        assert driver.title == "Advice on pl[red]ant <b>`x`.json"
         text = driver.find_element("tag name", "body").text
         assert advice.recommendation.headline in text
         assert len(driver.find_elements("css selector", ".picture img")) == 2
@@ -86,7 +85,7 @@ def test_html_reads_well_in_a_browser(model, advice, tmp_path):
 
 def test_the_command_takes_policies(advice):
     """As they are named in `OPTIONS`; by default those that know the model play."""
-    names = [row.policy for row in advice.simulation.policies]
+    names = [row.name for row in advice["simulation"].policies]
     assert sorted(names) == ["idea", "kalman_ucb", "random"]
     assert _chosen("") is None
 

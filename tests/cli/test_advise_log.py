@@ -12,6 +12,7 @@ from advised_logs import few_structures, log
 from advised_systems import strict
 from browser import assert_readable, open_page, set_width
 from driftbandit.cli.app import app
+from driftbandit.io.log_reader import read_log
 from terminals import fails
 
 OPTIONS = ["--runs", "50", "--policies", "idea, ucb"]
@@ -41,7 +42,7 @@ def run(*arguments):
 def test_the_terminal_page_ends_with_commands(path, tmp_path):
     page = tmp_path / "advice.html"
     output = run(path, *OPTIONS, "--round-column", "day", "--html", page)
-    assert output.startswith("Advice from clicks [red]<b>.parquet")
+    assert output.startswith("Advice on clicks [red]<b>.parquet")
     lines = output.splitlines()
     assert max(len(line) for line in lines if not line.startswith(("next: ", "Page"))) <= 80
     assert any(line.startswith("next: driftbandit ") for line in lines)
@@ -50,22 +51,26 @@ def test_the_terminal_page_ends_with_commands(path, tmp_path):
         for width in (1200, 375):
             set_width(driver, width)
             assert_readable(driver)
-        assert driver.title == "Advice from clicks [red]<b>.parquet"
+        assert driver.title == "Advice on clicks [red]<b>.parquet"
         assert "<i>left</i>" in driver.find_element("tag name", "body").text
         assert len(driver.find_elements("css selector", ".picture img")) == 2
 
 
 def test_json_is_strict_and_holds_the_advice(path):
     document = strict(run(path, *OPTIONS, "--round-column", "day", "--json"))
-    given = {"runs": 50, "policies": ["idea", "ucb"], "columns": {"round": "day"}}
-    advice = db.advise(path, **given)
+    read = read_log(path, columns={"round": "day"})
+    advice = db.advise(read, runs=50, policies=["idea", "ucb"])
     assert document.pop("driftbandit") == db.__version__
-    assert document.pop("log") == "clicks [red]<b>.parquet"
-    assert document == json.loads(json.dumps(advice.to_document()))
+    assert document.pop("name") == "clicks [red]<b>.parquet"
+    commands = document["recommendation"].pop("commands")
+    assert all("--round-column day" in line for line in commands if "clicks" in line)
+    expected = json.loads(json.dumps(advice.to_dict()))
+    expected["recommendation"].pop("commands")
+    assert document == expected
 
 
 BAD = {
-    "tiny": (["tiny.csv"], "log: has 1 rewards; advice needs at least 80"),
+    "tiny": (["tiny.csv"], "log: has 1 rewards; advice needs at least 40"),
     "family": (["tiny.csv", "--family", "cauchy"], "--family: was given together with tiny.csv"),
     "states": (["tiny.csv", "--states", "3"], "--states: was given together with tiny.csv"),
     "season": (["good.toml", "--season", "7"], "--season: was given together with good.toml"),

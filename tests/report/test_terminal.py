@@ -7,8 +7,8 @@ import types
 import pytest
 
 import driftbandit as db
-from driftbandit.advice import facts
-from driftbandit.advice.report import report as advised
+from driftbandit.advice import Advice, facts, from_system
+from driftbandit.advice.finding import Number, Recommendation
 from driftbandit.replays.report import report as replayed
 from driftbandit.report import Cell, Facts, Figure, Heading, Points, Report, Table
 from driftbandit.report import Text as TextBlock
@@ -48,28 +48,28 @@ def test_simulate_of_one_model_and_its_comparison(width):
 def advice():
     names = ["kalman_ucb", "information_directed", "lookahead", "idea"]
     gaps = [
-        facts.Difference(name, "kalman_ucb", 0.0123, -0.00123, 0.0321, "no difference seen")
+        Number(0.0123, -0.00123, 0.0321, "no difference seen", name)
         for name in [*names[1:], "random"]
     ]
-    rows = [facts.PolicyRegret(name, 0.165, 0.163, 0.167) for name in [*names, "random"]]
+    rows = [Number(0.165, 0.163, 0.167, "", name) for name in [*names, "random"]]
     played = facts.Simulation(64, 200, 0, tuple(rows), tuple(gaps), None)
     arms = tuple(
         facts.Arm(place, True, 0.944, 0.587, 364.0, 2, 1.07, 0.31, None) for place in range(3)
     )
     ends = dict.fromkeys(facts.BONUSES, (0.1, 0.9))
-    return facts.Advice(
-        facts.SystemFacts(2, 3, 1.0, 0.9, True, True, True),
-        arms,
-        facts.LowerBound(0.09, 0.001, None, ""),
-        facts.Metric(ends, ends, "idea", "idea", ""),
-        played,
-        facts.Recommendation("kalman_ucb", "Play Kalman-UCB.", ("Why not?",), None, ()),
-    )
+    bound = facts.LowerBound(0.09, 0.001, None, "")
+    findings = [
+        from_system.on_arms(facts.SystemFacts(2, 3, 1.0, 0.9, True, True, True), arms),
+        from_system.on_bound(bound),
+        from_system.on_metric(facts.Metric(ends, ends, "idea", "idea", ""), False),
+        from_system.on_simulation(played, bound),
+    ]
+    return Advice(findings, Recommendation("policy", "Play Kalman-UCB.", ["Why not?"]))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_advise(width):
-    text = shown(advised(advice(), "plant.json", terminal=True), width)
+    text = shown(advice().report("plant.json", terminal=True), width)
     titles = ["Kalman-UCB", "IDS", "Lookahead", "IDEA", "Random"]
     whole(text, width, [*titles, "detectable", "no difference seen", "lowest", "verdict"])
 

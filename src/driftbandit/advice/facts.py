@@ -13,11 +13,11 @@ import numpy as np
 
 from driftbandit import errors, policies, statistics, steady_state, theory
 from driftbandit.actions import FINITE
+from driftbandit.advice.finding import Number
 from driftbandit.arrays import Array
 from driftbandit.model import LGDS, RANK_TOLERANCE, factor
 from driftbandit.policies import REGISTRY, Policy, idea, kalman_ucb, optimistic
 from driftbandit.priced_arm import independent_arms
-from driftbandit.report import storable
 from driftbandit.result import Result
 from driftbandit.statistics import Paired
 from driftbandit.system import Name
@@ -25,6 +25,7 @@ from driftbandit.system import Name
 # The paper's policies, for which the metric φ is known.
 BONUSES = {name: entry.bonus for name, entry in REGISTRY.items() if entry.bonus is not None}
 RANDOM = "random"
+UNIT = "regret per round"
 # By default every policy plays that knows the model and can play any arms.
 FILTERS = {name: REGISTRY[name] for name in policies.available() if REGISTRY[name].filters}
 PLAYED = [name for name, entry in FILTERS.items() if not entry.policy.full_information]
@@ -102,73 +103,20 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class PolicyRegret:
-    """One policy's mean regret per round, and its 95% interval."""
-
-    policy: str
-    regret: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How much more regret per round ``policy`` has than ``baseline``, and the 95% interval."""
-
-    policy: str
-    baseline: str
-    mean: float
-    low: float
-    high: float
-    verdict: str  # `statistics.Paired.mean_verdict`
-
-
-@dataclass(frozen=True)
 class Simulation:
     """A short paired simulation."""
 
     runs: int
     rounds: int
     seed: int
-    policies: tuple[PolicyRegret, ...]  # from the lowest mean regret up; random choice comes last
-    differences: tuple[Difference, ...]  # every other one against the lowest, in the same order
-    rivals: Difference | None  # Kalman-UCB against IDEA; None: not both were played
+    policies: tuple[Number, ...]  # from the lowest mean regret up; random choice comes last
+    differences: tuple[Number, ...]  # every other one against the lowest, in the same order
+    rivals: Number | None  # Kalman-UCB against IDEA; None: not both were played
 
     @property
-    def best(self) -> PolicyRegret:
+    def best(self) -> Number:
         """The policy with the lowest mean regret."""
         return self.policies[0]
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """What to play, in sentences."""
-
-    choice: str | None  # a policy's name; None: nothing to decide
-    headline: str
-    reasons: tuple[str, ...]
-    agreement: str | None  # of metric and simulation: "agree", "disagree" or "cannot tell"
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Advice:
-    """All facts and the recommendation; ``simulation`` is None where there is nothing to decide."""
-
-    system: SystemFacts
-    arms: tuple[Arm, ...]
-    lower_bound: LowerBound
-    metric: Metric
-    simulation: Simulation | None
-    recommendation: Recommendation
-
-    def to_document(self) -> dict[str, Any]:
-        """All of it, ready for JSON: None for infinite numbers and NaN."""
-        return dict(storable(dataclasses.asdict(self)))
-
-    def __str__(self) -> str:
-        said = self.recommendation
-        return "\n".join([said.headline, *said.reasons, *(f"Note: {w}" for w in said.warnings)])
 
 
 def system_facts(model: LGDS, arms: np.ndarray) -> SystemFacts:
@@ -443,26 +391,22 @@ def summarized(result: Result) -> Simulation:
     means = {name: float(regret.mean()) for name, regret in result.regret.items()}
     rivals = [name for name in means if name != RANDOM]
     order = [*sorted(rivals, key=lambda name: means[name]), RANDOM]
-    played = []
-    for name in order:
-        own = statistics.paired(result.regret[name], np.zeros_like(result.regret[name]), seed=seed)
-        ends = own.mean_low / rounds, own.mean_high / rounds
-        played.append(PolicyRegret(name, means[name] / rounds, *ends))
-    found = result.compare(order[0], seed=seed)
-    ranked = None
+
+    def number(name: str, row: Paired) -> Number:
+        ends = row.mean_difference / rounds, row.mean_low / rounds, row.mean_high / rounds
+        return Number(*ends, row.mean_verdict, name, UNIT)
+
+    zero = np.zeros_like(result.regret[RANDOM])
+    own = {name: statistics.paired(result.regret[name], zero, seed=seed) for name in order}
+    apart = result.compare(order[0], seed=seed)
+    rivals_apart = None
     if {"idea", "kalman_ucb"} <= set(rivals):
-        row = result.compare("idea", seed=seed)["kalman_ucb"]
-        ranked = _difference("kalman_ucb", "idea", row, rounds)
+        rivals_apart = number("kalman_ucb", result.compare("idea", seed=seed)["kalman_ucb"])
     return Simulation(
         runs=len(result.regret[order[0]]),
         rounds=rounds,
         seed=seed,
-        policies=tuple(played),
-        differences=tuple(_difference(name, order[0], found[name], rounds) for name in order[1:]),
-        rivals=ranked,
+        policies=tuple(number(name, own[name])._replace(verdict="") for name in order),
+        differences=tuple(number(name, apart[name]) for name in order[1:]),
+        rivals=rivals_apart,
     )
-
-
-def _difference(policy: str, baseline: str, row: Paired, rounds: int) -> Difference:
-    ends = (row.mean_difference / rounds, row.mean_low / rounds, row.mean_high / rounds)
-    return Difference(policy, baseline, *ends, row.mean_verdict)

@@ -2,104 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from driftbandit import errors
 from driftbandit import policies as registry
-from driftbandit.advice import log_facts, log_play, log_rules, log_seasons
-from driftbandit.advice.log_facts import Contents, Predictability, Speed
+from driftbandit.advice import log_facts, log_findings, log_play, log_rules
+from driftbandit.advice.finding import TIME_UP, Advice, Finding, Recommendation, Tell, asked
+from driftbandit.advice.log_facts import Contents
+from driftbandit.advice.log_findings import FIXED, POLICIES, PREDICTABLE, QUESTIONS, untold
 from driftbandit.advice.log_play import Forecast, Replayed
-from driftbandit.advice.log_rules import Findings, Recommendation
-from driftbandit.advice.log_seasons import Season
-from driftbandit.identify.findings import Answer, answer, drift_of
+from driftbandit.identify.findings import Verdict, answer, drift_of
 from driftbandit.identify.structured.comparison import Comparison, drifts, repeats
-from driftbandit.identify.structured.fitting import StructuredFit, fit_structure
-from driftbandit.identify.structured.periods import shown_periods
+from driftbandit.identify.structured.fitting import fit_structure
+from driftbandit.identify.structured.periods import season_warning, shown_periods
 from driftbandit.identify.structured.selection import LEAST, compare, recent, season_pair
-from driftbandit.io import log_columns, model_file
 from driftbandit.io.log_reader import as_log
 from driftbandit.io.logs import Log
 from driftbandit.replays.decisions import CHANCES, has_chances
-from driftbandit.replays.result import LEADER, Replay
-from driftbandit.report import storable
+from driftbandit.replays.result import LEADER
 from driftbandit.structure import Structure, parse, season
 from driftbandit.system import label
 
 STAGES = ("structures", "training part", "fit", "play", "forecast")
 OWN = "level(arm)"
-FEWEST = 4 * LEAST  # rewards: each half must allow to compare structures
-Tell = Callable[[float], None]
-
-
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class LogAdvice:
-    """What a log shows, and what to do; ``print`` shows the recommendation."""
-
-    contents: Contents
-    drift: Answer
-    season: Answer
-    speed: Speed
-    seasons: tuple[Season, ...]
-    structure: str  # chosen by how well it predicts
-    comparison: Comparison
-    predictability: Predictability
-    replayed: Replayed | None
-    forecast: Forecast | None
-    untested: str  # why nothing was replayed
-    warnings: tuple[str, ...]
-    recommendation: Recommendation
-    commands: tuple[str, ...]
-    fit: StructuredFit = dataclasses.field(repr=False)
-    log: Log = dataclasses.field(repr=False)
-    replay: Replay | None = dataclasses.field(repr=False)
-
-    @property
-    def system(self) -> Any:
-        """The chosen model; it knows the log, and starts in the round after it."""
-        return self.fit.system
-
-    def __str__(self) -> str:
-        said = self.recommendation
-        return "\n".join([said.headline, *said.reasons])
-
-    def __repr__(self) -> str:
-        return f"LogAdvice(drift={self.drift.verdict!r}, kind={self.recommendation.kind!r})"
-
-    def to_document(self) -> dict[str, Any]:
-        """Everything but figures, ready for JSON."""
-        tried = zip(self.comparison.structures, self.comparison.scores, strict=True)
-        scores = [{"structure": str(one), "score": score} for one, score in tried]
-        return dict(
-            storable(
-                {
-                    "contents": _plain(self.contents),
-                    "drift": _plain(self.drift),
-                    "season": _plain(self.season),
-                    "speed": _plain(self.speed),
-                    "seasons": _plain(self.seasons),
-                    "structure": self.structure,
-                    "structures": scores,
-                    "predictability": _plain(self.predictability),
-                    "replayed": _plain(self.replayed),
-                    "forecast": _plain(self.forecast),
-                    "untested": self.untested,
-                    "warnings": list(self.warnings),
-                    "recommendation": _plain(self.recommendation),
-                    "commands": list(self.commands),
-                    "model": model_file.to_document(self.system),
-                }
-            )
-        )
-
-
-def _plain(value: Any) -> Any:
-    """Named tuples as dictionaries, at any depth."""
-    if hasattr(value, "_asdict"):
-        return {name: _plain(part) for name, part in value._asdict().items()}
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+FEWEST = 2 * LEAST  # rewards, of which models can be compared
+ENOUGH = 4 * LEAST  # rewards: each half must allow to compare models
 
 
 def advise_log(
@@ -111,15 +41,14 @@ def advise_log(
     runs: int | None = None,
     rounds: int | None = None,
     seed: int = 0,
-    columns: Mapping[str, str] | None = None,
-    every: str | None = None,
-    zone: str | None = None,
-    progress: Callable[..., None] | None = None,
-    ready: Callable[..., None] = lambda **fields: None,
-) -> LogAdvice:
+    budget: float | None = None,
+    progress: Tell | None = None,
+    ready: Tell | None = None,
+    source: str | None = None,
+) -> Advice:
     """Advice from a log; see `advise`.
 
-    ``ready`` is called with fields of the advice as soon as they are known.
+    ``source``: how a command line names the log, with the options that read it; None: its path.
     """
     runs = errors.whole_number(log_play.RUNS if runs is None else runs, "runs", low=6)
     if rounds is not None:
@@ -127,90 +56,86 @@ def advise_log(
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)
     if seasons is not None:
         seasons = _checked_periods(seasons)
-    log, notes = _read(data, columns, every, zone)
+    if source is None and isinstance(data, str | os.PathLike):
+        source = shlex.quote(os.fspath(data))
+    whole = as_log(data)
+    if whole.rewards_seen < FEWEST:
+        remedy = f"advice needs at least {FEWEST}: half of them to learn from, half to test"
+        raise errors.InvalidInput("log", f"has {whole.rewards_seen} rewards", remedy)
+    log, notes = recent(whole)
     if chances is not None:
         errors.closest(chances, "chances", CHANCES)
         if has_chances(log):
             problem = f"is {chances!r}, and the log has a column of chances"
             raise errors.InvalidInput("chances", problem, "leave it out, or remove the column")
     chosen = log_play.checked(policies, len(log.names))
-    tell = progress or (lambda *_: None)
+    known: dict[str, Any] = {"held": log_facts.contents(log, chances)}
 
-    held = log_facts.contents(log, chances)
-    ready(contents=held)
-    compared = compare(log, periods=seasons, report=lambda share: tell("structures", 0.9 * share))
-    drift, scores = drift_of(compared), compared
-    best = scores.chosen
-    assert isinstance(best, Structure)
-    found = fit_structure(log, best, report=lambda share: tell("structures", 0.9 + 0.09 * share))
-    season_shown = answer(scores, repeats)
-    wandering = answer(scores, drifts).best_with
-    walk = found if drifts(best) or wandering is None else fit_structure(log, wandering)
-    speed = log_facts.speed(walk, log_facts.horizon(log), seed)
-    cycles = log_seasons.seasons(found, scores)
-    ready(drift=drift, season=season_shown, speed=speed, seasons=cycles, structure=str(best))
-    ready(comparison=compared, fit=found, log=log)
-    tell("structures", 1)
+    def answers(tell: Tell) -> Iterator[Finding]:
+        held = known["held"]
+        yield log_findings.on_contents(held)
+        compared = _comparison(log, seasons, lambda share: tell("structures", 0.9 * share))
+        if compared is None:
+            for question in list(QUESTIONS)[1:]:
+                yield untold(question, _too_few(log))
+            return
+        drift = known["drift"] = _drift(compared, log, seed, tell)
+        yield log_findings.on_drift(drift, held, log)
+        tell("structures", 1)
+        if log.rewards_seen < ENOUGH:
+            for question in (PREDICTABLE, POLICIES, FIXED):
+                yield untold(question, _too_few(log))
+            return
+        uses = drift.fit.structure.features
+        test = log_facts.split(log)
+        train = log_facts.training(log, test, features=bool(uses))
+        early = drift.fit.structure  # a replay, which must not know the test part, has no features
+        if not uses:
+            early = _of_training(train, seasons, lambda share: tell("training part", 0.9 * share))
+        fit = fit_structure(train, early)
+        known["ahead"] = log_facts.predictability(fit, log, test, drift.fit, seed)
+        yield log_findings.on_predictability(known["ahead"], held.span)
+        tell("training part", 1)
+        if len(held.arms) == 1 or held.constant:
+            why = (
+                "There is only one arm." if len(held.arms) == 1 else log_findings.ALWAYS_SAME + "."
+            )
+            yield untold(POLICIES, why, "nothing to decide")
+            yield untold(FIXED, why, "nothing to decide")
+            return
+        why = known["untested"] = _untested(held, uses)
+        done = None
+        if not why and held.evidence != "none":
+            done, known["replay"] = log_play.replayed(
+                log, early, chosen, chances=chances, seed=seed, progress=tell
+            )
+            yield log_findings.on_policies(done, drift.structure)
+        else:
+            yield untold(POLICIES, why or "This log cannot tell: it has no column `chance`.")
+        known["done"], known["forecast"] = done, None
+        if not uses:
+            length = rounds or (done.test_rounds if done else max(held.span // 2, 1))
+            who = _player(chosen, done)
+            settings: dict[str, Any] = {"runs": runs, "seed": seed}
+            settings["progress"] = lambda share: tell("forecast", share)
+            known["forecast"] = log_play.forecast(drift.fit, chosen, who, length, **settings)
+        yield log_findings.on_fixed(done, known["forecast"])
 
-    test = log_facts.split(log)
-    uses = best.features
-    train = log_facts.training(log, test, features=bool(uses))
-    early = best  # a replay, which must not know the test part, has no features
-    if not uses:
-        early = _of_training(train, seasons, lambda share: tell("training part", 0.9 * share))
-    known = log_facts.predictability(fit_structure(train, early), log, test, found, seed)
-    ready(predictability=known)
-    tell("training part", 1)
-
-    done, replay, untested = None, None, _untested(held, uses)
-    if not untested and held.evidence != "none":
-        given: dict[str, Any] = {"chances": chances, "runs": 10, "seed": seed, "progress": tell}
-        done, replay = log_play.replayed(log, early, chosen, **given)
-    ready(replayed=done, untested=untested)
-    who = _player(chosen, done)
-    ahead = None
-    if len(log.names) > 1 and not uses:
-        length = rounds or (done.test_rounds if done else max(held.span // 2, 1))
-        settings: dict[str, Any] = {"runs": runs, "seed": seed}
-        ahead = log_play.forecast(
-            found, chosen, who, length, **settings, progress=lambda share: tell("forecast", share)
-        )
-    findings = _findings(held, drift, season_shown, done, ahead, untested, who)
-    if any(one.features and one.scope == "arm" for one in best.components):
-        findings = findings._replace(moves="yes")  # the best arm depends on the context
-    said = log_rules.recommend(findings)
-    flags = log_columns.flags(columns, every, zone)
-    source = os.fspath(data) if isinstance(data, str | os.PathLike) else None
-    several = held.sequences > 1
-    warnings = [*notes, *found.warnings, *(done.notes if done else ())]
-    return LogAdvice(
-        contents=held,
-        drift=drift,
-        season=season_shown,
-        speed=speed,
-        seasons=cycles,
-        structure=str(best),
-        comparison=compared,
-        predictability=known,
-        replayed=done,
-        forecast=ahead,
-        untested=untested,
-        warnings=tuple(one for one in dict.fromkeys(warnings) if one not in held.notes),
-        recommendation=said,
-        commands=log_rules.commands(
-            said.kind,
-            source,
-            flags,
-            str(best),
-            findings.policy,
-            held.evidence,
-            several,
-            chances,
-        ),
-        fit=found,
-        log=log,
-        replay=replay,
-    )
+    findings = asked(QUESTIONS, answers, budget, progress, ready)
+    said, warnings, fit = _recommended(known, findings, chosen, log), notes, None
+    if "drift" in known:
+        held, fit = known["held"], known["drift"].fit
+        missed = "" if repeats(fit.structure) or held.constant else season_warning(fit, log)
+        warnings = [*notes, *fit.warnings, *filter(None, [missed])]
+        warnings += known["done"].notes if known.get("done") else ()
+        warnings = [text for text in dict.fromkeys(warnings) if text not in held.notes]
+        structure, several = str(fit.structure), held.sequences > 1
+        asks = said.choice or "", held.evidence, several, chances
+        commands = log_rules.commands(said.kind, source, structure, *asks)
+        said = said._replace(commands=commands)
+    said = said._replace(warnings=warnings)
+    system = None if fit is None else fit.system
+    return Advice(findings, said, system, fit, log, known.get("replay"))
 
 
 def _checked_periods(seasons: Any) -> tuple[float, ...]:
@@ -222,15 +147,48 @@ def _checked_periods(seasons: Any) -> tuple[float, ...]:
     return periods
 
 
-def _read(data: Any, columns: Any, every: Any, zone: Any) -> tuple[Log, list[str]]:
-    log = as_log(data, columns=columns, every=every, zone=zone)
-    if log.rewards_seen < FEWEST:
-        remedy = f"advice needs at least {FEWEST}: half of them to learn from, half to test"
-        raise errors.InvalidInput("log", f"has {log.rewards_seen} rewards", remedy)
-    return recent(log)
+def _too_few(log: Log) -> str:
+    return (
+        f"Too few to compare: the log has {log.rewards_seen} rewards, and this takes {ENOUGH}, "
+        "half of them to learn from, half to test."
+    )
 
 
-def _of_training(train: Log, seasons: Sequence[float] | None, report: Tell) -> Structure:
+def _comparison(
+    log: Log, seasons: Sequence[float] | None, report: Callable[[float], None]
+) -> Comparison | None:
+    """Of structures; None: there are too few rewards."""
+    try:
+        compared = compare(log, periods=seasons, report=report)
+    except errors.InvalidInput:
+        if log.rewards_seen >= ENOUGH:
+            raise
+        return None
+    return compared
+
+
+def _drift(compared: Comparison, log: Log, seed: int, tell: Tell) -> log_findings.Drift:
+    """Whether anything drifts or repeats, by a comparison, and how fast, by the chosen model."""
+    places = [i for i, one in enumerate(compared.structures) if isinstance(one, Structure)]
+    scores = compared.part(places)
+    best = scores.chosen
+    assert isinstance(best, Structure)
+    fit = fit_structure(log, best, report=lambda share: tell("structures", 0.9 + 0.09 * share))
+    wandering = answer(scores, drifts).best_with
+    walk = fit if drifts(best) or wandering is None else fit_structure(log, wandering)
+    return log_findings.Drift(
+        drift_of(compared),
+        answer(scores, repeats),
+        log_facts.speed(walk, log_facts.horizon(log), seed),
+        log_facts.seasons(fit, scores),
+        compared,
+        fit,
+    )
+
+
+def _of_training(
+    train: Log, seasons: Sequence[float] | None, report: Callable[[float], None]
+) -> Structure:
     """The structure that policies are replayed with: the test part has no say in it.
 
     Every arm has a level of its own, however little half of a log shows of it; a season is added
@@ -239,17 +197,15 @@ def _of_training(train: Log, seasons: Sequence[float] | None, report: Tell) -> S
     if train.rewards_seen < 2 * LEAST + 2:  # of each half, which rounding may shift by one
         return parse(OWN)
     periods = shown_periods(train) if seasons is None else seasons
-    given = [parse(OWN)]
-    given += [given[0] + one for period in periods for one in season_pair(period)]
-    if len(given) == 1:
-        return given[0]
-    chosen = compare(train, given, report=report).chosen
+    tried = [parse(OWN)]
+    tried += [tried[0] + one for period in periods for one in season_pair(period)]
+    chosen = tried[0] if len(tried) == 1 else compare(train, tried, report=report).chosen
     assert isinstance(chosen, Structure)
     return chosen
 
 
 def _untested(held: Contents, uses: Sequence[str]) -> str:
-    if len(held.arms) > 1 and uses and held.evidence != "none":
+    if uses and held.evidence != "none":
         names = ", ".join(errors.printable(name) for name in uses)
         replay = "driftbandit replay with --structure, which takes them"
         return f"Policies were not replayed: the model uses {names}. Run {replay}."
@@ -265,32 +221,54 @@ def _player(chosen: Mapping[str, Any], done: Replayed | None) -> str:
     return next((name for name in chosen if registry.filters(name)), next(iter(chosen)))
 
 
-def _findings(
-    held: Contents,
-    drift: Answer,
-    repeats: Answer,
-    done: Replayed | None,
-    ahead: Forecast | None,
-    untested: str,
-    policy: str,
-) -> Findings:
-    both = {drift.verdict, repeats.verdict}
-    moves = "yes" if "yes" in both else "no" if both == {"no"} else "cannot tell"
-    facts = Findings(len(held.arms), moves, held.evidence, policy, untested=untested)  # type: ignore[arg-type]
+def _recommended(
+    known: Mapping[str, Any], findings: Sequence[Finding], chosen: Mapping[str, Any], log: Log
+) -> Recommendation:
+    """By the rules, as far as the questions were answered."""
+    held: Contents = known["held"]
+    facts = log_rules.Known(len(held.arms), "cannot tell", held.evidence, "", rounds=held.rounds)
+    if held.constant:
+        paid = {arm.name: arm.mean for arm in held.arms if arm.rewards}
+        best = max(paid, key=lambda name: paid[name])
+        alike = len(set(paid.values())) == 1
+        return log_rules.recommend(facts._replace(fixed=best, constant=paid[best], alike=alike))
+    if len(held.arms) == 1:
+        return log_rules.recommend(facts)
+    if findings[list(QUESTIONS).index(POLICIES)].verdict == TIME_UP:
+        return Recommendation("open", "No recommendation: time was up before all was looked at.")
+    if "done" not in known:
+        return Recommendation("collect", "Collect more data first.", (_too_few(log),))
+    return log_rules.recommend(_known(facts, known, _player(chosen, known["done"])))
+
+
+def _known(facts: log_rules.Known, known: Mapping[str, Any], policy: str) -> log_rules.Known:
+    """What the rules ask for."""
+    held: Contents = known["held"]
+    drift: log_findings.Drift = known["drift"]
+    done: Replayed | None = known["done"]
+    forecast: Forecast | None = known["forecast"]
+    both = {drift.drift.verdict, drift.season.verdict}
+    moves: Verdict = "yes" if "yes" in both else "no" if both == {"no"} else "cannot tell"
+    if any(one.features and one.scope == "arm" for one in drift.fit.structure.components):
+        moves = "yes"  # the best arm depends on the context
     least = held.least_chance or 0.0
     drawn = held.evidence == "chances" and least >= log_rules.SHARE / len(held.arms)
-    facts = facts._replace(randomized=drawn or held.evidence == "full", rounds=held.rounds)
-    rare = tuple(arm.name for arm in held.arms if arm.share < log_rules.RARE)
-    facts = facts._replace(rare=rare, forecast=None if ahead is None else ahead.over_fixed)
+    facts = facts._replace(
+        moves=moves,
+        policy=policy,
+        untested=known["untested"],
+        randomized=drawn or held.evidence == "full",
+        rare=tuple(arm.name for arm in held.arms if arm.share < log_rules.RARE),
+        forecast=None if forecast is None else forecast.over_fixed,
+    )
     if done is None:
         return facts
     row, fixed = done.row(done.best), done.row(LEADER)
-    unknown = [(registry.title(done.best), row), (f"always playing {label(done.fixed)}", fixed)]
-    unsupported = max(own.unsupported for _, own in unknown)
+    unknown = {registry.title(done.best): row, f"always playing {label(done.fixed)}": fixed}
+    unsupported = max(own.unsupported for own in unknown.values())
     return facts._replace(
-        doubt=next((f"{who}: {own.reason}" for who, own in unknown if not own.trusted), ""),
+        doubt=next((f"{who}: {own.reason}" for who, own in unknown.items() if not own.trusted), ""),
         randomized=facts.randomized and not unsupported,
-        policy=done.best,
         fixed=done.fixed,
         over_fixed=row.over_fixed,
         over_log=row.over_log,

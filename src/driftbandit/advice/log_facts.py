@@ -1,4 +1,4 @@
-"""What a log shows: who chose, whether arms drift, how fast, and how far ahead that is known."""
+"""What a log shows: who chose, how fast arms drift, its seasons, how far ahead it is known."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from driftbandit import kalman, statistics
+from driftbandit.identify.findings import Answer, answer
 from driftbandit.identify.predictions import one_step
-from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.identify.structured.comparison import Comparison
+from driftbandit.identify.structured.components import components
+from driftbandit.identify.structured.fitting import Fit
 from driftbandit.io.logs import Log, Sequence
 from driftbandit.replays.decisions import has_chances
+from driftbandit.structure import Component, Structure
 from driftbandit.system import Name
 
 Evidence = Literal["full", "chances", "none"]
@@ -20,6 +24,7 @@ WEEK, HUNDRED, TEN = 7, 100, 10  # rounds over which a change is shown
 ROUNDING = 1e-24  # share of the rewards' square below which their variance is rounding
 DRAWS = 4000  # of the parameters, for intervals
 FOREVER = 10**6  # rounds: what lasts longer does not fade
+OFTEN = 5  # plays of an arm, after which it may be said to pay always the same
 
 
 class ArmCount(NamedTuple):
@@ -45,6 +50,7 @@ class Contents(NamedTuple):
     least_chance: float | None
     features: tuple[str, ...]
     notes: tuple[str, ...]
+    constant: bool = False  # whether every arm was played often, and always paid the same
 
 
 class Speed(NamedTuple):
@@ -72,13 +78,18 @@ class Predictability(NamedTuple):
     """Rounds without rewards until half of that is gone; infinite: never; None: nothing is."""
 
 
+def plays_of(log: Log) -> tuple[np.ndarray, np.ndarray]:
+    """The arms and rewards of all sequences."""
+    parts = log.sequences
+    return np.concatenate([one.arms for one in parts]), np.concatenate(
+        [one.rewards for one in parts]
+    )
+
+
 def contents(log: Log, chances: str | None = None) -> Contents:
     """What the log holds; ``chances``: what the caller says of those that it lacks."""
     k = len(log.names)
-    arms, rewards = (
-        np.concatenate([getattr(one, field) for one in log.sequences])
-        for field in ("arms", "rewards")
-    )
+    arms, rewards = plays_of(log)
     seen = ~np.isnan(rewards)
     plays = np.bincount(arms[seen], minlength=k)
     sums = np.bincount(arms[seen], rewards[seen], k)
@@ -86,6 +97,8 @@ def contents(log: Log, chances: str | None = None) -> Contents:
         ArmCount(name, int(n), float(n / max(seen.sum(), 1)), float(total / n) if n else math.nan)
         for name, n, total in zip(log.names, plays, sums, strict=True)
     )
+    played = plays[plays > 0]
+    pairs = len(np.unique(np.stack([arms[seen], rewards[seen]]), axis=1).T)
     known = [one.chances for one in log.sequences if one.chances is not None]
     least = float(np.nanmin(np.concatenate(known))) if has_chances(log) else None
     return Contents(
@@ -99,6 +112,7 @@ def contents(log: Log, chances: str | None = None) -> Contents:
         least_chance=least,
         features=log.feature_names,
         notes=tuple(log.notes),
+        constant=pairs == len(played) and bool((played >= OFTEN).all()),
     )
 
 
@@ -122,12 +136,15 @@ def horizon(log: Log) -> int:
     return HUNDRED if longest >= TEN * HUNDRED else TEN
 
 
-def speed(found: StructuredFit, rounds: int, seed: int = 0) -> Speed:
+def speed(found: Fit, rounds: int, seed: int = 0) -> Speed | None:
     """How far an arm's mean moves in so many rounds, by the levels of a model.
 
     A random walk with steps d moves by d √h; a level that returns to zero by factors φ, with
     steps d, by √(2 d² (1 − φ^h) / (1 − φ²)). Intervals: draws from the parameters' distribution.
+    None: the model has no level.
     """
+    if not any(component.kind == "level" for component in found.structure.components):
+        return None
     rng = np.random.default_rng(seed)
     root = np.linalg.cholesky(found.covariance + 1e-12 * np.eye(len(found.theta)))
     drawn = found.theta + rng.standard_normal((DRAWS, len(found.theta))) @ root.T
@@ -145,7 +162,7 @@ def speed(found: StructuredFit, rounds: int, seed: int = 0) -> Speed:
 
 
 def _variances(
-    found: StructuredFit, theta: np.ndarray, rounds: int
+    found: Fit, theta: np.ndarray, rounds: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of the change of an arm's mean, by its own level and by the shared one; θ is draws × p."""
     own, shared = np.zeros(len(theta)), np.zeros(len(theta))
@@ -164,7 +181,7 @@ def _variances(
     return own, shared
 
 
-def _drawn(found: StructuredFit, theta: np.ndarray, index: int, name: str) -> np.ndarray:
+def _drawn(found: Fit, theta: np.ndarray, index: int, name: str) -> np.ndarray:
     places = [
         place
         for place, free in enumerate(found.layout.free)
@@ -205,7 +222,7 @@ def training(log: Log, test: np.ndarray, *, features: bool = False) -> Log:
 
 
 def predictability(
-    found: StructuredFit, log: Log, test: np.ndarray, last: StructuredFit, seed: int = 0
+    found: Fit, log: Log, test: np.ndarray, last: Fit, seed: int = 0
 ) -> Predictability:
     """How well a model of the first rounds predicts the others, one step ahead.
 
@@ -218,10 +235,7 @@ def predictability(
         last: learned from the whole log; says how the knowledge fades.
     """
     ahead = one_step(found, log)
-    arms, rewards = (
-        np.concatenate([getattr(one, field) for one in log.sequences])
-        for field in ("arms", "rewards")
-    )
+    arms, rewards = plays_of(log)
     seen = ~np.isnan(rewards)
     test = test[seen]
     owners = np.repeat(np.arange(len(log.sequences)), [len(one) for one in log.sequences])
@@ -240,7 +254,7 @@ def predictability(
     return Predictability(share, share - ends.high, share - ends.low, len(rewards), faded)
 
 
-def half_life(found: StructuredFit, lost: float) -> float:
+def half_life(found: Fit, lost: float) -> float:
     """Rounds without rewards until predictions of the arms' means are worse by that variance."""
     model, arms = found.model, found.arms
 
@@ -259,3 +273,61 @@ def half_life(found: StructuredFit, lost: float) -> float:
         middle = (low + high) // 2
         low, high = (low, middle) if uncertain(middle) - start >= lost else (middle, high)
     return float(high)
+
+
+# Seasons
+
+
+class Season(NamedTuple):
+    """A pattern that repeats."""
+
+    period: float
+    swing: float  # from its lowest to its highest point, mean over arms
+    differs: bool  # whether the model has a pattern for each arm
+    own: Answer | None = None  # whether models with a pattern for each arm predict better
+
+
+def seasons(found: Fit, comparison: Comparison | None = None) -> tuple[Season, ...]:
+    """The seasons of a model, as they were in the last four cycles of the log.
+
+    Args:
+        found: the model.
+        comparison: that it comes from; says whether arms share each season.
+    """
+    parts = [one for one in found.structure.components if one.kind == "season"]
+    paths = components(found)
+    result = []
+    for period in dict.fromkeys(_period(one) for one in parts):
+        texts = {str(one) for one in parts if _period(one) == period}
+        differs = any(one.scope == "arm" for one in parts if _period(one) == period)
+        swings = []
+        for name in found.names:
+            mine = [p for p in paths if p.component in texts and p.label in ("", str(name))]
+            rounds, total = mine[0].rounds, np.sum([path.mean for path in mine], axis=0)
+            last = rounds > rounds[-1] - 4 * period
+            phases = np.floor(rounds[last] % period)
+            points = [float(total[last][phases == one].mean()) for one in np.unique(phases)]
+            swings.append(max(points) - min(points))
+        own = None if comparison is None else own_pattern(comparison, period)
+        result.append(Season(period, float(np.mean(swings)), differs, own))
+    return tuple(result)
+
+
+def own_pattern(comparison: Comparison, period: float) -> Answer:
+    """Whether a pattern for each arm predicts better than one that all arms share.
+
+    Of the structures with a season of that period, the best with one for each arm is compared with
+    the best whose season is shared; both kinds were tried with the same number of waves.
+    """
+    having = [i for i, one in enumerate(comparison.structures) if _scopes(one, period)]
+    return answer(comparison.part(having), lambda one: _scopes(one, period) != {"shared"})
+
+
+def _scopes(structure: Structure, period: float) -> set[str]:
+    """Who has a season of that period."""
+    parts = [one for one in structure.components if one.kind == "season"]
+    return {one.scope for one in parts if _period(one) == period}
+
+
+def _period(component: Component) -> float:
+    return float(component.period)  # type: ignore[attr-defined]

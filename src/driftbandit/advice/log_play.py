@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import policies, statistics
+from driftbandit.advice.finding import Number
 from driftbandit.advice.log_facts import TRAIN
 from driftbandit.arrays import Array, namespace
-from driftbandit.identify.structured.fitting import StructuredFit
+from driftbandit.identify.structured.fitting import Fit
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS
 from driftbandit.policies import PREFERRED
 from driftbandit.policies.base import Policy, Prepared, Problem, highest
 from driftbandit.replays import replay, support
 from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Replay, Row
-from driftbandit.report.numbers import estimate
 from driftbandit.structure import Structure
 from driftbandit.system import Name, System
 
@@ -28,31 +28,6 @@ RANDOM, FIXED = "random", "fixed"
 ROUNDING = 1e-9  # share of a mean: narrower intervals have no width
 RUNS = 200  # of the forecast
 LONGEST = 1000  # rounds of the forecast
-
-
-class Gain(NamedTuple):
-    """How much more a policy earns per round than something else."""
-
-    mean: float
-    low: float
-    high: float
-    verdict: str  # of `statistics`
-
-    @property
-    def clear(self) -> bool:
-        """Whether the interval is above zero."""
-        return self.verdict == statistics.BETTER
-
-    @property
-    def text(self) -> str:
-        """The gain and its interval: +0.20 (0.10 to 0.30)."""
-        if self.low == self.high == 0:
-            return "exactly 0"
-        if math.isnan(self.low):
-            few = self.verdict == statistics.TOO_FEW
-            return statistics.TOO_FEW if few else f"{self.mean:+.3g} (no interval)"
-        value, ends = estimate(self.mean, self.low, self.high, signed=True)
-        return f"{value} ({ends})"
 
 
 class Earned(NamedTuple):
@@ -68,8 +43,8 @@ class Earned(NamedTuple):
     trusted: bool  # whether they are enough for an interval
     reason: str  # why they are not
     unsupported: float  # share of rounds in which the log gives no chance to what it names
-    over_fixed: Gain | None  # compared with the best arm of the training part
-    over_log: Gain | None  # compared with what the log earned; None: it had no policy of its own
+    over_fixed: Number | None  # compared with the best arm of the training part
+    over_log: Number | None  # compared with what the log earned; None: it had no policy of its own
 
 
 class Replayed(NamedTuple):
@@ -99,8 +74,8 @@ class Forecast(NamedTuple):
     rounds: int
     runs: int
     fixed: Name  # the arm with the highest expected reward in these rounds
-    over_fixed: Gain
-    over_random: Gain
+    over_fixed: Number
+    over_random: Number
 
 
 def replayed(
@@ -109,23 +84,14 @@ def replayed(
     chosen: Mapping[str, Policy],
     *,
     chances: str | None,
-    runs: int,
     seed: int,
-    progress: Callable[[str, float, int], None] | None,
+    progress: Callable[..., None],
 ) -> tuple[Replayed, Replay]:
     """Play the second half of a log, and compare with the best arm of the first half."""
     # Policies that know the model; intervals are widened because the best of them is looked at.
     confidence = 1 - 0.05 / len(chosen)
-    result = replay(
-        log,
-        list(chosen.values()),
-        structure=structure,
-        train=TRAIN,
-        chances=chances,
-        runs=runs,
-        seed=seed,
-        progress=progress,
-    )
+    how: dict[str, Any] = {"chances": chances, "seed": seed, "progress": progress}
+    result = replay(log, list(chosen.values()), structure=structure, train=TRAIN, runs=10, **how)
     return _summary(result, structure, confidence), result
 
 
@@ -138,28 +104,23 @@ def _summary(result: Replay, structure: Structure, confidence: float) -> Replaye
         for base in (LEADER, *([LOGGING] if result.logged else []))
     }
 
-    def gain(base: str, label: str) -> Gain | None:
+    def gain(base: str, label: str) -> Number | None:
         row = over.get(base, {}).get(label)
         if row is None or label == base:
             return None
         # Two that hardly ever differ are known to be alike: more data would not tell them apart.
         verdict = statistics.NO_DIFFERENCE if row.reason == support.ALIKE else row.verdict
-        return Gain(row.difference, row.difference_low, row.difference_high, verdict)
+        return Number(row.difference, row.difference_low, row.difference_high, verdict)
 
+    same = ("label", "kind", "arm", "mean", "low", "high", "effective")
     rows = [
         Earned(
-            row.label,
-            row.kind,
-            row.arm,
-            row.mean,
-            row.low,
-            row.high,
-            row.effective,
-            not result.doubt(row.label),
-            result.doubt(row.label),
-            result.unsupported(row.label),
-            gain(LEADER, row.label),
-            gain(LOGGING, row.label),
+            **{name: getattr(row, name) for name in same},
+            trusted=not (doubt := result.doubt(row.label)),
+            reason=doubt,
+            unsupported=result.unsupported(row.label),
+            over_fixed=gain(LEADER, row.label),
+            over_log=gain(LOGGING, row.label),
         )
         for row in over[LEADER].values()
     ]
@@ -169,17 +130,10 @@ def _summary(result: Replay, structure: Structure, confidence: float) -> Replaye
     equal = tuple(_equal([row for row in apart if row.label in known]))
     fixed = result.references[LEADER].arm
     assert fixed is not None
+    best = PREFERRED if PREFERRED in (equal if known else result.played) else highest
+    parts = result.method, result.train_rounds, result.test_rounds
     return Replayed(
-        method=result.method,
-        train_rounds=result.train_rounds,
-        test_rounds=result.test_rounds,
-        structure=str(structure),
-        confidence=confidence,
-        fixed=fixed,
-        rows=tuple(rows),
-        best=PREFERRED if PREFERRED in (equal if known else result.played) else highest,
-        notes=result.notes,
-        equal=equal,
+        *parts, str(structure), confidence, fixed, tuple(rows), best, result.notes, equal
     )
 
 
@@ -245,7 +199,7 @@ def fixed_policy(arm: int) -> Policy:
 
 
 def forecast(
-    found: StructuredFit,
+    found: Fit,
     chosen: Mapping[str, Policy],
     who: str,
     rounds: int,
@@ -263,25 +217,18 @@ def forecast(
     rounds = min(rounds, LONGEST)
     system = found.system
     arm = best_fixed(system, rounds)
-    result = simulate(
-        system,
-        policies=[chosen[who], fixed_policy(arm), RANDOM],
-        rounds=rounds,
-        runs=runs,
-        seed=seed,
-        device="cpu",
-        options=Options(checkpoints=1),
-        progress=progress,
-    )
-    names = [name for name in result.regret if name not in (FIXED, RANDOM)]
-    rows = result.compare(names[0], seed=seed)
-    gains = []
-    for other in (FIXED, RANDOM):
-        more = rows[other]  # regret of the other, minus the policy's
-        mean, low, high = (more.mean_difference, more.mean_low, more.mean_high)
-        verdict = statistics.verdict(-high, -low, runs)
-        gains.append(Gain(mean / rounds, low / rounds, high / rounds, verdict))
-    return Forecast(who, rounds, runs, system.names[arm], *gains)
+    played: list[str | Policy] = [chosen[who], fixed_policy(arm), RANDOM]
+    how: dict[str, Any] = {"device": "cpu", "options": Options(checkpoints=1), "progress": progress}
+    result = simulate(system, policies=played, rounds=rounds, runs=runs, seed=seed, **how)
+    rows = result.compare(next(iter(set(result.regret) - {FIXED, RANDOM})), seed=seed)
+
+    def gain(other: str) -> Number:  # regret of the other, minus the policy's
+        row = rows[other]
+        ends = row.mean_low / rounds, row.mean_high / rounds
+        verdict = statistics.verdict(-ends[1], -ends[0], runs)
+        return Number(row.mean_difference / rounds, *ends, verdict)
+
+    return Forecast(who, rounds, runs, system.names[arm], gain(FIXED), gain(RANDOM))
 
 
 def best_fixed(system: System, rounds: int) -> int:

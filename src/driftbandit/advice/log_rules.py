@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from driftbandit import statistics
+from driftbandit.advice.finding import Number, Recommendation
 from driftbandit.advice.log_facts import Evidence
-from driftbandit.advice.log_play import Gain
 from driftbandit.identify.findings import Verdict
 from driftbandit.policies import title
 from driftbandit.replays.support import FEWEST
 from driftbandit.report.numbers import percent, short
 from driftbandit.system import Name, label
 
-Kind = Literal["agent", "fixed arm", "keep", "collect", "nothing"]
 SHARE = 0.1  # of the decisions to draw at random, if a log cannot tell
 RARE = 0.02  # an arm with a smaller share of the plays is played rarely
 
 
-class Findings(NamedTuple):
+class Known(NamedTuple):
     """The facts that decide."""
 
     n_arms: int
@@ -28,34 +26,36 @@ class Findings(NamedTuple):
     evidence: Evidence
     policy: str  # the policy in question
     fixed: Name | None = None  # the best arm of the training part
-    over_fixed: Gain | None = None  # the policy, compared with that arm
-    over_log: Gain | None = None  # the policy, compared with what the log earned
-    fixed_over_log: Gain | None = None  # that arm, compared with what the log earned
+    over_fixed: Number | None = None  # the policy, compared with that arm
+    over_log: Number | None = None  # the policy, compared with what the log earned
+    fixed_over_log: Number | None = None  # that arm, compared with what the log earned
     effective: float = 0.0  # rounds of the log that show what the policy earns
-    forecast: Gain | None = None  # what the model says of the policy, compared with a fixed arm
+    forecast: Number | None = None  # what the model says of the policy, compared with a fixed arm
     untested: str = ""  # why nothing was replayed, if the evidence would allow it
     rare: tuple[Name, ...] = ()  # arms that are played rarely
     randomized: bool = False  # whether every arm has a fair chance in every round, or is shown
     rounds: int = 0  # of the log
     doubt: str = ""  # why the log cannot tell what the policy, or the fixed arm, earns
+    constant: float | None = None  # what ``fixed`` pays, if every arm has always paid the same
+    alike: bool = False  # whether that is the same for all of them
 
 
-class Recommendation(NamedTuple):
-    """What to do, and why."""
-
-    kind: Kind
-    headline: str
-    reasons: tuple[str, ...]
-
-
-def recommend(facts: Findings) -> Recommendation:
+def recommend(facts: Known) -> Recommendation:
     """Apply the rules, the first that fits.
 
     An agent is recommended only if the interval of its gain is above zero: over the best arm of
     the training part, and over what the log earned.
     """
     if facts.n_arms == 1:
-        return Recommendation("nothing", "Nothing to decide: the log has one arm.", ())
+        return Recommendation("nothing", "Nothing to decide: the log has one arm.")
+    if facts.constant is not None:
+        same = f"every arm has paid {short(facts.constant)}, every time"
+        if facts.alike:
+            return Recommendation("nothing", f"Nothing to decide: {same}.")
+        reason = (
+            f"Every arm has always paid the same, and this one the most: {short(facts.constant)}."
+        )
+        return Recommendation("fixed arm", f"Always play {_arm(facts)}.", (reason,))
     if facts.over_fixed is None:
         return _untested(facts)
     over_fixed, name = facts.over_fixed, title(facts.policy)
@@ -74,7 +74,7 @@ def recommend(facts: Findings) -> Recommendation:
         better = facts.over_log.clear and (better or not _clear(facts.fixed_over_log))
     if better:
         return _agent(facts, name)
-    arm = label(facts.fixed) if facts.fixed is not None else "the best arm"
+    arm = _arm(facts)
     unproven = (
         f"{name} does not clearly earn more than always playing {arm}: {over_fixed.text} per round."
     )
@@ -91,7 +91,7 @@ def recommend(facts: Findings) -> Recommendation:
     return Recommendation("fixed arm", f"Always play {arm}: {still}.", (unproven,))
 
 
-def _untested(facts: Findings) -> Recommendation:
+def _untested(facts: Known) -> Recommendation:
     """No replay: the log cannot tell, or policies cannot be replayed."""
     reason = facts.untested or (
         "The log does not say with which chance each arm was drawn, so it cannot tell what another "
@@ -115,9 +115,9 @@ def _untested(facts: Findings) -> Recommendation:
     return Recommendation("keep", "Keep a fixed choice.", (model, reason))
 
 
-def _agent(facts: Findings, name: str) -> Recommendation:
+def _agent(facts: Known, name: str) -> Recommendation:
     assert facts.over_fixed is not None
-    fixed = f"always playing {label(facts.fixed)}" if facts.fixed is not None else "a fixed arm"
+    fixed = f"always playing {_arm(facts)}"
     reasons = [f"It earns {facts.over_fixed.text} per round compared with {fixed}."]
     if not facts.over_fixed.clear:
         reasons[0] = f"Compared with {fixed}, its gain is not clear: {facts.over_fixed.text}."
@@ -126,10 +126,10 @@ def _agent(facts: Findings, name: str) -> Recommendation:
         reasons.append(
             "In this test the log explored for it. Let it start on a small share of decisions."
         )
-    return Recommendation("agent", f"Use an agent that plays {name}.", tuple(reasons))
+    return Recommendation("agent", f"Use an agent that plays {name}.", reasons, facts.policy)
 
 
-def _collect(facts: Findings, why: str, *reasons: str) -> Recommendation:
+def _collect(facts: Known, why: str, *reasons: str) -> Recommendation:
     wanted = []
     if not facts.randomized and not facts.untested:
         wanted.append(
@@ -149,14 +149,17 @@ def _collect(facts: Findings, why: str, *reasons: str) -> Recommendation:
     return Recommendation("collect", f"Collect {what} data first: {why}.", (*reasons, *wanted))
 
 
-def _clear(gain: Gain | None) -> bool:
+def _arm(facts: Known) -> str:
+    return "the best arm" if facts.fixed is None else label(facts.fixed)
+
+
+def _clear(gain: Number | None) -> bool:
     return gain is not None and gain.clear
 
 
 def commands(
-    kind: Kind,
-    log: str | None,
-    flags: Sequence[str],
+    kind: str,
+    source: str | None,
     structure: str,
     policy: str,
     evidence: Evidence,
@@ -167,8 +170,7 @@ def commands(
 
     Args:
         kind: of the recommendation.
-        log: the log's path, if it was read from a file.
-        flags: options of the command line that say how the log is read.
+        source: the log's path, and the options that say how it is read; None: a placeholder.
         structure: of the model.
         policy: that was recommended.
         evidence: what the log says about arms that were not played.
@@ -176,28 +178,25 @@ def commands(
         chances: what was assumed of them, which `advise` and `replay` take and `fit` does not need.
 
     Example:
-        >>> for line in commands("agent", "my log.csv", [], "level(arm)", "idea", "full"):
+        >>> for line in commands("agent", "'my log.csv'", "level(arm)", "idea", "full"):
         ...     print(line)
         driftbandit fit 'my log.csv' --structure 'level(arm)' --out model.json
         driftbandit advise model.json
         python -c 'import driftbandit as db; print(db.Agent(db.load_model("model.json"),
         policy="idea").ask())'
     """
-    source = shlex.join([log or "LOG.csv", *flags])
+    source = source or "LOG.csv"
     estimated = source if chances is None else f"{source} --chances {shlex.quote(chances)}"
-    fitted = f"driftbandit fit {source} --structure {shlex.quote(structure)} --out model.json"
+    model = f"--structure {shlex.quote(structure)}"
+    fitted = f"driftbandit fit {source} {model} --out model.json"
     if kind == "agent":
         agent = f'db.Agent(db.load_model("model.json"), policy="{policy}")'
         python = f"import driftbandit as db; print({agent}.ask())"
-        alone = f"driftbandit replay {estimated} --structure {shlex.quote(structure)} --policies "
-        alone += f"{shlex.quote(policy)} --method rejection   # it explores by itself"
+        alone = f"driftbandit replay {estimated} {model} --policies {shlex.quote(policy)} "
+        alone += "--method rejection   # it explores by itself"
         tested = [alone] * (evidence == "chances")
-        return (
-            *tested,
-            fitted,
-            "driftbandit advise model.json",
-            f"python -c {shlex.quote(python)}",
-        )
+        rest = "driftbandit advise model.json", f"python -c {shlex.quote(python)}"
+        return (*tested, fitted, *rest)
     if kind == "collect" and evidence == "none" and not several:
         uniform = f"driftbandit advise {estimated} --chances uniform"
         return (f"{uniform}   # only if arms were drawn uniformly", fitted)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
-import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,6 +80,9 @@ def command(
         show_default="the column chance",
     ),
     reading: options.Reading = options.AS_IT_IS,
+    budget: float | None = typer.Option(
+        None, help="Seconds. Questions that there is no time for are not asked."
+    ),
     seed: options.Seed = 0,
     html: Path | None = typer.Option(
         None, help="Also write a page with figures to this .html file."
@@ -103,56 +104,53 @@ def command(
     options.check_file("--html", html, ".html", ".htm")
     system_only = {"family": family, "states": states, "arms": arms, "unit_arms": unit_arms or None}
     log_only = {"season": season or None, "chances": chances} | reading.options
-    size: dict[str, Any] = {"runs": runs, "rounds": rounds, "seed": seed}
+    from driftbandit.advice import finding
+
+    advise: Callable[..., finding.Advice]
+    subject: Any
+    findings: list[finding.Finding] = []
+    asks: dict[str, Any] = {"runs": runs, "rounds": rounds, "seed": seed, "budget": budget}
     if model is not None and model.name.lower().endswith(LOGS):
         options.exclude(errors.printable(str(model)), _given(system_only))
-        log = reading.log(model)
-        asked: dict[str, Any] = {"seasons": season or None, "chances": chances}
         from driftbandit.advice.from_log import advise_log
-        from driftbandit.advice.log_report import ready_report
-        from driftbandit.advice.log_report import report as log_report
+        from driftbandit.advice.log_findings import QUESTIONS
 
-        name, findings = errors.printable(model.name), types.SimpleNamespace()
+        name, advise, questions = errors.printable(model.name), advise_log, QUESTIONS
+        subject = reading.log(model)
+        asks |= {"seasons": season or None, "chances": chances}
+        asks["source"] = shlex.join(map(errors.printable, subject.source))
+    else:
+        drawn = _given(system_only)
+        drawn.pop("family", None)
+        if log_only := _given(log_only):
+            name = "a system" if model is None else errors.printable(str(model))
+            options.exclude(f"{name}, which is not a log", log_only)
+        name, subject = _system(model, family, drawn, seed)
+        from driftbandit.advice import from_system
 
-        def ready(**fields: Any) -> None:
-            vars(findings).update(fields)
-            interrupt.keeps(
-                "What is ready is shown above. Run the same command again for the rest."
-            )
+        advise, questions = db.advise, from_system.QUESTIONS
 
-        def show_ready() -> None:
-            if vars(findings):
-                options.show(ready_report(findings, name), False)
+    def ready(answered: finding.Finding) -> None:
+        findings.append(answered)
+        interrupt.keeps("What is ready is shown above. Run the same command again for the rest.")
 
-        if not as_json:  # half a document would be taken for a whole one
-            interrupt.at_exit(show_ready)
-            asked["ready"] = ready
-        with progress.bars(transient=True) as bars:
-            moved = progress.stages(bars, "structures")
-            chosen = _chosen(policies)
-            found = advise_log(log, policies=chosen, progress=moved, **size, **asked)
-            source = shlex.join(map(errors.printable, log.source))
-            commands = [line.replace("LOG.csv", source) for line in found.commands]
-            found = dataclasses.replace(found, commands=tuple(commands))
-        options.show(log_report(found, name, terminal=True), as_json)
-        if not as_json:
-            for line in found.commands:
-                Console(highlight=False).print(Text(f"next: {line}", "dim"), soft_wrap=True)
-        _save(html, lambda: log_report(found, name), as_json)
-        return
-    given = _given(system_only)
-    given.pop("family", None)
-    if log_only := _given(log_only):
-        name = "a system" if model is None else errors.printable(str(model))
-        options.exclude(f"{name}, which is not a log", log_only)
-    name, system = _system(model, family, given, seed)
+    def show_ready() -> None:
+        if findings:
+            asked = finding.completed(questions, findings, "not asked: interrupted")
+            unfinished = finding.Recommendation("open", "No recommendation: interrupted.")
+            options.show(finding.Advice(asked, unfinished).report(name, terminal=True), False)
+
+    if not as_json:  # half a document would be taken for a whole one
+        interrupt.at_exit(show_ready)
+        asks["ready"] = ready
     with progress.bars(transient=True) as bars:  # the report takes their place
         moved = progress.stages(bars, "simulation")
-        advice = db.advise(system, policies=_chosen(policies), progress=moved, **size)
-    from driftbandit.advice.report import report
-
-    options.show(report(advice, name, terminal=True), as_json)
-    _save(html, lambda: report(advice, name), as_json)
+        advice = advise(subject, policies=_chosen(policies), progress=moved, **asks)
+    options.show(advice.report(name, terminal=True), as_json)
+    if not as_json:
+        for line in advice.recommendation.commands:
+            Console(highlight=False).print(Text(f"next: {line}", "dim"), soft_wrap=True)
+    _save(html, lambda: advice.report(name), as_json)
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

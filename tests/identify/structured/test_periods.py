@@ -5,7 +5,8 @@ import pytest
 
 from advised_logs import log
 from driftbandit.identify import as_log
-from driftbandit.identify.structured.periods import candidates, shown_periods
+from driftbandit.identify.structured.fitting import fit_structure
+from driftbandit.identify.structured.periods import candidates, season_warning, shown_periods
 
 ROUNDS = np.arange(600)
 
@@ -37,6 +38,20 @@ def test_noise_seldom_has_a_season():
     assert sum(map(bool, found)) <= 20
 
 
+@pytest.mark.parametrize("spreads", [(0.1, 1.0, 5.0), (1.0, 1.0, 20.0)])
+def test_unequal_noise_is_no_season(spreads):
+    """At most 5% false alarms, as with equal noise."""
+    scale = np.array(spreads)[ROUNDS % 3]
+    found = [candidates(scale * noise(300 + seed), ROUNDS, ROUNDS % 3) for seed in range(200)]
+    assert sum(map(bool, found)) <= 20
+
+
+def test_a_season_of_the_quiet_arms_is_found_beside_a_noisy_one():
+    wave = np.sin(2 * np.pi * ROUNDS / 7)
+    scale = np.array([1.0, 1.0, 20.0])[ROUNDS % 3]
+    assert candidates(wave + scale * noise(5), ROUNDS, ROUNDS % 3) == (7,)
+
+
 def test_a_season_must_repeat_four_times():
     short = np.arange(27)
     assert candidates(np.sin(2 * np.pi * short / 7), short, short % 2) == ()
@@ -47,3 +62,17 @@ def test_the_periods_of_a_log_are_found_in_its_prediction_errors():
     columns["reward"][::10] = np.nan
     assert shown_periods(as_log(columns)) == (7,)
     assert shown_periods(as_log(log(drift=0.05))) == ()
+
+
+def test_a_season_that_the_model_lacks_is_warned_of():
+    """Also if rounds are counted, and have no calendar; but unequal noise is no season."""
+    weekly = as_log(log(season=0.6))
+    warned = season_warning(fit_structure(weekly, "constant(arm)", starts=1), weekly)
+    assert "no season, and what it leaves unexplained repeats every 7 rounds" in warned
+    assert "Try --season 7" in warned
+    with_season = fit_structure(weekly, "constant(arm) + season(7, arm)", starts=1)
+    assert season_warning(with_season, weekly) == ""
+    columns = log()
+    columns["reward"] *= np.where(np.array(columns["arm"]) == "left", 20, 1)
+    unequal = as_log(columns)
+    assert season_warning(fit_structure(unequal, "constant(arm)", starts=1), unequal) == ""

@@ -579,4 +579,3 @@ def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
     return found
 
 
-StructuredFit = Fit

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import special
 
+from driftbandit.identify.predictions import one_step
 from driftbandit.identify.structured.fitting import Problem, best_of_starts
 from driftbandit.identify.structured.rows import rows_of
 from driftbandit.io.logs import Log
@@ -34,6 +36,30 @@ def shown_periods(log: Log) -> tuple[float, ...]:
     return candidates(wrong[seen], data.rounds[seen], arms[seen])
 
 
+def season_warning(found: Any, log: Log) -> str:
+    """A warning if a model without a season leaves one unexplained; else empty.
+
+    Args:
+        found: as `fit` returned it, or a system.
+        log: that it was learned from.
+    """
+    ahead = one_step(found, log)
+    parts = ("rounds", "arms", "rewards")
+    rounds, arms, rewards = (
+        np.concatenate([getattr(each, part) for each in log.sequences]) for part in parts
+    )
+    seen = ~np.isnan(rewards)
+    shown = candidates(ahead.surprises, rounds[seen], arms[seen])
+    if not shown:
+        return ""
+    every = " and every ".join(f"{period:g}" for period in shown)
+    return (
+        f"The model has no season, and what it leaves unexplained repeats every {every} rounds: "
+        f"its noise is not all chance. Try --season {shown[0]:g}, or season({shown[0]:g}) in a "
+        "structure."
+    )
+
+
 def candidates(
     errors: np.ndarray,
     rounds: np.ndarray,
@@ -43,7 +69,8 @@ def candidates(
     """The periods with which prediction errors rise and fall, the clearest first.
 
     Waves of each period are regressed on the errors, once for all arms together and once for each
-    arm (F test, Bonferroni's correction). A period that was found is held fixed while the others
+    arm (F test, Bonferroni's correction). The test assumes equal variances, so the errors of each
+    arm are first divided by their spread. A period that was found is held fixed while the others
     are tested again, so that 24 does not show up because 12 is there.
 
     Args:
@@ -59,6 +86,7 @@ def candidates(
         >>> candidates(weekly, days, days % 2), candidates(rng.normal(size=300), days, days % 2)
         ((7,), ())
     """
+    errors = errors / _spreads(errors, arms)
     span = int(rounds.max() - rounds.min()) + 1
     left = [period for period in periods if period * CYCLES <= span]
     fixed, found = np.ones((len(errors), 1)), list[float]()
@@ -78,6 +106,13 @@ def candidates(
         each = (shared[:, :, None] * own[:, None, :]).reshape(len(errors), -1)
         fixed = np.hstack([fixed, each])
     return tuple(found)
+
+
+def _spreads(errors: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    """For each error, the root mean square of those of its arm; 1 where all are zero."""
+    squares = np.bincount(arms, errors**2) / np.maximum(np.bincount(arms), 1)
+    spreads = np.sqrt(squares)[arms]
+    return np.where(spreads > 0, spreads, 1.0)
 
 
 def _waves(rounds: np.ndarray, period: float) -> np.ndarray:

@@ -1,46 +1,36 @@
-"""Advice in sentences, tables and figures: the rules of the recommendation, and the report."""
+"""Advice on a system: findings about its arms and policies, and what to play."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from driftbandit._version import __version__
+from driftbandit import errors
 from driftbandit.advice import facts
-from driftbandit.advice.facts import (
-    Advice,
-    Arm,
-    Difference,
-    LowerBound,
-    Metric,
-    PolicyRegret,
-    Simulation,
-)
+from driftbandit.advice.facts import Arm, LowerBound, Metric, Simulation, SystemFacts
+from driftbandit.advice.finding import Advice, Finding, Number, Recommendation, Tell, asked
 from driftbandit.model import shown_radius
 from driftbandit.policies import PREFERRED, TITLES, title
-from driftbandit.report import (
-    Block,
-    Cell,
-    Facts,
-    Figure,
-    Heading,
-    Points,
-    Report,
-    Table,
-    Text,
-    verdict_cell,
-)
+from driftbandit.report import Block, Cell, Figure, Points, Table, Text, verdict_cell
 from driftbandit.report.figures import grid, interval_rows, log_ticks, name_rows
 from driftbandit.report.numbers import NONE, listed, percent, plus_minus, short
 from driftbandit.result import policy_styles
 from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
-from driftbandit.system import Name, label
+from driftbandit.system import Name, System, label
 
+STAGES = ("arms", "lower bound", "metric", "simulation")
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "What each arm pays and shows": {"arms": ()},
+    "Lower bound on regret": {"lower_bound": None},
+    "IDEA or Kalman-UCB: the paper's metric φ": {"metric": None},
+    "What a short simulation shows": {"simulation": None},
+}
+ARMS, BOUND, METRIC, SIMULATION = QUESTIONS
+LARGEST = 10**7
 GROWS = 1 + 1e-9  # spectral radius above which a state grows; random walks and seasons have 1
 MATTERS = 0.05  # a difference of at most this share of the regret does not matter
 NOTHING = 1e-6  # below this share of the regret, the lower bound is as good as zero
-MOST_ARMS = {"terminal": 20, "page": 200}  # arms that a report shows
 ARM_COLUMNS = {
     "best, %": "how often it is the best arm, from 16,384 draws of the state.",
     "mean": "⟨a, E z⟩, its mean reward once the state has settled.",
@@ -53,13 +43,68 @@ ARM_COLUMNS = {
 }
 
 
+def advise_system(
+    system: System,
+    *,
+    runs: int | None,
+    rounds: int | None,
+    seed: int,
+    policies: Iterable[str] | None,
+    budget: float | None,
+    progress: Tell | None,
+    ready: Tell | None,
+) -> Advice:
+    """Advice on a system; see `advise`."""
+    model, arms = system.model, system.arms
+    model.start_cov()  # an error if there is none
+    usual = facts.sizes(model.n_states, len(arms), model.spectral_radius)
+    n_runs = errors.whole_number(usual[0] if runs is None else runs, "runs", low=1, high=LARGEST)
+    rounds = usual[1] if rounds is None else rounds
+    n_rounds = errors.whole_number(rounds, "rounds", low=1, high=LARGEST)
+    seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
+    players = facts.players(policies, len(arms))
+    size = facts.system_facts(model, arms)
+    known: dict[str, Any] = {}
+
+    def answers(tell: Tell) -> Iterator[Finding]:
+        tell("arms", 0)
+        known["arms"] = facts.arm_facts(model, arms, system.names, n_rounds)
+        yield on_arms(size, known["arms"])
+        tell("arms", 1)
+        tell("lower bound", 0)
+        known["bound"] = facts.lower_bound(model, arms, n_rounds)
+        yield on_bound(known["bound"])
+        tell("lower bound", 1)
+        tell("metric", 0)
+        known["metric"] = facts.metric(model, arms)
+        yield on_metric(known["metric"], size.constants > 0)
+        tell("metric", 1)
+        tell("simulation", 0)
+        played = None
+        if not (arms == arms[0]).all():  # else there is nothing to decide
+
+            def told(share: float) -> None:
+                tell("simulation", share)
+
+            played = facts.play(model, arms, players, n_runs, n_rounds, seed, told)
+        known["simulation"] = played
+        yield on_simulation(played, known["bound"])
+        tell("simulation", 1)
+
+    findings = asked(QUESTIONS, answers, budget, progress, ready)
+    said = Recommendation("open", "No recommendation: time was up before the simulation.")
+    if len(known) == len(QUESTIONS):
+        said = recommend(size, **known)
+    return Advice(findings, said, system)
+
+
 def recommend(
-    system: facts.SystemFacts,
+    system: SystemFacts,
     arms: Sequence[Arm],
     bound: LowerBound,
     metric: Metric,
     simulation: Simulation | None,
-) -> facts.Recommendation:
+) -> Recommendation:
     """What to play, why, and what to beware of.
 
     The simulation decides, since it measures regret itself. A policy is clearly better if the 95%
@@ -71,20 +116,21 @@ def recommend(
     if simulation is None:
         why = "there is only one arm" if len(arms) == 1 else "all arms are the same"
         headline = f"Nothing to decide: {why}, so every policy has zero regret."
-        return facts.Recommendation(None, headline, (), None, warnings)
+        return Recommendation("nothing", headline, warnings=warnings)
     headline, *reasons = _ranking(simulation)
-    random = f"Random choice loses {short(simulation.policies[-1].regret)}."
+    random = f"Random choice loses {short(simulation.policies[-1].value)}."
     reasons.append(f"{_above_bound(bound, simulation)} {random}")
     agreement, sentence = _agreement(metric, simulation)
     reasons += [sentence] if sentence else []
-    choice = preferred(simulation).policy
-    return facts.Recommendation(choice, headline, tuple(reasons), agreement, warnings)
+    choice = preferred(simulation).name
+    use = f'db.Agent(system, policy="{choice}")'
+    return Recommendation("policy", headline, reasons, choice, agreement, warnings, (use,))
 
 
-def preferred(simulation: Simulation) -> PolicyRegret:
+def preferred(simulation: Simulation) -> Number:
     """`PREFERRED` if its difference from the lowest may be luck; else the lowest."""
-    equal = {row.policy for row in simulation.differences if row.verdict != WORSE}
-    named = {row.policy: row for row in simulation.policies}
+    equal = {row.name for row in simulation.differences if row.verdict != WORSE}
+    named = {row.name: row for row in simulation.policies}
     return named[PREFERRED] if PREFERRED in equal else simulation.best
 
 
@@ -94,29 +140,29 @@ def _ranking(simulation: Simulation) -> list[str]:
     *rivals, random = simulation.differences
     worse = [row for row in rivals if row.verdict == WORSE]
     level = [row for row in rivals if row.verdict != WORSE]
-    name, lowest = title(preferred(simulation).policy), f"{title(best.policy)} came out lowest."
-    if all(row.regret == 0 for row in simulation.policies):
+    name, lowest = title(preferred(simulation).name), f"{title(best.name)} came out lowest."
+    if all(row.value == 0 for row in simulation.policies):
         return [f"Any policy will do, {name} among them: none has any regret."]
     if random.verdict == TOO_FEW:
         return [f"Too few runs to tell. {lowest}", f"Give more than {runs} runs."]
     if random.verdict != WORSE:
         return [
             f"It hardly matters: no policy clearly beats random choice. {lowest}",
-            f"It loses {short(best.regret)} per round, and random choice differs from that by at "
+            f"It loses {short(best.value)} per round, and random choice differs from that by at "
             f"most {short(_most(random))}: past rewards say little about the next ones.",
         ]
     if not rivals:
-        return [f"Play {name}.", f"It loses {short(best.regret)} per round. No other was compared."]
+        return [f"Play {name}.", f"It loses {short(best.value)} per round. No other was compared."]
     if not worse:
-        names = listed([title(row.policy) for row in simulation.policies[:-1]])
-        wide = max(_most(row) for row in level) > MATTERS * best.regret
+        names = listed([title(row.name) for row in simulation.policies[:-1]])
+        wide = max(_most(row) for row in level) > MATTERS * best.value
         headline = f"{runs} runs cannot tell {names} apart" if wide else f"Any of {names} will do"
         return [f"{headline}. Play {name}.", _apart(simulation, level)]
-    losing = listed([f"{title(row.policy)} loses {_more(row.mean, best.regret)}" for row in worse])
+    losing = listed([f"{title(row.name)} loses {_more(row.value, best.value)}" for row in worse])
     if not level:
         clear = f"{losing}: the 95% intervals of the differences exclude zero."
-        return [f"Play {name}.", f"It loses {short(best.regret)} per round. {clear}"]
-    others = [title(one) for one in (best.policy, *(row.policy for row in level))]
+        return [f"Play {name}.", f"It loses {short(best.value)} per round. {clear}"]
+    others = [title(one) for one in (best.name, *(row.name for row in level))]
     others.remove(name)
     good = f"{listed(others)} {'are' if len(others) > 1 else 'is'} as good"
     return [f"Play {name}. {good}.", _apart(simulation, level), f"{losing}: this is clear."]
@@ -125,10 +171,10 @@ def _ranking(simulation: Simulation) -> list[str]:
 def _above_bound(bound: LowerBound, simulation: Simulation) -> str:
     """How far the best policy is above the lower bound on regret, and over which rounds that is."""
     best = preferred(simulation)
-    name, start = title(best.policy), "The lower bound on regret is"
+    name, start = title(best.name), "The lower bound on regret is"
     if bound.value is None or bound.error is None:
         return f"{start} not known: {bound.reason}."
-    if max(bound.value, bound.error) <= NOTHING * best.regret:
+    if max(bound.value, bound.error) <= NOTHING * best.value:
         return f"{start} close to zero."
     if bound.value <= bound.error:
         return f"{start} smaller than the error of its computation."
@@ -139,7 +185,7 @@ def _above_bound(bound: LowerBound, simulation: Simulation) -> str:
         return f"{start} {size}; {name} lost less in these runs by chance."
     if best.low <= bound.value + bound.error:
         return f"{start} {size}; {name} attains it, as far as {simulation.runs} runs show."
-    times = best.regret / bound.value
+    times = best.value / bound.value
     if times >= 2:
         return f"{name} loses {short(times)} times the lower bound on regret, which is {size}."
     return (
@@ -178,7 +224,7 @@ def _margin(intervals: Mapping[str, tuple[float, float]]) -> str:
 
 
 def _warnings(
-    system: facts.SystemFacts, arms: Sequence[Arm], simulation: Simulation | None
+    system: SystemFacts, arms: Sequence[Arm], simulation: Simulation | None
 ) -> Iterator[str]:
     if system.spectral_radius > GROWS:
         rounds = f" All numbers are of the first {simulation.rounds} rounds." if simulation else ""
@@ -211,24 +257,24 @@ def _arms(names: Sequence[Name]) -> str:
     return ("arms " if len(names) > 1 else "arm ") + listed(shown)
 
 
-def _most(row: Difference) -> float:
+def _most(row: Number) -> float:
     return max(abs(row.low), abs(row.high))
 
 
-def _apart(simulation: Simulation, level: Sequence[Difference]) -> str:
+def _apart(simulation: Simulation, level: Sequence[Number]) -> str:
     """By how much policies that cannot be told apart may still differ."""
     best, most = simulation.best, max(_most(row) for row in level)
-    name = title(best.policy)
-    rest = listed([title(row.policy) for row in level])
+    name = title(best.name)
+    rest = listed([title(row.name) for row in level])
     if most == 0:
-        return f"{name} loses {short(best.regret)} per round, and {rest} exactly the same."
+        return f"{name} loses {short(best.value)} per round, and {rest} exactly the same."
     differs = "differs" if len(level) == 1 else "differ"
-    size = percent(most / best.regret) if best.regret > 0 else short(most)
+    size = percent(most / best.value) if best.value > 0 else short(most)
     chosen = preferred(simulation)
-    tie = f" Of equal policies, {title(chosen.policy)} is preferred." * (chosen is not best)
+    tie = f" Of equal policies, {title(chosen.name)} is preferred." * (chosen is not best)
     return (
         f"{simulation.runs} runs do not tell them apart: {name} came out lowest and loses "
-        f"{short(best.regret)} per round, and {rest} {differs} from that by at most {size} (95% "
+        f"{short(best.value)} per round, and {rest} {differs} from that by at most {size} (95% "
         f"interval).{tie}"
     )
 
@@ -241,78 +287,46 @@ def _more(extra: float, best: float) -> str:
     return f"{short(1 + extra / best, 2)} times as much"
 
 
-# The report
+# The findings
 
 
-def report(advice: Advice, name: str, *, terminal: bool = False) -> Report:
-    """Facts, figures and the recommendation about the system ``name``.
+def on_arms(system: SystemFacts, arms: Sequence[Arm]) -> Finding:
+    """What each arm pays and shows."""
+    offsets, moving = system.constants > 0, system.n_states - system.constants
 
-    In a terminal the recommendation comes last, where it stays on the screen; on a page it comes
-    first, below the headline.
-    """
-    given = advice.recommendation
-    said: list[Block] = [Heading("Recommendation")]
-    if terminal or not given.reasons:
-        said.append(Text(given.headline, "best"))
-    said += [Text(reason) for reason in given.reasons]
-    if given.choice is not None:
-        said.append(Text(f'Use it: `db.Agent(system, policy="{given.choice}")`'))
-    if given.warnings:
-        said.append(Points(given.warnings, "bad"))
-    found: list[Block] = [
-        *([] if terminal else [Heading("The system", "system")]),
-        Text(_system_line(advice.system)),
-        *_arm_blocks(advice, MOST_ARMS["terminal" if terminal else "page"]),
-        Heading("Lower bound on regret", "lower-bound"),
-        Text(_bound_line(advice.lower_bound)),
-        Heading("IDEA or Kalman-UCB: the paper's metric φ", "metric"),
-        *_metric_blocks(advice),
-        Heading("What a short simulation shows", "simulation"),
-        *_simulation_blocks(advice),
-    ]
-    data = {"system_name": name} | advice.to_document()
-    if terminal:
-        return Report(f"Advice for {name}", "", [*found, *said], data)
-    settings = {"system": name, "driftbandit": __version__}
-    if (played := advice.simulation) is not None:
-        settings["simulation"] = f"{played.runs} runs × {played.rounds} rounds per policy"
-        settings["seed"] = str(played.seed)
-    blocks = [*said, *found, Heading("Settings"), Facts(settings)]
-    return Report(f"Advice for {name}", given.headline, blocks, data)
+    def blocks(most: int) -> Iterator[Block]:
+        yield Text(_system_line(system))
+        columns = [name for name in ARM_COLUMNS if offsets or name != "mean"]
+        rows = [_arm_row(arm, moving) for arm in _most_telling(arms, most)]
+        table = [[row["arm"], *(row[column] for column in columns)] for row in rows]
+        yield Table("What each arm pays and shows of the state", ["arm", *columns], table)
+        if left := len(arms) - len(rows):
+            yield Text(f"{left:,} more arms are left out: those above are the best most often.")
+        readings = [f"{name.removesuffix(', %')}: {ARM_COLUMNS[name]}" for name in columns]
+        if offsets:
+            readings.append("detectable, tr P_a, removed, condition: of what moves, no constants.")
+        yield Points(readings, "dim")
+
+    verdict = "all detectable" if all(arm.detectable for arm in arms) else "not all detectable"
+    return Finding(ARMS, verdict, facts={"system": system, "arms": arms}, blocks=blocks)
 
 
-def _system_line(system: facts.SystemFacts) -> str:
+def _system_line(system: SystemFacts) -> str:
     kind = "stable" if system.stable else "never settles"
     settled = system.starts_stationary
     start = "its stationary distribution" if settled else "the model's initial mean and covariance"
     noise = "" if system.noise_reaches_all else "; some states never change by chance"
-    known, rest = "", ""
-    if system.constants:
-        several = system.constants > 1
-        known = f" ({system.constants} known constant{'s' * several})"
-        rest = f" without {'them' if several else 'it'}"
+    known = f" ({_counted(system.constants, 'known constant')})" if system.constants else ""
+    rest = f" without {'them' if system.constants > 1 else 'it'}" if system.constants else ""
     return (
-        f"{system.n_states} state{'s' * (system.n_states > 1)}{known}, {system.n_arms} "
-        f"arm{'s' * (system.n_arms > 1)}, reward noise σ = {system.reward_std:.4g}; {kind}, "
+        f"{_counted(system.n_states, 'state')}{known}, {_counted(system.n_arms, 'arm')}, reward "
+        f"noise σ = {system.reward_std:.4g}; {kind}, "
         f"ρ(Γ) = {shown_radius(system.spectral_radius)}{rest}; starts from {start}{noise}."
     )
 
 
-def _arm_blocks(advice: Advice, most: int) -> Iterator[Block]:
-    offsets, moving = advice.system.constants > 0, advice.system.n_states - advice.system.constants
-    columns = [name for name in ARM_COLUMNS if offsets or name != "mean"]
-    shown = _most_telling(advice.arms, most)
-    rows = [_arm_row(arm, moving) for arm in shown]
-    table = [[row["arm"], *(row[column] for column in columns)] for row in rows]
-    yield Heading("The arms", "arms")
-    yield Table("What each arm pays and shows of the state", ["arm", *columns], table)
-    left = len(advice.arms) - len(shown)
-    if left:
-        yield Text(f"{left:,} more arms are left out: those above are the best most often.")
-    readings = [f"{name.removesuffix(', %')}: {ARM_COLUMNS[name]}" for name in columns]
-    if offsets:
-        readings.append("detectable, tr P_a, removed, condition: of what moves, without constants.")
-    yield Points(readings, "dim")
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _arm_row(arm: Arm, moving: int) -> dict[str, Cell]:
@@ -349,98 +363,119 @@ def _share(value: float | None) -> Cell:
     return Cell(NONE) if value is None else Cell(f"{100 * value:.1f}", value)
 
 
-def _bound_line(bound: LowerBound) -> str:
-    if bound.value is None or bound.error is None:
-        return f"Not known: {bound.reason}."
-    said = f"No policy loses less than {plus_minus(bound.value, bound.error)} per round on average "
-    said += f"{bound.when}"
-    if bound.full_information:
-        said += ": with full information, the optimal filter loses that much"
-    return f"{said}. Regret is measured against the best arm of each round."
+def on_bound(bound: LowerBound) -> Finding:
+    """The lower bound on regret."""
+    said, numbers = f"Not known: {bound.reason}.", []
+    if bound.value is not None and bound.error is not None:
+        size = plus_minus(bound.value, bound.error)
+        said = f"No policy loses less than {size} per round on average {bound.when}"
+        if bound.full_information:
+            said += ": with full information, the optimal filter loses that much"
+        said += ". Regret is measured against the best arm of each round."
+        ends = bound.value - bound.error, bound.value + bound.error
+        numbers = [Number(bound.value, *ends, name="least regret", unit="regret per round")]
+    known = {"lower_bound": bound}
+    verdict = "known" if numbers else "not known"
+    return Finding(BOUND, verdict, numbers, facts=known, blocks=lambda _: [Text(said)])
 
 
-def _metric_blocks(advice: Advice) -> Iterator[Block]:
-    metric = advice.metric
+def on_metric(metric: Metric, offsets: bool) -> Finding:
+    """The intervals of φ, and whom they favor."""
+    known = {"metric": metric}
     if metric.printed is None or metric.squared is None:
-        yield Text(f"Not computed: {metric.reason}.")
-        return
+        said = Text(f"Not computed: {metric.reason}.")
+        return Finding(METRIC, "not computed", facts=known, blocks=lambda _: [said])
     forms = {
         "as printed": (metric.printed, metric.winner),
         "squared": (metric.squared, metric.squared_winner),
     }
-    rows = []
-    for policy in facts.BONUSES:
-        row = [Cell(TITLES[policy])]
-        for form, winner in forms.values():
-            low, high = form[policy]
-            row += [_cell(low), Cell(short(high), high, tone="good" if policy == winner else "")]
-        rows.append(row)
-    columns = ["policy", "least φ", "greatest φ", "squared: least", "greatest"]
-    yield Table("Interval of φ, as printed in the paper and squared", columns, rows)
-    yield Figure(
-        "Intervals of φ. The policy with the smaller upper end is predicted to win.",
-        "Intervals of the metric for IDEA, KODE and Kalman-UCB, as printed and squared",
-        lambda: _metric_figure(forms),
-    )
-    said = [
+    ahead = [
         f"{form}, " + ("neither" if winner is None else f"{TITLES[winner]} by {_margin(ends)}")
         for form, (ends, winner) in forms.items()
     ]
-    yield Text(
+    follows = (
         f"Of IDEA and Kalman-UCB, the one with the smaller upper end is predicted to win: "
-        f"{'; '.join(said)}. The metric cannot rank KODE: its bonus is zero, which makes ‖μ‖ zero, "
-        "so its φ is never above the others'."
+        f"{'; '.join(ahead)}. The metric cannot rank KODE: its bonus is zero, which makes ‖μ‖ "
+        "zero, so its φ is never above the others'."
     )
-    readings = [
-        "φ: how far a policy's view of the arms is from that with full information.",
-        "squared: with ‖μ‖² in place of the printed ‖μ‖, a squared 2-Wasserstein distance.",
-    ]
-    if advice.system.constants:
-        readings.append("Offsets cancel in φ: an arm counts even if its offset is too low to win.")
-    yield Points(readings, "dim")
+
+    def blocks(most: int) -> Iterator[Block]:
+        rows = []
+        for policy in facts.BONUSES:
+            row = [Cell(TITLES[policy])]
+            for form, winner in forms.values():
+                low, high = form[policy]
+                row += [
+                    _cell(low),
+                    Cell(short(high), high, tone="good" if policy == winner else ""),
+                ]
+            rows.append(row)
+        columns = ["policy", "least φ", "greatest φ", "squared: least", "greatest"]
+        yield Table("Interval of φ, as printed in the paper and squared", columns, rows)
+        yield Figure(
+            "Intervals of φ. The policy with the smaller upper end is predicted to win.",
+            "Intervals of the metric for IDEA, KODE and Kalman-UCB, as printed and squared",
+            lambda: _metric_figure(forms),
+        )
+        readings = [
+            "φ: how far a policy's view of the arms is from that with full information.",
+            "squared: with ‖μ‖² in place of the printed ‖μ‖, a squared 2-Wasserstein distance.",
+        ]
+        if offsets:
+            readings.append("Offsets cancel in φ: an arm counts even if it is too low to win.")
+        yield Points(readings, "dim")
+
+    verdict = "predicts nothing" if metric.winner is None else f"favors {metric.winner}"
+    return Finding(METRIC, verdict, (), [follows], known, blocks)
 
 
-def _simulation_blocks(advice: Advice) -> Iterator[Block]:
-    simulation = advice.simulation
+def on_simulation(simulation: Simulation | None, lower: LowerBound) -> Finding:
+    """Regret of each policy, and the differences."""
+    known = {"simulation": simulation}
     if simulation is None:
-        yield Text("Not played: there is nothing to decide.")
-        return
-    best, bound = simulation.best, advice.lower_bound.value
-    differences = {row.policy: row for row in simulation.differences}
-    unit = best.regret / 100 if best.regret > 0 else 1.0
-    rows = []
-    for row in simulation.policies:
-        policy = Cell(title(row.policy), tone="dim" if row.policy == facts.RANDOM else "")
-        regret = Cell(plus_minus(row.regret, (row.high - row.low) / 2), row.regret)
-        more, verdict = Cell(NONE), Cell("lowest", tone="best")
-        if row is not best:
-            gap = differences[row.policy]
-            more, verdict = Cell(_gap(gap, unit), gap.mean), verdict_cell(gap.verdict)
-        rows.append([policy, regret, _cell(row.regret / bound if bound else None), more, verdict])
-    columns = ["policy", "regret", "× bound", "more, %" if best.regret > 0 else "more", "verdict"]
-    caption = f"Regret per round: {simulation.runs} runs × {simulation.rounds} rounds"
-    yield Table(caption, columns, rows)
-    yield Figure(
-        "Mean regret per round and 95% intervals. Left: the dashed line is the lower bound. "
-        "Right: difference to the lowest, run by run; an interval that reaches zero means that "
-        "the two cannot be told apart.",
-        "Regret per round of each policy, and the paired differences to the lowest",
-        lambda: _simulation_figure(simulation, bound),
-    )
-    level = NO_DIFFERENCE
-    readings = [
-        "regret: the mean per round and its 95% interval.",
-        "× bound: in multiples of the lower bound on regret.",
-        "more: than the lowest, run by run on the same states and noise; 95% interval.",
-        f"verdict: worse if that interval is above zero, {level} if it contains zero.",
-    ]
-    yield Points(readings, "dim")
+        said = Text("Not played: there is nothing to decide.")
+        return Finding(SIMULATION, "nothing to decide", facts=known, blocks=lambda _: [said])
+    best, bound = simulation.best, lower.value
+    differences = {row.name: row for row in simulation.differences}
+    unit = best.value / 100 if best.value > 0 else 1.0
+
+    def blocks(most: int) -> Iterator[Block]:
+        rows = []
+        for row in simulation.policies:
+            policy = Cell(title(row.name), tone="dim" if row.name == facts.RANDOM else "")
+            regret = Cell(plus_minus(row.value, (row.high - row.low) / 2), row.value)
+            more, verdict = Cell(NONE), Cell("lowest", tone="best")
+            if row is not best:
+                gap = differences[row.name]
+                more, verdict = Cell(_gap(gap, unit), gap.value), verdict_cell(gap.verdict)
+            rows.append([policy, regret, _cell(row.value / bound if bound else None)])
+            rows[-1] += [more, verdict]
+        unit_text = "more, %" if best.value > 0 else "more"
+        sizes = f"{simulation.runs} runs × {simulation.rounds} rounds, seed {simulation.seed}"
+        columns = ["policy", "regret", "× bound", unit_text, "verdict"]
+        yield Table(f"Regret per round: {sizes}", columns, rows)
+        yield Figure(
+            "Mean regret per round and 95% intervals. Left: the dashed line is the lower bound. "
+            "Right: difference to the lowest, run by run; an interval that reaches zero means that "
+            "the two cannot be told apart.",
+            "Regret per round of each policy, and the paired differences to the lowest",
+            lambda: _simulation_figure(simulation, bound),
+        )
+        readings = [
+            "regret: the mean per round and its 95% interval.",
+            "× bound: in multiples of the lower bound on regret.",
+            "more: than the lowest, run by run on the same states and noise; 95% interval.",
+            f"verdict: worse if that interval is above zero, {NO_DIFFERENCE} if it contains zero.",
+        ]
+        yield Points(readings, "dim")
+
+    return Finding(SIMULATION, f"lowest: {best.name}", simulation.policies, (), known, blocks)
 
 
-def _gap(gap: Difference, unit: float) -> str:
+def _gap(gap: Number, unit: float) -> str:
     low, high = (short(end / unit, 2) for end in (gap.low, gap.high))
     ends = f" ({low} to {high})" if gap.low <= gap.high else ""  # of one run there are none
-    return f"{short(gap.mean / unit, 2)}{ends}"
+    return f"{short(gap.value / unit, 2)}{ends}"
 
 
 def _metric_figure(forms: Mapping[str, tuple[Mapping[str, tuple[float, float]], Any]]) -> Any:
@@ -462,11 +497,11 @@ def _metric_figure(forms: Mapping[str, tuple[Mapping[str, tuple[float, float]], 
 
 
 def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
-    names = [row.policy for row in simulation.policies]
+    names = [row.name for row in simulation.policies]
     styles = policy_styles(names)
     drawing, (left, right) = grid(2, 2, 6.6, 1.0 + 0.22 * len(names))
     colors = [styles[name]["color"] for name in names]
-    left.barh(range(len(names)), [row.regret for row in simulation.policies], 0.6, color=colors)
+    left.barh(range(len(names)), [row.value for row in simulation.policies], 0.6, color=colors)
     for place, row in enumerate(simulation.policies):
         left.plot([row.low, row.high], [place, place], "|-", color="black", lw=1.2, ms=6)
     if bound is not None:
@@ -474,11 +509,11 @@ def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
     left.set_title("regret per round", fontsize=9)
     name_rows(left, [title(name) for name in names])
     gaps = simulation.differences[:-1]
-    rows = [(gap.low, gap.mean, gap.high) for gap in gaps]
-    interval_rows(right, rows, [styles[gap.policy]["color"] for gap in gaps])
+    rows = [(gap.low, gap.value, gap.high) for gap in gaps]
+    interval_rows(right, rows, [styles[gap.name]["color"] for gap in gaps])
     right.axvline(0, color="black", ls="--", lw=1)
-    right.set_title(f"more than {title(simulation.best.policy)}, per round", fontsize=9)
-    name_rows(right, [title(gap.policy) for gap in gaps])
+    right.set_title(f"more than {title(simulation.best.name)}, per round", fontsize=9)
+    name_rows(right, [title(gap.name) for gap in gaps])
     for axis in (left, right):
         axis.locator_params(axis="x", nbins=5)
     return drawing
