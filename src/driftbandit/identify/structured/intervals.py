@@ -1,9 +1,11 @@
 """How certain the estimates are: profile intervals, and standard errors for what each copy has.
 
 A profile interval holds the values that lower the highest log-likelihood by at most 1.92 =
-½ χ²₁(95%), all other parameters at their best for that value, with their priors. The parameter
-itself has none: so the interval is what the log says of it. It need not be symmetric, and it is
-open where the log sets no limit: it begins at zero if the log does not show that anything drifts.
+½ χ²₁(95%), all other parameters at their best for that value. The parameter itself has no prior,
+and the others' are ten times weaker than by default: so the interval is what the log says. (Without
+any, a drift that is near zero would stay there, where the likelihood is flat.) It need not be
+symmetric, and it is open where the log sets no limit: it begins at zero if the log does not show
+that anything drifts.
 
 Two corrections matter where few numbers tell how large a size is, such as three arms' means:
 
@@ -12,25 +14,25 @@ Two corrections matter where few numbers tell how large a size is, such as three
   were k. Rewards are linear in μ, so the loss is a parabola in it: a + b μ + ½ c μ², and its
   integral is a − ½ b²/c + ½ log c, up to a constant.
 - Twice the log-likelihood ratio of the size of ν normal numbers has the mean
-  ν (log(ν/2) − ψ(ν/2)), and not 1: 1.27 for one number, 1.05 for six. The limit of 1.92 is
+  ν (log(ν/2) − ψ(ν/2)), and not 1: 1.27 for one number, 1.06 for six. The limit of 1.92 is
   multiplied by it (Bartlett correction).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.special
 
 from driftbandit.identify.structured import profiles
 from driftbandit.identify.structured.fitting import Problem, StructuredFit
-from driftbandit.structure import Layout
 from driftbandit.structure.base import SIZE
 from driftbandit.structure.parameters import Free
 
 LEVEL = 1.959963984540054  # normal quantile of a 95% interval
+WEAK = 0.1  # strength of the other parameters' priors
 TINY = 1e-12  # the least curvature of a loss in the rewards' mean
 
 
@@ -57,8 +59,8 @@ def estimates(found: StructuredFit) -> list[Estimate]:
         found: as `fit` returned it.
 
     Returns:
-        One `Estimate` for each parameter; loadings come last. The value includes the parameter's
-        prior, a profile interval does not.
+        One `Estimate` for each parameter; loadings come last. The value includes the priors; a
+        profile interval does not, so it may exclude the value.
 
     Example:
         >>> from driftbandit.identify import fit
@@ -101,21 +103,20 @@ def _of_copy(found: StructuredFit, place: int, copy: int) -> Estimate:
 
 def _of_all(found: StructuredFit, place: int) -> Estimate:
     """What all copies have in common, with a profile interval."""
-    number, problem = found.layout.free[place], found.learned or found.problem
+    number, strength = found.layout.free[place], found.problem.prior
     name, parameter = number.name, number.parameter
-    kind: str = parameter.kind
     middle = float(found.theta[place])
     (value,) = _values(found, number, middle)
-    error = _spread(found, np.eye(len(found.theta))[place]) * _slope(number, value)
-    if kind == "real":  # one that means nothing by itself
+    if not _has_profile(number):
         return Estimate(name, value, math.nan, math.nan, math.nan, parameter.unit)
-    ends = _profile(found.layout, problem, found.theta, np.linalg.inv(found.covariance), place)
-    low, high = _values(found, number, *ends)
-    prior = [math.nan] * 3
-    if problem.prior > 0:
-        away = LEVEL * number.spread / math.sqrt(problem.prior)
-        prior = _values(found, number, *(number.center + way * away for way in (0, -1, 1)))
-    return Estimate(name, value, error, low, high, parameter.unit, parameter.drift, True, *prior)
+    error = _spread(found, np.eye(len(found.theta))[place]) * _slope(number, value)
+    low, high = _values(found, number, *_profile(found, place))
+    known = name, value, error, low, high, parameter.unit, parameter.drift, True
+    if not strength:
+        return Estimate(*known)
+    away = LEVEL * number.spread / math.sqrt(strength)
+    prior = _values(found, number, *(number.center + way * away for way in (0, -1, 1)))
+    return Estimate(*known, *prior)
 
 
 def _values(found: StructuredFit, number: Free, *numbers: float) -> list[float]:
@@ -134,57 +135,87 @@ def _slope(number: Free, value: float) -> float:
     return slopes.get(number.parameter.kind, value)
 
 
-def _profile(
-    layout: Layout, problem: Problem, theta: np.ndarray, curvature: np.ndarray, place: int
-) -> tuple[float, float]:
+def _profile(found: StructuredFit, place: int) -> tuple[float, float]:
     """Both ends of the profile interval of θ_place."""
-    flat, number, mean = problem._replace(flat=place), layout.free[place], layout.mean_component
-    components, quantile = layout.structure.components, LEVEL
-    if mean is not None and SIZE in components[mean].parameters():
-        flat = Restricted(*flat)
+    layout, number = found.layout, found.layout.free[place]
+    problem, quantile = found.learned or found.problem, LEVEL
+    likelihood = Likelihood(*problem._replace(flat=place, prior=max(problem.prior, WEAK)))
     if number.parameter == SIZE:
-        holds_mean = number.component == mean
-        values = sum(
-            len(states)
-            for copy, states in zip(layout.copies, layout.copy_states, strict=True)
-            if copy.component == number.component
-        )
-        quantile *= math.sqrt(bartlett(max(values - holds_mean, 1)))
-    return profiles.ends(flat.loss, theta, curvature, place, flat.bounds, quantile)
+        copies = zip(layout.copies, layout.copy_states, strict=True)
+        states = sum(len(own) for copy, own in copies if copy.component == number.component)
+        estimated_mean = number.component == layout.mean_component
+        quantile *= math.sqrt(bartlett(max(states - estimated_mean, 1)))
+    curvature = np.linalg.inv(found.covariance)
+    return profiles.ends(
+        likelihood.loss, found.theta, curvature, place, likelihood.bounds, quantile
+    )
 
 
 def bartlett(count: int) -> float:
-    """The mean of twice the log-likelihood ratio of the size of ``count`` normal numbers.
+    """The mean of twice the log-likelihood ratio of the size of so many normal numbers.
+
+    Args:
+        count: ν, how many there are.
+
+    Returns:
+        ν (log(ν/2) − ψ(ν/2)).
 
     Example:
         >>> [round(bartlett(count), 3) for count in (1, 2, 6, 100)]
-        [1.27, 1.154, 1.054, 1.003]
+        [1.27, 1.154, 1.055, 1.003]
     """
     return count * (math.log(count / 2) - float(scipy.special.digamma(count / 2)))
 
 
-class Restricted(Problem):
-    """The same with the likelihood integrated over the rewards' mean."""
+class Likelihood(Problem):
+    """A problem whose priors hardly count: none on the flat parameter, weak ones on the others.
+
+    What ties copies and loadings to each other keeps its strength. The likelihood is integrated
+    over the rewards' mean if constants hold it.
+    """
 
     __slots__ = ()
 
+    @property
+    def spreads(self) -> np.ndarray:
+        """Of the prior; ∞: none."""
+        weaker = [
+            math.sqrt(self.prior / WEAK) if _has_profile(x) else 1.0 for x in self.layout.free
+        ]
+        return super().spreads * weaker
+
+    @property
+    def integrates(self) -> bool:
+        """Whether the likelihood is integrated over the rewards' mean."""
+        mean, components = self.layout.mean_component, self.layout.structure.components
+        return mean is not None and SIZE in components[mean].parameters()
+
     def loss(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Minus the restricted objective, and its gradient."""
-        rows, scale = self.described.rows, self.described.units.scale
-        shifted = [rows._replace(rewards=rows.rewards - by * rows.seen) for by in (scale, -scale)]
-        places = [self.described, *(self.described._replace(rows=one) for one in shifted)]
-        losses, slopes = zip(
-            *(Problem(*self._replace(described=one)).loss(theta) for one in places), strict=True
-        )
-        if not np.isfinite(losses).all():
+        """Minus the objective, and its gradient."""
+        here = super().loss(theta)
+        if not self.integrates:
+            return here
+        down, up = (super(Likelihood, self._less(mean)).loss(theta) for mean in (-1, 1))
+        if not np.isfinite([here[0], down[0], up[0]]).all():
             return math.inf, np.zeros_like(theta)
-        # In μ / scale: a + b μ + ½ c μ² at μ = 0, 1, −1
-        (a, b, c), (a_slope, b_slope, c_slope) = (
-            (middle, (up - down) / 2, up + down - 2 * middle) for middle, up, down in (losses, slopes)
-        )
+        # For the mean μ: a + b μ + ½ c μ², here at μ = 0, −1 and 1; and the same for gradients
+        a, a_slope = here
+        b, b_slope = (up[0] - down[0]) / 2, (up[1] - down[1]) / 2
+        c, c_slope = up[0] + down[0] - 2 * a, up[1] + down[1] - 2 * a_slope
         c = max(c, TINY)
         slope = a_slope - b / c * b_slope + 0.5 * (b**2 / c + 1) / c * c_slope
         return a - 0.5 * b**2 / c + 0.5 * math.log(c), slope
+
+    def _less(self, mean: float) -> Likelihood:
+        """The same for rewards less a mean, in units of their spread."""
+        data = self.described
+        rewards = data.rows.rewards - mean * data.units.scale * data.rows.seen
+        return self._replace(described=data._replace(rows=data.rows._replace(rewards=rewards)))
+
+
+def _has_profile(number: Free) -> bool:
+    kind: str = number.parameter.kind
+    return number.is_value and kind != "real"  # a real number may mean nothing by itself
 
 
 def _loadings(found: StructuredFit) -> list[Estimate]:
@@ -204,5 +235,7 @@ def _loadings(found: StructuredFit) -> list[Estimate]:
         covariance = slopes @ found.covariance[np.ix_(places, places)] @ slopes.T
         for place, value, error in zip(places, values, np.sqrt(np.diag(covariance)), strict=True):
             low, high = float(value - LEVEL * error), float(value + LEVEL * error)
-            rows.append(Estimate(layout.free[place].name, float(value), float(error), low, high, ""))
+            rows.append(
+                Estimate(layout.free[place].name, float(value), float(error), low, high, "")
+            )
     return rows
