@@ -4,14 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from driftbandit.identify.structured.comparison import drifts, repeats
 
 import driftbandit as db
 from advised_logs import log
 from driftbandit.advice import log_facts
 from driftbandit.identify import as_log
 from driftbandit.identify.findings import answer
-from driftbandit.identify.structured.comparison import Comparison
+from driftbandit.identify.structured.comparison import Comparison, drifts, repeats
 from driftbandit.identify.structured.fitting import fit_structure
 from driftbandit.structure import parse
 

@@ -161,9 +161,7 @@ def speed(found: Fit, rounds: int, seed: int = 0) -> Speed | None:
     return Speed(rounds, *change, noise, *common, str(found.structure))
 
 
-def _variances(
-    found: Fit, theta: np.ndarray, rounds: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _variances(found: Fit, theta: np.ndarray, rounds: int) -> tuple[np.ndarray, np.ndarray]:
     """Of the change of an arm's mean, by its own level and by the shared one; θ is draws × p."""
     own, shared = np.zeros(len(theta)), np.zeros(len(theta))
     for index, component in enumerate(found.structure.components):

@@ -5,15 +5,14 @@ import math
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.stats
 
-from driftbandit.identify.structured import intervals
 from driftbandit.identify.structured.fitting import fit_structure, hessian, minimized
-from driftbandit.identify.structured.intervals import estimates
-from driftbandit.structure.base import Parameter
-from driftbandit.structure.parameters import original
+from driftbandit.identify.structured.intervals import WEAK, Likelihood, estimates
 from known_structures import log_of
 
 LEVEL = 1.959963984540054
+MEMORY = "constant(arm, start=100) + level(arm, memory=free)"
 
 
 def walks(rounds=160, drift=0.3, noise=0.5, seed=0, loads=(1.0, 1.0)):
@@ -44,22 +43,124 @@ def least_loss(problem, place, value, begin):
     return scipy.optimize.minimize(loss, begin[others], method="Nelder-Mead", options=options).fun
 
 
+def likelihood_of(found, place):
+    """What the interval of θ_place is made of."""
+    return Likelihood(*found.problem._replace(flat=place, prior=max(found.problem.prior, WEAK)))
+
+
 def test_profile_ends_lower_the_likelihood_by_one_point_nine_two(walking):
     scale = walking.problem.described.units.scale
     rows = {row.name: row for row in estimates(walking)}
     for place, free in enumerate(walking.layout.free):
         row = rows[free.name]
+        assert row.is_profile
         assert row.is_drift == free.parameter.drift
         assert row.low < row.value < row.high
         assert row.value == pytest.approx(scale * math.exp(walking.theta[place]))
-        if not row.is_drift:
-            continue
-        problem = walking.problem._replace(flat=place)  # its own prior does not count
+        problem = likelihood_of(walking, place)
         least = minimized(problem, walking.theta).loss
         for end in (row.low, row.high):
             rise = least_loss(problem, place, math.log(end / scale), walking.theta) - least
-            # √(2 rise) is found to 2%.
-            assert math.sqrt(2 * rise) == pytest.approx(LEVEL, rel=intervals.NEAR * 1.05)
+            assert math.sqrt(2 * rise) == pytest.approx(LEVEL, rel=0.015)
+
+
+@pytest.mark.parametrize("text", ["level(arm)", "constant(arm) + level(arm, memory=free)"])
+@pytest.mark.parametrize("drift", [0.0, 0.3])
+def test_the_prior_of_a_fit_moves_estimates_and_not_profile_intervals(text, drift):
+    logged = walks(drift=drift, seed=3, loads=(0.0, 0.0))
+    one, other = (estimates(fit_structure(logged, text, prior=prior)) for prior in (0.0, 3.0))
+    for row, same in zip(one, other, strict=True):
+        assert row.low == pytest.approx(same.low, rel=0.02)
+        assert row.high == pytest.approx(same.high, rel=0.02)
+        assert math.isnan(row.prior_median)
+        assert same.prior_low < same.prior_median < same.prior_high
+    assert one[0].value != pytest.approx(other[0].value, rel=0.02)
+
+
+def test_the_prior_is_given_in_the_parameter_s_unit(walking):
+    scale = walking.problem.described.units.scale
+    row = estimates(walking)[0]
+    if not walking.problem.prior:
+        assert math.isnan(row.prior_median)
+        return
+    assert row.prior_median == pytest.approx(0.1 * scale)
+    assert row.prior_high == pytest.approx(0.1 * scale * math.exp(1.5 * LEVEL))
+    assert row.prior_low == pytest.approx(0.1 * scale * math.exp(-1.5 * LEVEL))
+
+
+def constants(arms, noise, rounds=200, seed=0):
+    """Arms that never move."""
+    rng = np.random.default_rng(seed)
+    played = rng.permuted(np.arange(rounds) % arms)
+    means = rng.standard_normal(arms)
+    return log_of(np.arange(rounds), played, means[played] + noise * rng.standard_normal(rounds))
+
+
+@pytest.mark.parametrize(("arms", "within"), [(2, 0.006), (3, 0.003), (10, 0.002)])
+def test_the_size_of_few_constants_is_covered(arms, within):
+    # Hardly any noise: Σ (m − mean m)² / size² has χ² with arms − 1 degrees of freedom.
+    found = fit_structure(constants(arms, 1e-4), "constant(arm)", starts=1)
+    row, data = estimates(found)[0], found.problem.described
+    seen = slice(data.n_rows)
+    means = [data.rows.rewards[seen][data.rows.arms[seen] == arm].mean() for arm in range(arms)]
+    total = float(np.sum((np.array(means) - np.mean(means)) ** 2))
+    chi2 = scipy.stats.chi2(arms - 1)
+    covered = chi2.cdf(total / row.low**2) - chi2.cdf(total / row.high**2)
+    assert covered == pytest.approx(0.95, abs=within)
+
+
+def test_constants_have_the_likelihood_integrated_over_the_mean():
+    found = fit_structure(constants(3, 1.0), "constant(arm)", starts=1)
+    data = found.problem.described
+    mean = fit_structure(constants(3, 1.0), "constant(arm) + constant(shared, start=1e3)", starts=1)
+    problem, wide = Likelihood(*found.problem), Likelihood(*mean.problem)
+    assert problem.integrates
+    assert data.units.scale == mean.problem.described.units.scale
+    wide = mean.problem  # a shared constant with a wide start is integrated over
+    shifts = [found.theta + np.array(by) for by in ([0, 0], [0.5, 0.1], [-1, 0.2])]
+    weak = [
+        problem.prior * 0.5 * np.sum(((t - problem.centers) / problem.spreads) ** 2) for t in shifts
+    ]
+    full = [wide.prior * 0.5 * np.sum(((t - wide.centers) / wide.spreads) ** 2) for t in shifts]
+    apart = [
+        problem.loss(t)[0] - a - (wide.loss(t)[0] - b)
+        for t, a, b in zip(shifts, weak, full, strict=True)
+    ]
+    assert np.ptp(apart) < 1e-4
+    theta, steps = shifts[1], 1e-5 * np.eye(2)
+    slope = [(problem.loss(theta + s)[0] - problem.loss(theta - s)[0]) / 2e-5 for s in steps]
+    np.testing.assert_allclose(problem.loss(theta)[1], slope, rtol=1e-5)
+
+
+def test_one_arm_says_nothing_about_how_far_arms_are_apart():
+    row, noise = estimates(fit_structure(constants(1, 1.0), "constant(arm)", starts=1))
+    assert (row.low, row.high) == (0.0, math.inf)
+    assert 0.8 < noise.low < 1 < noise.high < 1.3
+
+
+def test_a_memory_longer_than_the_log_is_open_above():
+    rng = np.random.default_rng(2)
+    path = 20 + np.cumsum(0.2 * rng.standard_normal(80))
+    found = fit_structure(log_of(np.arange(80), np.zeros(80, int), path), MEMORY, starts=1)
+    row = estimates(found)[2]
+    assert row.name.endswith("memory")
+    assert 1 < row.low < 80
+    assert math.isinf(row.high)
+
+
+@pytest.mark.parametrize("text", ["trend(arm, damping=free)", "constant(arm) + ar(2)"])
+def test_every_kind_of_parameter_stays_in_its_range(text):
+    ranges = {"size": (0, math.inf), "share": (0, 1), "correlation": (-1, 1)}
+    found = fit_structure(walks(rounds=60, loads=(0.0, 0.0)), text, starts=1)
+    for row, free in zip(estimates(found), found.layout.free, strict=True):
+        low, high = ranges[free.parameter.kind]
+        assert low <= row.low < row.high <= high
+        assert low < row.value < high
+        place, scale = found.layout.free.index(free), found.problem.described.units.scale
+        error = math.sqrt(found.covariance[place, place])
+        near = found.layout.value(place, found.theta[place] + 1e-6, scale)
+        assert row.std_error == pytest.approx(error * (near - row.value) / 1e-6, rel=1e-4)
+        assert row.unit == free.parameter.unit
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0])
@@ -132,17 +233,3 @@ def test_own_parameters_and_loadings_by_the_delta_method(own_and_loaded):
     place = names.index("noise")
     assert noise.value == pytest.approx(scale * math.exp(found.theta[place]))
     assert noise.std_error == pytest.approx(noise.value * math.sqrt(cov[place, place]), rel=1e-2)
-
-
-@pytest.mark.parametrize("kind", ["size", "time", "share", "correlation"])
-def test_every_kind_of_parameter_stays_in_its_range(kind):
-    parameter = Parameter("name", kind, 0.5, 1.0, unit="unit")
-    for middle in (-3.0, 0.4, 3.0):
-        ends = middle - LEVEL * 0.7, middle, middle + LEVEL * 0.7, 0.7
-        row = intervals._estimate("name", kind, ends, 1.0, parameter, False)
-        assert row.low < row.value < row.high
-        assert row.high < (1 if kind in ("share", "correlation") else math.inf)
-        assert row.low > (-1 if kind == "correlation" else 0)
-        value, near = (original(np.float64(middle + step), kind, np) for step in (0.0, 1e-6))
-        assert row.std_error == pytest.approx(0.7 * (near - value) / 1e-6, rel=1e-4)
-        assert (row.unit, row.is_drift) == ("unit", False)

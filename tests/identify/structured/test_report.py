@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from driftbandit.cli.app import app
 from driftbandit.cli.fit import _structure
 from driftbandit.identify import read_log
 from driftbandit.identify.structured.comparison import Comparison
-from driftbandit.identify.structured.report import draw, report
+from driftbandit.identify.structured.intervals import Estimate
+from driftbandit.identify.structured.report import draw, interval_text, report
 from driftbandit.io import model_file
 from driftbandit.structure import parse
 from terminals import shown
@@ -75,9 +77,49 @@ def test_the_report_shows_parameters_and_a_panel_for_each_component(folder, foun
     assert "level(group, own).drift[x]" in text
     assert "95% interval" in text
     assert "90, from 90 plays" in text
+    assert "prior" in text
+    row = made.data["parameters"][-1]  # noise; its prior has a median of 0.7 spreads of the rewards
+    spread = np.std(np.concatenate([one.rewards for one in log.sequences]))
+    assert row["prior_median"] == pytest.approx(0.7 * spread)
+    assert f"{row['prior_median']:.2f}, " in text
+    assert "may exclude the estimate" in " ".join(text.split())
     figure = draw(found, log, db.identify.one_step(found, log), "title")
     titles = [axis.get_title() for axis in figure.axes]
     assert titles == ["title", "level(group, own)", "season(7, harmonics=1)"]
+
+
+def test_open_intervals_are_words_in_text_and_null_in_json(tmp_path):
+    rng = np.random.default_rng(0)
+    arms = rng.integers(3, size=150)
+    rewards = arms + rng.standard_normal(150)
+    lines = [
+        f"{t},{arm},{reward}" for t, (arm, reward) in enumerate(zip(arms, rewards, strict=True))
+    ]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["round,arm,reward", *lines]) + "\n")
+    given = path, "--structure", "constant(arm) + level(arm, memory=free)", "--starts", "1"
+    text = run(*given).stdout
+    (drift,) = [line for line in text.splitlines() if "memory=free).drift" in line]
+    (memory,) = [line for line in text.splitlines() if "memory=free).memory" in line]
+    assert " below 0." in drift
+    assert "any value" in memory
+    assert "30, 1.6 to 567" in memory
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    document = json.loads(run(*given, "--json").stdout, parse_constant=refuse)
+    row = document["parameters"][2]
+    assert (row["low"], row["high"], row["is_profile"]) == (0.0, None, True)
+    assert row["prior_median"] == pytest.approx(30)
+
+
+def test_intervals_in_words():
+    row = Estimate("name", 3.0, 1.0, 2.0, 4.0, "unit")
+    shown = {(2.0, 4.0): "2 to 4", (0.0, 4.0): "below 4", (2.0, math.inf): "above 2"}
+    shown |= {(0.0, math.inf): "any value", (-1.0, 1.0): "-1 to 1", (math.nan, math.nan): "–"}
+    for (low, high), text in shown.items():
+        assert interval_text(row._replace(low=low, high=high)) == text
 
 
 def test_a_comparison_is_shown_with_what_was_chosen(folder, found):

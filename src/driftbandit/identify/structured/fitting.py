@@ -577,5 +577,3 @@ def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
             "add constant(arm) or a level without memory."
         )
     return found
-
-

@@ -17,7 +17,7 @@ from driftbandit.io import model_file, parsing
 from driftbandit.io.logs import Log, split_notes
 from driftbandit.report import Block, Cell, Facts, Figure, Points, Report, Table, Text, storable
 from driftbandit.report.figures import COLORS, grid
-from driftbandit.report.numbers import NONE
+from driftbandit.report.numbers import NONE, short
 from driftbandit.report.numbers import estimate as shown
 
 HOW_COMPARED = (
@@ -26,7 +26,10 @@ HOW_COMPARED = (
     "structure within one standard error (or 0.001) is chosen: the one with the fewest states."
 )
 HOW_CERTAIN = (
-    "95% intervals: profile likelihood for drifts, standard errors for the others. A drift is the "
+    "The estimate includes the prior: its median, and 95% of it between the two numbers. Where a "
+    "prior is shown, the 95% interval is a profile interval: it says what the log says, without "
+    "that prior, and may exclude the estimate. Numbers of single arms or groups are drawn toward "
+    "common ones; their intervals are ± 1.96 standard errors, and include that. A drift is the "
     "standard deviation of a change in one round."
 )
 MOST_LINES = 8  # of one component that a figure labels
@@ -115,15 +118,24 @@ def _parameters(rows: list[Estimate]) -> Table:
     lines: list[list[Cell | str | float]] = []
     for row in rows:
         value, _ = shown(row.value, row.value - row.std_error, row.value + row.std_error)
-        ends = _bounds(row)
-        lines.append([row.name, value, ends, row.unit or "-"])
-    return Table("Parameters", ["parameter", "estimate", "95% interval", "unit"], lines)
+        lines.append([row.name, value, interval_text(row), _prior(row), row.unit or "-"])
+    head = ["parameter", "estimate", "95% interval", "prior", "unit"]
+    return Table("Parameters", head, lines)
 
 
-def _bounds(row: Estimate) -> str:
-    low = "0" if row.low == 0 else f"{row.low:.3g}"
-    high = "∞" if math.isinf(row.high) else f"{row.high:.3g}"
-    return f"{low} to {high}"
+def interval_text(row: Estimate) -> str:
+    """A parameter's interval; in words where it is open."""
+    if math.isnan(row.low):
+        return NONE
+    if math.isinf(row.high):
+        return f"above {row.low:.3g}" if row.low else "any value"
+    return f"{row.low:.3g} to {row.high:.3g}" if row.low else f"below {row.high:.3g}"
+
+
+def _prior(row: Estimate) -> str:
+    if math.isnan(row.prior_median):
+        return NONE
+    return f"{short(row.prior_median, 2)}, {short(row.prior_low, 2)} to {short(row.prior_high, 2)}"
 
 
 def comparison_table(found: Comparison) -> Table:
