@@ -8,7 +8,7 @@ import pytest
 from agent_histories import ARMS, MODEL, NAMES, SCORED, SYSTEM, WALK, asked, assert_same, history
 from driftbandit import LGDS, Agent, InvalidInput, Refit, System
 from driftbandit.agent import refitting
-from driftbandit.agent.changes import with_level
+from driftbandit.agent.changes import with_new_arm
 
 # Arms that come and go.
 
@@ -77,25 +77,25 @@ def test_a_new_level_starts_among_the_others_where_nothing_is_stationary():
 
 def test_the_new_level_drifts_as_the_others():
     """Of one state: the same state. Of two: in between. Offsets are read on average."""
-    model, row = with_level(LGDS([[0.8]], [[0.36]], 0.1), np.array([[2.0], [-2.0]]))
+    model, row = with_new_arm(LGDS([[0.8]], [[0.36]], 0.1), np.array([[2.0], [-2.0]]))
     np.testing.assert_allclose(model.transition, np.diag([0.8, 0.8]))
     np.testing.assert_allclose(model.stationary_cov()[1, 1], 4.0)
-    model, row = with_level(LGDS(np.diag([0.9, 0.5]), np.eye(2), 0.1), np.eye(2))
+    model, row = with_new_arm(LGDS(np.diag([0.9, 0.5]), np.eye(2), 0.1), np.eye(2))
     assert 0.5 < model.transition[2, 2] < 0.9
     constant = LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0, initial_mean=[0.0, 1.0])
-    model, row = with_level(constant, np.array([[1.0, 5.0], [1.0, 7.0]]))
+    model, row = with_new_arm(constant, np.array([[1.0, 5.0], [1.0, 7.0]]))
     assert row.tolist() == [0.0, 6.0, 1.0, 1.0]
     assert model.start_mean().tolist() == [0.0, 1.0, 0.0, 0.0]
     np.testing.assert_allclose(np.diag(model.start_cov()), [4.0, 0.0, 4.0, 2.0])
     assert model.is_stable
     assert model.transition[3, 3] > 0.9999  # what lasts
-    model, row = with_level(constant, np.array([[1.0, -5.0]]))
+    model, row = with_new_arm(constant, np.array([[1.0, -5.0]]))
     np.testing.assert_allclose(np.diag(model.start_cov()), [4.0, 0.0, 4.0, 25.0])
     still = LGDS(np.eye(2), np.zeros((2, 2)), 1.0, initial_mean=[0.0, 1.0])
-    model, row = with_level(still, np.array([[1.0, 5.0], [1.0, 7.0]]))  # offsets, and no drift
+    model, row = with_new_arm(still, np.array([[1.0, 5.0], [1.0, 7.0]]))  # offsets, and no drift
     assert row.tolist() == [1.0, 6.0, 1.0]
     with pytest.raises(InvalidInput, match="features: is None, and no arm's reward drifts"):
-        with_level(LGDS([[0.5]], [[0.0]], 1.0), np.array([[1.0]]))
+        with_new_arm(LGDS([[0.5]], [[0.0]], 1.0), np.array([[1.0]]))
 
 
 @pytest.mark.parametrize("name", ["idea", "thompson", "kalman_ucb"])
