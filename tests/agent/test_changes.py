@@ -9,6 +9,7 @@ from agent_histories import ARMS, MODEL, NAMES, SCORED, SYSTEM, WALK, asked, ass
 from driftbandit import LGDS, Agent, InvalidInput, Refit, System
 from driftbandit.agent import refitting
 from driftbandit.agent.changes import with_new_arm
+from driftbandit.structure import Layout
 
 # Arms that come and go.
 
@@ -62,6 +63,37 @@ def test_a_new_arm_without_features(model):
     back = Agent.from_json(agent.to_json())
     assert back.to_json() == agent.to_json()
     assert back.ask() == agent.ask()
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        "level(arm)",
+        "constant(arm) + level(arm, memory=free) + season(4, arm)",
+        "trend(arm) + ar(2)",
+    ],
+)
+def test_a_new_arm_among_arms_that_are_alike(structure):
+    """It has states like theirs, as if it had been there from the start."""
+    assert not Refit(structure=structure).keeps_arms
+    few, all_ = (Layout(structure, names).system() for names in (["a", "b"], ["a", "b", "c"]))
+    model, row = with_new_arm(few.model, few.arms)
+    arms = np.vstack([np.pad(few.arms, ((0, 0), (0, len(row) - few.arms.shape[1]))), row])
+    assert model.n_states == all_.model.n_states
+    for gap in range(4):
+        ours, theirs = (
+            rows @ np.linalg.matrix_power(one.transition, gap) @ cov @ rows.T
+            for rows, one in ((arms, model), (all_.arms, all_.model))
+            for cov in (one.start_cov() + one.process_cov,)
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("structure", ["level(arm) + season(7)", "level(arm, own)", "free", None])
+def test_which_arms_stay(structure):
+    """Those that share a component or have parameters of their own; a matrix needs features."""
+    assert Refit(structure=structure).keeps_arms is (structure not in ("free", None))
+    assert Refit(structure="free", offsets=True).keeps_arms
 
 
 def test_a_new_level_starts_among_the_others_where_nothing_is_stationary():
@@ -279,7 +311,7 @@ def test_features_are_not_read_as_other_states():
 def test_a_system_keeps_the_features_beside_which_offsets_are_learned(monkeypatch):
     seen = []
 
-    def learned(entries, arms, options, start, seed):
+    def learned(entries, arms, options, start):
         seen.append(arms)
         return SWAPPED.model, arms
 

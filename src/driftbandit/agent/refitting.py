@@ -26,7 +26,8 @@ from driftbandit.structure import parse
 from driftbandit.system import LAST_ROUND, Name
 
 STRUCTURES = ("free", "diagonal", "scalar")  # of Γ; others are sums of components
-OF_NAMES = "constant(arm) + level(arm, memory=free)"  # what is learned of arms without features
+OF_NAMES = "level(arm)"  # what is learned of arms without features
+"""A mean and a memory besides, or a choice by held-out rewards, earned no more: names_only.py."""
 FIRST = 200  # settled rewards before the first refit, if a matrix is learned
 PER_ARM = 10  # and for each arm, if components are
 SHARE = 0.8  # of a log, from which a model is learned that has to predict the rest
@@ -56,8 +57,8 @@ class Refit:
             "level(arm) + season(7)", whose parameters are learned. The features of the arms are
             then not used, and `Agent.ask` takes no new ones. Arms can be added and removed if each
             arm has its own copy of every component, and all copies have the same parameters. None:
-            "constant(arm) + level(arm, memory=free)" for an agent without a model whose arms have
-            nothing in common, else "free"; see `for_agent`.
+            "level(arm)" for an agent without a model whose arms have nothing in common, else
+            "free"; see `for_agent`.
         stable: not used; older agents have it.
         offsets: whether arms pay an offset of their own; `Agent.ask` then takes no new features,
             and arms can be neither added nor removed.
@@ -88,10 +89,10 @@ class Refit:
         >>> Refit(structure="level(arm) + season(7, arm)").keeps_arms  # each has its own season
         False
 
-        Names are enough: each arm gets a mean, and a level that returns to it.
+        Names are enough: nothing is known of the arms, so each gets a level of its own.
 
         >>> Agent(names=["red", "blue"]).refit_options.structure
-        'constant(arm) + level(arm, memory=free)'
+        'level(arm)'
     """
 
     after: int | None = None
@@ -127,9 +128,8 @@ class Refit:
         """The same, with a structure, a first refit and a scale if none was chosen.
 
         Without a model, and if each arm reads a state of its own, the features say nothing of the
-        arms. Then four numbers are learned: how far the arms' means are apart, how much and how
-        fast rewards drift around them, and the noise. A model that was given, features that arms
-        share, and offsets ask for a transition matrix.
+        arms: "level(arm)" learns two numbers instead of a matrix. A model that was given, features
+        that arms share, and offsets ask for a transition matrix.
 
         Args:
             arms: k × d.
@@ -137,7 +137,7 @@ class Refit:
 
         Example:
             >>> Refit().for_agent(np.eye(3), has_model=False).structure
-            'constant(arm) + level(arm, memory=free)'
+            'level(arm)'
             >>> Refit().for_agent(np.array([[1.0, 0.5], [0.0, 1.0]]), has_model=False).structure
             'free'
             >>> [Refit().for_agent(np.eye(k), has_model=False).after for k in (2, 5, 50)]

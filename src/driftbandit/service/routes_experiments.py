@@ -67,8 +67,7 @@ async def create(request: Request, idempotency_key: IdempotencyKey = None) -> Re
     found = await run_in_threadpool(settings.checked, given, gate.limits.arms)
     by_default = [name for name in ("policy", "window") if given[name] is None]
     rules = set() if asked.refit is None else asked.refit.model_fields_set
-    changed = ("after", "scale", "structure", "check")  # since the first versions
-    by_default += [f"refit.{name}" for name in changed if name not in rules]
+    by_default += [f"refit.{name}" for name in ("after", "scale", "check") if name not in rules]
     options = {"settings": found, "exist_ok": given["exist_ok"], "by_default": tuple(by_default)}
     return await gate.run(request, given["id"], None, body=body, **options)
 

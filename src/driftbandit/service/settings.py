@@ -48,7 +48,7 @@ def checked(given: Mapping[str, Any], most_arms: int) -> dict[str, Any]:
 
     Example:
         >>> checked({"names": ["a", "b"]}, most_arms=10)["refit"]["structure"]
-        'constant(arm) + level(arm, memory=free)'
+        'level(arm)'
         >>> found = checked({"structure": "level(arm)", "names": ["a", "b"]}, most_arms=10)
         >>> found["system"]["names"], found["refit"]["structure"], found["refit"]["after"]
         (['a', 'b'], 'level(arm)', 20)
