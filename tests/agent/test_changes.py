@@ -8,7 +8,8 @@ import pytest
 from agent_histories import ARMS, MODEL, NAMES, SCORED, SYSTEM, WALK, asked, assert_same, history
 from driftbandit import LGDS, Agent, InvalidInput, Refit, System
 from driftbandit.agent import refitting
-from driftbandit.agent.changes import with_level
+from driftbandit.agent.changes import with_new_arm
+from driftbandit.structure import Layout
 
 # Arms that come and go.
 
@@ -64,6 +65,37 @@ def test_a_new_arm_without_features(model):
     assert back.ask() == agent.ask()
 
 
+@pytest.mark.parametrize(
+    "structure",
+    [
+        "level(arm)",
+        "constant(arm) + level(arm, memory=free) + season(4, arm)",
+        "trend(arm) + ar(2)",
+    ],
+)
+def test_a_new_arm_among_arms_that_are_alike(structure):
+    """It has states like theirs, as if it had been there from the start."""
+    assert not Refit(structure=structure).keeps_arms
+    few, all_ = (Layout(structure, names).system() for names in (["a", "b"], ["a", "b", "c"]))
+    model, row = with_new_arm(few.model, few.arms)
+    arms = np.vstack([np.pad(few.arms, ((0, 0), (0, len(row) - few.arms.shape[1]))), row])
+    assert model.n_states == all_.model.n_states
+    for gap in range(4):
+        ours, theirs = (
+            rows @ np.linalg.matrix_power(one.transition, gap) @ cov @ rows.T
+            for rows, one in ((arms, model), (all_.arms, all_.model))
+            for cov in (one.start_cov() + one.process_cov,)
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("structure", ["level(arm) + season(7)", "level(arm, own)", "free", None])
+def test_which_arms_stay(structure):
+    """Those that share a component or have parameters of their own; a matrix needs features."""
+    assert Refit(structure=structure).keeps_arms is (structure not in ("free", None))
+    assert Refit(structure="free", offsets=True).keeps_arms
+
+
 def test_a_new_level_starts_among_the_others_where_nothing_is_stationary():
     """Levels that are known to be around 100: the new one is not around zero."""
     walk = LGDS(np.eye(2), 0.01 * np.eye(2), 1.0, 0.04 * np.eye(2), [99.0, 101.0])
@@ -77,25 +109,25 @@ def test_a_new_level_starts_among_the_others_where_nothing_is_stationary():
 
 def test_the_new_level_drifts_as_the_others():
     """Of one state: the same state. Of two: in between. Offsets are read on average."""
-    model, row = with_level(LGDS([[0.8]], [[0.36]], 0.1), np.array([[2.0], [-2.0]]))
+    model, row = with_new_arm(LGDS([[0.8]], [[0.36]], 0.1), np.array([[2.0], [-2.0]]))
     np.testing.assert_allclose(model.transition, np.diag([0.8, 0.8]))
     np.testing.assert_allclose(model.stationary_cov()[1, 1], 4.0)
-    model, row = with_level(LGDS(np.diag([0.9, 0.5]), np.eye(2), 0.1), np.eye(2))
+    model, row = with_new_arm(LGDS(np.diag([0.9, 0.5]), np.eye(2), 0.1), np.eye(2))
     assert 0.5 < model.transition[2, 2] < 0.9
     constant = LGDS(np.diag([0.5, 1.0]), np.diag([3.0, 0.0]), 1.0, initial_mean=[0.0, 1.0])
-    model, row = with_level(constant, np.array([[1.0, 5.0], [1.0, 7.0]]))
+    model, row = with_new_arm(constant, np.array([[1.0, 5.0], [1.0, 7.0]]))
     assert row.tolist() == [0.0, 6.0, 1.0, 1.0]
     assert model.start_mean().tolist() == [0.0, 1.0, 0.0, 0.0]
     np.testing.assert_allclose(np.diag(model.start_cov()), [4.0, 0.0, 4.0, 2.0])
     assert model.is_stable
     assert model.transition[3, 3] > 0.9999  # what lasts
-    model, row = with_level(constant, np.array([[1.0, -5.0]]))
+    model, row = with_new_arm(constant, np.array([[1.0, -5.0]]))
     np.testing.assert_allclose(np.diag(model.start_cov()), [4.0, 0.0, 4.0, 25.0])
     still = LGDS(np.eye(2), np.zeros((2, 2)), 1.0, initial_mean=[0.0, 1.0])
-    model, row = with_level(still, np.array([[1.0, 5.0], [1.0, 7.0]]))  # offsets, and no drift
+    model, row = with_new_arm(still, np.array([[1.0, 5.0], [1.0, 7.0]]))  # offsets, and no drift
     assert row.tolist() == [1.0, 6.0, 1.0]
     with pytest.raises(InvalidInput, match="features: is None, and no arm's reward drifts"):
-        with_level(LGDS([[0.5]], [[0.0]], 1.0), np.array([[1.0]]))
+        with_new_arm(LGDS([[0.5]], [[0.0]], 1.0), np.array([[1.0]]))
 
 
 @pytest.mark.parametrize("name", ["idea", "thompson", "kalman_ucb"])
@@ -279,7 +311,7 @@ def test_features_are_not_read_as_other_states():
 def test_a_system_keeps_the_features_beside_which_offsets_are_learned(monkeypatch):
     seen = []
 
-    def learned(entries, arms, options, start, seed):
+    def learned(entries, arms, options, start):
         seen.append(arms)
         return SWAPPED.model, arms
 

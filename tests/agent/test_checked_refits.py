@@ -8,7 +8,7 @@ import pytest
 from driftbandit import LGDS, Agent, Refit, kalman
 from driftbandit.agent import refitting
 from driftbandit.agent.ledger import Entry
-from driftbandit.agent.refitting import Refused, check_predicts, log_densities
+from driftbandit.agent.refitting import Present, Refused, log_densities, relearned
 
 pytest.importorskip("jax")
 TRUTH = LGDS([[0.9, 0.0], [0.0, 0.9]], 0.19 * np.eye(2), reward_std=0.3)
@@ -61,29 +61,42 @@ def test_a_model_that_predicts_better_is_taken():
 def test_log_densities_are_those_of_the_filter():
     rewards, model = table(30)[:, 0], LGDS([[0.9]], [[0.19]], 0.3)
     plays = [(t + 5, np.ones(1), reward) for t, reward in enumerate(rewards)]
-    assert log_densities(model, plays, 5, 5).sum() == pytest.approx(
+    assert log_densities(model, plays, 5).sum() == pytest.approx(
         kalman.log_likelihood(model, np.ones((30, 1)), rewards)
     )
     known = LGDS([[1.0]], [[0.0]], 0.0, [[0.0]])
-    same = log_densities(known, [(0, np.ones(1), 0.0), (3, np.ones(1), 1.0)], 0, 0)
+    same = log_densities(known, [(0, np.ones(1), 0.0), (3, np.ones(1), 1.0)], 0)
     assert same.tolist() == [0.0, -np.inf]
 
 
-def test_what_is_compared():
+def test_what_is_compared(monkeypatch):
     """The first 80% teach, by rounds: plays of one round are never on both sides."""
     entries = [Entry(None, t // 4, 0, None, float(t % 2)) for t in range(30)]
-    model, counts = LGDS([[0.5]], [[0.1]], 0.7), []
+    plays = [(entry.round, np.ones(1), entry.reward) for entry in entries]
+    good, bad, counts = LGDS([[0.0]], [[0.3]], 0.3), LGDS([[0.0]], [[1e-6]], 0.01), []
 
-    def learn(count):
-        counts.append(count)
-        return model, lambda entry: np.ones(1)
+    def learned(entries, arms, options, start):
+        counts.append(len(entries))
+        return good, arms
 
-    check_predicts(learn, entries, lambda cut: np.full(6, -9.0))
-    assert counts == [24]
+    monkeypatch.setattr(refitting, "learned", learned)
+
+    def relearn(present, known=30, entries=entries):
+        counts.clear()
+        told = [(t, row if place < known else None, x) for place, (t, row, x) in enumerate(plays)]
+        made = None if present is None else Present(present, told, 0)
+        relearned(entries, np.ones((1, 1)), Refit(), None, made)
+        return counts
+
+    assert relearn(None) == [30]
+    assert relearn(bad) == [24, 30]
+    monkeypatch.setattr(refitting, "learned", lambda entries, arms, *_: (bad, arms))
     with pytest.raises(Refused, match="the last 6 rewards better"):
-        check_predicts(learn, entries, lambda cut: np.full(6, 9.0))
-    check_predicts(learn, entries[:4], lambda cut: np.full(4, 9.0))  # all in one round
-    assert counts == [24, 24]
+        relearn(good)
+    with pytest.raises(Refused, match="the last 4 rewards better"):  # others are of retired arms
+        relearn(good, known=28)
+    relearn(good, known=25)  # one reward says nothing
+    relearn(good, entries=entries[:4])  # all in one round
 
 
 def test_a_model_that_predicts_no_number_is_refused(monkeypatch):

@@ -199,7 +199,7 @@ def test_a_known_model_is_where_learning_starts(monkeypatch):
 
     seen = []
 
-    def noted(entries, arms, options, start, seed):
+    def noted(entries, arms, options, start):
         seen.append(start)
         return MODEL, arms
 

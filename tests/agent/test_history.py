@@ -267,7 +267,7 @@ def test_a_log_is_learned_from_once(monkeypatch):
     """A refit at its end, not one on the way after every 20 rewards."""
     logs = []
 
-    def learned(entries, arms, options, start, seed):
+    def learned(entries, arms, options, start):
         logs.append(len(entries))
         return MODEL, arms
 

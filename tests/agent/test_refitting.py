@@ -18,6 +18,7 @@ from driftbandit import (
 )
 from driftbandit.agent import refitting
 from driftbandit.agent.ledger import replayed
+from driftbandit.agent.refitting import OF_NAMES
 from late_rewards import AtOnce, assert_same, scripted, told_by
 from refusals import EYE, INF, STABLE, Case, assert_refused, each
 
@@ -127,7 +128,7 @@ def test_names_are_enough():
     """Drifting clicks: the agent earns a third of what is possible; a free Γ earned nothing."""
     agent = Agent(names=["a", "b", "c", "d"], refit=Refit(background=False))
     assert agent.names == ("a", "b", "c", "d")
-    assert agent.refit_options.structure == "level(arm)"
+    assert agent.refit_options.structure == OF_NAMES
     rates, clicked = clicks(1500, 4, seed=2)
     earned = 0.0
     for t, rate in enumerate(rates):
@@ -144,8 +145,8 @@ def test_names_are_enough():
 
 
 DEFAULTS = [
-    (np.eye(3), {}, "level(arm)"),
-    ([[0.0, 2.0], [1.0, 0.0]], {}, "level(arm)"),
+    (np.eye(3), {}, OF_NAMES),
+    ([[0.0, 2.0], [1.0, 0.0]], {}, OF_NAMES),
     (THREE, {}, "free"),
     ([[1.0], [-1.0]], {}, "free"),
     (np.eye(3), {"offsets": True}, "free"),
@@ -201,7 +202,7 @@ def test_when_an_agent_learns(monkeypatch):
     """After 20 settled rewards, then by half as many as it knows; it knows 50, the newest."""
     logs = []
 
-    def learned(entries, arms, options, start, seed):
+    def learned(entries, arms, options, start):
         logs.append([entry.round for entry in entries])
         return TRUTH, arms
 
@@ -240,7 +241,7 @@ class Teacher:
             result,
         )
 
-    def __call__(self, entries, arms, options, start, seed):
+    def __call__(self, entries, arms, options, start):
         self.logs.append([entry.round for entry in entries])
         self.begun.set()
         assert self.go.wait(300)
@@ -484,9 +485,11 @@ def play_among(agent, rng, arms, rounds):
         agent.tell(decision, PAYS[decision.arm] + 0.1 * float(rng.standard_normal()))
 
 
-def test_arms_with_levels_come_and_go():
+@pytest.mark.parametrize("structure", ["level(arm)", "constant(arm) + level(arm, memory=free)"])
+def test_arms_with_components_of_their_own_come_and_go(structure):
     """After a refit, as if all arms had been there from the start, and had never left."""
-    given = {"policy": "idea", "window": 7, "refit": LEVELS}  # reach's bonus depends on all arms
+    refit = dataclasses.replace(LEVELS, structure=structure)
+    given = {"policy": "idea", "window": 7, "refit": refit}  # reach's bonus depends on all arms
     one = Agent(None, np.eye(3), names=["a", "b", "d"], **given)
     other = Agent(None, np.eye(4), names=["a", "b", "c", "d"], **given)
     for agent in (one, other):
@@ -504,6 +507,14 @@ def test_arms_with_levels_come_and_go():
     known = {score.arm: score for score in other.scores()}
     for score in one.scores():
         assert score[1:] == pytest.approx(known[score.arm][1:], rel=1e-9), score.arm
+    each = one.model.n_states // 4
+    one.add_arm("e")  # as all arms began
+    assert one.model.n_states == 5 * each
+    begin, (*_, new) = one.model.start_cov(), one.problem.arms
+    for row in one.problem.arms:
+        assert row @ begin @ row == pytest.approx(new @ begin @ new)
+        assert row @ one.model.start_mean() == new @ one.model.start_mean()
+    one.remove_arm("e")
     copy = Agent.from_json(one.to_json())
     assert copy.to_json() == one.to_json()
     for agent in (one, copy):
@@ -546,7 +557,7 @@ def test_arms_stay_with_other_components():
         with pytest.raises(InvalidInput, match="learns offsets or components for each arm"):
             change()
     agent = Agent(None, np.eye(2), names=["a", "b"], refit=LEVELS)
-    with pytest.raises(InvalidInput, match="features: were given, and the agent learns a level"):
+    with pytest.raises(InvalidInput, match="features: were given, and the agent learns components"):
         agent.add_arm("c", [1.0, 0.0])
 
 

@@ -180,7 +180,7 @@ def learned(monkeypatch):
     """What refits learned from; they give Q twice as large."""
     logs = []
 
-    def learned(entries, arms, options, start, seed):
+    def learned(entries, arms, options, start):
         logs.append([entry.round for entry in entries])
         return widened(start or MODEL, 2.0), arms
 

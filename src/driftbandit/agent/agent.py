@@ -169,7 +169,7 @@ class Agent:
             horizon=self.rounds,
             window=self.window,
             log=deque(maxlen=refit.memory if refit else self.memory),
-            until_refit=refit.first if refit else None,
+            until_refit=refit.pause(0) if refit else None,
             offsets=refit is not None and refit.by_arm,
             keeps_arms=refit is not None and refit.keeps_arms,
             has_model=has_model,
@@ -576,11 +576,11 @@ class Agent:
         since = None if watch is None else watch.refit_since
         is_due = until is not None and until <= 0 and len(history.log) >= 2
         if refit is not None and history.refit_task is None:
-            if watch is not None and since is not None and len(history.log) >= refit.first:
+            if watch is not None and since is not None and len(history.log) >= refit.pause(0):
                 watch.refit_since = None
-                RefitTask(history, refit, self.seed, since).run_scheduled()
+                RefitTask(history, refit, since).run_scheduled()
             elif is_due:
-                RefitTask(history, refit, self.seed).run_scheduled()
+                RefitTask(history, refit).run_scheduled()
         return history.problem is not before
 
     def _until_refit(self, history: History) -> int | None:
@@ -761,9 +761,9 @@ class Agent:
 
         Args:
             name: a name that no other arm has.
-            features: d numbers; None: they are not known. The arm then gets a reward level of its
-                own that drifts and varies as the other arms' do (`changes.with_level`). Leave them
-                out if the agent learns a level for each arm.
+            features: d numbers; None: they are not known. The arm then gets a reward of its own
+                that drifts and varies as the other arms' do (`changes.with_new_arm`). Leave them
+                out if the agent learns components.
 
         Example:
             >>> agent = Agent(LGDS([[0.9]], [[1.0]], 1.0), [[1.0], [-1.0]], names=["a", "b"])
@@ -828,7 +828,7 @@ class Agent:
         `refit_failure` says why.
 
         Example:
-            >>> once = Refit(after=30, iterations=5, background=False)
+            >>> once = Refit(after=30, background=False)
             >>> agent = Agent(None, [[1.0], [0.5]], window=0, refit=once)
             >>> for t in range(20):
             ...     told = agent.tell(agent.ask(), np.sin(t / 5))
@@ -842,7 +842,7 @@ class Agent:
             if self.refit_options is None or settled < 2:
                 remedy = "make the agent with refit=Refit(), and play on"
                 raise errors.InvalidInput("log", f"has {settled} settled rewards", remedy)
-            task = RefitTask(self._history, self.refit_options, self.seed)
+            task = RefitTask(self._history, self.refit_options)
         task.run()
 
     def wait_for_refit(self, timeout: float | None = None) -> bool:

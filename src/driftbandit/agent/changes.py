@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy
+from scipy.linalg import block_diag
+from scipy.sparse import csgraph
 
 from driftbandit import errors
 from driftbandit.agent.arms import ArmNames
@@ -25,8 +26,11 @@ LASTING = 100.0  # time constant of a new arm's offset, in horizons; finite, to 
 LONGEST = 1e9  # its largest value in rounds: 1 − 1/m must be below 1 by more than rounding
 
 
-def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[LGDS, np.ndarray]:
-    """Add states for a new arm: its long-run reward, and how that drifts from round to round.
+def with_new_arm(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[LGDS, np.ndarray]:
+    """Add states for a new arm of which nothing is known.
+
+    If each arm reads states of its own, and these are alike, the new arm gets states like theirs,
+    as if it had been there from the start. Else it gets a level that drifts as the others do:
 
         ρ = Σ aᵀΓZa / Σ aᵀZa,   v = mean aᵀZa,   q = v (1 − ρ²)
 
@@ -39,20 +43,52 @@ def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[L
     offsets differ, one more, lasting state has the offsets' variance; with a single arm, its
     squared offset.
 
-    Returns the model with one or two more states, and the new arm's features. ``rounds`` is the
-    horizon, or how long the agent has played if that is longer.
+    Args:
+        model, arms: of the present arms, k × d.
+        rounds: the horizon, or how long the agent has played if that is longer.
+
+    Returns:
+        The model with more states, and the new arm's features.
 
     Example:
-        >>> model, row = with_level(LGDS([[0.5]], [[3.0]], 1.0), np.array([[1.0], [3.0]]))
+        >>> model, row = with_new_arm(LGDS([[0.5]], [[3.0]], 1.0), np.array([[1.0], [3.0]]))
         >>> model.transition.tolist(), model.process_cov.tolist(), row.tolist()
         ([[0.5, 0.0], [0.0, 0.5]], [[3.0, 0.0], [0.0, 15.0]], [0.0, 1.0])
+        >>> walks = LGDS(np.eye(2), 0.1 * np.eye(2), 1.0, np.eye(2), [5.0, 5.0])
+        >>> model, row = with_new_arm(walks, np.eye(2))
+        >>> model.start_mean().tolist(), row.tolist()
+        ([5.0, 5.0, 5.0], [0.0, 0.0, 1.0])
     """
+    own = _states_alike(model, arms)
+    if own is not None:
+        block = np.ix_(own, own)
+        blocks = [model.transition[block], model.process_cov[block], model.start_cov()[block]]
+        means, read = model.start_mean()[own], np.append(np.zeros(model.n_states), arms[0, own])
+    else:
+        levels, begin = _levels(model, arms, rounds)
+        blocks = [np.diag(column) for column in zip(*levels, strict=True)]
+        means, known = np.zeros(len(levels)), np.where(model.constants, arms.mean(axis=0), 0.0)
+        means[0], read = begin, np.append(known, np.ones(len(levels)))
+    extended = LGDS(
+        block_diag(model.transition, blocks[0]),
+        block_diag(model.process_cov, blocks[1]),
+        model.reward_std,
+        None if model.initial_cov is None else block_diag(model.initial_cov, blocks[2]),
+        None if model.initial_mean is None else np.append(model.initial_mean, means),
+    )
+    return extended, read
+
+
+def _levels(
+    model: LGDS, arms: np.ndarray, rounds: float
+) -> tuple[list[tuple[float, float, float]], float]:
+    """Of each new state: ρ, q and variance at the start; and where the first one starts."""
     moving = model.without_offsets(arms)
     cov = model.stationary_cov() if model.is_stable else model.start_cov()
     variance = float(np.vecdot(moving @ cov, moving).mean())
     offsets = arms @ np.where(model.constants, model.start_mean(), 0.0)
     spread, begin = _spread(offsets), 0.0
-    levels = []  # autocorrelation, noise variance and initial variance of each new state
+    levels = []
     if variance > 0:
         share = float(np.vecdot(moving @ model.transition @ cov, moving).mean()) / variance
         noise = variance * max(1 - share**2, 0.0)
@@ -68,28 +104,34 @@ def with_level(model: LGDS, arms: np.ndarray, rounds: float = 1000.0) -> tuple[L
     if not levels:
         problem = "is None, and no arm's reward drifts, so there is no drift to copy"
         raise errors.InvalidInput("features", problem, "give d numbers")
-    shares, noises, variances = zip(*levels, strict=True)
-    none = np.zeros(len(levels))
-    means = none if not begin else np.append(begin, none[1:])
-    extended = LGDS(
-        _extended(model.transition, shares),
-        _extended(model.process_cov, noises),
-        model.reward_std,
-        None if model.initial_cov is None else _extended(model.initial_cov, variances),
-        None if model.initial_mean is None else np.append(model.initial_mean, means),
-    )
-    read = np.where(model.constants, arms.mean(axis=0), 0.0)
-    return extended, np.append(read, none + 1.0)
+    return levels, begin
+
+
+def _states_alike(model: LGDS, arms: np.ndarray) -> np.ndarray | None:
+    """The states of the first arm if every arm has states of its own of the same kind, else None.
+
+    States that move or begin together belong together.
+    """
+    transition, process, begin = model.transition, model.process_cov, model.start_cov()
+    _, groups = csgraph.connected_components(abs(transition) + abs(process) + abs(begin))
+    own = [np.flatnonzero(np.isin(groups, groups[row != 0])) for row in arms]
+    if len(np.unique(np.concatenate(own))) < sum(map(len, own)) or not begin[own[0], own[0]].all():
+        return None  # shared, or known
+    for states, row in zip(own, arms, strict=True):
+        if len(states) != len(own[0]):
+            return None
+        pairs = [(row[states], arms[0, own[0]])]
+        pairs.append((model.start_mean()[states], model.start_mean()[own[0]]))
+        for matrix in (transition, process, begin):
+            pairs.append((matrix[np.ix_(states, states)], matrix[np.ix_(own[0], own[0])]))
+        if not all(map(np.array_equal, *zip(*pairs, strict=True))):
+            return None
+    return own[0]
 
 
 def _spread(values: np.ndarray) -> float:
     """The variance between arms; of a single one, its square."""
     return float(values.var(ddof=1) if len(values) > 1 else values[0] ** 2)
-
-
-def _extended(matrix: np.ndarray, diagonal: Sequence[float]) -> np.ndarray:
-    """The matrix with more rows and columns, zero except for the diagonal."""
-    return np.asarray(scipy.linalg.block_diag(matrix, np.diag(diagonal)))
 
 
 def add_arm(history: History, name: Name, features: Any) -> None:
@@ -106,23 +148,23 @@ def add_arm(history: History, name: Name, features: Any) -> None:
                 raise errors.InvalidInput("name", problem, f"add {gone!r}, or choose another name")
     if features is not None:
         if history.offsets:
-            problem = "were given, and the agent learns a level for each arm"
+            problem = "were given, and the agent learns components of each arm"
             raise errors.InvalidInput("features", problem, "leave them out")
         row = errors.matrix(features, "features", shape=(model.n_states,))
         checked_arms(row[None], model, "features")
         _rebuild(history, model, np.vstack([arms, row]), names, removed=removed)
         return
-    larger, row = with_level(model, arms, max(history.horizon, history.round - history.base))
+    larger, row = with_new_arm(model, arms, max(history.horizon, history.round - history.base))
     more = np.zeros(larger.n_states - model.n_states)
     means = larger.start_mean()[model.n_states :]
-    variances = np.diag(larger.start_cov())[model.n_states :].tolist()
+    begin = larger.start_cov()[model.n_states :, model.n_states :]
 
     def padded(entry: Entry) -> None:
         if entry.row is not None:
             entry.row = np.append(entry.row, more)
 
     def padded_belief(belief: Belief) -> Belief:
-        mean, cov = np.append(belief.mean, means), _extended(belief.cov, variances)
+        mean, cov = np.append(belief.mean, means), block_diag(belief.cov, begin)
         return belief._replace(mean=mean, cov=cov)
 
     rows = np.vstack([np.pad(arms, ((0, 0), (0, len(more)))), row])

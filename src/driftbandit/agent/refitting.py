@@ -11,7 +11,8 @@ import logging
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,13 +26,15 @@ from driftbandit.structure import parse
 from driftbandit.system import LAST_ROUND, Name
 
 STRUCTURES = ("free", "diagonal", "scalar")  # of Γ; others are sums of components
-LEVELS = "level(arm)"  # the components whose arms may change: all arms have the same prior
+OF_NAMES = "level(arm)"  # what is learned of arms without features
+"""A mean and a memory besides, or a choice by held-out rewards, earned no more: names_only.py."""
 FIRST = 200  # settled rewards before the first refit, if a matrix is learned
 PER_ARM = 10  # and for each arm, if components are
 SHARE = 0.8  # of a log, from which a model is learned that has to predict the rest
 FEW = 100  # most rewards that are filtered while the agent is locked
 
-Reader = Callable[[Entry], np.ndarray]  # what a play reads of the states of a model
+Play = tuple[int, np.ndarray | None, float]
+"""A round, what was read of the states of a model, and the reward. None: the model cannot tell."""
 
 logger = logging.getLogger("driftbandit")
 
@@ -52,13 +55,14 @@ class Refit:
         memory: how many settled rewards are kept, the newest.
         structure: of Γ: "free", "diagonal" or "scalar"; or components of arms, as
             "level(arm) + season(7)", whose parameters are learned. The features of the arms are
-            then not used, and `Agent.ask` takes no new ones. Arms can be added and removed with
-            "level(arm)", not with other components. None: "level(arm)" for an agent without a
-            model whose arms have nothing in common, else "free"; see `for_agent`.
-        stable: keep ρ(Γ) below 1.
+            then not used, and `Agent.ask` takes no new ones. Arms can be added and removed if each
+            arm has its own copy of every component, and all copies have the same parameters. None:
+            "level(arm)" for an agent without a model whose arms have nothing in common, else
+            "free"; see `for_agent`.
+        stable: not used; older agents have it.
         offsets: whether arms pay an offset of their own; `Agent.ask` then takes no new features,
             and arms can be neither added nor removed.
-        iterations: EM iterations per refit, at most.
+        iterations: most iterations of the search for a transition matrix.
         scale: rough spread of the rewards, for the initial random walk. None: its spread, and the
             mean from which it starts, are learned from the first rewards.
         background: learn in a thread; decisions go on with the old model until the new one is
@@ -82,6 +86,8 @@ class Refit:
         (False, True)
         >>> Refit(structure="level(arm) + season(7)").keeps_arms  # none can be added or removed
         True
+        >>> Refit(structure="level(arm) + season(7, arm)").keeps_arms  # each has its own season
+        False
 
         Names are enough: nothing is known of the arms, so each gets a level of its own.
 
@@ -140,7 +146,7 @@ class Refit:
         structure, after, scale = self.structure, self.after, self.scale
         if structure is None:
             by_level = reads_own_states(arms) and not has_model and not self.offsets
-            structure = LEVELS if by_level else "free"
+            structure = OF_NAMES if by_level else "free"
         if after is None:
             few = min(max(PER_ARM * len(arms), FIRST // 10), FIRST)
             after = FIRST if has_model or structure in STRUCTURES else few
@@ -149,23 +155,18 @@ class Refit:
             scale = 1.0  # nothing starts from it
         return dataclasses.replace(self, structure=structure, after=after, scale=scale)
 
-    @property
-    def first(self) -> int:
-        """How many settled rewards the first refit takes.
-
-        Example:
-            >>> Refit().first, Refit(after=50).first
-            (200, 50)
-        """
-        return FIRST if self.after is None else self.after
-
     def pause(self, seen: int) -> int:
         """How many more settled rewards until the next refit, after one that used ``seen``.
 
         Args:
-            seen: settled rewards that the last refit used.
+            seen: settled rewards that the last refit used; 0: there was none.
+
+        Example:
+            >>> Refit().pause(0), Refit(after=50).pause(1000)
+            (200, 500)
         """
-        return max(self.first, int(self.growth * min(seen, self.memory)))
+        first = FIRST if self.after is None else self.after
+        return max(first, int(self.growth * min(seen, self.memory)))
 
     @property
     def by_arm(self) -> bool:
@@ -174,16 +175,23 @@ class Refit:
 
     @property
     def keeps_arms(self) -> bool:
-        """Whether arms can be neither added nor removed: what is learned of them has no prior."""
-        return self.by_arm and self.structure != LEVELS
+        """Whether arms can be neither added nor removed: not all of them have the same prior."""
+        if self.offsets or not self.by_arm:
+            return self.offsets
+        components = parse(self.structure).components
+        return any(component.scope != "arm" or component.own for component in components)
 
 
 def learned(
-    entries: Sequence[Entry], arms: np.ndarray, options: Refit, start: LGDS | None, seed: int
+    entries: Sequence[Entry], arms: np.ndarray, options: Refit, start: LGDS | None
 ) -> tuple[LGDS, np.ndarray]:
     """The most likely model of the entries, and the agent's arms as this model reads them.
 
-    EM starts from ``start``; None: from the usual restarts, drawn with ``seed``.
+    Args:
+        entries: plays in order; a reward may be NaN.
+        arms: k × d; components do not use their features.
+        options: what to learn.
+        start: the model to start from, unless components are learned; None: there is none.
     """
     from driftbandit.identify import fitting
     from driftbandit.io import logs  # JAX, and pyarrow
@@ -196,13 +204,12 @@ def learned(
     rounds = np.array([entry.round for entry in entries], np.int64)
     rewards = np.array([entry.reward for entry in entries])
     sequence = logs.Sequence(rounds - rounds[0], numbers.astype(np.int64), rewards)
-    names = tuple(str(i) for i in range(len(rows)))
-    log = logs.Log((sequence,), names)
+    log = logs.Log((sequence,), tuple(str(row) for row in range(len(rows))))
     structure = options.structure or "free"
     if structure not in STRUCTURES:
         begin = fitting.fit(log, structure=structure, starts=2).start_system
         return begin.model, by_columns(begin.arms)
-    found = fitting.fit(
+    fit = fitting.fit(
         log,
         rows,
         structure=structure,
@@ -211,68 +218,84 @@ def learned(
         iterations=options.iterations,
         start=start,
     )
-    return found.model, by_columns(found.arms) if options.offsets else arms
+    return fit.model, by_columns(fit.arms) if options.offsets else arms
 
 
 class Refused(Exception):
     """The present model predicts better than the one that was learned, and stays."""
 
 
-def log_densities(
-    model: LGDS, plays: Iterable[tuple[int, np.ndarray, float]], base: int, cut: int
-) -> np.ndarray:
-    """Of the rewards from round ``cut`` on, each given those before it.
+def log_densities(model: LGDS, plays: Iterable[Play], base: int) -> np.ndarray:
+    """Of each reward, given those before it; NaN of a play that the model cannot tell.
 
     Args:
         model: Γ, Q, σ.
-        plays: round, features and reward of each play, in order.
+        plays: in order.
         base: the round in which the model starts.
-        cut: the first round that counts.
 
     Example:
         >>> model = LGDS([[0.5]], [[3.0]], reward_std=2.0)
-        >>> plays = [(0, np.ones(1), 1.0), (1, np.ones(1), 2.0), (2, np.ones(1), -1.0)]
-        >>> log_densities(model, plays, base=0, cut=1).round(3)
-        array([-2.131, -2.082])
+        >>> plays = [(0, np.ones(1), 1.0), (1, np.ones(1), 2.0), (2, None, 0.5)]
+        >>> log_densities(model, plays, base=0).round(3)
+        array([-2.021, -2.131,    nan])
     """
-    belief, now, found = kalman.prior(model), base, []
+    belief, now, densities = kalman.prior(model), base, []
     for round_, row, reward in plays:
+        if row is None:
+            densities.append(math.nan)
+            continue
         if round_ > now:
             belief, now = kalman.advance(belief, model, round_ - now), round_
-        if round_ >= cut:
-            variance = float(kalman.spread(belief.cov, model, row).variance)
-            square = (reward - float(row @ belief.mean)) ** 2
-            if math.isinf(variance):  # it was known in advance
-                found.append(0.0 if square == 0 else -math.inf)
-            else:
-                found.append(-0.5 * (math.log(2 * math.pi * variance) + square / variance))
+        variance = float(kalman.spread(belief.cov, model, row).variance)
+        square = (reward - float(row @ belief.mean)) ** 2
+        if math.isinf(variance):  # it was known in advance
+            densities.append(0.0 if square == 0 else -math.inf)
+        else:
+            densities.append(-0.5 * (math.log(2 * math.pi * variance) + square / variance))
         belief = kalman.observe(belief, model, row, reward)
-    return np.array(found)
+    return np.array(densities)
 
 
-def check_predicts(
-    learn: Callable[[int], tuple[LGDS, Reader]],
+class Present(NamedTuple):
+    """The present model, the plays that are known, the newest last, and the round it starts in."""
+
+    model: LGDS
+    plays: Sequence[Play]
+    base: int
+
+
+def relearned(
     entries: Sequence[Entry],
-    present: Callable[[int], np.ndarray],
-) -> None:
-    """Refuse to learn a model if one of most entries predicts the others worse than the present.
+    arms: np.ndarray,
+    options: Refit,
+    start: LGDS | None,
+    present: Present | None,
+) -> tuple[LGDS, np.ndarray]:
+    """`learned`, unless the ``present`` model predicts better; None: that is not checked.
 
-    Differences within one standard error do not count: all entries teach more than most do.
-
-    Args:
-        learn: from so many of the entries, a model, and how it reads a play.
-        entries: the plays with their rewards, in order.
-        present: the log-densities under the present model of the rewards from a round on.
+    A model is learned from the first 80% of the rewards, and both predict the others. Differences
+    within one standard error do not count: all rewards teach more than most do.
     """
-    n_first = int(SHARE * len(entries))
-    cut = entries[n_first].round
-    count = sum(entry.round >= cut for entry in entries)
-    if len(entries) - count < 2 or count < 2:
+    told = [entry for entry in entries if not math.isnan(entry.reward)]
+    cut = told[int(SHARE * len(told))].round
+    first = [entry for entry in told if entry.round < cut]
+    n_last = len(told) - len(first)
+    if present is not None and min(len(first), n_last) >= 2:
+        model, rows = learned(first, arms, options, start)
+        plays = [(entry.round, _read(entry, rows), entry.reward) for entry in told]
+        with np.errstate(all="ignore"):
+            new = log_densities(model, plays, told[0].round)[-n_last:]
+            old = log_densities(*present)[-n_last:]
+        _check_not_worse(new[~np.isnan(old)], old[~np.isnan(old)])
+    return learned(entries, arms, options, start)
+
+
+def _check_not_worse(new: np.ndarray, old: np.ndarray) -> None:
+    """Refuse log-densities that are worse than the old ones."""
+    count = len(old)
+    if count < 2:
         return
-    model, reads = learn(len(entries) - count)
-    plays = ((entry.round, reads(entry), entry.reward) for entry in entries)
     with np.errstate(all="ignore"):
-        new, old = log_densities(model, plays, entries[0].round, cut), present(cut)
         apart = new - old
         worse = -float(apart.mean()) - float(apart.std(ddof=1)) / math.sqrt(count)
     if worse > 0 or (not np.isfinite(new).all() and np.isfinite(old).all()):
@@ -280,9 +303,9 @@ def check_predicts(
         raise Refused(f"{said} one (log-density per reward {old.mean():.3g}, not {new.mean():.3g})")
 
 
-def _reader(arms: np.ndarray) -> Reader:
-    """How a model reads a play: the features of its arm, or those that were played."""
-    return lambda entry: np.asarray(arms[entry.arm] if entry.row is None else entry.row)
+def _read(entry: Entry, arms: np.ndarray) -> np.ndarray:
+    """What a play reads of the states: the features of its arm, or those that were played."""
+    return np.asarray(arms[entry.arm] if entry.row is None else entry.row)
 
 
 class RefitTask:
@@ -292,16 +315,15 @@ class RefitTask:
     forgotten when the new model is swapped in, except for the newest `Refit.after` rewards.
     """
 
-    def __init__(
-        self, history: History, options: Refit, seed: int, since: int | None = None
-    ) -> None:
-        self.history, self.options, self.seed = history, options, seed
-        self.entries = list(history.log)
-        # For the check: the present model, and all that it was told.
-        self.log = list(self.entries) if options.check else []
-        self.problem, self.base = history.problem, history.base
+    def __init__(self, history: History, options: Refit, since: int | None = None) -> None:
+        self.history, self.options = history, options
+        self.entries, self.present = list(history.log), None
+        if options.check:
+            model, arms, _ = history.problem
+            plays = [(entry.round, _read(entry, arms), entry.reward) for entry in self.entries]
+            self.present = Present(model, plays, history.base)
         if since is not None:  # but never from too few
-            since = min(since, self.entries[-min(options.first, len(self.entries))].round)
+            since = min(since, self.entries[-min(options.pause(0), len(self.entries))].round)
             self.entries = [entry for entry in self.entries if entry.round >= since]
         self.features, self.names = history.features, history.names
         # A model of components has states for every arm that was played, also for removed ones.
@@ -367,26 +389,10 @@ class RefitTask:
 
         return [numbered(entry) for entry in self.entries], rows
 
-    def _check(self, entries: Sequence[Entry], rows: np.ndarray) -> None:
-        """Refuse to go on if a model of the first entries predicts the others badly."""
-
-        def learn(count: int) -> tuple[LGDS, Reader]:
-            model, arms = learned(entries[:count], rows, self.options, self.start, self.seed)
-            return model, _reader(arms)
-
-        def present(cut: int) -> np.ndarray:
-            reads = _reader(self.problem.arms)
-            plays = ((entry.round, reads(entry), entry.reward) for entry in self.log)
-            return log_densities(self.problem.model, plays, self.base, cut)
-
-        check_predicts(learn, entries, present)
-
     def _learned(self) -> tuple[LGDS, np.ndarray, dict[Name, np.ndarray]]:
         """The model, the arms as it reads them, and the removed arms that were played."""
         entries, rows = self._numbered()
-        if self.options.check:
-            self._check(entries, rows)
-        model, arms = learned(entries, rows, self.options, self.start, self.seed)
+        model, arms = relearned(entries, rows, self.options, self.start, self.present)
         if not self.gone:
             return model, arms, {}
         n_arms = len(self.features)

@@ -217,7 +217,7 @@ class Experiment:
         """See `Agent.add_arm`."""
         self._check_arms_can_change("be added")
         if features is not None and self._by_arm:
-            problem = "were given, and refits learn a level for each arm"
+            problem = "were given, and refits learn components for each arm"
             raise errors.InvalidInput("features", problem, "leave them out")
         reading.check_states(self.agent.model.n_states + 2 * (features is None), "arm")
         self.agent.add_arm(arm, features)
@@ -237,8 +237,8 @@ class Experiment:
 
     def _check_arms_can_change(self, what: str) -> None:
         if self.refit is not None and self.refit.keeps_arms:
-            problem = f"cannot {what}: refits learn offsets or components for each arm"
-            remedy = "make a new experiment; with the structure level(arm), arms can change"
+            problem = f"cannot {what}: refits learn offsets, or components that arms share"
+            remedy = "make a new experiment; if arms share no component, they can change"
             raise errors.InvalidInput("arm", problem, remedy)
 
     def replace_model(self, now: float, system: Mapping[str, Any]) -> None:
@@ -258,8 +258,7 @@ class Experiment:
         if self.refit is None:
             return None
         before = self.tally.rewards_at_refit
-        pause = self.refit.pause(before) if before else self.refit.first
-        return max(0, before + pause - self.tally.rewards)
+        return max(0, before + self.refit.pause(before) - self.tally.rewards)
 
     def refit_is_due(self) -> bool:
         """Whether a worker should learn the model now; one that was abandoned is taken over."""

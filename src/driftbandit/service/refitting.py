@@ -24,15 +24,8 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.agent import Refit
 from driftbandit.agent.ledger import Entry
-from driftbandit.agent.refitting import (
-    Reader,
-    Refused,
-    check_predicts,
-    learned,
-    log_densities,
-)
+from driftbandit.agent.refitting import Present, Refused, relearned
 from driftbandit.io import model_file
-from driftbandit.model import LGDS
 from driftbandit.service.experiment import Experiment
 from driftbandit.service.exporting import columns_of
 from driftbandit.service.folding import fold, opened
@@ -245,7 +238,7 @@ def task_of(transaction: Any, id: str) -> dict[str, Any]:
     inside = sum(round_ >= oldest for round_, _, _ in plays)
     begin = max(0, len(plays) - max(memory, inside + 1))
     features = agent.problem.arms
-    if options is not None and options.keeps_arms:
+    if options is not None and options.offsets:
         features = features_of(settings)
     elif by_arm and plays:  # components do not use features
         kept = dict.fromkeys(arm for round_, arm, _ in table if round_ >= plays[begin][0])
@@ -258,7 +251,6 @@ def task_of(transaction: Any, id: str) -> dict[str, Any]:
         "features": np.asarray(features).tolist(),
         "options": settings["refit"],
         "model": None if by_arm else model_file.to_document(agent.model, agent.problem.arms),
-        "seed": settings["seed"],
         "present": model_file.to_document(System(agent.model, agent.problem.arms, agent.names))
         if options is not None and options.check
         else None,
@@ -267,7 +259,7 @@ def task_of(transaction: Any, id: str) -> dict[str, Any]:
 
 
 def worked(task: dict[str, Any]) -> dict[str, Any]:
-    """Learn the model; see `agent.refitting.learned`."""
+    """Learn the model as an agent does; see `agent.refitting.relearned`."""
     options = Refit(**{"check": False, **(task["options"] or {})})
     entries = [
         Entry(None, round_, arm, None, math.nan if reward is None else float(reward))
@@ -277,34 +269,20 @@ def worked(task: dict[str, Any]) -> dict[str, Any]:
     if not rewards:
         raise errors.InvalidInput("log", "has no rewards of the present arms", "let some come")
     start = None if task["model"] is None else model_file.from_document(task["model"]).model
-    features, seed = np.array(task["features"]), task["seed"]
+    present = None
     if options.check and task.get("present") is not None:
-        _check(task, [entry for entry in entries if not math.isnan(entry.reward)], options, start)
-    model, arms = learned(entries, features, options, start, seed)
-    system = System(model, arms, task["names"])
-    document = model_file.to_document(system)
+        present = _present(task, [entry for entry in entries if not math.isnan(entry.reward)])
+    model, arms = relearned(entries, np.array(task["features"]), options, start, present)
+    document = model_file.to_document(System(model, arms, task["names"]))
     return {"system": document, "start": entries[0].round, "rewards": rewards}
 
 
-def _check(task: dict[str, Any], entries: list[Entry], options: Refit, start: LGDS | None) -> None:
-    """Refuse to learn what would predict worse than the present model, of the present arms."""
-    present = model_file.from_document(task["present"])
-    own = {
-        task["names"].index(name): row
-        for name, row in zip(present.names, present.arms, strict=True)
-    }
-    entries = [entry for entry in entries if entry.arm in own]
-
-    def learn(count: int) -> tuple[LGDS, Reader]:
-        features = np.array(task["features"])
-        model, arms = learned(entries[:count], features, options, start, task["seed"])
-        return model, lambda entry: np.asarray(arms[entry.arm])
-
-    def density(cut: int) -> np.ndarray:
-        plays = ((entry.round, own[entry.arm], entry.reward) for entry in entries)
-        return log_densities(present.model, plays, task["base"], cut)
-
-    check_predicts(learn, entries, density)
+def _present(task: dict[str, Any], entries: list[Entry]) -> Present:
+    """The present model, which cannot tell what arms paid that were retired."""
+    system = model_file.from_document(task["present"])
+    rows = dict(zip(system.names, system.arms, strict=True))
+    plays = [(entry.round, rows.get(task["names"][entry.arm]), entry.reward) for entry in entries]
+    return Present(system.model, plays, task["base"])
 
 
 def _end_after(server: int) -> None:

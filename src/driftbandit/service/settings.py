@@ -14,7 +14,7 @@ from driftbandit.agent import Agent, Refit
 from driftbandit.agent.agent import sized_by_rewards
 from driftbandit.agent.first_rewards import random_walk
 from driftbandit.agent.ledger import size_of
-from driftbandit.agent.refitting import LEVELS
+from driftbandit.agent.refitting import OF_NAMES
 from driftbandit.io import model_file
 from driftbandit.policies import PREFERRED
 from driftbandit.system import LAST_ROUND, System
@@ -173,7 +173,7 @@ def _check_names(agent: Agent) -> None:
 
 
 def _structured(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Names alone get a structure: a level for each, or the one that refits are to have."""
+    """Names alone get the default structure, or the one that refits are to have."""
     if given.get("names") is None or given.get("structure") is not None:
         return given
     for other in ("system", "arms"):
@@ -181,7 +181,7 @@ def _structured(given: Mapping[str, Any]) -> Mapping[str, Any]:
             problem = f"was given together with {other}, which names its arms"
             raise errors.InvalidInput("names", problem, "leave one of them out")
     structure = (given.get("refit") or {}).get("structure")
-    return {**given, "structure": LEVELS if structure in (None, "free") else structure}
+    return {**given, "structure": OF_NAMES if structure in (None, "free") else structure}
 
 
 def _refit(given: Mapping[str, Any]) -> Refit | None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from driftbandit.agent.refitting import OF_NAMES
 from driftbandit.policies import PREFERRED
 from driftbandit.service.settings import LARGEST_NAME, LONGEST_NAME
 
@@ -104,7 +105,7 @@ class NewExperiment(_Strict):
     ] = None
     names: Annotated[
         Names | None,
-        Field(description="the arms of the structure; alone, the structure is level(arm)"),
+        Field(description=f"the arms of the structure; alone, it is {OF_NAMES}"),
     ] = None
     policy: Annotated[
         Annotated[str, Field(max_length=200)] | None, Field(description=f"absent: {PREFERRED}")

@@ -108,7 +108,7 @@ def _of_all(found: Fit, place: int) -> Estimate:
     name, parameter = number.name, number.parameter
     middle = float(found.theta[place])
     (value,) = _values(found, number, middle)
-    if not _has_profile(found, number):
+    if not _has_profile(number) or len(found.layout.free) > MANY:
         return Estimate(name, value, math.nan, math.nan, math.nan, parameter.unit)
     error = _spread(found, np.eye(len(found.theta))[place]) * _slope(number, value)
     low, high = _values(found, number, *_profile(found, place))
@@ -214,10 +214,9 @@ class Likelihood(Problem):
         return self._replace(described=data._replace(rows=data.rows._replace(rewards=rewards)))
 
 
-def _has_profile(found: Fit, number: Free) -> bool:
-    """Whether a number means something by itself, and there are not too many beside it."""
-    alone = number.is_value and number.parameter.kind != "real"
-    return alone and len(found.layout.free) <= MANY
+def _has_profile(number: Free) -> bool:
+    kind: str = number.parameter.kind
+    return number.is_value and kind != "real"  # a real number may mean nothing by itself
 
 
 def _loadings(found: Fit) -> list[Estimate]:
