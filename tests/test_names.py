@@ -76,7 +76,7 @@ def test_advice_calls_arms_by_name():
     assert [arm.same_as for arm in advice["arms"]] == [None, None, "left"]
     assert "Duplicates: arm again, of arm left." in str(advice)
     numbered = db.advise(MODEL, arms, **FAST)
-    assert [arm.name for arm in numbered.arms] == [0, 1, 2]
+    assert [arm.name for arm in numbered["arms"]] == [0, 1, 2]
     assert numbered["simulation"] == advice["simulation"]
     assert json.loads(json.dumps(advice.to_dict()))["arms"][2]["same_as"] == "left"
 
@@ -169,12 +169,12 @@ def test_features_belong_to_numbered_arms():
     columns = log_of(PAYS)
     by_size = db.fit(columns, features, **fast)
     assert by_size.names == (5, 9, 10)
-    assert by_size.arms[:, :2].tolist() == features
+    assert by_size.arms[:, 3:].tolist() == features  # beside a mean for each arm
     named = db.fit(columns, Arms((5, 9, 10), features), **fast)
     np.testing.assert_array_equal(named.arms, by_size.arms)
     turned = db.fit(columns, Arms((10, 5, 9), features), **fast)
     assert turned.names == (10, 5, 9)
-    assert turned.arms[:, -1].argmin() == 0  # the arm that pays −10
+    assert (turned.arms @ turned.model.start_mean()).argmin() == 0  # the arm that pays −10
 
     few = db.fit(log_of({2: 1.0, 0: 2.0}), features, **fast)
     assert few.names == (0, 1, 2)  # arm 1 was never played

@@ -96,7 +96,7 @@ def test_commands_count_the_clock_of_a_zone(hours):
     notes = [note, "The features x_rain are not used."]
     few = ["--states", 1, "--starts", 1, "--iterations", 2, "--json"]
     fitted = run("fit", "hours.csv", *CLOCK, "Europe/Berlin", *few)
-    assert json.loads(fitted.stdout)["warnings"][:2] == notes
+    assert set(notes) <= set(json.loads(fitted.stdout)["warnings"])
     columns = {"round": "when", "chance": "p"}
     read = read_log("hours.csv", columns=columns, every="1h", zone="Europe/Berlin")
     assert read.sequences[0].rounds[-1] == 71

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-import driftbandit as db
 from driftbandit.replays import learning
-from driftbandit.replays.learning import scale_offsets
 
 
 def test_predictability_is_what_it_says():
@@ -23,10 +21,3 @@ def test_predictability_is_what_it_says():
     assert found.differences == pytest.approx(1 - ratio)
     rewards[np.arange(3) != rng.integers(3, size=50)[:, None]] = np.nan
     assert learning.predictability(rewards, rewards, means) == (1.0, None)
-
-
-def test_the_constant_is_scaled_by_the_offsets():
-    constant = db.LGDS(np.eye(1), np.zeros((1, 1)), 1.0, np.zeros((1, 1)), [1.0])
-    found, rows = scale_offsets(constant, np.array([[3.0], [-4.0]]))
-    assert found.start_mean().tolist() == [5.0]
-    np.testing.assert_allclose(rows.ravel(), [0.6, -0.8])

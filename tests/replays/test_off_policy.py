@@ -9,7 +9,6 @@ import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.policies import make
 from driftbandit.replays import estimates, off_policy, replay, report
-from driftbandit.replays.learning import scale_offsets
 from driftbandit.report import html
 from logged_plays import columns, logged
 from reward_tables import FAST, NAN, drifting, logged_rewards
@@ -65,7 +64,7 @@ def test_rows_are_the_estimates(results, adaptive):
         assert result.method == method
         assert result.chances == "logged"
         fit = result.fit
-        model, arms = scale_offsets(fit.model, fit.arms)
+        model, arms = fit.start_system.model, fit.arms
         center = log.rewards[:HALF].mean()
         task = off_policy.Task(log, HALF, model, arms, center, method, True, 3, 0)
         q = estimates.shares(off_policy.choices(make("thompson"), task), 4)

@@ -9,7 +9,6 @@ import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.policies import make
 from driftbandit.replays import Table, learning, replay
-from driftbandit.replays.learning import scale_offsets
 from driftbandit.replays.play import POLICIES
 from reward_tables import FAST, NAN, drifting
 
@@ -114,7 +113,7 @@ def test_rewards_add_up_by_an_independent_loop():
     rewards[70] = NAN
     result = replay(rewards, ["kode", "ucb"], **FAST | {"runs": 4})
     center = np.nanmean(rewards[:40])
-    model, arms = scale_offsets(result.fit.model, result.fit.arms)
+    model, arms = result.fit.start_system.model, result.fit.arms
     for name in ("kode", "ucb"):
         policy, totals = make(name), np.zeros(80)
         for begin in (0, 5, 10, 15):  # runs start all over the training part's first half
@@ -154,7 +153,7 @@ def test_idea_beats_ucb_where_rewards_drift(result):
 def test_cold_policies_start_in_the_test_part():
     result = replay(drifting(), ["ucb"], warm=False, **FAST)
     assert result.played["ucb"].means.shape == (1,)
-    model, arms = scale_offsets(result.fit.model, result.fit.arms)
+    model, arms = result.fit.start_system.model, result.fit.arms
     agent = db.Agent(model, arms, "ucb", rounds=40)
     assert result.played["ucb"].earned[0] == drifting()[40, agent.ask().arm]
 

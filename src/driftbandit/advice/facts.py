@@ -141,10 +141,10 @@ def arm_facts(model: LGDS, arms: np.ndarray, names: Sequence[Name], rounds: int)
     spreads: list[float | None] = [None] * len(arms)
     pays: list[float | None] = [None] * len(arms)
     total = 0.0
-    if model.is_stable:
-        Z = model.stationary_cov()
+    if (known := _with_known_constants(model)).is_stable:
+        Z = known.stationary_cov()
         total = float(np.trace(Z))
-        pays = (arms @ model.stationary_mean()).tolist()
+        pays = (arms @ known.stationary_mean()).tolist()
         spreads = np.sqrt(np.maximum(np.vecdot(arms @ Z, arms), 0)).tolist()
     conditions, ranks = _gramians(model, arms)
     first, group = _groups(arms)
@@ -164,6 +164,17 @@ def arm_facts(model: LGDS, arms: np.ndarray, names: Sequence[Name], rounds: int)
         )
         for i, trace in enumerate(traces)
     )
+
+
+def _with_known_constants(model: LGDS) -> LGDS:
+    """The model as if states that never move, such as learned means, were known."""
+    still = (model.transition == np.eye(model.n_states)).all(axis=1)
+    still &= ~model.process_cov.any(axis=1)
+    if model.initial_cov is None or not still.any():
+        return model
+    cov = np.where(still | still[:, None], 0.0, model.initial_cov)
+    parts = model.transition, model.process_cov, float(model.reward_std), cov, model.initial_mean
+    return LGDS(*parts)
 
 
 def _error_traces(model: LGDS, arms: np.ndarray, seen: np.ndarray) -> list[float | None]:

@@ -74,6 +74,10 @@ class Component:
         >>> part = level("shared", memory="free", drift=0.1)
         >>> [one.name for one in part.all_parameters()], [one.name for one in part.parameters()]
         (['drift', 'memory'], ['memory'])
+        >>> part.loadings_per_arm, level("shared", loadings="free").loadings_per_arm
+        (0, 1)
+        >>> part.turned(np.random.default_rng(0))
+        {}
         >>> part.holds_mean, level("arm").holds_mean, constant("arm").persists
         (False, True, True)
         >>> part.options()

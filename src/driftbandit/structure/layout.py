@@ -247,7 +247,13 @@ class Layout:
 
     @functools.cached_property
     def begin(self) -> np.ndarray:
-        """Where a search for θ begins: the medians of the priors, and loadings that differ."""
+        """Where a search for θ begins: the medians of the priors, and loadings that differ.
+
+        Example:
+            >>> layout = Layout("factors(2)", ["left", "right"])
+            >>> layout.begin[-5:].round(3).tolist()  # weights of left, of right; noise
+            [1.0, 0.707, 1.0, -0.707, -0.357]
+        """
         return np.array([one.center if one.begin is None else one.begin for one in self.free])
 
     # θ → matrices
