@@ -27,7 +27,7 @@ from driftbandit.system import LAST_ROUND, Name
 
 STRUCTURES = ("free", "diagonal", "scalar")  # of Γ; others are sums of components
 OF_NAMES = "level(arm)"  # what is learned of arms without features
-"""A mean and a memory besides, or a choice by held-out rewards, earned no more: names_only.py."""
+"""On drifting clicks, a mean and a memory, or a choice by held-out rewards, earned no more."""
 FIRST = 200  # settled rewards before the first refit, if a matrix is learned
 PER_ARM = 10  # and for each arm, if components are
 SHARE = 0.8  # of a log, from which a model is learned that has to predict the rest
