@@ -98,6 +98,7 @@ class Replayed:
     effective: float = 12345.0
     trusted: bool = True
     reason: str = ""
+    tolerance: float = 2.4686
 
 
 class Replays:
