@@ -91,14 +91,13 @@ def read_log(
     return _log(held, names, columns, time)
 
 
-def as_log(data: Any, names: Any = None, clock: times.Clock | None = None, **reading: Any) -> Log:
+def as_log(data: Any, names: Any = None, clock: times.Clock | None = None) -> Log:
     """A `Log` as it is, and anything else as `read_log` reads it.
 
     Args:
         data: a `Log`, or what `read_log` takes.
         names: of all arms, in order, those of the log among them; None: those of the log.
         clock: whose rounds count the log's times; None: its own.
-        reading: more options of `read_log`; not for a `Log`.
 
     Example:
         >>> log = as_log({"round": [0, 1], "arm": ["b", "a"], "reward": [1, 2]})
@@ -106,11 +105,7 @@ def as_log(data: Any, names: Any = None, clock: times.Clock | None = None, **rea
         (True, [1, 2])
     """
     if not isinstance(data, Log):
-        return read_log(data, names, clock=clock, **reading)
-    for argument, value in reading.items():
-        if value:
-            problem = "was given beside a Log, which is read already"
-            raise errors.InvalidInput(argument, problem, "leave it out")
+        return read_log(data, names, clock=clock)
     log = data if names is None else data.of_arms(checked_names(names))
     return log if clock is None else log.counted_by(clock)
 
@@ -147,13 +142,7 @@ def log_of_system(system: Any, data: Any) -> Log:
     return log
 
 
-def log_and_features(
-    log: Any,
-    arms: Any = None,
-    columns: Columns | None = None,
-    every: str | None = None,
-    zone: str | None = None,
-) -> tuple[Log, np.ndarray | None]:
+def log_and_features(log: Any, arms: Any = None) -> tuple[Log, np.ndarray | None]:
     """The log, and the features of its arms if they are given.
 
     An array's row i belongs to arm i or, if the k arms have other numbers, to the i-th by size.
@@ -165,11 +154,10 @@ def log_and_features(
         >>> log_and_features(log | {"arm": [2, 0, 2]}, [[1.0], [2.0], [3.0]])[0].names
         (0, 1, 2)
     """
-    reading: dict[str, Any] = {"columns": columns, "every": every, "zone": zone}
     if isinstance(arms, Arms):
-        return as_log(log, arms.names, **reading), arms.features
+        return as_log(log, arms.names), arms.features
     features = None if arms is None else errors.matrix(arms, "arms", shape=(None, None))
-    read = as_log(log, **reading)
+    read = as_log(log)
     if features is None:
         return read, None
     texts = [name for name in read.names if isinstance(name, str)]
