@@ -76,7 +76,7 @@ def test_advice_calls_arms_by_name():
     assert [arm.same_as for arm in advice["arms"]] == [None, None, "left"]
     assert "Duplicates: arm again, of arm left." in str(advice)
     numbered = db.advise(MODEL, arms, **FAST)
-    assert [arm.name for arm in numbered.arms] == [0, 1, 2]
+    assert [arm.name for arm in numbered["arms"]] == [0, 1, 2]
     assert numbered["simulation"] == advice["simulation"]
     assert json.loads(json.dumps(advice.to_dict()))["arms"][2]["same_as"] == "left"
 
