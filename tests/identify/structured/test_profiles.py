@@ -20,9 +20,7 @@ HESSIAN = np.array([[4.0, 1.5, 0.5], [1.5, 2.0, -0.7], [0.5, -0.7, 3.0]])
 
 
 @pytest.mark.parametrize("place", range(3))
-@pytest.mark.parametrize(
-    "known", [HESSIAN, np.eye(3), 20 * np.eye(3)], ids=["exact", "low", "high"]
-)
+@pytest.mark.parametrize("known", [HESSIAN, np.eye(3), 6 * np.eye(3)], ids=["exact", "low", "high"])
 def test_the_ends_of_a_parabola(place, known):
     error = math.sqrt(np.linalg.inv(HESSIAN)[place, place])
     ends = profiles.ends(quadratic, np.ones(3), known, place, BOUNDS, 1.96)
@@ -54,7 +52,7 @@ def test_an_end_is_open_where_the_loss_does_not_rise():
     least = 5 * (math.log(1.3) + 1)
     exact = scipy.optimize.brentq(lambda x: variance([x])[0] - least - 1.96**2 / 2, 0, 5)
     assert high == pytest.approx(exact, abs=0.01)
-    assert profiles.ends(variance, np.zeros(1), np.eye(1), 0, [(-14.0, 0.5)], 1.96)[1] == math.inf
+    assert profiles.ends(variance, np.zeros(1), np.eye(1), 0, [(-14.0, 0.4)], 1.96)[1] == math.inf
 
 
 def walled(theta):

@@ -99,8 +99,8 @@ def test_open_intervals_are_words_in_text_and_null_in_json(tmp_path):
     path.write_text("\n".join(["round,arm,reward", *lines]) + "\n")
     given = path, "--structure", "constant(arm) + level(arm, memory=free)", "--starts", "1"
     text = run(*given).stdout
-    (drift,) = [line for line in text.splitlines() if "memory=free).drift" in line]
-    (memory,) = [line for line in text.splitlines() if "memory=free).memory" in line]
+    lines = [line for line in text.splitlines() if line.startswith("level(arm, memory=free).")]
+    drift, memory = lines
     assert " below 0." in drift
     assert "any value" in memory
     assert "30, 1.6 to 567" in memory

@@ -16,9 +16,9 @@ import numpy as np
 Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """A loss and its gradient."""
 
-NEAR = 0.05  # of the quantile: one more Newton step, without a further loss, is accurate enough
+NEAR = 0.02  # of the quantile: one more Newton step, without a further loss, is accurate enough
 CLOSE = 0.3  # longest such step
-SETTLED = 0.005  # what a further step may lower the loss by, if the other numbers are at their best
+SETTLED = 0.002  # what a further step may lower the loss by, if the other numbers are at their best
 LONGEST = 3.0  # step of a number at most
 MOST_MOVES = 12  # of the profile, to find one end
 MOST_STEPS = 15  # to bring the other numbers to their best
@@ -90,7 +90,8 @@ def ends(
     box = Box(*np.array(bounds).T)
     begin = np.clip(start, *box)
     free = np.ones(len(begin), bool)
-    best, _ = _settled(loss, Point(begin, *loss(begin), curvature), free, box)
+    best, gain = _settled(loss, Point(begin, *loss(begin), curvature), free, box)
+    best = best._replace(loss=best.loss - gain)
     low, high = (_end(loss, best, place, way, box, quantile) for way in (-1, 1))
     return low, high
 
