@@ -424,6 +424,22 @@ class Fit:
         """ρ(Γ): 1 if something never fades."""
         return self.model.spectral_radius
 
+    @property
+    def memory(self) -> float | None:
+        """Rounds after which 37% of a shock on the factors remain, −1/log ρ; None: there are none.
+
+        Example:
+            >>> from driftbandit.identify import fit
+            >>> log = {"round": range(40), "arm": [0, 1] * 20, "reward": [0, 0, 1, 1] * 10}
+            >>> 0 < fit(log, n_states=1, starts=1).memory < 5
+            True
+        """
+        states = _factor_states(self.layout)
+        if not len(states):
+            return None
+        radius = np.abs(np.linalg.eigvals(self.model.transition[np.ix_(states, states)])).max()
+        return float(-1 / math.log(radius)) if radius > 0 else 0.0
+
     def problem_of(self, log: Log) -> Problem:
         """The same problem with another log of the same arms."""
         described = rows_of(log, self.layout, self.problem.described)
@@ -509,11 +525,16 @@ def plays(log: Log) -> tuple[np.ndarray, np.ndarray]:
     return arms[seen], rewards[seen]
 
 
-def _hidden_states(layout: Layout, theta: np.ndarray, played: np.ndarray) -> tuple[int, int]:
-    """How many of the factors' directions the played arms do not show, and of how many."""
+def _factor_states(layout: Layout) -> np.ndarray:
+    """The states of factors."""
     parts = zip(layout.structure.components, layout.parts.values(), strict=True)
     own = [places for one, places in parts if isinstance(one, Factors)]
-    states = np.concatenate([np.zeros(0, int), *own])
+    return np.concatenate([np.zeros(0, int), *own])
+
+
+def _hidden_states(layout: Layout, theta: np.ndarray, played: np.ndarray) -> tuple[int, int]:
+    """How many of the factors' directions the played arms do not show, and of how many."""
+    states = _factor_states(layout)
     d = len(states)
     if not d:
         return 0, 0

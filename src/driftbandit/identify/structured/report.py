@@ -66,6 +66,7 @@ def _data(found: Fit, log: Log, ahead: Any, rows: list[Estimate]) -> dict[str, A
                 "states": found.layout.n_states,
                 "state_names": found.layout.states,
                 "parameters": [row._asdict() for row in rows],
+                "memory": found.memory,
                 "reward_std": float(found.model.reward_std),
                 "predictable_share": ahead.share,
                 "log_likelihood_per_reward": found.log_likelihood / len(ahead.rewards),
@@ -94,11 +95,19 @@ def _facts(found: Fit, data: dict[str, Any]) -> Facts:
             "structure": str(found.structure),
             "states": states,
             **drift_fact(found),
+            **_memory_fact(data),
             "reward noise σ": f"{data['reward_std']:.4g}, standard deviation",
             "predictable": predictable,
             "log-likelihood": f"{with_state} per reward; {without} with the arms' means alone",
         }
     )
+
+
+def _memory_fact(data: dict[str, Any]) -> dict[str, str]:
+    """How long the factors remember, if there are any."""
+    if (memory := data["memory"]) is None:
+        return {}
+    return {"memory": f"{memory:.3g} rounds, after which 37% of a shock on the factors remains"}
 
 
 def drift_fact(found: Any) -> dict[str, str]:
