@@ -43,7 +43,7 @@ PAGES = {
     "logs": Shelf(
         "Learning from logs",
         "Models learned from logs, checked on logs, and policies replayed on data.",
-        ("fit", "replay", "monitoring", "identify"),
+        ("fit", "read_log", "replay", "monitoring", "identify"),
     ),
     "structure": Shelf("Structures", "Models made of named components.", ("structure",)),
     "policies": Shelf("Policies", "The contract of a policy, and the registry.", ("policies",)),

@@ -175,9 +175,10 @@ def test_refit_with_offsets():
         agent.tell(decision, row[decision.arm])
     agent.refit()
     assert agent._history.until_refit == 200
-    assert agent.model.n_states == 3
-    assert agent.problem.arms.shape == (3, 3)
-    np.testing.assert_allclose(agent.problem.arms[:, 2], [5, 6, 7], atol=1)
+    assert agent.model.n_states == 3 + 2  # what each arm pays on average, and the factors
+    assert agent.problem.arms.shape == (3, 5)
+    means = agent.problem.arms @ agent.state.mean
+    np.testing.assert_allclose(means, [5, 6, 7], atol=1)
     np.testing.assert_array_equal(agent._history.features, THREE)
     other = Agent.from_json(agent.to_json())
     assert other.to_json() == agent.to_json()

@@ -260,7 +260,7 @@ def test_what_the_log_cannot_tell_is_said(system):
         ({"prior": -1}, "prior"),
         ({"n_states": 3, "arms": np.eye(2)}, "n_states"),
         ({"n_states": 3}, "n_states"),
-        ({"arms": np.eye(3)}, "arms"),
+        ({"arms": np.eye(1)}, "arms"),
     ],
 )
 def test_wrong_arguments_are_named(options, argument):

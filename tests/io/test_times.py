@@ -254,7 +254,7 @@ def test_units_may_be_short(every, note):
 
 
 def logged(times, **options):
-    return as_log(
+    return read_log(
         {"round": times, "arm": ["a"] * len(times), "reward": [1] * len(times)}, **options
     )
 

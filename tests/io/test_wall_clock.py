@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from driftbandit.identify import as_log, read_log
+from driftbandit.identify import read_log
 from driftbandit.replays import as_table
 from log_files import put_parquet, refused, refused_exactly
 
@@ -47,7 +47,7 @@ def on_the_wall(moment):
 
 def log_of(times, **options):
     rows = {"round": times, "arm": [0] * len(times), "reward": np.arange(len(times)) / 7}
-    return as_log(rows, **options)
+    return read_log(rows, **options)
 
 
 @pytest.mark.parametrize(("name", "start"), DAYS)
@@ -154,7 +154,7 @@ def test_a_zone_is_read_from_files_as_from_memory():
     log = read_log(put_parquet("l.parquet", rows), **options)
     pa.table(rows).to_pandas().to_csv("l.csv", index=False)
     texts = read_log("l.csv", **options)
-    for one in (log, texts, as_log(pa.table(rows), **options)):
+    for one in (log, texts, read_log(pa.table(rows), **options)):
         assert one.sequences[0].rounds.tolist() == list(range(len(moments)))
         assert one.notes[0].startswith(
             "Rounds are steps of 30 minutes since 2024-11-02 05:00:00 on"

@@ -69,7 +69,7 @@ def test_without_a_model_it_starts_from_arms(service, refit):
     assert {key: shown[key] for key in refit or {}} == (refit or {})
     assert one.get("/state")["refit"] == {
         "in_progress": False,
-        "next_after": options.first - 20,
+        "next_after": options.pause(0) - 20,
         "failure": None,
     }
 

@@ -307,7 +307,7 @@ def test_arms_stay_if_refits_learn_something_for_each():
         lambda: experiment.add_arm(0.0, "c", None),
         lambda: experiment.retire_arm(0.0, "a"),
     ):
-        with pytest.raises(InvalidInput, match=r"for each arm; make a new .* level.arm., arms can"):
+        with pytest.raises(InvalidInput, match=r"components that arms share; make a new"):
             change()
     with pytest.raises(InvalidInput, match="features: were given, and refits learn what belongs"):
         experiment.decide(0.0, features=[[1.0, 0.0]], most_open=9)
@@ -316,7 +316,9 @@ def test_arms_stay_if_refits_learn_something_for_each():
 def test_arms_with_levels_have_no_features():
     """By default refits learn a level for each arm, so arms may come and go, by their names."""
     experiment = Experiment.create("one", checked({"names": ["a", "b"]}, MANY), 0.0)
-    with pytest.raises(InvalidInput, match=r"features: were given, .* level for each arm; leave"):
+    with pytest.raises(
+        InvalidInput, match=r"features: were given, .* components for each arm; leave"
+    ):
         experiment.add_arm(0.0, "c", [1.0, 0.0])
     experiment.add_arm(0.0, "c", None)
     experiment.retire_arm(0.0, "a")

@@ -209,7 +209,7 @@ def learned(
     if structure not in STRUCTURES:
         begin = fitting.fit(log, structure=structure, starts=2).start_system
         return begin.model, by_columns(begin.arms)
-    fit = fitting.fit(
+    begin = fitting.fit(
         log,
         rows,
         structure=structure,
@@ -217,8 +217,8 @@ def learned(
         starts=1,
         iterations=options.iterations,
         start=start,
-    )
-    return fit.model, by_columns(fit.arms) if options.offsets else arms
+    ).start_system
+    return begin.model, by_columns(begin.arms) if options.offsets else arms
 
 
 class Refused(Exception):

@@ -28,7 +28,7 @@ BOUNDS = {"size": (math.log(1e-6), math.log(1e3)), "time": (math.log(0.1), math.
 BOUNDS |= {"share": (-12.0, 12.0), "correlation": (-6.0, 6.0), "real": (-8.0, 8.0)}
 LOADINGS = (-50.0, 50.0)
 STARTS = (0.0, -1.5, 1.5, -3.0, 3.0)  # shifts of the drifts, from the medians of their priors
-MANY = 20  # parameters, beyond which a search need not end exactly at the maximum; or arms
+MANY = 20  # arms, beyond which a search does without states for their means
 UNSEEN = 1e-6  # a direction that shows this much less in rewards than the best is not seen
 LEAST_SPREAD = 1e-3  # of the arms' means, in units of the rewards' spread
 ITERATIONS = 200  # most of a search
@@ -95,7 +95,9 @@ class Problem(NamedTuple):
         if layout.apart is not None or few or not rest:
             return None
         counts = np.bincount(rows.arms, rows.seen, len(layout.names))
-        centers = np.bincount(rows.arms, rows.rewards * rows.seen) / np.maximum(counts, 1)
+        centers = np.bincount(rows.arms, rows.rewards * rows.seen, len(layout.names)) / np.maximum(
+            counts, 1
+        )
         apart = rows._replace(rewards=(rows.rewards - centers[rows.arms]) * rows.seen)
         small = Layout(Structure(tuple(rest)), layout.names, layout.groups)
         described = self.described._replace(rows=apart)
@@ -183,7 +185,7 @@ def minimized(
         value, slope = problem.loss(theta)
         return min(value, wall) / unit, slope / unit
 
-    flat = 1e-13 if len(start) <= MANY else 1e-7  # many loadings turn into each other
+    flat = 1e-7 if problem.layout.learns_factors else 1e-13  # they turn into each other
     options = {"ftol": flat, "gtol": 1e-5 / unit, "maxiter": iterations, "maxcor": 20}
     end = scipy.optimize.minimize(scaled, start, jac=True, bounds=bounds, options=options)
     # Close to the minimum, rounding may leave the line search without a step that gains anything.

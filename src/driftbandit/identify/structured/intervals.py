@@ -32,7 +32,6 @@ from driftbandit.structure.base import SIZE
 from driftbandit.structure.parameters import Free
 
 LEVEL = 1.959963984540054  # normal quantile of a 95% interval
-MANY = 40  # parameters, beyond which no intervals are looked for
 WEAK = 0.1  # strength of the other parameters' priors
 TINY = 1e-12  # the least curvature of a loss in the rewards' mean
 
@@ -108,7 +107,7 @@ def _of_all(found: Fit, place: int) -> Estimate:
     name, parameter = number.name, number.parameter
     middle = float(found.theta[place])
     (value,) = _values(found, number, middle)
-    if not _has_profile(number) or len(found.layout.free) > MANY:
+    if not _has_profile(number) or found.layout.learns_factors:
         return Estimate(name, value, math.nan, math.nan, math.nan, parameter.unit)
     error = _spread(found, np.eye(len(found.theta))[place]) * _slope(number, value)
     low, high = _values(found, number, *_profile(found, place))
@@ -226,7 +225,7 @@ def _loadings(found: Fit) -> list[Estimate]:
         places = [
             i for i, x in enumerate(layout.free) if x.component == index and x.arm is not None
         ]
-        if not places or layout.free[places[0]].begin is not None:
+        if not places or layout.learns_factors:
             continue  # those of several factors mean nothing one by one: see `Fit.arms`
         raw = found.theta[places]
         length = math.sqrt(float(raw @ raw) / len(raw))

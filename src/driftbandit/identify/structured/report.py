@@ -32,6 +32,10 @@ HOW_CERTAIN = (
     "common ones; their intervals are ± 1.96 standard errors, and include that. A drift is the "
     "standard deviation of a change in one round."
 )
+TURNING = (
+    "Factors whose weights are learned can turn into each other, which changes no prediction: so no "
+    "intervals are given."
+)
 MOST_LINES = 8  # of one component that a figure labels
 MOST_ROUNDS = 2000  # that a figure shows, the last ones
 
@@ -40,7 +44,11 @@ def report(found: Fit, log: Log, name: str = "log") -> Report:
     """The report of a fit to a log of that name."""
     ahead, rows = one_step(found, log), estimates(found)
     data = _data(found, log, ahead, rows)
-    blocks: list[Block] = [_facts(found, data), _parameters(rows), Text(HOW_CERTAIN, "dim")]
+    blocks: list[Block] = [
+        _facts(found, data),
+        _parameters(rows),
+        Text(TURNING if found.layout.learns_factors else HOW_CERTAIN, "dim"),
+    ]
     if found.comparison is not None:
         blocks += [comparison_table(found.comparison), Text(HOW_COMPARED, "dim")]
     plain, warnings = split_notes(found.warnings)
@@ -126,6 +134,8 @@ def candidates(found: Comparison | None) -> list[dict[str, Any]] | None:
 def _parameters(rows: list[Estimate]) -> Table:
     lines: list[list[Cell | str | float]] = []
     for row in rows:
+        if math.isnan(row.prior_median) and math.isnan(row.low) and not row.unit:
+            continue  # a number that means nothing by itself
         value, _ = shown(row.value, row.value - row.std_error, row.value + row.std_error)
         lines.append([row.name, value, interval_text(row), _prior(row), row.unit or "-"])
     head = ["parameter", "estimate", "95% interval", "prior", "unit"]

@@ -13,7 +13,7 @@ from driftbandit.structure import Layout, Structure
 from driftbandit.structure.layout import Units
 
 SHORT = 5000  # logs with fewer plays are padded, so that similar ones share a compiled program
-FAR = 100.0  # arms' means farther apart, in spreads of an arm's rewards, are not learned
+FAR = 1e5  # arms' means farther apart, in spreads of an arm's rewards, are not learned
 LARGEST_GRADIENT = 2 * 10**7  # numbers that a gradient may keep: plays × states²
 
 
