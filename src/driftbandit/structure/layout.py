@@ -251,14 +251,19 @@ class Layout:
 
         Example:
             >>> layout = Layout("factors(2)", ["left", "right"])
-            >>> layout.learns_factors, layout.begin[-5:].round(3).tolist()  # their weights; noise
-            (True, [1.0, 0.707, 1.0, -0.707, -0.357])
+            >>> layout.begin[-5:].round(3).tolist()  # their weights; noise
+            [1.0, 0.707, 1.0, -0.707, -0.357]
         """
         return np.array([one.center if one.begin is None else one.begin for one in self.free])
 
     @property
     def learns_factors(self) -> bool:
-        """Whether factors have weights that are learned: they can turn into each other."""
+        """Whether factors have weights that are learned: they can turn into each other.
+
+        Example:
+            >>> Layout("factors(2)", ["left", "right"]).learns_factors
+            True
+        """
         return any(free.begin is not None for free in self.free)
 
     # θ → matrices

@@ -33,8 +33,8 @@ HOW_CERTAIN = (
     "standard deviation of a change in one round."
 )
 TURNING = (
-    "Factors whose weights are learned can turn into each other, which changes no prediction: so no "
-    "intervals are given."
+    "Factors whose weights are learned can turn into each other, which changes no prediction: so "
+    "no intervals are given."
 )
 MOST_LINES = 8  # of one component that a figure labels
 MOST_ROUNDS = 2000  # that a figure shows, the last ones
