@@ -1,6 +1,6 @@
 """How often `fit` says that arms drift: on logs in which nothing drifts, and on logs that drift.
 
-    python benchmarks/drift_verdicts.py [--logs 50] [--workers 2] [--advise 3]
+    python benchmarks/drift_verdicts.py [--logs 50] [--workers 2] [--advise 3] [--kinds clicks …]
 
 Logs of random play, 400 rows unless said otherwise. Without drift: rewards with unequal noise,
 clicks, counts (Poisson), heavy tails (Student's t with 3 degrees of freedom), skewed rewards
@@ -112,11 +112,12 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=50, help="of each kind")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--advise", type=int, default=0, help="logs of each kind to ask it about")
+    parser.add_argument("--kinds", nargs="*", default=[*STILL, *MOVING])
     parser.add_argument("--store", type=Path, default=STORE)
     options = parser.parse_args()
     table = []
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
-        for kind in STILL | MOVING:
+        for kind in options.kinds:
             tasks = [(kind, n, n < options.advise) for n in range(options.logs)]
             rows = list(pool.imap_unordered(verdict, tasks))
             said = [row[1] for row in rows]
@@ -124,6 +125,7 @@ def main() -> None:
             table.append(
                 {
                     "kind": kind,
+                    "logs": len(said),
                     "drifts": kind in MOVING,
                     **{word: said.count(word) for word in ("yes", "no", "cannot tell")},
                     "asked advise": len(asked),
@@ -132,8 +134,7 @@ def main() -> None:
                 }
             )
             print(json.dumps(table[-1]), flush=True)
-            stored = {"logs": options.logs, "table": table}
-            options.store.write_text(json.dumps(stored, indent=1) + "\n")
+            options.store.write_text(json.dumps({"table": table}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -175,10 +175,10 @@ def one(kind, rows, seed):
     means = future(model, arms, ROUNDS, RUNS, rng)
     noise = NOISE * rng.standard_normal(means.shape)
     order = np.array([int(name) for name in found.names]).argsort()
-    assumed = found.model, found.arms[order]
+    assumed = found.start_system.model, found.start_system.arms[order]
     scale = reward_scale(model, arms, ROUNDS)
     row = {"kind": kind, "rows": rows, "seed": seed, "seconds": clock, "cpu_seconds": cpu}
-    row |= {"chosen": found.kind.label, "summary": found.summary()}
+    row |= {"chosen": str(found.structure), "summary": found.summary()}
     row["random"] = float((means.max(axis=2) - means.mean(axis=2)).mean())
     for warm in (False, True):
         history = list(zip(played.tolist(), rewards.tolist(), strict=True)) if warm else None

@@ -8,7 +8,7 @@ structure's parameters from it. Then every policy sees the log, and plays on for
 with the same states and noise. Intervals are 95% Student's t intervals over the products.
 
 recovery: how often drifts are inside their 95% intervals; regret of IDEA on the true model, on the
-fitted structure and on EM's full matrix, and of all registered policies without a Kalman filter,
+fitted structure and on a full matrix, and of all registered policies without a Kalman filter,
 which know the features of the fitted structure.
 
 seasons: products whose arms have seasons of their own, level(arm) + season(7, arm). Two fits, with
@@ -131,7 +131,7 @@ def recovered(seed):
     players = {
         "idea, true model": (system, "idea"),
         "idea, fitted structure": (found.start_system, "idea"),
-        "idea, EM's full matrix": (full.system, "idea"),
+        "idea, full matrix": (full.system, "idea"),
         "idea, default fit": (chosen.system, "idea"),
     }
     players |= {name: (found.start_system, name) for name in RIVALS}
