@@ -116,7 +116,11 @@ def test_zero_and_unit_of_rewards_do_not_matter_to_factors(shift, scale):
     base = fit(log, **options)
     moved = fit(log | {"reward": log["reward"] * scale + shift}, **options)
     assert moved.structure == base.structure
-    np.testing.assert_allclose(moved.theta, base.theta, atol=2e-2)
+    # Weights turn on a flat ridge, on which a search may stop anywhere.
+    same = moved.log_likelihood + len(log["reward"]) * np.log(scale)
+    assert same == pytest.approx(base.log_likelihood, abs=0.05)
+    assert moved.model.reward_std / scale == pytest.approx(base.model.reward_std, rel=5e-3)
+    assert moved.memory == pytest.approx(base.memory, rel=0.05)
     means, expected = (one.arms @ one.model.start_mean() for one in (moved, base))
     np.testing.assert_allclose((means - shift) / scale, expected, atol=0.02)
 

@@ -433,7 +433,9 @@ class Fit:
         Example:
             >>> from driftbandit.identify import fit
             >>> log = {"round": range(40), "arm": [0, 1] * 20, "reward": [0, 0, 1, 1] * 10}
-            >>> 0 < fit(log, n_states=1, starts=1).memory < 5
+            >>> fit(log, n_states=1, starts=1).memory > 0
+            True
+            >>> fit(log, structure="level(arm)", starts=1).memory is None
             True
         """
         states = _factor_states(self.layout)
