@@ -102,7 +102,7 @@ def verdict(task: tuple[str, int, bool]) -> tuple[str, str, str | None, float]:
     took = time.perf_counter() - begun
     if not asked:
         return kind, said, None, took
-    advice = db.advise(log, policies=["ucb"], runs=2)
+    advice = db.advise(log, policies=["ucb"], runs=6)
     return kind, said, str(advice["drift"].verdict), took
 
 
