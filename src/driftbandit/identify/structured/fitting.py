@@ -94,10 +94,9 @@ class Problem(NamedTuple):
         few = len(layout.names) <= MANY or len(rest) == len(components)
         if layout.apart is not None or few or not rest:
             return None
-        counts = np.bincount(rows.arms, rows.seen, len(layout.names))
-        centers = np.bincount(rows.arms, rows.rewards * rows.seen, len(layout.names)) / np.maximum(
-            counts, 1
-        )
+        k = len(layout.names)
+        counts = np.bincount(rows.arms, rows.seen, k)
+        centers = np.bincount(rows.arms, rows.rewards * rows.seen, k) / np.maximum(counts, 1)
         apart = rows._replace(rewards=(rows.rewards - centers[rows.arms]) * rows.seen)
         small = Layout(Structure(tuple(rest)), layout.names, layout.groups)
         described = self.described._replace(rows=apart)
@@ -236,9 +235,8 @@ def search(
     if apart is None:
         return best_of_starts(part, starts, report, begin, iterations)
     small, places, theta = apart
-    end = best_of_starts(
-        small, starts, report, None if begin is None else begin[places], iterations
-    )
+    begin = None if begin is None else begin[places]
+    end = best_of_starts(small, starts, report, begin, iterations)
     theta[places] = end.theta
     return end._replace(theta=theta)
 
@@ -582,9 +580,8 @@ def _warnings(problem: Problem, log: Log, end: Maximum) -> list[str]:
     elif len(rewards) > played.sum() and not varies:
         found.append(f"No arm has two different rewards: {small}")
     if (hidden := _hidden_states(problem.layout, end.theta, played))[0]:
-        found.append(
-            "The rewards hardly show {} of {} states: they keep their prior.".format(*hidden)
-        )
+        shown = "{} of {} states".format(*hidden)
+        found.append(f"The rewards hardly show {shown}: they keep their prior.")
     if _predicts_nothing(problem, log, end.theta):
         found.append("The model predicts rewards no better than each arm's mean.")
     span = max(int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences)
