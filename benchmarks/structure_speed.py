@@ -65,6 +65,7 @@ def gradients():
 
     from driftbandit.identify import as_log
     from driftbandit.identify.structured import likelihood
+    from driftbandit.identify.structured.fitting import Problem
     from driftbandit.identify.structured.rows import rows_of
     from driftbandit.structure import Layout
 
@@ -73,10 +74,11 @@ def gradients():
         layout = Layout(structure, read.names)
         data = rows_of(read, layout)
         theta = np.array([free.center for free in layout.free])
-        given = layout, theta, data.rows, data.units, 1
+        problem = Problem(layout, data, 1.0)
         with jax.enable_x64(True):
+            given = *problem.moves(theta)[0], problem.keeps
             forward = seconds(lambda given=given: likelihood.objective(*given))
-            both = seconds(lambda given=given: likelihood.objective_and_gradient(*given))
+            both = seconds(lambda given=given: likelihood.objective_and_slopes(*given))
         found[name] = {
             "structure": structure,
             "states": layout.n_states,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,7 +105,8 @@ class Layout:
             for place, one in enumerate(self.free)
             if one.arm is None
         }
-        reads = self._loaded_reads(self.theta_of({}), np)
+        self._numbers = [self._places_of(index) for index in range(len(self.structure.components))]
+        reads, _ = self.loaded_reads(self.theta_of({}))
         if silent := np.flatnonzero(~reads.any(axis=1)).tolist():
             problem = f"has nothing for arm {self.names[silent[0]]!r}, whose loadings are zero"
             raise errors.InvalidInput("structure", problem, "add constant(arm), or leave it out")
@@ -133,7 +134,6 @@ class Layout:
             remedy = f"{MOST_STATES} are the most: use fewer harmonics, or share components"
             raise errors.InvalidInput("structure", problem, remedy)
         # Copies without parameters of their own share one set of blocks.
-        self._sets: list[tuple[int, int | None]] = []
         firsts: list[int] = []  # of every set, the place of its first block among all sets'
         states, sizes, owners, which, reads = [], [], [], [], []
         total = 0
@@ -142,7 +142,6 @@ class Layout:
             component, shape = structure.components[index], shapes[index]
             before = sum(other.component == index for other in self.copies[:number])
             if component.own or not before:
-                self._sets.append((index, before if component.own else None))
                 firsts.append(total)
                 total += len(shape)
             for place, block in enumerate(shape):
@@ -160,7 +159,8 @@ class Layout:
         self.state_features: tuple[str | None, ...] = features
         """The context feature with which a state is read."""
         self._components = np.array(parts)  # the component of every state
-        self._which = np.array(which)  # the block of every place along the diagonal
+        self.set_of_block = np.array(which)
+        """The place of every block among the distinct ones."""
         self._reads = np.array(reads, float).T  # with loadings of 1, k × d
         self.parts = {
             str(one): np.flatnonzero(self._components == index)
@@ -175,6 +175,18 @@ class Layout:
         self.copy_states = [np.flatnonzero(of_states == n) for n in range(len(self.copies))]
         """The states of each copy."""
 
+    def _places_of(self, index: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Where a component's numbers stand in θ: common ones; what each copy has of its own."""
+        component = self.structure.components[index]
+        names = [parameter.name for parameter in component.parameters()]
+        count = sum(copy.component == index for copy in self.copies)
+
+        def of(copy: int | None) -> list[int]:
+            return [self._places[index, name, copy] for name in names]
+
+        own = [of(copy) for copy in range(count)] if component.own and count > 1 else None
+        return np.array(of(None), int), None if own is None else np.array(own, int)
+
     @property
     def n_states(self) -> int:
         """d, the number of states."""
@@ -185,6 +197,12 @@ class Layout:
         """Which blocks never move, so that sequences share them."""
         components = self.structure.components
         return np.array([components[self.copies[c].component].persists for c in self._owners])
+
+    @functools.cached_property
+    def persistent_sets(self) -> np.ndarray:
+        """Which distinct blocks never move."""
+        first = np.unique(self.set_of_block, return_index=True)[1]
+        return self.persistent[first]
 
     @functools.cached_property
     def mean_component(self) -> int | None:
@@ -268,92 +286,95 @@ class Layout:
 
     # θ → matrices
 
-    def matrices(self, theta: Any, units: Units = UNIT, xp: Any = np) -> Matrices:
+    def matrices(self, theta: Any, units: Units = UNIT) -> Matrices:
         """The blocks, read-outs and σ² of a θ.
 
         Args:
             theta: one number for each of ``free``.
             units: what sizes are measured in.
-            xp: numpy or jax.numpy.
         """
-        size = int(self.sizes.max())
-        blocks = [block for one in self._sets for block in self._blocks(*one, theta, units, xp)]
+        theta, size, parts = np.asarray(theta), int(self.sizes.max()), []
+        for index, component in enumerate(self.structure.components):
+            start = self.start_of(index, units)
+            sets = [
+                blocks_of(component, row, start, units.scale, np)
+                for row in self.numbers_of(index, theta)
+            ]
+            blocks = np.stack(sets, axis=1) * self.per_feature(component, units)
+            more = (0, size - blocks.shape[-1])
+            blocks = np.pad(blocks, ((0, 0), (0, 0), (0, 0), more, more))
+            parts.append(blocks.reshape(3, -1, size, size))
+        transition, process, start_cov = np.concatenate(parts, axis=1)[:, self.set_of_block]
+        variance = (units.scale * np.exp(theta[len(self.free) - 1])) ** 2
+        return Matrices(transition, process, start_cov, self.loaded_reads(theta)[0], variance)
 
-        def stacked(field: str) -> Any:
-            parts = [getattr(block, field) for block in blocks]
-            return xp.stack([xp.pad(part, (0, size - len(part))) for part in parts])[self._which]
+    def numbers_of(self, index: int, theta: np.ndarray) -> np.ndarray:
+        """A component's numbers in θ: a row for each copy with numbers of its own, else one row."""
+        common, own = self._numbers[index]
+        return theta[common][None] if own is None else theta[common] + theta[own]
 
-        return Matrices(
-            stacked("transition"),
-            stacked("process_cov"),
-            stacked("start_cov"),
-            self._loaded_reads(theta, xp),
-            (units.scale * xp.exp(theta[len(self.free) - 1])) ** 2,
-        )
+    def add_slopes(self, index: int, slopes: np.ndarray, gradient: np.ndarray) -> None:
+        """Add slopes by `numbers_of` to a gradient by θ."""
+        common, own = self._numbers[index]
+        gradient[common] += slopes.sum(axis=0)
+        if own is not None:
+            gradient[own] += slopes
 
-    def _blocks(
-        self, index: int, copy: int | None, theta: Any, units: Units, xp: Any
-    ) -> list[Block]:
-        """The blocks of one copy of a component, or those that all its copies share."""
-        component = self.structure.components[index]
-        values = self._values(index, copy, theta, units, xp)
+    def start_of(self, index: int, units: Units) -> Start:
+        """Standard deviations at the start that are neither given nor learned."""
         holds = self.mean_component in (None, index)
-        start = Start(WIDE.level * units.scale * holds, WIDE.slope * units.scale)
-        found = component.blocks(values, start, xp)
+        return Start(WIDE.level * units.scale * holds, WIDE.slope * units.scale)
+
+    def per_feature(self, component: Component, units: Units) -> np.ndarray:
+        """Factors of the blocks of `blocks_of`, 3 × 1 × blocks × 1 × 1 or 1: of weights.
+
+        A weight is large if its feature is small. Numbers that users give stay as they are.
+        """
         if not component.features or not len(units.features):
-            return found
-        # A weight is large if its feature is small. Numbers that users give stay as they are.
+            return np.ones((1,) * 5)
         sizes = dict(zip(self.structure.features, units.features, strict=True))
+        square = np.array([float(sizes[name]) ** 2 for name in component.features])
         known = component.start is not None or "size" in component.fixed
-        for place, block in enumerate(found):
-            square = sizes[block.feature or ""] ** 2
-            found[place] = block._replace(
-                start_cov=block.start_cov / (1.0 if known else square),
-                process_cov=block.process_cov / (1.0 if "change" in component.fixed else square),
-            )
-        return found
+        drift = np.ones_like(square) if "change" in component.fixed else 1 / square
+        start = np.ones_like(square) if known else 1 / square
+        return np.stack([np.ones_like(square), drift, start])[:, None, :, None, None]
 
-    def _values(
-        self, index: int, copy: int | None, theta: Any, units: Units, xp: Any
-    ) -> dict[str, Any]:
-        """A component's parameters by name."""
-        component = self.structure.components[index]
-        found: dict[str, Any] = dict(component.fixed)
-        for one in component.parameters():
-            number = theta[self._places[index, one.name, None]]
-            apart = self._places.get((index, one.name, copy)) if copy is not None else None
-            if apart is not None:
-                number = number + theta[apart]
-            unit = units.scale if one.kind == "size" else 1.0
-            found[one.name] = unit * original(number, one.kind, xp)
-        return found
+    def loaded_reads(
+        self, theta: np.ndarray
+    ) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """How arms read the states, k × d; and a function from slopes by that to those by θ."""
+        k, loadings = len(self.names), np.ones((len(self.names), self.n_states))
+        learned = []
+        for index, (component, states) in enumerate(
+            zip(self.structure.components, self.parts.values(), strict=True)
+        ):
+            if isinstance(component, Factors) and component.reads is not None:
+                loadings[:, states] = component.reads
+            elif isinstance(component.loadings, tuple):
+                loadings[:, states] = np.array(component.loadings)[:, None]
+            elif component.loadings_per_arm:
+                places = [
+                    i
+                    for i, free in enumerate(self.free)
+                    if free.component == index and free.arm is not None
+                ]
+                raw = theta[np.array(places)].reshape(k, -1)
+                # The mean square of an arm's loading is 1; of several factors, the sum over arms.
+                square = k if component.loadings == FREE else raw.shape[1]
+                scale = math.sqrt(square / (raw**2).sum())
+                loadings[:, states] = raw * scale
+                learned.append((places, raw, scale, states))
 
-    def _loaded_reads(self, theta: Any, xp: Any) -> Any:
-        """How arms read the states, k × d."""
-        each = [self._loadings(index, theta, xp) for index in range(len(self.parts))]
-        shape = len(self.names), self.n_states
-        places = np.argsort(np.concatenate(list(self.parts.values())), kind="stable")
-        spread = [
-            xp.broadcast_to(loadings, (shape[0], len(states)))
-            for loadings, states in zip(each, self.parts.values(), strict=True)
-        ]
-        return xp.concatenate(spread, axis=1)[:, places] * self._reads
+        def gradient(slopes: np.ndarray) -> np.ndarray:
+            found = np.zeros(len(self.free))
+            for places, raw, scale, states in learned:
+                own = slopes[:, states] * self._reads[:, states]
+                own = own if raw.shape[1] > 1 else own.sum(axis=1, keepdims=True)
+                own = own - raw * ((own * raw).sum() / (raw**2).sum())
+                found[places] = scale * own.ravel()
+            return found
 
-    def _loadings(self, index: int, theta: Any, xp: Any) -> Any:
-        """How strongly each arm reads a component's states: k × 1, or k × d of several factors."""
-        component, k = self.structure.components[index], len(self.names)
-        if isinstance(component, Factors) and component.reads is not None:
-            return xp.asarray(component.reads, dtype=float)
-        if component.loadings is None and not component.loadings_per_arm:
-            return xp.ones((k, 1))
-        if isinstance(component.loadings, tuple):
-            return xp.reshape(xp.asarray(component.loadings, dtype=float), (k, 1))
-        free = enumerate(self.free)
-        places = [i for i, one in free if one.component == index and one.arm is not None]
-        raw = xp.reshape(theta[np.array(places)], (k, -1))
-        # The mean square of an arm's loading is 1; of several factors, the sum over arms.
-        square = k if component.loadings == FREE else raw.shape[1]
-        return raw * xp.sqrt(square / xp.sum(raw**2))
+        return loadings * self._reads, gradient
 
     # Values by name
 
@@ -440,6 +461,30 @@ class Layout:
         same = self.block_of[:, None] == self.block_of
         rows, columns = self.place_in_block[:, None], self.place_in_block[None]
         return np.where(same, np.asarray(blocks)[self.block_of[:, None], rows, columns], 0.0)
+
+
+def blocks_of(component: Component, numbers: Any, start: Start, scale: Any, xp: Any) -> Any:
+    """Γ, Q and the covariance at the start of a copy's blocks, 3 × blocks × b × b.
+
+    Args:
+        component: of a structure.
+        numbers: in θ, one for each of its parameters.
+        start: as `Layout.start_of` returns it.
+        scale: the rewards' spread, in which sizes are measured.
+        xp: numpy or jax.numpy.
+    """
+    values: dict[str, Any] = dict(component.fixed)
+    for place, parameter in enumerate(component.parameters()):
+        unit = scale if parameter.kind == "size" else 1.0
+        values[parameter.name] = unit * original(numbers[place], parameter.kind, xp)
+    blocks = component.blocks(values, start, xp)
+    size = max(len(block.reads) for block in blocks)
+
+    def stacked(field: str) -> Any:
+        parts = [getattr(block, field) for block in blocks]
+        return xp.stack([xp.pad(part, (0, size - len(part))) for part in parts])
+
+    return xp.stack([stacked(field) for field in ("transition", "process_cov", "start_cov")])
 
 
 def _shape(component: Component) -> list[Block]:

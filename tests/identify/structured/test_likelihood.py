@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from driftbandit.identify.data import padded
 from driftbandit.identify.structured import likelihood
-from driftbandit.identify.structured.likelihood import Pattern
+from driftbandit.identify.structured.moves import padded_states, pattern_of, whole
 from driftbandit.structure import Layout
 from known_structures import known, log_of, naive_filter
 from random_structures import GROUPS, MODEST, random_log, structures
@@ -92,10 +92,10 @@ def test_arms_that_share_no_state_are_computed_side_by_side():
     layout, apart, k = found.layout, found.problem.described.rows.apart, len(log.names)
     most = int(np.bincount(np.concatenate([one.arms for one in log.sequences])).max())
     assert apart.order.shape == (k, padded(most + 4))  # steps for one arm's plays, not for all
-    assert Pattern.of_each_arm(layout).table.shape[1] == layout.n_states // k
-    given = found.problem.described.rows, found.problem.described.units, found.problem.longest
+    assert pattern_of(layout)[0].partners.shape[1] == padded_states(layout.n_states // k)
     with jax.enable_x64(True):
-        (mean, cov), *_ = likelihood.predicted(layout, found.theta, *given)
+        belief, *_ = likelihood.predicted(*found.problem.moves(found.theta)[0])
+    mean, cov = whole(layout, *belief)
     *_, belief = naive_filter(found, log)
     np.testing.assert_allclose(mean, belief[0], rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(cov, belief[1], rtol=1e-8, atol=1e-9)
@@ -131,3 +131,15 @@ def test_equal_layouts_share_a_program_and_others_do_not():
     groups = {"a": 1, "b": 1}, {"a": 1, "b": 2}
     same, apart = (Layout("level(group)", ["a", "b"], each) for each in groups)
     assert same != apart
+
+
+def test_structures_of_about_the_same_size_share_a_compiled_program():
+    log = random_log(0)
+    texts = "constant(arm) + season(7)", "factors(2) + level(arm)", "trend(arm) + level(shared)"
+    first, *others = (at_random(text, log) for text in texts)
+    first.problem.loss(first.theta)
+    count = likelihood.objective_and_slopes._cache_size()
+    for other in others:
+        assert len(other.layout.states) != len(first.layout.states)
+        other.problem.loss(other.theta)
+    assert likelihood.objective_and_slopes._cache_size() == count

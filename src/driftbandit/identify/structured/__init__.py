@@ -1,4 +1,4 @@
 """Learning the parameters of a structure (`driftbandit.structure`) from a log.
 
-rows.py → likelihood.py → fitting.py → intervals.py, selection.py, components.py, report.py
+rows.py → moves.py → likelihood.py → fitting.py → the other files
 """

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from driftbandit.identify.structured import likelihood
 from driftbandit.identify.structured.fitting import Fit
-from driftbandit.identify.structured.likelihood import Pattern
-from driftbandit.identify.structured.rows import Rows
-from driftbandit.structure import Layout
-from driftbandit.structure.layout import Units
+from driftbandit.identify.structured.moves import moves_of, pattern_of
 
 MOST_NUMBERS = 5 * 10**7  # plays × states² that are kept; of longer logs the end is shown
 
@@ -53,9 +48,13 @@ def components(found: Fit) -> list[Path]:
     layout, data = found.layout, found.problem.described
     labels, reads = _reads(found)
     most = max(2, MOST_NUMBERS // layout.n_states**2)
+    rows = data.rows._replace(apart=None)  # all paths are shown in all rounds
+    pattern, _ = pattern_of(layout, apart=False)
+    padded = np.pad(reads, ((0, 0), (0, len(pattern.sizes) - layout.n_states)))
     with jax.enable_x64(True):
-        given = layout, found.theta, data.rows, data.units, found.problem.longest
-        means, variances = smoothed(*given, reads, min(most, len(data.rows.seen)))
+        moves, _ = moves_of(layout, found.theta, data.units, rows, apart=False)
+        last = min(most, len(data.rows.seen))
+        means, variances = likelihood.smoothed(moves, pattern, rows, padded, last)
     first = max(len(data.rows.seen) - most, 0)
     shown = np.arange(first, data.n_rows)
     later = np.append(data.rounds[1:] != data.rounds[:-1], True)
@@ -87,23 +86,3 @@ def _reads(found: Fit) -> tuple[list[tuple[str, str]], np.ndarray]:
             labels.append((str(component), f"{copy.label} {feature}".strip()))
             rows.append(row)
     return labels, np.array(rows)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 4, 6))
-def smoothed(
-    layout: Layout, theta: Any, rows: Rows, units: Units, longest: int, reads: Any, last: int
-) -> Any:
-    """⟨h, z⟩ given all rewards, at the last plays: means and variances, plays × c.
-
-    Args:
-        reads: h, c × d.
-        last: how many plays, counted from the end.
-    """
-    moves = likelihood.moves_of(layout, layout.matrices(theta, units, jnp), rows, longest)
-    pattern, mask = Pattern.of(layout), likelihood.feature_mask(layout)
-    light = pattern._replace(learns_transition=False, learns_reads=False)
-    early, late = rows.split(len(rows.seen) - last)
-    belief, _ = likelihood.forward(light, moves, early, mask)
-    full = light._replace(learns_reads=True)
-    _, kept = likelihood.forward(full, moves, late, mask, belief)
-    return likelihood.backward_reads(light, moves, late, mask, kept, reads)

@@ -17,6 +17,8 @@ from driftbandit.identify.data import ROUNDING, no_arm_varies
 from driftbandit.identify.findings import Answer, drift_of
 from driftbandit.identify.structured import likelihood
 from driftbandit.identify.structured.comparison import Comparison
+from driftbandit.identify.structured.likelihood import Keeps
+from driftbandit.identify.structured.moves import moves_of, pattern_of, whole
 from driftbandit.identify.structured.rows import LARGEST_GRADIENT, Described, Rows, rows_of
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS
@@ -36,6 +38,7 @@ STEP = 1e-4  # of the differences of gradients that give the Hessian
 ABNORMAL = 2  # SciPy's status when a line search finds nothing better
 SEARCH_ROWS, SEARCH_SIZE = 2000, 2 * 10**6
 """Plays, and plays × states², that a search takes at least and at most if arms share states."""
+SHARED = 10**6  # plays × states² of a log whose gradients keep everything, needed or not
 Report = Callable[[float], None]
 
 
@@ -48,11 +51,19 @@ class Problem(NamedTuple):
     flat: int | None = None  # the place of a parameter without a prior
 
     @property
-    def longest(self) -> int:
-        """Binary digits of the longest gap."""
-        rows: Rows = self.described.rows
-        gaps = rows.gaps if rows.apart is None else np.append(rows.gaps, rows.apart.gaps)
-        return int(np.abs(gaps).max()).bit_length()
+    def keeps(self) -> Keeps:
+        """What a gradient keeps. Of short logs everything, so that they share a program."""
+        layout = self.layout
+        if self.described.n_rows * layout.n_states**2 <= SHARED:
+            return Keeps(True, True)
+        return Keeps(layout.learns_transition, layout.learns_reads)
+
+    def moves(self, theta: np.ndarray) -> tuple[Any, Any]:
+        """What the programs of `likelihood` take, for a θ; and `moves_of`'s gradient."""
+        layout, data = self.layout, self.described
+        kinds = data.rows if data.rows.apart is None else data.rows.apart
+        moves, gradient = moves_of(layout, theta, data.units, kinds)
+        return (moves, pattern_of(layout)[0], data.rows), gradient
 
     def only(self, seen: np.ndarray) -> Problem:
         """The same log, of which only these rewards are observed, a mask of n."""
@@ -109,12 +120,13 @@ class Problem(NamedTuple):
 
     def loss(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the objective, and its gradient."""
-        given = self.described.rows, self.described.units, self.longest
         with jax.enable_x64(True):
-            value, slope = likelihood.objective_and_gradient(self.layout, theta, *given)
+            moves, gradient_of = self.moves(theta)
+            value, slopes = likelihood.objective_and_slopes(*moves, self.keeps)
+            slope = gradient_of(slopes)
         away = (theta - self.centers) / self.spreads
         prior = 0.5 * self.prior * float(away @ away)
-        gradient = self.prior * away / self.spreads - np.asarray(slope)
+        gradient = self.prior * away / self.spreads - slope
         value = prior - float(value)
         return (value, gradient) if math.isfinite(value) else (math.inf, np.zeros_like(theta))
 
@@ -123,16 +135,14 @@ class Problem(NamedTuple):
         if _has_gradient(self):
             away = (theta - self.centers) / self.spreads
             return 0.5 * self.prior * float(away @ away) - self.loss(theta)[0]
-        given = self.described.rows, self.described.units, self.longest
         with jax.enable_x64(True):
-            return float(likelihood.objective(self.layout, theta, *given))
+            return float(likelihood.objective(*self.moves(theta)[0], self.keeps))
 
     def predicted(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of each row's reward given the rounds before its own, n each."""
         data = self.described
         with jax.enable_x64(True):
-            given = self.layout, theta, data.rows, data.units, self.longest
-            _, means, variances = likelihood.predicted(*given)
+            _, means, variances = likelihood.predicted(*self.moves(theta)[0])
         shown = np.s_[: data.n_rows]
         return np.asarray(means)[shown] + data.center, np.asarray(variances)[shown]
 
@@ -369,11 +379,11 @@ class Fit:
         """The belief one round after the log's last; in a new sequence, if it has several."""
         data = self.problem.described
         with jax.enable_x64(True):
-            given = self.layout, self.theta, data.rows, data.units, self.problem.longest
-            (mean, cov), *_ = likelihood.predicted(*given)
+            belief, *_ = likelihood.predicted(*self.problem.moves(self.theta)[0])
+        mean, cov = whole(self.layout, *belief)
         gap = int(data.rounds.max() - data.rounds[-1]) + 1  # another sequence may end later
         model = self.layout.model(self.theta, units=data.units)
-        mean, cov = model.propagated(np.asarray(mean), np.asarray(cov), gap)
+        mean, cov = model.propagated(mean, cov, gap)
         if data.sequences[-1] > 0:  # states that move are drawn anew
             kept = self.layout.persistent[self.layout.block_of]
             mean = np.where(kept, mean, 0.0)
