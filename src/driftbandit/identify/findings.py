@@ -12,7 +12,7 @@ from driftbandit.identify.structured.comparison import BLOCKS, Comparison, drift
 from driftbandit.structure import Structure
 
 Verdict = Literal["yes", "no", "cannot tell"]
-LEVEL = 0.05  # chance that any of the structures tried seems better by luck
+LEVEL = 0.05  # two-sided, of held-out scores: all structures tried together
 NEGLIGIBLE = 0.02  # log-likelihood per reward: a model that predicts 4% of the variance gains it
 
 DRIFT = {
@@ -33,14 +33,24 @@ class Answer(NamedTuple):
     error: float | None
     best_with: str | None
     best_without: str | None
+    p_value: float | None = None  # of the test for drift
 
 
 UNKNOWN = Answer("cannot tell", None, None, None, None)
 
 
 def drift_of(comparison: Comparison | None) -> Answer:
-    """Whether arms drift, by a comparison of structures; None: nothing could be compared."""
-    return UNKNOWN if comparison is None else answer(comparison, drifts)
+    """Whether arms drift, by a comparison of structures; None: nothing could be compared.
+
+    "yes" if the test for drift says so (`structured.ordered`), or the held-out rewards; "no" if
+    neither does and drift cannot help to predict them.
+    """
+    if comparison is None:
+        return UNKNOWN
+    held_out = answer(comparison, drifts)
+    if comparison.shows_drift:
+        held_out = held_out._replace(verdict="yes")
+    return held_out._replace(p_value=comparison.p_value)
 
 
 def answer(comparison: Comparison, has: Callable[[Structure], bool]) -> Answer:

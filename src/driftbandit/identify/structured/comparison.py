@@ -1,6 +1,7 @@
 """How well structures predicted held-out rewards, and which of them is chosen.
 
-Of structures whose scores are within one standard error of the highest, the simplest is chosen.
+Of structures whose scores are within one standard error of the highest, the simplest is chosen; if
+the log shows drift, the simplest of those that drift.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from driftbandit.structure import Structure
 
+LEVEL = 0.025  # of the test whether something drifts
 SLACK = 1e-3  # per reward: structures whose scores are this close are as good as each other
 BLOCKS = 20  # of consecutive rewards, whose means give the standard error of a score
 MOVES = ("level", "trend", "ar", "factors")  # components that drift
@@ -61,6 +63,7 @@ class Comparison(NamedTuple):
     scored: int  # number of scored rewards
     densities: tuple[np.ndarray, ...] = ()  # log-likelihood of each scored reward, by structure
     sizes: tuple[tuple[int, int], ...] = ()  # number of states and of parameters, by structure
+    p_value: float | None = None  # of the test for drift (`ordered`)
 
     def __repr__(self) -> str:
         return f"Comparison({self.chosen}, of {len(self.structures)} structures)"
@@ -69,17 +72,23 @@ class Comparison(NamedTuple):
     def chosen(self) -> Structure:
         """The simplest whose score is within one standard error (or 0.001) of the highest.
 
-        Simpler: nothing drifts; then fewer states; fewer parameters; and the higher score.
+        Simpler: nothing drifts, or something does if the log shows it; then fewer states; fewer
+        parameters; and the higher score.
         """
         return self.structures[self.chosen_place]
+
+    @property
+    def shows_drift(self) -> bool:
+        """Whether the test for drift says so, at a level of 2.5%."""
+        return self.p_value is not None and self.p_value <= LEVEL
 
     @property
     def chosen_place(self) -> int:
         """The place of `chosen` in ``structures``."""
         best, places = max(self.scores), range(len(self.scores))
         near = [i for i in places if best - self.scores[i] <= max(self.errors[i], SLACK)]
-        moves = [drifts(one) for one in self.structures]
-        return min(near, key=lambda i: (moves[i], self._sizes[i], -self.scores[i]))
+        unlike = [drifts(one) != self.shows_drift for one in self.structures]
+        return min(near, key=lambda i: (unlike[i], self._sizes[i], -self.scores[i]))
 
     @property
     def _sizes(self) -> tuple[tuple[int, int], ...]:
@@ -93,21 +102,22 @@ class Comparison(NamedTuple):
     def part(self, places: Sequence[int]) -> Comparison:
         """Only the structures at these places."""
         rows = [(self.structures[i], self.densities[i], self._sizes[i]) for i in places]
-        return comparison_of(rows) if rows else Comparison((), (), (), self.scored)
+        return comparison_of(rows, self.p_value) if rows else Comparison((), (), (), self.scored)
 
     def joined(self, more: Comparison) -> Comparison:
         """Both comparisons as one; they scored the same rewards of the same log."""
         parts = [(one.structures, one.densities, one._sizes) for one in (self, more)]
-        return comparison_of([row for part in parts for row in zip(*part, strict=True)])
+        rows = [row for part in parts for row in zip(*part, strict=True)]
+        return comparison_of(rows, self.p_value)
 
 
-def comparison_of(found: Sequence[Scored]) -> Comparison:
+def comparison_of(found: Sequence[Scored], p_value: float | None = None) -> Comparison:
     """The candidates in the order in which they were tried."""
     structures, each, sizes = zip(*found, strict=True)
     best = max(each, key=np.mean)
     doubts = tuple(_standard_error(best - one) for one in each)
     means = tuple(float(one.mean()) for one in each)
-    return Comparison(structures, means, doubts, len(best), each, sizes)
+    return Comparison(structures, means, doubts, len(best), each, sizes, p_value)
 
 
 def _standard_error(differences: np.ndarray) -> float:

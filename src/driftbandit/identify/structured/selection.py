@@ -17,6 +17,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.identify.data import no_arm_varies
 from driftbandit.identify.progress import Progress
+from driftbandit.identify.structured import ordered
 from driftbandit.identify.structured.comparison import (
     Comparison,
     Scored,
@@ -109,7 +110,16 @@ def compare(
     periods = _checked_periods(periods)
     given = [Layout(one, log.names, groups) for one in _several(structures, len(log.names))]
     _check_log(log, [one.structure for one in given], structures is None)
-    extras = _extras(log, periods) if structures is None else []
+    if structures is None:
+        periods = shown_periods(log) if periods is None else periods
+    seasons = periods or [
+        part.period
+        for one in given
+        for part in one.structure.components
+        if isinstance(part, Season)
+    ]
+    extras = _extras(log, seasons) if structures is None else []
+    p_value = ordered.p_value(log, seasons)
     found: list[Scored] = []
 
     def score(layout: Layout, begin: float, end: float) -> None:
@@ -128,21 +138,22 @@ def compare(
         done, last, given = last, last + (1 - last) / 2, []
         if structures is None:
             tried = {str(one) for one, *_ in found}
-            best = comparison_of(found).chosen
+            best = comparison_of(found, p_value).chosen
             new = (one for one in _larger(best, extras) if str(one) not in tried)
             given = [Layout(one, log.names, groups) for one in new]
     if structures is None:
-        found += _factors(log, found, prior, lambda share: report(done + (1 - done) * share))
-        found += _still_rival(log, found, prior)
-    return comparison_of(found)
+        compared = comparison_of(found, p_value)
+        found += _factors(log, compared, prior, lambda share: report(done + (1 - done) * share))
+        found += _still_rival(log, comparison_of(found, p_value), prior)
+    return comparison_of(found, p_value)
 
 
-def _still_rival(log: Log, found: Sequence[Scored], prior: float) -> list[Scored]:
+def _still_rival(log: Log, found: Comparison, prior: float) -> list[Scored]:
     """Constant means and the season of a chosen structure that drifts: is there drift beside it?"""
-    best = comparison_of(found).chosen
+    best = found.chosen
     kept = tuple(one for one in best.components if one.kind in ("season", "regression"))
     still = Structure((*parse("constant(arm)").components, *kept))
-    if not (kept and drifts(best)) or str(still) in {str(one) for one, *_ in found}:
+    if not (kept and drifts(best)) or str(still) in map(str, found.structures):
         return []
     layout = Layout(still, log.names)
     each = densities(log, layout, prior, lambda share: None)
@@ -150,7 +161,7 @@ def _still_rival(log: Log, found: Sequence[Scored], prior: float) -> list[Scored
 
 
 def _factors(
-    log: Log, found: Sequence[Scored], prior: float, report: Callable[[float], None]
+    log: Log, found: Comparison, prior: float, report: Callable[[float], None]
 ) -> list[Scored]:
     """Two, three, … states that drift together, as long as more of them predict better.
 
@@ -166,7 +177,7 @@ def _factors(
         each = densities(log, layout, prior, lambda share: None)
         tried.append((layout.structure, each, (layout.n_states, len(layout.free))))
         report((number + 1) / len(SIZES))
-        if comparison_of([*found, *tried]).chosen != layout.structure:
+        if found.joined(comparison_of(tried)).chosen != layout.structure:
             break
     return tried
 
@@ -222,10 +233,8 @@ def _check_log(log: Log, given: Sequence[Structure], all_features: bool) -> None
         raise errors.InvalidInput("log", said, remedy)
 
 
-def _extras(log: Log, periods: Sequence[float] | None) -> list[Structure]:
+def _extras(log: Log, periods: Sequence[float]) -> list[Structure]:
     """Components that may be added."""
-    if periods is None:
-        periods = shown_periods(log)
     found: list[Component] = []
     if len(log.names) > 1:
         found = [level("shared"), noise("arm", own=True)]
