@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from driftbandit.identify.structured.periods import CYCLES, PERIODS, shown_periods
+from driftbandit.identify.structured.periods import shown_periods
 from driftbandit.io.logs import Log, Sequence
 from driftbandit.replays.learning import training_means
 
@@ -193,8 +193,6 @@ def season(before: Part) -> int:
         7
     """
     rewards, times = (part[-LONGEST:] for part in before)
-    if times[-1] - times[0] + 1 < CYCLES * min(PERIODS):
-        return 1
     most = np.argsort(-np.isfinite(rewards).sum(axis=0), kind="stable")[:WIDEST]
     rows, arms = np.nonzero(np.isfinite(rewards[:, most]))
     if not rows.size:
