@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from driftbandit.identify.data import padded
 from driftbandit.identify.structured import likelihood
-from driftbandit.identify.structured.moves import padded_states, pattern_of, whole
+from driftbandit.identify.structured.moves import padded_states, places_of, whole
 from driftbandit.structure import Layout
 from known_structures import known, log_of, naive_filter
 from random_structures import GROUPS, MODEST, random_log, structures
@@ -92,7 +92,7 @@ def test_arms_that_share_no_state_are_computed_side_by_side():
     layout, apart, k = found.layout, found.problem.described.rows.apart, len(log.names)
     most = int(np.bincount(np.concatenate([one.arms for one in log.sequences])).max())
     assert apart.order.shape == (k, padded(most + 4))  # steps for one arm's plays, not for all
-    assert pattern_of(layout)[0].partners.shape[1] == padded_states(layout.n_states // k)
+    assert len(places_of(layout)[0].there) == padded_states(layout.n_states // k)
     with jax.enable_x64(True):
         belief, *_ = likelihood.predicted(*found.problem.moves(found.theta)[0])
     mean, cov = whole(layout, *belief)

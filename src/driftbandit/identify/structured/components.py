@@ -9,7 +9,7 @@ import numpy as np
 
 from driftbandit.identify.structured import likelihood
 from driftbandit.identify.structured.fitting import Fit
-from driftbandit.identify.structured.moves import moves_of, pattern_of
+from driftbandit.identify.structured.moves import moves_of, places_of
 
 MOST_NUMBERS = 5 * 10**7  # plays × states² that are kept; of longer logs the end is shown
 
@@ -49,12 +49,12 @@ def components(found: Fit) -> list[Path]:
     labels, reads = _reads(found)
     most = max(2, MOST_NUMBERS // layout.n_states**2)
     rows = data.rows._replace(apart=None)  # all paths are shown in all rounds
-    pattern, _ = pattern_of(layout, apart=False)
-    padded = np.pad(reads, ((0, 0), (0, len(pattern.sizes) - layout.n_states)))
+    places, mask = places_of(layout, apart=False)
+    padded = np.pad(reads, ((0, 0), (0, len(places.there) - layout.n_states)))
     with jax.enable_x64(True):
         moves, _ = moves_of(layout, found.theta, data.units, rows, apart=False)
         last = min(most, len(data.rows.seen))
-        means, variances = likelihood.smoothed(moves, pattern, rows, padded, last)
+        means, variances = likelihood.smoothed(moves, mask, rows, padded, last)
     first = max(len(data.rows.seen) - most, 0)
     shown = np.arange(first, data.n_rows)
     later = np.append(data.rounds[1:] != data.rounds[:-1], True)

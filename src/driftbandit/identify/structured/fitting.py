@@ -18,7 +18,7 @@ from driftbandit.identify.findings import Answer, drift_of
 from driftbandit.identify.structured import likelihood
 from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.likelihood import Keeps
-from driftbandit.identify.structured.moves import moves_of, pattern_of, whole
+from driftbandit.identify.structured.moves import moves_of, places_of, whole
 from driftbandit.identify.structured.rows import LARGEST_GRADIENT, Described, Rows, rows_of
 from driftbandit.io.logs import Log
 from driftbandit.model import LGDS
@@ -36,9 +36,9 @@ LEAST_SPREAD = 1e-3  # of the arms' means, in units of the rewards' spread
 ITERATIONS = 200  # most of a search
 STEP = 1e-4  # of the differences of gradients that give the Hessian
 ABNORMAL = 2  # SciPy's status when a line search finds nothing better
-SEARCH_ROWS, SEARCH_SIZE = 2000, 2 * 10**6
+SEARCH_ROWS, SEARCH_SIZE = 2000, 10**6
 """Plays, and plays × states², that a search takes at least and at most if arms share states."""
-SHARED = 10**6  # plays × states² of a log whose gradients keep everything, needed or not
+SHARED = 10**5  # plays × states² of a log whose gradients keep everything, needed or not
 Report = Callable[[float], None]
 
 
@@ -63,7 +63,7 @@ class Problem(NamedTuple):
         layout, data = self.layout, self.described
         kinds = data.rows if data.rows.apart is None else data.rows.apart
         moves, gradient = moves_of(layout, theta, data.units, kinds)
-        return (moves, pattern_of(layout)[0], data.rows), gradient
+        return (moves, places_of(layout)[1], data.rows), gradient
 
     def only(self, seen: np.ndarray) -> Problem:
         """The same log, of which only these rewards are observed, a mask of n."""

@@ -1,12 +1,9 @@
 """The likelihood of a log, its gradient, and the filter and smoother behind them.
 
-Γ and Q are block-diagonal and come as C (`moves`), so that a product with Γ costs m·d numbers for a
-vector and m·d² for a matrix, not d² and d³. With all first indices modulo the size of i's block,
+Γ and Q are block-diagonal and come as bands C_oi = Γ_i,i+o (`moves`). So a product with Γ costs m·d
+numbers for a vector and m·d² for a matrix, m the size of the largest block, not d² and d³:
 
-    (Γ z)_i = Σ_j C_ji z_π(j, i),     (Γᵀ)_ji = C_−j,π(j, i)
-
-π is data like the numbers themselves, and sizes are padded: so structures of about the same size
-share a compiled program.
+    (Γ z)_i = Σ_o C_oi z_i+o,     (Γᵀ)_oi = C_−o,i+o
 
 The gradient is that of Koopman and Shephard (1992): with r and N of the smoother, the derivatives
 of log p are r by the mean and ½ (r rᵀ − N) by the covariance of a belief. So the pass backwards
@@ -33,8 +30,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from driftbandit.identify.structured.moves import Moves, Pattern
+from driftbandit.identify.structured.moves import Moves
 from driftbandit.identify.structured.rows import Rows
 
 
@@ -45,31 +43,56 @@ class Keeps(NamedTuple):
     reads: bool = False
 
 
-def _transposed(pattern: Pattern, C: Any) -> Any:
-    """Γᵀ in the same form, … × m × d."""
-    j = jnp.arange(len(pattern.partners))[:, None]
-    return jnp.where(j < pattern.sizes, C[..., -j % pattern.sizes, pattern.partners], 0.0)
+def _shifted(values: Any, count: int) -> list[Any]:
+    """z_i+o for each of the bands, zero beyond the ends; along the first axis."""
+    m, d = (count + 1) // 2, len(values)
+    if m == 1:
+        return [values]
+    wide = jnp.pad(values, ((m - 1, m - 1), *((0, 0),) * (values.ndim - 1)))
+    return [wide[o : o + d] for o in range(count)]
 
 
-def _dense(pattern: Pattern, C: Any) -> Any:
+def _transposed(C: Any) -> Any:
+    """The bands of Γᵀ, (2m − 1) × d."""
+    count = len(C)
+    return jnp.stack([_shifted(band, count)[o] for o, band in enumerate(C[::-1])])
+
+
+def _dense(C: Any) -> Any:
     """The d × d matrix."""
-    d = C.shape[1]
-    return jnp.zeros((d, d)).at[jnp.arange(d), pattern.partners].add(C)
+    count, d = C.shape
+    columns = jnp.arange(d) + jnp.arange(count)[:, None] - (count - 1) // 2
+    return jnp.zeros((d, d)).at[jnp.arange(d), columns].add(C, mode="drop")
 
 
-def _times(pattern: Pattern, C: Any, right: Any) -> Any:
+def _times(C: Any, right: Any) -> Any:
     """Γ times a vector or a matrix."""
-    return jnp.sum(C.reshape(*C.shape, *(1,) * (right.ndim - 1)) * right[pattern.partners], axis=0)
+    wide = C.reshape(*C.shape, *(1,) * (right.ndim - 1))
+    parts = zip(wide, _shifted(right, len(C)), strict=True)
+    return functools.reduce(jnp.add, (band * values for band, values in parts))
 
 
-def _read_out(pattern: Pattern, moves: Moves, row: Rows) -> Any:
-    """How the play's reward reads the state: features multiply the states that belong to them."""
-    return moves.reads[row.arms] * _features(pattern, row)
+def _after(left: Any, C: Any) -> Any:
+    """A matrix times Γᵀ."""
+    return _times(C, left.T).T if len(C) > 1 else left * C[0]
 
 
-def _features(pattern: Pattern, row: Rows) -> Any:
-    mask = pattern.features
+def _diagonals(G: Any, count: int) -> Any:
+    """G_i,i+o, zero outside the matrix."""
+    d = len(G)
+    columns = np.arange(d) + np.arange(count)[:, None] - (count - 1) // 2
+    inside = ((columns >= 0) & (columns < d)).astype(float)
+    return inside * G[np.arange(d), np.clip(columns, 0, d - 1)]
+
+
+def _features(mask: Any, row: Rows) -> Any:
+    """By what read-outs are multiplied: features, for the states that belong to them."""
     return 1.0 if mask is None else mask[0] + row.features @ mask[1:]
+
+
+def _read_out(mask: Any, moves: Moves, row: Rows) -> Any:
+    """How the play's reward reads the state."""
+    return moves.reads[row.arms] * _features(mask, row)
 
 
 class Kept(NamedTuple):
@@ -78,21 +101,21 @@ class Kept(NamedTuple):
     gain: Any  # K, n × d; zero if the reward was not observed
     surprise: Any  # e, n
     variance: Any  # s, n
-    moved: Any  # ẑ before the move and (Γ P)ᵀ, if Γ is learned
+    moved: Any  # ẑ before the move and P Γᵀ, if Γ is learned
     read: Any  # ẑ and P before the update, if read-outs are learned
 
 
 def _forward(
-    keeps: Keeps, pattern: Pattern, moves: Moves, rows: Rows, start: Any = None
+    keeps: Keeps, mask: Any, moves: Moves, rows: Rows, start: Any = None
 ) -> tuple[Any, Kept]:
     """Filter all plays: the belief after the last one, and what is kept of each."""
-    noises = jax.vmap(functools.partial(_dense, pattern))(moves.process)
+    noises = jax.vmap(_dense)(moves.process)
 
     def moved(mean: Any, cov: Any, kind: Any) -> Any:
         weights = moves.weights[kind]
-        turned = _times(pattern, weights, cov)
-        cov = _times(pattern, weights, turned.T) + noises[kind]
-        return _times(pattern, weights, mean), cov, turned if keeps.transition else ()
+        turned = _after(cov, weights)
+        cov = _times(weights, turned) + noises[kind]
+        return _times(weights, mean), cov, turned if keeps.transition else ()
 
     def unmoved(mean: Any, cov: Any, kind: Any) -> Any:
         return mean, cov, cov if keeps.transition else ()
@@ -100,17 +123,17 @@ def _forward(
     def step(belief: Any, row: Any) -> Any:
         before = belief[0]
         mean, cov, turned = jax.lax.cond(row.moves > 0, moved, unmoved, *belief, row.moves)
-        read = _read_out(pattern, moves, row)
+        read = _read_out(mask, moves, row)
         cross = cov @ read
         variance = read @ cross + moves.reward_var
         surprise = row.rewards - read @ mean
         gain = cross * (row.seen / variance)
-        left = (before, turned.T) if keeps.transition else ()
+        left = (before, turned) if keeps.transition else ()
         kept = Kept(gain, surprise, variance, left, (mean, cov) if keeps.reads else ())
         return (mean + gain * surprise, cov - cross[:, None] * gain), kept
 
     if start is None:
-        start = jnp.zeros(moves.start.shape[1]), _dense(pattern, moves.start)
+        start = jnp.zeros(moves.start.shape[1]), _dense(moves.start)
     return jax.lax.scan(step, start, rows.plays)
 
 
@@ -121,26 +144,25 @@ def _log_density(rows: Rows, kept: Kept) -> Any:
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _log_likelihood(keeps: Keeps, pattern: Pattern, moves: Moves, rows: Rows) -> Any:
+def _log_likelihood(keeps: Keeps, mask: Any, moves: Moves, rows: Rows) -> Any:
     """Log-density of all rewards."""
-    return _log_density(rows, _forward(Keeps(), pattern, moves, rows)[1])
+    return _log_density(rows, _forward(Keeps(), mask, moves, rows)[1])
 
 
-def _value(keeps: Keeps, pattern: Pattern, moves: Moves, rows: Rows) -> Any:
-    _, kept = _forward(keeps, pattern, moves, rows)
-    return _log_density(rows, kept), (pattern, moves, rows, kept)
+def _value(keeps: Keeps, mask: Any, moves: Moves, rows: Rows) -> Any:
+    _, kept = _forward(keeps, mask, moves, rows)
+    return _log_density(rows, kept), (mask, moves, rows, kept)
 
 
 def _gradient(keeps: Keeps, saved: Any, unit: Any) -> Any:
-    pattern, moves, rows, kept = saved
-    partners = pattern.partners
-    d = partners.shape[1]
-    back = _transposed(pattern, moves.weights)
+    mask, moves, rows, kept = saved
+    count, d = moves.start.shape
+    back = jax.vmap(_transposed)(moves.weights)
 
     def step(carry: Any, play: Any) -> Any:
         r, N, slopes = carry
         row, kept = play
-        read = _read_out(pattern, moves, row)
+        read = _read_out(mask, moves, row)
         K, precision = kept.gain, row.seen / kept.variance
         NK = N @ K
         D = precision + K @ NK
@@ -151,7 +173,7 @@ def _gradient(keeps: Keeps, saved: Any, unit: Any) -> Any:
             mean, cov = kept.read
             g = NK - r * (K @ r) + kept.surprise * precision * r + S * read
             slope = row.seen * (S * K * kept.variance + u * mean + cov @ g)
-            slope = slope * _features(pattern, row)
+            slope = slope * _features(mask, row)
             slopes = slopes._replace(reads=slopes.reads.at[row.arms].add(slope))
         r, N = r + read * u, _downdated(N, NK, D, read)
         r, N, by = jax.lax.cond(row.moves > 0, moved, unmoved, r, N, row.moves, kept.moved)
@@ -162,19 +184,19 @@ def _gradient(keeps: Keeps, saved: Any, unit: Any) -> Any:
 
     def moved(r: Any, N: Any, kind: Any, kept: Any) -> Any:
         G = r[:, None] * r - N
-        by = [0.5 * G[jnp.arange(d), partners]]
+        by = [0.5 * _diagonals(G, count)]
         if keeps.transition:
-            before, turned = kept
-            by.append(r * before[partners] + jnp.sum(G * turned[partners], axis=2))
-        return *_carried_back(pattern, back[kind], r, N), by
+            pairs = zip(*(_shifted(values, count) for values in kept), strict=True)
+            by.append(jnp.stack([r * mean + jnp.sum(G * turned, axis=1) for mean, turned in pairs]))
+        return *_carried_back(back[kind], r, N), by
 
     def unmoved(r: Any, N: Any, kind: Any, kept: Any) -> Any:
-        return r, N, [jnp.zeros(partners.shape)] * (1 + keeps.transition)
+        return r, N, [jnp.zeros((count, d))] * (1 + keeps.transition)
 
     begin = jnp.zeros(d), jnp.zeros((d, d)), jax.tree.map(jnp.zeros_like, moves)
     (r, N, slopes), _ = jax.lax.scan(step, begin, (rows.plays, kept), reverse=True)
     G = r[:, None] * r - N
-    slopes = slopes._replace(start=0.5 * G[jnp.arange(d), partners])
+    slopes = slopes._replace(start=0.5 * _diagonals(G, count))
     return None, jax.tree.map(lambda slope: unit * slope, slopes), None
 
 
@@ -183,46 +205,44 @@ def _downdated(N: Any, NK: Any, D: Any, read: Any) -> Any:
     return N - read[:, None] * NK - NK[:, None] * read + D * read[:, None] * read
 
 
-def _carried_back(pattern: Pattern, back: Any, r: Any, N: Any) -> tuple[Any, Any]:
+def _carried_back(back: Any, r: Any, N: Any) -> tuple[Any, Any]:
     """Γᵀr and ΓᵀNΓ."""
-    N = _times(pattern, back, N)
-    return _times(pattern, back, r), _times(pattern, back, N.T)
+    return _times(back, r), _times(back, _after(N, back))
 
 
 _log_likelihood.defvjp(_value, _gradient)
 
 
-def _smoothed(pattern: Pattern, moves: Moves, rows: Rows, kept: Kept, reads: Any) -> Any:
+def _smoothed(mask: Any, moves: Moves, rows: Rows, kept: Kept, reads: Any) -> Any:
     """Means and variances of ⟨h, z⟩ given all rewards, plays × c; h the c rows of ``reads``."""
     # ẑ(t|n) = ẑ + P r,  P(t|n) = P − P N P, with ẑ and P before the update.
-    back = _transposed(pattern, moves.weights)
+    back = jax.vmap(_transposed)(moves.weights)
 
     def step(carry: Any, play: Any) -> Any:
         r, N = carry
         row, kept = play
-        read, K = _read_out(pattern, moves, row), kept.gain
+        read, K = _read_out(mask, moves, row), kept.gain
         precision, NK = row.seen / kept.variance, N @ K
         u, D = kept.surprise * precision - K @ r, precision + K @ NK
         r, N = r + read * u, _downdated(N, NK, D, read)
         mean, cov = kept.read
         cross = reads @ cov
         shown = reads @ mean + cross @ r, jnp.sum(cross * (reads - cross @ N), axis=1)
-        return _carried_back(pattern, back[row.moves], r, N), shown
+        return _carried_back(back[row.moves], r, N), shown
 
     d = reads.shape[1]
     begin = jnp.zeros(d), jnp.zeros((d, d))
     return jax.lax.scan(step, begin, (rows.plays, kept), reverse=True)[1]
 
 
-def _predicted(pattern: Pattern, moves: Moves, rows: Rows) -> Any:
+def _predicted(mask: Any, moves: Moves, rows: Rows) -> Any:
     """The belief after the last play; each reward's mean and variance, from earlier rounds only."""
-    noises = jax.vmap(functools.partial(_dense, pattern))(moves.process)
+    noises = jax.vmap(_dense)(moves.process)
 
     def moved(carry: Any, kind: Any) -> Any:
         (mean, cov), weights = carry[0], moves.weights[kind]
-        turned = _times(pattern, weights, cov)
-        cov = _times(pattern, weights, turned.T) + noises[kind]
-        belief = _times(pattern, weights, mean), cov
+        cov = _times(weights, _after(cov, weights)) + noises[kind]
+        belief = _times(weights, mean), cov
         return belief, belief
 
     def unmoved(carry: Any, kind: Any) -> Any:
@@ -230,14 +250,14 @@ def _predicted(pattern: Pattern, moves: Moves, rows: Rows) -> Any:
 
     def step(carry: Any, row: Any) -> Any:
         (mean, cov), ahead = jax.lax.cond(row.moves > 0, moved, unmoved, carry, row.moves)
-        read = _read_out(pattern, moves, row)
+        read = _read_out(mask, moves, row)
         known = read @ ahead[0], read @ ahead[1] @ read + moves.reward_var
         cross = cov @ read
         gain = cross * (row.seen / (read @ cross + moves.reward_var))
         after = mean + gain * (row.rewards - read @ mean), cov - cross[:, None] * gain
         return (after, ahead), known
 
-    start = jnp.zeros(moves.start.shape[1]), _dense(pattern, moves.start)
+    start = jnp.zeros(moves.start.shape[1]), _dense(moves.start)
     (belief, _), (means, variances) = jax.lax.scan(step, (start, start), rows.plays)
     return belief, means, variances
 
@@ -261,8 +281,8 @@ def _side_by_side(each: Callable[..., Any], moves: Moves, rows: Rows) -> Any:
     return jax.vmap(each, axes)(moves, alone)
 
 
-def _objective(moves: Moves, pattern: Pattern, rows: Rows, keeps: Keeps) -> Any:
-    each = functools.partial(_log_likelihood, keeps, pattern)
+def _objective(moves: Moves, mask: Any, rows: Rows, keeps: Keeps) -> Any:
+    each = functools.partial(_log_likelihood, keeps, mask)
     return _side_by_side(each, moves, rows).sum()
 
 
@@ -273,13 +293,13 @@ objective_and_slopes = jax.jit(jax.value_and_grad(_objective), static_argnums=3)
 
 
 @jax.jit
-def predicted(moves: Moves, pattern: Pattern, rows: Rows) -> Any:
+def predicted(moves: Moves, mask: Any, rows: Rows) -> Any:
     """The belief after the last play; each reward's mean and variance given earlier rounds only.
 
     A decision is made before its round shows anything, so plays of the same round do not help. The
     belief has an axis of arms in front if they share no state.
     """
-    belief, *known = _side_by_side(functools.partial(_predicted, pattern), moves, rows)
+    belief, *known = _side_by_side(functools.partial(_predicted, mask), moves, rows)
     if rows.apart is not None:
         order, none = rows.apart.order, jnp.zeros(len(rows.seen))
         known = [none.at[order].set(part, mode="drop") for part in known]
@@ -287,7 +307,7 @@ def predicted(moves: Moves, pattern: Pattern, rows: Rows) -> Any:
 
 
 @functools.partial(jax.jit, static_argnums=4)
-def smoothed(moves: Moves, pattern: Pattern, rows: Rows, reads: Any, last: int) -> Any:
+def smoothed(moves: Moves, mask: Any, rows: Rows, reads: Any, last: int) -> Any:
     """⟨h, z⟩ given all rewards, at the last plays: means and variances, plays × c.
 
     Args:
@@ -295,6 +315,6 @@ def smoothed(moves: Moves, pattern: Pattern, rows: Rows, reads: Any, last: int) 
         last: how many plays, counted from the end.
     """
     early, late = rows.split(len(rows.seen) - last)
-    belief, _ = _forward(Keeps(), pattern, moves, early)
-    _, kept = _forward(Keeps(reads=True), pattern, moves, late, belief)
-    return _smoothed(pattern, moves, late, kept, reads)
+    belief, _ = _forward(Keeps(), mask, moves, early)
+    _, kept = _forward(Keeps(reads=True), mask, moves, late, belief)
+    return _smoothed(mask, moves, late, kept, reads)

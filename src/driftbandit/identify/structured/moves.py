@@ -1,13 +1,13 @@
 """From θ to the numbers a filter needs, and from slopes by these numbers to a gradient by θ.
 
-Γ and Q are block-diagonal. A filter takes them as m × d numbers, m the size of the largest block:
+Γ and Q are block-diagonal. A filter takes their bands, 2m − 1 rows of d numbers, m the size of the
+largest block:
 
-    C_ji = Γ_i,π(j, i),     (Γ z)_i = Σ_j C_ji z_π(j, i)
+    C_oi = Γ_i,i+o,     (Γ z)_i = Σ_o C_oi z_i+o,     o from 1 − m to m − 1
 
-π(j, i) is the j-th state of i's block, counted from i itself and around: the first state of a block
-follows its last. m and d are padded, so that structures of about the same size share a compiled
-filter. Nothing here is compiled for a structure, only once for each kind of component: compiling
-takes longer than most searches.
+m and d are padded, so that structures of about the same size share a compiled filter. Nothing here
+is compiled for a structure, only once for each kind of component: compiling takes longer than most
+searches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from driftbandit.structure import Component, Layout
 from driftbandit.structure.base import Start
 from driftbandit.structure.layout import Units, blocks_of
 
-STATES = (4, 12, 24)  # sizes to which states are padded; above, multiples of 16
+STATES = (4, 8, 12, 16, 24, 32)  # sizes to which states are padded; above, multiples of 8
 
 
 class Moves(NamedTuple):
@@ -34,31 +34,23 @@ class Moves(NamedTuple):
     If no two arms share a state, there is an axis of arms in front of all but σ².
     """
 
-    weights: Any  # C of every kind, u × m × d
-    process: Any  # Q of every kind in the same form, u × m × d
-    start: Any  # covariance before the first play in the same form, m × d
+    weights: Any  # bands of Γ of every kind, u × (2m − 1) × d
+    process: Any  # of Q
+    start: Any  # of the covariance before the first play, (2m − 1) × d
     reads: Any  # k × d
     reward_var: Any  # σ²
-
-
-class Pattern(NamedTuple):
-    """Where the blocks are. If no two arms share a state, it is the same for all arms."""
-
-    partners: np.ndarray  # π, m × d
-    sizes: np.ndarray  # of each state's block, d
-    features: np.ndarray | None  # (1 + J) × d: read as it is, or times each feature; None: J = 0
 
 
 class Places(NamedTuple):
     """Where the numbers of a filter come from."""
 
-    entries: np.ndarray  # in the flattened distinct blocks, m × d or k × m × d
+    entries: np.ndarray  # in the flattened distinct blocks, (2m − 1) × d; of single arms, k × …
     inside: np.ndarray  # 1 where there is such a number
     reads: tuple[np.ndarray, np.ndarray]  # arm and state, k × d; of single arms, k × 1 × d
     there: np.ndarray  # 1 where there is such a state, d
 
     def taken(self, blocks: np.ndarray) -> np.ndarray:
-        """From distinct blocks, … × s × m × m, to the form of a filter; the arms come first."""
+        """From distinct blocks, … × s × m × m, to bands; the arms come first."""
         values = blocks.reshape(*blocks.shape[:-3], -1)[..., self.entries] * self.inside
         return values if self.entries.ndim == 2 else np.moveaxis(values, -3, 0)
 
@@ -77,47 +69,48 @@ def padded_states(count: int) -> int:
 
     Example:
         >>> [padded_states(count) for count in (1, 9, 17, 33, 100)]
-        [4, 12, 24, 48, 112]
+        [4, 12, 24, 40, 104]
     """
-    return next((size for size in STATES if size >= count), -(-count // 16) * 16)
+    return next((size for size in STATES if size >= count), -(-count // 8) * 8)
 
 
 @functools.lru_cache(maxsize=256)
-def pattern_of(layout: Layout, apart: bool = True) -> tuple[Pattern, Places]:
-    """The pattern of a layout, and where its numbers come from.
+def places_of(layout: Layout, apart: bool = True) -> tuple[Places, np.ndarray | None]:
+    """Where the numbers of a filter come from, and how its states are read.
 
     Args:
         apart: whether arms that share no state are taken one by one.
+
+    Returns:
+        The places; (1 + J) × d: 1 if a state is read as it is, or times each feature; None: J = 0.
     """
     own = layout.apart if apart else None
     apart = own is not None
     own = np.arange(layout.n_states)[None] if own is None else own
-    block, row = layout.block_of[own], layout.place_in_block[own]  # k × d each
-    count, sizes = own.shape[1], layout.sizes[block]
-    d, m = padded_states(count), max(2, 1 << (int(layout.sizes.max()) - 1).bit_length())
-    turns = np.arange(m)[:, None]
-    column = (row[:, None] + turns) % sizes[:, None]  # k × m × d
-    entries = (layout.set_of_block[block][:, None] * m + row[:, None]) * m + column
+    block, row = layout.block_of[own][:, None], layout.place_in_block[own][:, None]  # k × 1 × d
+    m, more = padded_block(layout), padded_states(own.shape[1]) - own.shape[1]
+    column = row + np.arange(1 - m, m)[:, None]
+    inside = (column >= 0) & (column < layout.sizes[block])
+    entries = (layout.set_of_block[block] * m + row) * m + np.where(inside, column, 0)
     names = layout.structure.features
     features = [[layout.state_features[i] == name for i in own[0]] for name in (None, *names)]
 
-    def filled(values: np.ndarray, fill: Any = 0) -> np.ndarray:
-        return np.concatenate([values, np.broadcast_to(fill, (*values.shape[:-1], d - count))], -1)
+    def filled(values: Any) -> np.ndarray:
+        values = np.asarray(values)
+        return np.pad(values, (*((0, 0),) * (values.ndim - 1), (0, more)))
 
-    def alone(values: np.ndarray) -> np.ndarray:
-        return values if apart else values[0]
-
-    pattern = Pattern(
-        filled(np.arange(count) - row[0] + column[0], np.arange(count, d)).astype(np.int32),
-        filled(sizes[0], 1).astype(np.int32),
-        filled(np.array(features, float)) if names else None,
-    )
-    inside = (turns < sizes[:, None]).astype(float)
     arms, states = np.arange(len(layout.names))[:, None], filled(own)
     reads = (arms[:, None], states[:, None]) if apart else (arms, states)
-    return pattern, Places(
-        alone(filled(entries)), alone(filled(inside)), reads, filled(np.ones(count))
+    entries, inside = (
+        x if apart else x[0] for x in (filled(entries), filled(inside.astype(float)))
     )
+    places = Places(entries, inside, reads, filled(np.ones(own.shape[1])))
+    return places, filled(np.array(features, float)) if names else None
+
+
+def padded_block(layout: Layout) -> int:
+    """m: the size of the largest block, as a power of 2."""
+    return 1 << (int(layout.sizes.max()) - 1).bit_length()
 
 
 def moves_of(
@@ -129,8 +122,8 @@ def moves_of(
         kinds: the gaps and resets between plays.
         apart: whether arms that share no state are taken one by one.
     """
-    pattern, places = pattern_of(layout, apart)
-    blocks, by_numbers = _distinct_blocks(layout, theta, units, len(pattern.partners))
+    places, _ = places_of(layout, apart)
+    blocks, by_numbers = _distinct_blocks(layout, theta, units)
     weights, process, by_blocks = _of_kinds(blocks, layout.persistent_sets, kinds)
     reads, by_loadings = layout.loaded_reads(theta)
     variance = float(units.scale * np.exp(theta[-1])) ** 2
@@ -175,9 +168,9 @@ def _by_numbers(component: Component, numbers: Any, start: Start, scale: Any, sl
 
 
 def _distinct_blocks(
-    layout: Layout, theta: np.ndarray, units: Units, m: int
+    layout: Layout, theta: np.ndarray, units: Units
 ) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-    given, stacks = [], []
+    given, stacks, m = [], [], padded_block(layout)
     for index, component in enumerate(layout.structure.components):
         numbers = layout.numbers_of(index, theta)
         options = component, numbers, layout.start_of(index, units), units.scale
@@ -215,11 +208,11 @@ def _of_kinds(
     steps: list[tuple[np.ndarray, ...]] = []
     for bit in range(int(gaps.max(initial=0)).bit_length()):
         if steps:
-            power, noise = power @ power, _around(power, noise) + noise
+            power, noise = _times(power, power), _around(power, noise) + noise
         there = np.flatnonzero((gaps >> bit) & 1)
         steps.append((power, noise, there, A[there], B[there]))
         B[there] = _around(power, B[there]) + noise
-        A[there] = power @ A[there]
+        A[there] = _times(power, A[there])
     # Between sequences, states that never move are turned to the new round, perhaps backwards: they
     # are rotations. The others are drawn anew.
     A[back] = A[back].mT
@@ -229,29 +222,34 @@ def _of_kinds(
         by_start = by_start + np.where(anew, by_B, 0.0).sum(axis=0)
         by_A, by_B = np.where(anew, 0.0, by_A), np.where(anew, 0.0, by_B)
         by_A[back] = by_A[back].mT
-        by_power, by_noise = np.zeros((2, *power.shape))
-        for power_, noise_, there, A, B in reversed(steps):
-            if there is not steps[-1][2]:  # by what the next step's are computed from
+        by_power, by_noise = np.zeros((2, *start.shape))
+        for place, (power, noise, there, A, B) in reversed(list(enumerate(steps))):
+            if place + 1 < len(steps):  # by what the next step's are computed from
                 square, around = by_power, by_noise
-                by_power = square @ power_.mT + power_.mT @ square
-                by_power += _by_power(power_, noise_, around)
-                by_noise = around + power_.mT @ around @ power_
+                by_power = _times(square, power.mT) + _times(power.mT, square)
+                by_power += _by_power(power, noise, around)
+                by_noise = around + _around(power.mT, around)
             a, b = by_A[there], by_B[there]
-            by_power = by_power + (a @ A.mT + _by_power(power_, B, b)).sum(axis=0)
+            by_power = by_power + (_times(a, A.mT) + _by_power(power, B, b)).sum(axis=0)
             by_noise = by_noise + b.sum(axis=0)
-            by_A[there], by_B[there] = power_.mT @ a, power_.mT @ b @ power_
+            by_A[there], by_B[there] = _times(power.mT, a), _around(power.mT, b)
         return np.stack([by_power, by_noise, by_start])
 
     return weights, process, gradient
 
 
+def _times(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Products of matrices, which are single numbers most of the time."""
+    return np.asarray(left * right if left.shape[-1] == 1 else left @ right)
+
+
 def _around(power: np.ndarray, cov: np.ndarray) -> np.ndarray:
-    return np.asarray(power @ cov @ power.mT)
+    return _times(_times(power, cov), power.mT)
 
 
 def _by_power(power: np.ndarray, cov: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """Slopes by A of those by A P Aᵀ, P symmetric."""
-    return np.asarray(slopes @ power @ cov + slopes.mT @ power @ cov)
+    return _times(_times(slopes + slopes.mT, power), cov)
 
 
 def whole(layout: Layout, mean: Any, cov: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -186,8 +186,9 @@ def _shares(parts: Sequence[Part], period: float) -> tuple[float, int, int]:
 
 def _basis(columns: np.ndarray) -> np.ndarray:
     """Orthonormal columns that span the same."""
-    left, values, _ = np.linalg.svd(columns, full_matrices=False)
-    return np.asarray(left[:, values > 1e-8 * math.sqrt(len(columns))])
+    values, vectors = np.linalg.eigh(columns.T @ columns)
+    real = values > 1e-9 * len(columns)
+    return np.asarray(columns @ (vectors[:, real] / np.sqrt(values[real])))
 
 
 def _spreads(errors: np.ndarray, arms: np.ndarray) -> np.ndarray:
