@@ -45,7 +45,6 @@ def _with_columns(table: tables.Table, columns: Columns | None, *wanted: str) ->
     """The table, which has these columns, with "arm" for its own name of the arms."""
     called = log_columns.checked(columns).get("arm", "arm")
     table = table._replace(columns=["arm" if name == called else name for name in table.columns])
-    log_columns.check_single(table, table.columns)
     for name in wanted:
         if name not in table.columns:
             problem = f"has no column {called if name == 'arm' else name!r}"
@@ -54,36 +53,32 @@ def _with_columns(table: tables.Table, columns: Columns | None, *wanted: str) ->
 
 
 def _arms(table: tables.Table) -> Arms:
-    features = [table.columns[place] for place in table.without_index]
-    features = [column for column in features if column != "arm"]
+    places = [place for place in table.without_index if table.columns[place] != "arm"]
+    features = {table.columns[place]: place for place in places}
     if "" in features:
-        problem = f"column {table.columns.index('') + 1} has no name"
+        problem = f"column {features[''] + 1} has no name"
         raise errors.InvalidInput(table.name, problem, "name it, or leave it out")
     if not features:
         raise errors.InvalidInput(table.name, "has no features", "give a column of numbers")
     labels = parsing.Labels()
-    places: list[int] = []
-    parts: list[np.ndarray] = []
-    for columns, numbers in table.blocks:
-        given = dict(zip(table.columns, columns, strict=True))
-        rows = np.stack([parsing.real(given[feature]) for feature in features], axis=1)
-        codes = labels.codes(given["arm"])
-        start = len(places)
-        places += numbers
-        if len(places) * len(table.columns) > tables.MOST_ROWS:
-            raise tables.too_long(table.name)
-        good = np.abs(rows) <= errors.LARGEST
-        new = codes == start + np.arange(len(codes))
-        i = parsing.first(~(good.all(axis=1) & rows.any(axis=1) & new))
-        if i < len(numbers):
-            before = f"{table.unit} {places[codes[i]]}" if codes[i] < start + i else ""
-            wrong = [name for name, fine in zip(features, good[i], strict=True) if not fine]
-            said = _arm_problem({name: given[name][i] for name in given}, before, wrong)
-            raise errors.InvalidInput(table.place(numbers[i]), *said)
-        parts.append(rows)
-    if not parts:
-        raise errors.InvalidInput(table.name, "holds no rows", "give one row per arm")
-    return Arms(names_of(labels.names), np.concatenate(parts))
+    wanted = {"arm": (table.columns.index("arm"), labels.kind("arm"))}
+    for name, place in features.items():
+        wanted[f"x_{name}"] = place, log_columns.feature(name)
+    columns, lines, fault = tables.read_rows(table, wanted, cells=len(wanted))
+    codes, names = columns.pop("arm"), names_of(labels.names)
+    rows = np.stack(list(columns.values()), axis=1)
+    again = codes != np.arange(len(codes))
+    wrong = parsing.first(again | ~rows.any(axis=1))
+    if wrong < len(rows):
+        arm = f"arm {parsing.shown(names[codes[wrong]])}"
+        problem, remedy = f"all features of {arm} are zero", NO_ZERO
+        if again[wrong]:
+            before = f"{table.unit} {lines[codes[wrong]]}"
+            problem, remedy = f"{arm} is in {before} too", "give each arm one row"
+        raise errors.InvalidInput(table.place(lines[wrong]), problem, remedy)
+    if fault is not None:
+        raise fault
+    return Arms(names, rows)
 
 
 def read_groups(path: Any, *, columns: Columns | None = None) -> dict[Name, str]:
@@ -108,32 +103,19 @@ def read_groups(path: Any, *, columns: Columns | None = None) -> dict[Name, str]
         driftbandit.errors.InvalidInput: no/such/groups.csv: cannot be read (No such file or ...
     """
     with tables.opened(path, "groups") as table:
-        wanted = ("arm", "group")
-        table = _with_columns(table, columns, *wanted)
-        group_of: dict[str, str] = {}
-        for block, numbers in table.read([table.columns.index(name) for name in wanted]):
-            for *row, number in zip(*block, numbers, strict=True):
-                labels = [parsing.label_of(value) for value in row]
-                if None in labels:
-                    bad = labels.index(None)
-                    said = parsing.label_problem(row[bad], wanted[bad])
-                    raise errors.InvalidInput(table.place(number), *said)
-                arm, group = map(str, labels)
-                if group_of.setdefault(arm, group) != group:
-                    before = parsing.shown(group_of[arm])
-                    problem = f"arm {parsing.shown(row[0])} is in group {before} too"
-                    raise errors.InvalidInput(table.place(number), problem, "give each one group")
-    return dict(zip(names_of(group_of), group_of.values(), strict=True))
-
-
-def _arm_problem(row: dict[str, Any], before: str, wrong: list[str]) -> tuple[str, str]:
-    """What is wrong with a row: no label, a label that is in ``before`` too, or its features."""
-    arm = row["arm"]
-    if parsing.label_of(arm) is None:
-        return parsing.label_problem(arm)
-    if before:
-        return f"arm {parsing.shown(arm)} is in {before} too", "give each arm one row"
-    if wrong:
-        called = f"feature {parsing.shown(wrong[0])}"
-        return parsing.number_problem(row[wrong[0]], called)
-    return f"all features of arm {parsing.shown(arm)} are zero", NO_ZERO
+        table = _with_columns(table, columns, "arm", "group")
+        labels = {name: parsing.Labels() for name in ("arm", "group")}
+        wanted = {name: (table.columns.index(name), labels[name].kind(name)) for name in labels}
+        rows, lines, fault = tables.read_rows(table, wanted)
+    names, groups = names_of(labels["arm"].names), labels["group"].names
+    first_rows = np.unique(rows["arm"], return_index=True)[1]
+    group_of = rows["group"][first_rows]
+    wrong = parsing.first(rows["group"] != group_of[rows["arm"]])
+    if wrong < len(lines):
+        arm = rows["arm"][wrong]
+        before = parsing.shown(groups[group_of[arm]])
+        problem = f"arm {parsing.shown(names[arm])} is in group {before} too"
+        raise errors.InvalidInput(table.place(lines[wrong]), problem, "give each one group")
+    if fault is not None:
+        raise fault
+    return {name: groups[group] for name, group in zip(names, group_of, strict=True)}

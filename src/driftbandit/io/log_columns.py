@@ -7,7 +7,8 @@ else goes by these: reading, checking, selecting rows, and the options of the co
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ class Column(NamedTuple):
     Example:
         >>> COLUMNS["chance"].wrong(np.array([0.0, 0.5, 1.0, 1.5, np.nan])).tolist()
         [True, False, False, True, False]
-        >>> COLUMNS["chance"].problem(1.5)[0]
+        >>> COLUMNS["chance"].kind("chance").problem(1.5)[0]
         'chance 1.5 is out of range'
     """
 
@@ -48,9 +49,10 @@ class Column(NamedTuple):
     wrong: Callable[[np.ndarray], np.ndarray] = _too_large
     outside: tuple[str, str] = parsing.TOO_LARGE
 
-    def problem(self, value: Any, called: str = "") -> tuple[str, str]:
-        """What is wrong with a number, and what would be right."""
-        return parsing.number_problem(value, called or self.field[:-1], self.remedy, self.outside)
+    def kind(self, called: str) -> parsing.Kind:
+        """How the column is read, if it holds numbers."""
+        fault = functools.partial(parsing.real_fault, remedy=self.remedy, outside=self.outside)
+        return parsing.Kind(called, parsing.real, fault, self.wrong, counted=True)
 
 
 OPTIONAL_LABEL = f"{parsing.LABEL}, or leave the column out"
@@ -78,9 +80,9 @@ FEATURES = Column(  # any number of columns: one field holds them all
 REQUIRED = tuple(name for name, column in COLUMNS.items() if column.required)
 
 
-def numbers() -> dict[str, Column]:
-    """The columns that hold numbers."""
-    return {name: column for name, column in COLUMNS.items() if column.field}
+def feature(name: str) -> parsing.Kind:
+    """How a column of features is read."""
+    return FEATURES.kind(f"feature {parsing.shown(name)}")
 
 
 def checked(columns: Any) -> dict[str, Any]:
@@ -113,7 +115,6 @@ def places(table: tables.Table, columns: dict[str, Any]) -> dict[str, int]:
         remedy = f"{hint}it has {has or 'none'}; say {options}"
         remedy += f" (in Python, read_log(…, columns={{{python}}}))"
         raise errors.InvalidInput(table.name, f"has no column {names}", remedy)
-    check_single(table, called.values())
     there = [role for role in COLUMNS if called.get(role) in table.columns]
     return {role: table.columns.index(called[role]) for role in there}
 
@@ -121,17 +122,7 @@ def places(table: tables.Table, columns: dict[str, Any]) -> dict[str, int]:
 def features(table: tables.Table, taken: dict[str, int]) -> dict[str, int]:
     """The position of each column of features, by its name; ``taken`` are the log's others."""
     starting = [i for i, name in enumerate(table.columns) if str(name).startswith(FEATURE)]
-    named = {str(table.columns[i]): i for i in starting if i not in taken.values()}
-    check_single(table, named)
-    return named
-
-
-def check_single(table: tables.Table, names: Iterable[Any]) -> None:
-    """Refuse a table that has one of these columns twice."""
-    for name in names:
-        if table.columns.count(name) > 1:
-            problem = f"has two columns {parsing.shown(name)}"
-            raise errors.InvalidInput(table.name, problem, "give each once")
+    return {str(table.columns[i]): i for i in starting if i not in taken.values()}
 
 
 def ignored(table: tables.Table, read: dict[str, int]) -> str:

@@ -11,22 +11,19 @@ the names of the others to a table's own. All else is ignored.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import log_columns, parsing, tables, times
-from driftbandit.io.log_columns import Columns
+from driftbandit.io.log_columns import COLUMNS, Columns
 from driftbandit.io.logs import Arms, Log, Sequence, checked_names, names_of
-from driftbandit.io.parsing import Values
+from driftbandit.io.parsing import Kind
 from driftbandit.system import Name
 
 FAR = 1000  # how many times as far from the median as most a reward is that gets a note
-KEYS = {"sequence": "codes", "round": "rounds", "arm": "arms"}  # columns that are no numbers
 APART = 30  # and how many times as far as any that gets none: tails are long, but have no gaps
 
 
@@ -183,96 +180,42 @@ def _log(
 ) -> Log:
     places = log_columns.places(table, log_columns.checked(columns))
     features = log_columns.features(table, places)
+    sequences = parsing.Labels(remedy=COLUMNS["sequence"].remedy)
+    played = parsing.Labels(None if names is None else map(str, names))
+    kinds = {
+        "sequence": sequences.kind("sequence", dates=True),
+        "round": Kind("round", time.read, time.fault),
+        "arm": played.kind("arm"),
+    }
+    numbers = [name for name in places if name not in kinds]
+    kinds |= {name: COLUMNS[name].kind(name) for name in numbers}
+    kinds |= {name: log_columns.feature(name) for name in features}
     read = places | features
-    known = None if names is None else [str(name) for name in names]
-    labels = {"sequence": parsing.Labels(), "arm": parsing.Labels(known)}
-    parts: list[dict[str, np.ndarray]] = []
-    rows, fault = 0, None
-    blocks = iter(table.read(list(read.values())))
-    try:
-        for block, lines in blocks:
-            values = dict(zip(read, block, strict=True))
-            part, bad = _parsed(values, labels, time)
-            wrong = {name: parsing.first(mask) for name, mask in bad.items()}
-            column = min(wrong, key=wrong.__getitem__)
-            good = wrong[column]
-            part["codes"], part["arms"] = (part[n].astype(np.int32) for n in ("codes", "arms"))
-            part["lines"] = np.asarray(lines, np.uint32)
-            parts.append({name: numbers[:good] for name, numbers in part.items()})
-            if good < len(lines):
-                said, remedy = _problem(column, values[column][good], time, known or ())
-                if column not in KEYS:
-                    more = int(bad[column].sum()) - 1
-                    more += _count_bad(column, list(read).index(column), blocks)
-                    said += f", as in {more:,} more row{'s' * (more > 1)}" if more else ""
-                raise errors.InvalidInput(table.place(lines[good]), said, remedy)
-            rows += len(lines)
-            if rows * max(1, len(features)) > tables.MOST_ROWS:
-                raise tables.too_long(table.name)
-    except errors.InvalidInput as error:  # a row before it may be wrong, too
-        fault = error
-    if not parts:
-        remedy = "give at least one decision"
-        raise fault or errors.InvalidInput(table.name, "holds no rows", remedy)
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    _check_order(whole, table, time, labels["sequence"].names)
+    wanted = {name: (place, kinds[name]) for name, place in read.items()}
+    columns, lines, fault = tables.read_rows(table, wanted, cells=max(1, len(features)))
+    rows = {"codes": columns.get("sequence", np.zeros(len(lines), np.int32))}
+    rows |= {"rounds": columns["round"], "arms": columns["arm"]}
+    rows |= {COLUMNS[name].field: columns[name] for name in numbers}
+    if features:
+        rows["features"] = np.stack([columns.pop(name) for name in features], axis=1)
+    _check_order(rows, lines, table, time, sequences.names)
     if fault is not None:
         raise fault
-    arms = names or names_of(labels["arm"].names)
-    notes = [log_columns.ignored(table, read), _far_out(whole, table.unit, arms, time)]
-    del whole["lines"]
+    arms = names or names_of(played.names)
+    far = _far_out(rows, lines, table.unit, arms, time)
     ranked = range(len(arms)) if names else sorted(range(len(arms)), key=arms.__getitem__)
-    whole["arms"] = np.argsort(ranked)[whole["arms"]]
-    whole["rounds"] = time.numbered(whole["rounds"])
-    whole = _sorted(whole)
-    notes[1:1] = [time.note, _repeated(whole)]
+    rows["arms"] = np.argsort(ranked)[rows["arms"]]
+    rows["rounds"] = time.numbered(rows["rounds"])
+    rows = _sorted(rows)
+    notes = (log_columns.ignored(table, read), time.note, _repeated(rows), far)
     return Log(
-        _sequences(whole, labels["sequence"].names or [""]),
+        _sequences(rows, sequences.names or [""]),
         tuple(arms[i] for i in ranked),
         tuple(filter(None, notes)),
         tuple(features),
         time.clock,
         source,
     )
-
-
-def _column(name: str) -> log_columns.Column:
-    return log_columns.COLUMNS.get(name, log_columns.FEATURES)
-
-
-def _parsed(
-    values: dict[str, Values], labels: dict[str, parsing.Labels], time: times.Rounds
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """The columns of a block as numbers, and which rows of each are bad."""
-    part = {"rounds": time.read(values["round"]), "arms": labels["arm"].codes(values["arm"])}
-    part["codes"] = np.zeros(len(part["rounds"]), np.int64)
-    if "sequence" in values:
-        part["codes"] = labels["sequence"].codes(parsing.dates_as_text(values["sequence"]))
-    bad = {name: part[field] < 0 for name, field in KEYS.items()}
-    numbers = {name: parsing.real(values[name]) for name in values if name not in KEYS}
-    bad |= {name: _column(name).wrong(column) for name, column in numbers.items()}
-    features = [column for name, column in numbers.items() if name not in log_columns.COLUMNS]
-    part |= {_column(name).field: column for name, column in numbers.items()}
-    return part | ({"features": np.stack(features, axis=1)} if features else {}), bad
-
-
-def _count_bad(column: str, place: int, blocks: Iterator[tables.Block]) -> int:
-    """How many rows of these blocks have a bad value in that column."""
-    count = 0
-    with contextlib.suppress(errors.InvalidInput):  # the table is broken later: that comes next
-        for block, _ in blocks:
-            count += int(_column(column).wrong(parsing.real(block[place])).sum())
-    return count
-
-
-def _problem(column: str, value: Any, time: times.Rounds, known: Any) -> tuple[str, str]:
-    """What is wrong with a value of a column, and what would be right."""
-    if column == "round":
-        return time.problem(value)
-    if column in ("sequence", "arm"):
-        return parsing.label_problem(value, column, _column(column).remedy, known)
-    called = column if column in log_columns.COLUMNS else f"feature {parsing.shown(column)}"
-    return _column(column).problem(value, called)
 
 
 def _sorted(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -286,7 +229,11 @@ def _sorted(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _check_order(
-    rows: dict[str, np.ndarray], table: tables.Table, time: times.Rounds, labels: list[str]
+    rows: dict[str, np.ndarray],
+    lines: np.ndarray,
+    table: tables.Table,
+    time: times.Rounds,
+    labels: list[str],
 ) -> None:
     """Refuse a row whose round is before that of an earlier row of its sequence."""
     order = np.argsort(rows["codes"], kind="stable")
@@ -299,7 +246,7 @@ def _check_order(
         shown = time.shown(rows["rounds"][row])
         problem = f"round {shown} comes after round {time.shown(last)}{of}"
         remedy = "sort the rows of a sequence by round" + time.went_back(rows["rounds"][row], last)
-        raise errors.InvalidInput(table.place(rows["lines"][row]), problem, remedy)
+        raise errors.InvalidInput(table.place(lines[row]), problem, remedy)
 
 
 def _sequences(rows: dict[str, np.ndarray], labels: list[str]) -> tuple[Sequence, ...]:
@@ -318,7 +265,11 @@ def _sequences(rows: dict[str, np.ndarray], labels: list[str]) -> tuple[Sequence
 
 
 def _far_out(
-    rows: dict[str, np.ndarray], unit: str, arms: tuple[Name, ...], time: times.Rounds
+    rows: dict[str, np.ndarray],
+    lines: np.ndarray,
+    unit: str,
+    arms: tuple[Name, ...],
+    time: times.Rounds,
 ) -> str:
     """A note on a reward that is absurdly far from the others, or a few; "" if there are none."""
     seen = np.flatnonzero(~np.isnan(rows["rewards"]))
@@ -327,7 +278,7 @@ def _far_out(
         return ""
     row = seen[far[0]]
     arm, round_ = arms[rows["arms"][row]], time.shown(rows["rounds"][row])
-    where = f"{unit.capitalize()} {rows['lines'][row]} (round {round_}, arm {parsing.shown(arm)})"
+    where = f"{unit.capitalize()} {lines[row]} (round {round_}, arm {parsing.shown(arm)})"
     apart = f"{ratio:,.0f}" if ratio < 1e9 else f"{ratio:.0e}"
     said = f"pays {rows['rewards'][row]:g}, {apart} times as far from the median as most"
     count = len(far) - 1

@@ -13,6 +13,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.io import log_columns, parsing, tables
 from driftbandit.io.log_columns import FEATURE
+from driftbandit.io.parsing import Kind, whole, whole_fault
 from driftbandit.io.times import Clock
 from driftbandit.system import Name
 
@@ -49,28 +50,18 @@ class Sequence:
     features: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        numbers = {column.field: column for column in log_columns.numbers().values()}
-        fields = [
-            field for field in ("rounds", "arms", *numbers) if getattr(self, field) is not None
-        ]
-        table = tables.in_memory({field: getattr(self, field) for field in fields}, "sequence")
+        kinds = {name: Kind(name[:-1], whole, whole_fault) for name in ("rounds", "arms")}
+        columns = (column for column in log_columns.COLUMNS.values() if column.field)
+        kinds |= {column.field: column.kind(column.field[:-1]) for column in columns}
+        given = {name: vars(self)[name] for name in kinds if vars(self).get(name) is not None}
+        table = tables.in_memory(given, "sequence")
         assert table is not None  # it is a mapping
-        parts: dict[str, list[np.ndarray]] = {field: [] for field in fields}
-        for block, rows in table.blocks:
-            for field, values in zip(fields, block, strict=True):
-                column = numbers.get(field)
-                part = parsing.whole(values) if column is None else parsing.real(values)
-                wrong = parsing.first(part < 0 if column is None else column.wrong(part))
-                if wrong < len(part):
-                    value, called = values[wrong], field[:-1]
-                    said = parsing.whole_problem(value, called)
-                    said = said if column is None else column.problem(value)
-                    raise errors.InvalidInput(f"sequence row {rows[wrong]}", *said)
-                parts[field].append(part)
-        if not parts["rounds"]:
-            raise errors.InvalidInput("sequence", "holds no rows", "give at least one")
-        for field, values in parts.items():
-            vars(self)[field] = _frozen(np.concatenate(values))  # the class is frozen
+        wanted = {name: (place, kinds[name]) for place, name in enumerate(given)}
+        rows = tables.read_rows(table, wanted)
+        if rows.fault is not None:
+            raise rows.fault
+        for name, values in rows.columns.items():
+            vars(self)[name] = _frozen(values)  # the class is frozen
         if (self.rounds[1:] < self.rounds[:-1]).any():
             raise errors.InvalidInput("rounds", "decrease", "sort the rows by round")
         if self.features is not None:
@@ -289,8 +280,7 @@ class Arms:
         zero = parsing.first(np.asarray(~features.any(axis=1)))
         if zero < len(names):
             raise errors.InvalidInput("features", f"row {zero} is the zero vector", NO_ZERO)
-        features.setflags(write=False)
-        vars(self).update(names=names, features=features)  # the class is frozen
+        vars(self).update(names=names, features=_frozen(features))  # the class is frozen
 
 
 def _feature_names(names: Any) -> tuple[str, ...]:
@@ -308,18 +298,18 @@ def checked_names(names: Any) -> tuple[Name, ...]:
     if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
         problem = f"{parsing.shown(names)} is not a list of labels"
         raise errors.InvalidInput("names", problem, "give a tuple of texts")
-    found: dict[str, None] = {}
-    for name in names:
-        label = parsing.label_of(name)
-        if label is None:
-            raise errors.InvalidInput("names", *parsing.label_problem(name))
-        if label in found:
-            problem = f"hold {parsing.shown(label)} twice"
-            raise errors.InvalidInput("names", problem, "give each arm once")
-        found[label] = None
-    if not found:
+    names, labels = list(names), parsing.Labels()
+    codes = labels.codes(names)
+    place = parsing.first(codes != np.arange(len(names)))
+    if place < len(names):
+        problem, remedy = labels.kind("arm").problem(names[place])
+        if codes[place] >= 0:
+            twice = labels.names[codes[place]]
+            problem, remedy = f"hold {parsing.shown(twice)} twice", "give each arm once"
+        raise errors.InvalidInput("names", problem, remedy)
+    if not names:
         raise errors.InvalidInput("names", "are none", "give at least one")
-    return names_of(found)
+    return names_of(labels.names)
 
 
 def names_of(labels: Iterable[str]) -> tuple[Name, ...]:

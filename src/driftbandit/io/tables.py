@@ -12,27 +12,32 @@ import contextlib
 import csv
 import functools
 import gzip
-import io
 import itertools
 import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import frames, parsing
-from driftbandit.io.parsing import Values
+from driftbandit.io.parsing import Kind, Values
 
 MOST_ROWS = 10**8
 MOST_BYTES = 4 * 2**30  # also of an unpacked .csv.gz
 LONGEST_LINE = 2**22  # characters; a file without line ends must not fill the memory
 BLOCK_CELLS = 2**18  # values in one block
 CSV_BLOCK_CELLS = 2**13  # short lists of text are three times as fast as long ones
-SUFFIXES = (".csv", ".csv.gz", ".parquet")
+# utf-8-sig drops the BOM; bytes that are not UTF-8 are kept for the error
+TEXT: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
+OPENERS: dict[str, Callable[[str], Any]] = {
+    ".csv": functools.partial(open, **TEXT),
+    ".csv.gz": functools.partial(gzip.open, mode="rt", **TEXT),
+    ".parquet": functools.partial(open, mode="rb"),
+}
 PATH_REMEDY = "give the path of a CSV or Parquet file"
 TOO_LONG = f"{MOST_BYTES:,} bytes and {MOST_ROWS:,} rows are the most; split it"
 CSV_FAULTS = (csv.Error, OSError, EOFError, zlib.error)
@@ -60,19 +65,81 @@ class Table(NamedTuple):
         """The numbers of all other columns."""
         return [place for place in range(len(self.columns)) if place not in self.index_columns]
 
-    @property
-    def blocks(self) -> Iterator[Block]:
-        """The blocks of all columns."""
-        return self.read(range(len(self.columns)))
-
     def place(self, number: int) -> str:
         """Where a row is, as errors say it."""
         return f"{self.name} {self.unit} {number}"
 
 
-def too_long(name: str) -> errors.InvalidInput:
-    """The error for a table with too many rows or values."""
-    return errors.InvalidInput(name, "is too long", TOO_LONG)
+class Rows(NamedTuple):
+    """The rows of a table before the first bad one.
+
+    Args:
+        columns: numbers, by the names of what was read.
+        lines: the line or row number of each row.
+        fault: why the rows after them are not here, to be raised unless they are wrong, too.
+    """
+
+    columns: dict[str, np.ndarray]
+    lines: np.ndarray
+    fault: errors.InvalidInput | None
+
+
+def read_rows(table: Table, wanted: Mapping[str, tuple[int, Kind]], cells: int = 1) -> Rows:
+    """Read columns of a table as numbers, up to the first bad value.
+
+    Args:
+        table: with one row or more.
+        wanted: by any name, the place of a column and what it holds. In a row with several bad
+            values the first of these columns counts.
+        cells: how many values a row counts for, in what is too long.
+
+    Example:
+        >>> table = in_memory({"arm": ["a", "b", "a"], "reward": [1, 2, "x"]}, "log")
+        >>> rewards = Kind("reward", parsing.real, parsing.real_fault, np.isinf)
+        >>> rows = read_rows(table, {"rewards": (1, rewards)})
+        >>> rows.columns["rewards"].tolist(), str(rows.fault)
+        ([1.0, 2.0], "log row 3: reward 'x' is not a number; give a finite number")
+    """
+    places, kinds = [place for place, _ in wanted.values()], [kind for _, kind in wanted.values()]
+    for name in (table.columns[place] for place in places):
+        if table.columns.count(name) > 1:
+            problem = f"has two columns {parsing.shown(name)}"
+            raise errors.InvalidInput(table.name, problem, "give each once")
+    parts: list[list[np.ndarray]] = []
+    rows, fault = 0, None
+    blocks = iter(table.read(places))
+    try:
+        for values, lines in blocks:
+            part = [kind.read(column) for kind, column in zip(kinds, values, strict=True)]
+            wrong = [kind.wrong(column) for kind, column in zip(kinds, part, strict=True)]
+            first_wrong = [parsing.first(mask) for mask in wrong]
+            good = min(first_wrong)
+            parts.append([column[:good] for column in (*part, np.asarray(lines, np.uint32))])
+            if good < len(lines):
+                bad = first_wrong.index(good)
+                said, remedy = kinds[bad].problem(values[bad][good])
+                more = int(wrong[bad].sum()) - 1 + _count_bad(kinds[bad], bad, blocks)
+                if kinds[bad].counted and more:
+                    said += f", as in {more:,} more row{'s' if more > 1 else ''}"
+                raise errors.InvalidInput(table.place(lines[good]), said, remedy)
+            rows += len(lines)
+            if rows * cells > MOST_ROWS:
+                raise errors.InvalidInput(table.name, "is too long", TOO_LONG)
+    except errors.InvalidInput as error:  # a row before it may be wrong, too
+        fault = error
+    if not parts:
+        raise fault or errors.InvalidInput(table.name, "holds no rows", "give at least one")
+    *columns, numbers = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Rows(dict(zip(wanted, columns, strict=True)), numbers, fault)
+
+
+def _count_bad(kind: Kind, column: int, blocks: Iterator[Block]) -> int:
+    """How many rows of these blocks have a bad value in that column."""
+    count = 0
+    with contextlib.suppress(errors.InvalidInput):  # the table is broken later: that comes next
+        for block, _ in blocks if kind.counted else ():
+            count += int(kind.wrong(kind.read(block[column])).sum())
+    return count
 
 
 # Files
@@ -82,11 +149,11 @@ def too_long(name: str) -> errors.InvalidInput:
 def opened(path: Any, what: str) -> Iterator[Table]:
     """Open a CSV or Parquet file, by the ending of its name; errors call it ``what``."""
     try:
-        path = os.fspath(path)
+        path = os.fsdecode(path)
     except TypeError:
         problem = f"{parsing.shown(path)} is not a path"
         raise errors.InvalidInput(what, problem, PATH_REMEDY) from None
-    name = errors.printable(os.fsdecode(path)) or "''"
+    name = errors.printable(path) or "''"
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
@@ -94,25 +161,18 @@ def opened(path: Any, what: str) -> Iterator[Table]:
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a plain file"
         raise errors.InvalidInput(name, f"is {kind}", PATH_REMEDY)
-    ending = next((end for end in SUFFIXES if os.fsdecode(path).lower().endswith(end)), None)
+    ending = next((end for end in OPENERS if path.lower().endswith(end)), None)
     if ending is None:
-        remedy = f"name it {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+        remedy = "name it .csv, .csv.gz or .parquet"
         raise errors.InvalidInput(name, "has an unknown file ending", remedy)
     if status.st_size > MOST_BYTES:
         raise errors.InvalidInput(name, f"has {status.st_size:,} bytes", TOO_LONG)
-    with contextlib.ExitStack() as stack:
-        try:
-            file: Any = stack.enter_context(open(path, "rb"))
-        except OSError as error:
-            raise _unreadable(name, error) from None
-        if ending == ".parquet":
-            yield _parquet(file, name)
-        else:
-            if ending == ".csv.gz":
-                file = stack.enter_context(gzip.open(file))
-            # utf-8-sig drops the BOM; bytes that are not UTF-8 are kept for the error
-            text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
-            yield _csv(stack.enter_context(text), name)
+    try:
+        file = OPENERS[ending](path)
+    except OSError as error:
+        raise _unreadable(name, error) from None
+    with file:
+        yield _parquet(file, name) if ending == ".parquet" else _csv(file, name)
 
 
 def _unreadable(name: str, error: Exception) -> errors.InvalidInput:
@@ -156,33 +216,35 @@ def _lines(text: IO[str]) -> Iterator[str]:
 
 
 def _csv_blocks(reader: Any, name: str, width: int, places: Sequence[int]) -> Iterator[Block]:
+    def block() -> Block:
+        columns = list(zip(*rows, strict=True))
+        return Block([list(columns[place]) for place in places], lines)
+
     most, start = max(1, CSV_BLOCK_CELLS // width), reader.line_num + 1
-    fault, ended = None, False
-    while not ended:
-        rows: list[list[str]] = []
-        lines: list[int] = []
-        try:
-            for record in reader:
-                if len(record) == width:
-                    rows.append(record)
-                    lines.append(start)
-                elif record:  # else: an empty line
-                    fields = f"{len(record)} field" + "s" * (len(record) != 1)
-                    problem = f"has {fields}, the header {width}"
-                    remedy = "give every line as many as the header"
-                    fault = errors.InvalidInput(f"{name} line {start}", problem, remedy)
-                    break
-                start = reader.line_num + 1
-                if len(rows) == most:
-                    break
-        except CSV_FAULTS as error:
-            fault = _csv_fault(name, start, error)
-        ended = len(rows) < most
-        if rows:
-            columns = list(zip(*rows, strict=True))
-            yield Block([list(columns[place]) for place in places], lines)
-        if fault is not None:
-            raise fault
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    fault = None
+    try:
+        for record in reader:
+            if len(record) == width:
+                rows.append(record)
+                lines.append(start)
+            elif record:  # else: an empty line
+                fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
+                problem = f"has {fields}, the header {width}"
+                remedy = "give every line as many as the header"
+                fault = errors.InvalidInput(f"{name} line {start}", problem, remedy)
+                break
+            start = reader.line_num + 1
+            if len(rows) == most:
+                yield block()
+                rows, lines = [], []
+    except CSV_FAULTS as error:
+        fault = _csv_fault(name, start, error)
+    if rows:
+        yield block()
+    if fault is not None:
+        raise fault
 
 
 def _parquet(file: IO[bytes], name: str) -> Table:
@@ -200,22 +262,22 @@ def _parquet(file: IO[bytes], name: str) -> Table:
     if rows > MOST_ROWS:
         raise errors.InvalidInput(name, f"has {rows:,} rows", TOO_LONG)
 
-    def batches(places: Sequence[int]) -> Iterator[Any]:
+    def read(places: Sequence[int]) -> Iterator[Block]:
         wanted = [columns[place] for place in places]
+        batches = parquet.iter_batches(_rows_of_block(places), columns=wanted)
         try:
-            for batch in parquet.iter_batches(_rows_of_block(places), columns=wanted):
-                yield batch.select(wanted)
+            yield from _arrow_blocks(batch.select(wanted) for batch in batches)
         except faults as error:
             raise _unreadable(name, error) from None
 
-    return Table(name, names, "row", lambda places: _arrow_blocks(batches(places)), index)
+    return Table(name, names, "row", read, index)
 
 
 def _rows_of_block(places: Sequence[int]) -> int:
     return max(1, BLOCK_CELLS // max(1, len(places)))
 
 
-def _arrow_blocks(batches: Iterator[Any]) -> Iterator[Block]:
+def _arrow_blocks(batches: Iterable[Any]) -> Iterator[Block]:
     start = 1
     for batch in batches:
         if batch.num_rows:
@@ -253,16 +315,14 @@ def in_memory(data: Any, name: str) -> Table | None:
     if isinstance(data, Mapping):
         return _mapping(list(data), data.__getitem__, name)
     data, index = frames.flat(data)
-    if hasattr(data, "__arrow_c_stream__"):  # tables of pyarrow, polars and pandas
-        table = _arrow_table(data, name)
-        if table is not None:
-            return table._replace(index_columns=index or table.index_columns)
-    if hasattr(data, "columns") and hasattr(data, "__getitem__"):  # a frame Arrow cannot hold
-        return _mapping(list(data.columns), data.__getitem__, name)._replace(index_columns=index)
-    return None
+    table = _arrow_table(data, name) if hasattr(data, "__arrow_c_stream__") else None
+    if table is None and hasattr(data, "columns") and hasattr(data, "__getitem__"):
+        table = _mapping(list(data.columns), data.__getitem__, name)
+    return table and table._replace(index_columns=index or table.index_columns)
 
 
 def _arrow_table(data: Any, name: str) -> Table | None:
+    """A table of pyarrow, polars or pandas; None if Arrow cannot hold it."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -274,25 +334,25 @@ def _arrow_table(data: Any, name: str) -> Table | None:
 
     def read(places: Sequence[int]) -> Iterator[Block]:
         chosen = table.select(list(places))
-        return _arrow_blocks(iter(chosen.to_batches(max_chunksize=_rows_of_block(places))))
+        return _arrow_blocks(chosen.to_batches(max_chunksize=_rows_of_block(places)))
 
     return Table(name, list(table.column_names), "row", read, index)
 
 
 def _mapping(names: list[Any], get: Callable[[Any], Any], name: str) -> Table:
     def read(places: Sequence[int]) -> Iterator[Block]:
-        columns = {names[place]: _column(get(names[place]), name, names[place]) for place in places}
-        lengths = {column: len(values) for column, values in columns.items()}
-        for (one, n), (other, m) in itertools.pairwise(lengths.items()):
+        called = [names[place] for place in places]
+        columns = [_column(get(column), name, column) for column in called]
+        for (one, n), (other, m) in itertools.pairwise(zip(called, map(len, columns), strict=True)):
             if n != m:
-                problem = f"column {parsing.shown(other)} has {m} rows"
-                problem += f", {parsing.shown(one)} has {n}"
+                problem = (
+                    f"column {parsing.shown(other)} has {m} rows, {parsing.shown(one)} has {n}"
+                )
                 raise errors.InvalidInput(name, problem, "make all columns equally long")
-        rows, most = max(lengths.values(), default=0), _rows_of_block(places)
+        rows, most = len(columns[0]) if columns else 0, _rows_of_block(places)
         for start in range(0, rows, most):
-            end = min(start + most, rows)
-            part = [values[start:end] for values in columns.values()]
-            yield Block(part, range(start + 1, end + 1))
+            part = [values[start : start + most] for values in columns]
+            yield Block(part, range(start + 1, start + 1 + len(part[0])))
 
     return Table(name, names, "row", read)
 

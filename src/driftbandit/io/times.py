@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.io.parsing import Values, is_nat, is_number, missing, shown, whole, whole_problem
+from driftbandit.io.parsing import Values, is_number, missing, shown, whole, whole_fault
 from driftbandit.io.zones import DAY, FIRST, LAST, MICROSECOND, Zone, described
 
 ISO = re.compile(
@@ -238,26 +238,25 @@ class Rounds:
             self._offsets[code] = ahead
         return code
 
-    def problem(self, value: Any) -> tuple[str, str]:
+    def fault(self, value: Any) -> tuple[str, str]:
         """What is wrong with a value, and what would be right."""
-        if self._times and missing(value):
-            return "round is missing", TIME_REMEDY
-        is_time, text = _time(value) is not None, f"round {shown(value)}"
-        if self._times and is_time and (code := self._code(value)) >= 0 and self._zone is not None:
-            if not FIRST <= code <= LAST:
-                return f"{text} is too early or too late for a time zone", "leave out the zone"
-            said = f"{text} was never on the clock of {self._zone.name}, which went forward then"
-            return said, "write times of another clock with their zone, as 2024-01-31T09:30Z"
-        if self._times and is_time:
-            return f"{text} has a time zone where others have none, or has none", "write all alike"
-        if self._times:
-            return f"{text} is not a date or time, as those before are", TIME_REMEDY
-        if is_time:
-            return f"{text} is a date, and others are numbers", "write all alike"
-        said, remedy = whole_problem(value, "round")
-        if isinstance(value, str) and value.strip() and not is_number(value):
-            remedy += ", or a date such as 2024-01-31"
-        return said, remedy
+        is_time = _time(value) is not None
+        if not self._times:
+            if is_time:
+                return "is a date, and others are numbers", "write all alike"
+            said, remedy = whole_fault(value)
+            if isinstance(value, str) and value.strip() and not is_number(value):
+                remedy += ", or a date such as 2024-01-31"
+            return said, remedy
+        if not is_time:
+            return "is not a date or time, as those before are", TIME_REMEDY
+        code = self._code(value)
+        if code < 0 or self._zone is None:
+            return "has a time zone where others have none, or has none", "write all alike"
+        if not FIRST <= code <= LAST:
+            return "is too early or too late for a time zone", "leave out the zone"
+        said = f"was never on the clock of {self._zone.name}, which went forward then"
+        return said, "write times of another clock with their zone, as 2024-01-31T09:30Z"
 
     def shown(self, code: int) -> str:
         """A round as errors show it."""
@@ -443,7 +442,7 @@ def _time(value: Any) -> datetime.date | None:
     if isinstance(value, np.datetime64):
         value = value.astype("M8[us]").item()  # None for NaT
     if isinstance(value, datetime.date):
-        return None if is_nat(value) else value
+        return None if missing(value) else value
     text = value.strip() if isinstance(value, str) else ""
     if not ISO.fullmatch(text):  # fromisoformat would also read 20240131
         return None
