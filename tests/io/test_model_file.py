@@ -127,7 +127,7 @@ BAD = {
     "twice": ('{"arms": [[1]], "arms": [[2]]}', 'holds "arms" twice'),
     "not JSON": ("{arms", "model.json is not JSON (Expecting property name"),
     "empty": ("", "model.json is not JSON"),
-    "not UTF-8": (b'{"arms": "\xff"}', "is not UTF-8 text (byte 10 is 0xff)"),
+    "not UTF-8": (b'{"arms": "\xff"}', "is not JSON ('utf-8' codec can't decode byte 0xff"),
     "deep": ("[" * 100_000, "nested too deep"),
     "deep field": ('{"arms": ' + "[" * 50_000 + "]" * 50_000 + "}", "nested too deep"),
     "not square": (changed(transition=[[1, 2]]), " transition: has shape (1, 2)"),
