@@ -38,9 +38,9 @@ OPENERS: dict[str, Callable[[str], Any]] = {
     ".csv.gz": functools.partial(gzip.open, mode="rt", **TEXT),
     ".parquet": functools.partial(open, mode="rb"),
 }
+FINE_UNITS = ("ns", "ps", "fs", "as")
 PATH_REMEDY = "give the path of a CSV or Parquet file"
 TOO_LONG = f"{MOST_BYTES:,} bytes and {MOST_ROWS:,} rows are the most; split it"
-CSV_FAULTS = (csv.Error, OSError, EOFError, zlib.error)
 
 
 class Block(NamedTuple):
@@ -100,7 +100,7 @@ def read_rows(table: Table, wanted: Mapping[str, tuple[int, Kind]], cells: int =
         >>> rows.columns["rewards"].tolist(), str(rows.fault)
         ([1.0, 2.0], "log row 3: reward 'x' is not a number; give a finite number")
     """
-    places, kinds = [place for place, _ in wanted.values()], [kind for _, kind in wanted.values()]
+    places, kinds = zip(*wanted.values(), strict=True)
     for name in (table.columns[place] for place in places):
         if table.columns.count(name) > 1:
             problem = f"has two columns {parsing.shown(name)}"
@@ -154,10 +154,8 @@ def opened(path: Any, what: str) -> Iterator[Table]:
         problem = f"{parsing.shown(path)} is not a path"
         raise errors.InvalidInput(what, problem, PATH_REMEDY) from None
     name = errors.printable(path) or "''"
-    try:
+    with _naming(name, ValueError):  # a name with a zero byte
         status = os.stat(path)
-    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
-        raise _unreadable(name, error) from None
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a plain file"
         raise errors.InvalidInput(name, f"is {kind}", PATH_REMEDY)
@@ -167,25 +165,29 @@ def opened(path: Any, what: str) -> Iterator[Table]:
         raise errors.InvalidInput(name, "has an unknown file ending", remedy)
     if status.st_size > MOST_BYTES:
         raise errors.InvalidInput(name, f"has {status.st_size:,} bytes", TOO_LONG)
-    try:
+    with _naming(name):
         file = OPENERS[ending](path)
-    except OSError as error:
-        raise _unreadable(name, error) from None
     with file:
         yield _parquet(file, name) if ending == ".parquet" else _csv(file, name)
 
 
-def _unreadable(name: str, error: Exception) -> errors.InvalidInput:
-    reason = " ".join(str(getattr(error, "strerror", None) or error).split())
-    reason = errors.printable(reason if len(reason) <= 120 else reason[:117] + "...")
-    return errors.InvalidInput(name, f"cannot be read ({reason})", PATH_REMEDY)
+@contextlib.contextmanager
+def _naming(name: str, *others: type[Exception]) -> Iterator[None]:
+    """Name the file in errors of reading it."""
+    faults: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, *others)
+    try:
+        yield
+    except faults as error:
+        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
+        reason = errors.printable(reason if len(reason) <= 120 else reason[:117] + "...")
+        raise errors.InvalidInput(name, f"cannot be read ({reason})", PATH_REMEDY) from None
 
 
 def _csv(text: IO[str], name: str) -> Table:
-    reader = csv.reader(_lines(text), strict=True)
+    reader = csv.reader(_lines(text, name), strict=True)
     try:
         header = next((record for record in reader if record), None)
-    except CSV_FAULTS as error:
+    except csv.Error as error:
         raise _csv_fault(name, 1, error) from None
     if header is None:
         raise errors.InvalidInput(name, "is empty", "begin with a line of column names")
@@ -198,53 +200,53 @@ def _csv(text: IO[str], name: str) -> Table:
     return Table(name, header, "line", functools.partial(_csv_blocks, reader, name, len(header)))
 
 
-def _csv_fault(name: str, line: int, error: Exception) -> errors.InvalidInput:
-    if not isinstance(error, csv.Error):
-        return _unreadable(name, error)
+def _csv_fault(name: str, line: int, error: csv.Error) -> errors.InvalidInput:
     return errors.InvalidInput(f"{name} line {line}", f"is not CSV ({error})", "check its quotes")
 
 
-def _lines(text: IO[str]) -> Iterator[str]:
+def _lines(text: IO[str], name: str) -> Iterator[str]:
     total = 0
-    for line in iter(functools.partial(text.readline, LONGEST_LINE), ""):
-        total += len(line)
-        if len(line) == LONGEST_LINE:
-            raise csv.Error(f"a line of {LONGEST_LINE:,} characters or more")
-        if total > MOST_BYTES:
-            raise OSError(f"unpacked it has more than {MOST_BYTES:,} bytes")
-        yield line
+    with _naming(name):
+        for line in iter(functools.partial(text.readline, LONGEST_LINE), ""):
+            total += len(line)
+            if len(line) == LONGEST_LINE:
+                raise csv.Error(f"a line of {LONGEST_LINE:,} characters or more")
+            if total > MOST_BYTES:
+                raise OSError(f"unpacked it has more than {MOST_BYTES:,} bytes")
+            yield line
 
 
 def _csv_blocks(reader: Any, name: str, width: int, places: Sequence[int]) -> Iterator[Block]:
-    def block() -> Block:
-        columns = list(zip(*rows, strict=True))
-        return Block([list(columns[place]) for place in places], lines)
-
     most, start = max(1, CSV_BLOCK_CELLS // width), reader.line_num + 1
-    rows: list[list[str]] = []
-    lines: list[int] = []
+    rows: list[list[Any]] = []
     fault = None
     try:
         for record in reader:
-            if len(record) == width:
-                rows.append(record)
-                lines.append(start)
-            elif record:  # else: an empty line
+            if len(record) not in (0, width):
                 fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
                 problem = f"has {fields}, the header {width}"
                 remedy = "give every line as many as the header"
-                fault = errors.InvalidInput(f"{name} line {start}", problem, remedy)
-                break
+                raise errors.InvalidInput(f"{name} line {start}", problem, remedy)
+            if record:  # else: an empty line
+                record.append(start)
+                rows.append(record)
             start = reader.line_num + 1
             if len(rows) == most:
-                yield block()
-                rows, lines = [], []
-    except CSV_FAULTS as error:
+                yield _csv_block(rows, places)
+                rows = []
+    except csv.Error as error:
         fault = _csv_fault(name, start, error)
+    except errors.InvalidInput as error:
+        fault = error
     if rows:
-        yield block()
+        yield _csv_block(rows, places)
     if fault is not None:
         raise fault
+
+
+def _csv_block(rows: list[list[Any]], places: Sequence[int]) -> Block:
+    *columns, lines = zip(*rows, strict=True)
+    return Block([list(columns[place]) for place in places], lines)
 
 
 def _parquet(file: IO[bytes], name: str) -> Table:
@@ -252,23 +254,18 @@ def _parquet(file: IO[bytes], name: str) -> Table:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-    faults = (pa.ArrowException, OSError)
-    try:
+    with _naming(name, pa.ArrowException):
         parquet = pq.ParquetFile(file, pre_buffer=False)
         columns, rows = list(parquet.schema_arrow.names), parquet.metadata.num_rows
         names, index = frames.names_and_index(parquet.schema_arrow)
-    except faults as error:
-        raise _unreadable(name, error) from None
     if rows > MOST_ROWS:
         raise errors.InvalidInput(name, f"has {rows:,} rows", TOO_LONG)
 
     def read(places: Sequence[int]) -> Iterator[Block]:
         wanted = [columns[place] for place in places]
         batches = parquet.iter_batches(_rows_of_block(places), columns=wanted)
-        try:
+        with _naming(name, pa.ArrowException):
             yield from _arrow_blocks(batch.select(wanted) for batch in batches)
-        except faults as error:
-            raise _unreadable(name, error) from None
 
     return Table(name, names, "row", read, index)
 
@@ -293,13 +290,12 @@ def _from_arrow(array: Any) -> Values:
         array = array.dictionary_decode()
     if pa.types.is_decimal(array.type):
         array = array.cast(pa.float64())
-    kind = array.type
-    if pa.types.is_floating(kind) or (pa.types.is_integer(kind) and not array.null_count):
-        return np.asarray(array.to_numpy(zero_copy_only=False))
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
+    kind, is_time = array.type, pa.types.is_timestamp(array.type)
+    if is_time and kind.tz is not None:
         return list(array.cast(pa.timestamp("us", kind.tz), safe=False).to_pylist())
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return _microseconds_at_least(np.asarray(array.to_numpy(zero_copy_only=False)))
+    is_number = pa.types.is_floating(kind) or (pa.types.is_integer(kind) and not array.null_count)
+    if is_number or is_time or pa.types.is_date(kind):
+        return _plain(array.to_numpy(zero_copy_only=False))
     try:
         return list(array.to_pylist())
     except UnicodeDecodeError:
@@ -363,17 +359,15 @@ def _column(values: Any, name: str, column: Any) -> Values:
     elif not isinstance(values, np.ndarray) and hasattr(values, "__array__"):  # a pandas Series
         values = np.asarray(values)
     if isinstance(values, np.ndarray) and values.ndim == 1:
-        if values.dtype.kind == "M":
-            return _microseconds_at_least(values)
-        plain = values.dtype.kind in "iuf" and not np.ma.isMaskedArray(values)
-        return values if plain else list(values.tolist())
+        plain = values.dtype.kind in "iufM" and not np.ma.isMaskedArray(values)
+        return _plain(values) if plain else list(values.tolist())
     if isinstance(values, np.ndarray | str | bytes) or not isinstance(values, Sequence):
         problem = f"column {parsing.shown(column)} is {parsing.shown(values)}"
         raise errors.InvalidInput(name, problem, "give a list or a 1-D array")
     return list(values)
 
 
-def _microseconds_at_least(times: np.ndarray) -> np.ndarray:
-    """Times in microseconds or longer units: `tolist` makes numbers of shorter ones."""
-    fine = np.datetime_data(times.dtype)[0] in ("ns", "ps", "fs", "as")
-    return times.astype("M8[us]") if fine else times
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Times in microseconds or longer units, of shorter ones `tolist` makes numbers; or numbers."""
+    is_fine = values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] in FINE_UNITS
+    return values.astype("M8[us]") if is_fine else values
