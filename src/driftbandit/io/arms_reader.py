@@ -62,23 +62,24 @@ def _arms(table: tables.Table) -> Arms:
         raise errors.InvalidInput(table.name, "has no features", "give a column of numbers")
     labels = parsing.Labels()
     wanted = {"arm": (table.columns.index("arm"), labels.kind("arm"))}
-    for name, place in features.items():
-        wanted[f"x_{name}"] = place, log_columns.feature(name)
-    columns, lines, fault = tables.read_rows(table, wanted, cells=len(wanted))
-    codes, names = columns.pop("arm"), names_of(labels.names)
-    rows = np.stack(list(columns.values()), axis=1)
-    again = codes != np.arange(len(codes))
-    wrong = parsing.first(again | ~rows.any(axis=1))
-    if wrong < len(rows):
-        arm = f"arm {parsing.shown(names[codes[wrong]])}"
-        problem, remedy = f"all features of {arm} are zero", NO_ZERO
-        if again[wrong]:
-            before = f"{table.unit} {lines[codes[wrong]]}"
-            problem, remedy = f"{arm} is in {before} too", "give each arm one row"
-        raise errors.InvalidInput(table.place(lines[wrong]), problem, remedy)
-    if fault is not None:
-        raise fault
-    return Arms(names, rows)
+    wanted |= {name: (place, log_columns.feature(name)) for name, place in features.items()}
+
+    def check(columns: tables.Columns, lines: np.ndarray) -> None:
+        codes, *numbers = columns.values()
+        again = codes != np.arange(len(codes))
+        wrong = parsing.first(again | ~np.any(numbers, axis=0))
+        if wrong < len(codes):
+            code = codes[wrong]
+            arm = f"arm {parsing.shown(names_of(labels.names)[code])}"
+            problem, remedy = f"all features of {arm} are zero", NO_ZERO
+            if again[wrong]:
+                problem = f"{arm} is in {table.unit} {lines[code]} too"
+                remedy = "give each arm one row"
+            raise errors.InvalidInput(table.place(lines[wrong]), problem, remedy)
+
+    columns, _ = tables.read_rows(table, wanted, check, cells=len(features))
+    rows = np.stack([columns[name] for name in features], axis=1)
+    return Arms(names_of(labels.names), rows)
 
 
 def read_groups(path: Any, *, columns: Columns | None = None) -> dict[Name, str]:
@@ -104,18 +105,20 @@ def read_groups(path: Any, *, columns: Columns | None = None) -> dict[Name, str]
     """
     with tables.opened(path, "groups") as table:
         table = _with_columns(table, columns, "arm", "group")
-        labels = {name: parsing.Labels() for name in ("arm", "group")}
-        wanted = {name: (table.columns.index(name), labels[name].kind(name)) for name in labels}
-        rows, lines, fault = tables.read_rows(table, wanted)
-    names, groups = names_of(labels["arm"].names), labels["group"].names
-    first_rows = np.unique(rows["arm"], return_index=True)[1]
-    group_of = rows["group"][first_rows]
-    wrong = parsing.first(rows["group"] != group_of[rows["arm"]])
-    if wrong < len(lines):
-        arm = rows["arm"][wrong]
-        before = parsing.shown(groups[group_of[arm]])
-        problem = f"arm {parsing.shown(names[arm])} is in group {before} too"
-        raise errors.InvalidInput(table.place(lines[wrong]), problem, "give each one group")
-    if fault is not None:
-        raise fault
-    return {name: groups[group] for name, group in zip(names, group_of, strict=True)}
+        arms, groups = parsing.Labels(), parsing.Labels()
+        kinds = {"arm": arms.kind("arm"), "group": groups.kind("group")}
+        wanted = {name: (table.columns.index(name), kind) for name, kind in kinds.items()}
+
+        group_of: dict[int, int] = {}
+
+        def check(columns: tables.Columns, lines: np.ndarray) -> None:
+            for arm, group, line in zip(*columns.values(), lines, strict=True):
+                if group_of.setdefault(arm, group) != group:
+                    before = parsing.shown(groups.names[group_of[arm]])
+                    name = parsing.shown(names_of(arms.names)[arm])
+                    problem = f"arm {name} is in group {before} too"
+                    raise errors.InvalidInput(table.place(line), problem, "give each one group")
+
+        tables.read_rows(table, wanted, check)
+    names = names_of(arms.names)
+    return {names[arm]: groups.names[group] for arm, group in group_of.items()}

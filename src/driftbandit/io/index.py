@@ -40,9 +40,7 @@ def rounds_of(
         return None, tuple(filter(None, [log_columns.ignored(table, read)]))
     time = Rounds(every, zone, apart=True)
     wanted = {"rounds": (place, Kind("round", time.read, time.fault))}
-    columns, lines, fault = tables.read_rows(table, wanted)
-    if fault is not None:
-        raise fault
+    columns, lines = tables.read_rows(table, wanted)
     rounds = time.numbered(columns["rounds"])
     late = first(np.diff(rounds) <= 0) + 1
     if late < len(rounds):

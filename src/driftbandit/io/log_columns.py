@@ -15,6 +15,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import frames, parsing, tables
+from driftbandit.io.parsing import Kind
 
 FEATURE = "x_"  # how the name of a feature's column starts
 Columns = Mapping[str, str]  # a table's own names for the columns of a log
@@ -29,7 +30,7 @@ class Column(NamedTuple):
 
     Args:
         meaning: what it holds, for the help of the command line.
-        field: of a `Sequence`, if it holds numbers.
+        field: of a `Sequence`.
         required: whether every log has it.
         remedy: what would be right in place of a bad value.
         wrong: where numbers are not allowed; NaN is a missing one, infinity not a number.
@@ -49,10 +50,10 @@ class Column(NamedTuple):
     wrong: Callable[[np.ndarray], np.ndarray] = _too_large
     outside: tuple[str, str] = parsing.TOO_LARGE
 
-    def kind(self, called: str) -> parsing.Kind:
+    def kind(self, called: str) -> Kind:
         """How the column is read, if it holds numbers."""
         fault = functools.partial(parsing.real_fault, remedy=self.remedy, outside=self.outside)
-        return parsing.Kind(called, parsing.real, fault, self.wrong, counted=True)
+        return Kind(called, parsing.real, fault, self.wrong, counted=True)
 
 
 OPTIONAL_LABEL = f"{parsing.LABEL}, or leave the column out"
@@ -60,8 +61,8 @@ REWARD = "give a finite number, or leave it empty"
 CHANCE = "give a probability above 0 and at most 1, or leave it empty"
 COLUMNS = {
     "sequence": Column("Independent sequence that a row belongs to.", remedy=OPTIONAL_LABEL),
-    "round": Column("Rounds: whole numbers, or dates and times.", required=True),
-    "arm": Column("Arms, both here and in the --arms file.", required=True),
+    "round": Column("Rounds: whole numbers, or dates and times.", "rounds", required=True),
+    "arm": Column("Arms, both here and in the --arms file.", "arms", required=True),
     "reward": Column("Rewards.", "rewards", required=True, remedy=REWARD),
     "chance": Column(
         "Probability with which the log's policy played the arm.",
@@ -71,18 +72,17 @@ COLUMNS = {
         outside=("is out of range", CHANCE),
     ),
 }
-FEATURES = Column(  # any number of columns: one field holds them all
-    "Features of the row.",
-    "features",
-    remedy=parsing.FINITE,
-    wrong=lambda values: ~(np.abs(values) <= errors.LARGEST),  # never missing
-)
 REQUIRED = tuple(name for name, column in COLUMNS.items() if column.required)
 
 
-def feature(name: str) -> parsing.Kind:
-    """How a column of features is read."""
-    return FEATURES.kind(f"feature {parsing.shown(name)}")
+def feature(name: str) -> Kind:
+    """How a column of features is read: none of them may be missing."""
+    called = f"feature {parsing.shown(name)}"
+    return Kind(called, parsing.real, parsing.real_fault, _not_finite, counted=True)
+
+
+def _not_finite(values: np.ndarray) -> np.ndarray:
+    return np.asarray(~(np.abs(values) <= errors.LARGEST))
 
 
 def checked(columns: Any) -> dict[str, Any]:

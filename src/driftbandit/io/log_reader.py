@@ -80,10 +80,11 @@ def read_log(
         source = (os.fspath(data), *log_columns.flags(columns, every, zone))
         with tables.opened(data, "log") as table:
             return _log(table, names, columns, time, source)
-    held = None if isinstance(data, Log) else tables.in_memory(data, "log")
+    held = tables.in_memory(data, "log")
     if held is None:
         remedy = "give a path, a mapping of columns, an Arrow table or a data frame"
-        remedy = "it is read already: use it as it is" if isinstance(data, Log) else remedy
+        if isinstance(data, Log):
+            remedy = "it is read already: use it as it is"
         raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
     return _log(held, names, columns, time)
 
@@ -153,10 +154,10 @@ def log_and_features(log: Any, arms: Any = None) -> tuple[Log, np.ndarray | None
     """
     if isinstance(arms, Arms):
         return as_log(log, arms.names), arms.features
-    features = None if arms is None else errors.matrix(arms, "arms", shape=(None, None))
     read = as_log(log)
-    if features is None:
+    if arms is None:
         return read, None
+    features = errors.matrix(arms, "arms", shape=(None, None))
     texts = [name for name in read.names if isinstance(name, str)]
     if texts and not isinstance(log, Log):
         problem = f"is an array, and the log calls an arm {parsing.shown(texts[0])}"
@@ -182,32 +183,28 @@ def _log(
     features = log_columns.features(table, places)
     sequences = parsing.Labels(remedy=COLUMNS["sequence"].remedy)
     played = parsing.Labels(None if names is None else map(str, names))
-    kinds = {
+    kinds = {name: COLUMNS[name].kind(name) for name in places} | {
         "sequence": sequences.kind("sequence", dates=True),
         "round": Kind("round", time.read, time.fault),
         "arm": played.kind("arm"),
     }
-    numbers = [name for name in places if name not in kinds]
-    kinds |= {name: COLUMNS[name].kind(name) for name in numbers}
-    kinds |= {name: log_columns.feature(name) for name in features}
-    read = places | features
-    wanted = {name: (place, kinds[name]) for name, place in read.items()}
-    columns, lines, fault = tables.read_rows(table, wanted, cells=max(1, len(features)))
-    rows = {"codes": columns.get("sequence", np.zeros(len(lines), np.int32))}
-    rows |= {"rounds": columns["round"], "arms": columns["arm"]}
-    rows |= {COLUMNS[name].field: columns[name] for name in numbers}
+    wanted = {COLUMNS[name].field or "codes": (at, kinds[name]) for name, at in places.items()}
+    wanted |= {name: (at, log_columns.feature(name)) for name, at in features.items()}
+
+    def check(rows: tables.Columns, lines: np.ndarray) -> None:
+        _check_order(rows, lines, table, time, sequences.names)
+
+    rows, lines = tables.read_rows(table, wanted, check, cells=max(1, len(features)))
     if features:
-        rows["features"] = np.stack([columns.pop(name) for name in features], axis=1)
-    _check_order(rows, lines, table, time, sequences.names)
-    if fault is not None:
-        raise fault
+        rows["features"] = np.stack([rows.pop(name) for name in features], axis=1)
+    rows.setdefault("codes", np.zeros(len(lines), np.int32))
     arms = names or names_of(played.names)
     far = _far_out(rows, lines, table.unit, arms, time)
     ranked = range(len(arms)) if names else sorted(range(len(arms)), key=arms.__getitem__)
     rows["arms"] = np.argsort(ranked)[rows["arms"]]
     rows["rounds"] = time.numbered(rows["rounds"])
     rows = _sorted(rows)
-    notes = (log_columns.ignored(table, read), time.note, _repeated(rows), far)
+    notes = (log_columns.ignored(table, places | features), time.note, _repeated(rows), far)
     return Log(
         _sequences(rows, sequences.names or [""]),
         tuple(arms[i] for i in ranked),
@@ -218,7 +215,7 @@ def _log(
     )
 
 
-def _sorted(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _sorted(rows: tables.Columns) -> tables.Columns:
     """The rows by sequence and round. Within a sequence, only repeated wall times are moved."""
     codes, rounds = rows["codes"], rows["rounds"]
     later = (codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (rounds[1:] >= rounds[:-1]))
@@ -229,15 +226,16 @@ def _sorted(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _check_order(
-    rows: dict[str, np.ndarray],
+    rows: tables.Columns,
     lines: np.ndarray,
     table: tables.Table,
     time: times.Rounds,
     labels: list[str],
 ) -> None:
     """Refuse a row whose round is before that of an earlier row of its sequence."""
-    order = np.argsort(rows["codes"], kind="stable")
-    codes, rounds = rows["codes"][order], time.in_order(rows["rounds"])[order]
+    codes = rows.get("codes", np.zeros(len(lines), np.int32))
+    order = np.argsort(codes, kind="stable")
+    codes, rounds = codes[order], time.in_order(rows["rounds"])[order]
     late = np.flatnonzero((codes[1:] == codes[:-1]) & (rounds[1:] < rounds[:-1])) + 1
     if late.size:
         worst = late[order[late].argmin()]
@@ -249,7 +247,7 @@ def _check_order(
         raise errors.InvalidInput(table.place(lines[row]), problem, remedy)
 
 
-def _sequences(rows: dict[str, np.ndarray], labels: list[str]) -> tuple[Sequence, ...]:
+def _sequences(rows: tables.Columns, labels: list[str]) -> tuple[Sequence, ...]:
     """Sequences of checked rows, grouped by code; not copied: there may be 10⁶ of them."""
     columns = {field: column for field, column in rows.items() if field != "codes"}
     for column in columns.values():
@@ -265,11 +263,7 @@ def _sequences(rows: dict[str, np.ndarray], labels: list[str]) -> tuple[Sequence
 
 
 def _far_out(
-    rows: dict[str, np.ndarray],
-    lines: np.ndarray,
-    unit: str,
-    arms: tuple[Name, ...],
-    time: times.Rounds,
+    rows: tables.Columns, lines: np.ndarray, unit: str, arms: tuple[Name, ...], time: times.Rounds
 ) -> str:
     """A note on a reward that is absurdly far from the others, or a few; "" if there are none."""
     seen = np.flatnonzero(~np.isnan(rows["rewards"]))
@@ -319,14 +313,15 @@ def far_out(rewards: np.ndarray) -> tuple[np.ndarray, float]:
     return order[: int(np.flatnonzero(ends)[-1]) + 1], float(apart[order[0]]) / scale
 
 
-def _repeated(whole: dict[str, np.ndarray]) -> str:
+def _repeated(rows: tables.Columns) -> str:
     """A note on rows that repeat another; "" if none does."""
-    codes, rounds, arms, rewards = (whole[n] for n in ("codes", "rounds", "arms", "rewards"))
+    keys = [rows[name] for name in ("codes", "rounds", "arms", "rewards")]
+    codes, rounds, _, rewards = keys
     beside = np.append(False, (rounds[1:] == rounds[:-1]) & (codes[1:] == codes[:-1]))
     beside[:-1] |= beside[1:]
     # Whole rewards do not count: clicks are often equal by chance.
-    rows = np.flatnonzero(beside & ~np.isnan(rewards) & (rewards != np.round(rewards)))
-    parts = np.stack([column[rows] for column in (codes, rounds, arms, rewards)])
+    places = np.flatnonzero(beside & ~np.isnan(rewards) & (rewards != np.round(rewards)))
+    parts = np.stack([column[places] for column in keys])
     parts = parts[:, np.lexsort(parts)]
     count = int((parts[:, 1:] == parts[:, :-1]).all(axis=0).sum())
     if not count:

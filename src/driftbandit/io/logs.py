@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.io import log_columns, parsing, tables
-from driftbandit.io.log_columns import FEATURE
+from driftbandit.io import parsing, tables
+from driftbandit.io.log_columns import COLUMNS, FEATURE
 from driftbandit.io.parsing import Kind, whole, whole_fault
 from driftbandit.io.times import Clock
 from driftbandit.system import Name
@@ -50,18 +50,15 @@ class Sequence:
     features: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        kinds = {name: Kind(name[:-1], whole, whole_fault) for name in ("rounds", "arms")}
-        columns = (column for column in log_columns.COLUMNS.values() if column.field)
-        kinds |= {column.field: column.kind(column.field[:-1]) for column in columns}
-        given = {name: vars(self)[name] for name in kinds if vars(self).get(name) is not None}
+        kinds = {column.field: column.kind(name) for name, column in COLUMNS.items()}
+        kinds |= {name: Kind(name[:-1], whole, whole_fault) for name in ("rounds", "arms")}
+        given = {name: vars(self).get(name) for name in kinds}
+        given = {name: values for name, values in given.items() if values is not None}
         table = tables.in_memory(given, "sequence")
         assert table is not None  # it is a mapping
         wanted = {name: (place, kinds[name]) for place, name in enumerate(given)}
-        rows = tables.read_rows(table, wanted)
-        if rows.fault is not None:
-            raise rows.fault
-        for name, values in rows.columns.items():
-            vars(self)[name] = _frozen(values)  # the class is frozen
+        columns, _ = tables.read_rows(table, wanted)
+        vars(self).update({name: _frozen(values) for name, values in columns.items()})  # frozen
         if (self.rounds[1:] < self.rounds[:-1]).any():
             raise errors.InvalidInput("rounds", "decrease", "sort the rows by round")
         if self.features is not None:

@@ -70,35 +70,37 @@ class Table(NamedTuple):
         return f"{self.name} {self.unit} {number}"
 
 
-class Rows(NamedTuple):
-    """The rows of a table before the first bad one.
-
-    Args:
-        columns: numbers, by the names of what was read.
-        lines: the line or row number of each row.
-        fault: why the rows after them are not here, to be raised unless they are wrong, too.
-    """
-
-    columns: dict[str, np.ndarray]
-    lines: np.ndarray
-    fault: errors.InvalidInput | None
+Columns = dict[str, np.ndarray]
 
 
-def read_rows(table: Table, wanted: Mapping[str, tuple[int, Kind]], cells: int = 1) -> Rows:
-    """Read columns of a table as numbers, up to the first bad value.
+def read_rows(
+    table: Table,
+    wanted: Mapping[str, tuple[int, Kind]],
+    check: Callable[[Columns, np.ndarray], None] = lambda columns, lines: None,
+    cells: int = 1,
+) -> tuple[Columns, np.ndarray]:
+    """Read columns of a table as numbers; the first bad row is refused.
 
     Args:
         table: with one row or more.
         wanted: by any name, the place of a column and what it holds. In a row with several bad
             values the first of these columns counts.
+        check: raises an error if rows are wrong together; it gets the rows before the first one
+            with a bad value, as returned.
         cells: how many values a row counts for, in what is too long.
 
+    Returns:
+        The numbers by the names of ``wanted``, and the line or row number of each row.
+
     Example:
-        >>> table = in_memory({"arm": ["a", "b", "a"], "reward": [1, 2, "x"]}, "log")
+        >>> table = in_memory({"arm": ["a", "b", "a"], "reward": [1, 2, 3]}, "log")
         >>> rewards = Kind("reward", parsing.real, parsing.real_fault, np.isinf)
-        >>> rows = read_rows(table, {"rewards": (1, rewards)})
-        >>> rows.columns["rewards"].tolist(), str(rows.fault)
-        ([1.0, 2.0], "log row 3: reward 'x' is not a number; give a finite number")
+        >>> columns, lines = read_rows(table, {"rewards": (1, rewards)})
+        >>> columns["rewards"].tolist(), lines.tolist()
+        ([1.0, 2.0, 3.0], [1, 2, 3])
+        >>> read_rows(table, {"rewards": (0, rewards)})
+        Traceback (most recent call last):
+        driftbandit.errors.InvalidInput: log row 1: reward 'a' is not a number; give a finite...
     """
     places, kinds = zip(*wanted.values(), strict=True)
     for name in (table.columns[place] for place in places):
@@ -109,28 +111,32 @@ def read_rows(table: Table, wanted: Mapping[str, tuple[int, Kind]], cells: int =
     rows, fault = 0, None
     blocks = iter(table.read(places))
     try:
-        for values, lines in blocks:
+        for values, numbers in blocks:
             part = [kind.read(column) for kind, column in zip(kinds, values, strict=True)]
             wrong = [kind.wrong(column) for kind, column in zip(kinds, part, strict=True)]
             first_wrong = [parsing.first(mask) for mask in wrong]
             good = min(first_wrong)
-            parts.append([column[:good] for column in (*part, np.asarray(lines, np.uint32))])
-            if good < len(lines):
+            parts.append([column[:good] for column in (*part, np.asarray(numbers, np.uint32))])
+            if good < len(numbers):
                 bad = first_wrong.index(good)
                 said, remedy = kinds[bad].problem(values[bad][good])
                 more = int(wrong[bad].sum()) - 1 + _count_bad(kinds[bad], bad, blocks)
                 if kinds[bad].counted and more:
                     said += f", as in {more:,} more row{'s' if more > 1 else ''}"
-                raise errors.InvalidInput(table.place(lines[good]), said, remedy)
-            rows += len(lines)
+                raise errors.InvalidInput(table.place(numbers[good]), said, remedy)
+            rows += len(numbers)
             if rows * cells > MOST_ROWS:
                 raise errors.InvalidInput(table.name, "is too long", TOO_LONG)
     except errors.InvalidInput as error:  # a row before it may be wrong, too
         fault = error
     if not parts:
         raise fault or errors.InvalidInput(table.name, "holds no rows", "give at least one")
-    *columns, numbers = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Rows(dict(zip(wanted, columns, strict=True)), numbers, fault)
+    *arrays, lines = (np.concatenate(column) for column in zip(*parts, strict=True))
+    columns = dict(zip(wanted, arrays, strict=True))
+    check(columns, lines)
+    if fault is not None:
+        raise fault
+    return columns, lines
 
 
 def _count_bad(kind: Kind, column: int, blocks: Iterator[Block]) -> int:
