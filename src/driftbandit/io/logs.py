@@ -15,7 +15,7 @@ from driftbandit.io import parsing, tables
 from driftbandit.io.log_columns import COLUMNS, FEATURE
 from driftbandit.io.parsing import Kind, whole, whole_fault
 from driftbandit.io.times import Clock
-from driftbandit.system import Name
+from driftbandit.system import Name, round_of
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # a label that is a whole number: 7, not 07
 FACTS = ("Rounds are ", "Ignored columns: ")  # how notes begin that are nothing to worry about
@@ -75,9 +75,7 @@ class Sequence:
             >>> list(Sequence([0, 1], [0, 1], [0.5, 0.7]).arrays)
             ['rounds', 'arms', 'rewards']
         """
-        return {
-            name: values for name, values in vars(self).items() if isinstance(values, np.ndarray)
-        }
+        return {name: x for name, x in vars(self).items() if isinstance(x, np.ndarray)}
 
     def changed(self, **arrays: np.ndarray) -> Sequence:
         """The sequence with other arrays, which are not checked; rounds may be below 0.
@@ -138,15 +136,15 @@ class Log:
     def __post_init__(self) -> None:
         names, features = checked_names(self.names), _feature_names(self.feature_names)
         sequences = tuple(self.sequences) if isinstance(self.sequences, list | tuple) else ()
-        if not sequences or not all(isinstance(one, Sequence) for one in sequences):
+        if not sequences or not all(isinstance(part, Sequence) for part in sequences):
             problem = f"{parsing.shown(self.sequences)} is not a tuple of sequences"
             raise errors.InvalidInput("sequences", problem, "give one Sequence or more")
-        largest = max(int(one.arms.max()) for one in sequences)
+        largest = max(int(sequence.arms.max()) for sequence in sequences)
         if largest >= len(names):
             problem = f"hold {len(names)}, and a sequence plays arm {largest}"
             raise errors.InvalidInput("names", problem, "name every arm")
-        for number, one in enumerate(sequences):
-            has = 0 if one.features is None else one.features.shape[1]
+        for number, sequence in enumerate(sequences):
+            has = 0 if sequence.features is None else sequence.features.shape[1]
             if has != len(features):
                 problem = f"are {len(features)}, and sequence {number} has {has} features"
                 raise errors.InvalidInput("feature_names", problem, "name each feature")
@@ -160,7 +158,7 @@ class Log:
     @property
     def rewards_seen(self) -> int:
         """Rewards observed in all sequences."""
-        return sum(one.rewards_seen for one in self.sequences)
+        return sum(sequence.rewards_seen for sequence in self.sequences)
 
     def only(self, rows: np.ndarray) -> Log:
         """The log of some rows, one or more: a mask over those of all sequences.
@@ -170,12 +168,12 @@ class Log:
             >>> [one.rounds.tolist() for one in log.only(np.array([False, True, True])).sequences]
             [[1], [5]]
         """
-        ends = np.cumsum([len(one) for one in self.sequences])
-        parts = zip(self.sequences, np.split(rows, ends[:-1]), strict=True)
+        ends = np.cumsum([*map(len, self.sequences)])
+        masks = zip(self.sequences, np.split(rows, ends[:-1]), strict=True)
         kept = (
-            one.changed(**{field: values[part] for field, values in one.arrays.items()})
-            for one, part in parts
-            if part.any()
+            sequence.changed(**{field: array[mask] for field, array in sequence.arrays.items()})
+            for sequence, mask in masks
+            if mask.any()
         )
         return dataclasses.replace(self, sequences=tuple(kept))
 
@@ -195,7 +193,7 @@ class Log:
             problem = f"has the arms {has}, names are {wanted}"
             raise errors.InvalidInput("log", problem, "give a log of these arms")
         moved = np.array([places[str(name)] for name in self.names])
-        sequences = tuple(one.changed(arms=moved[one.arms]) for one in self.sequences)
+        sequences = tuple(part.changed(arms=moved[part.arms]) for part in self.sequences)
         return dataclasses.replace(self, sequences=sequences, names=names)
 
     def counted_by(self, clock: Clock) -> Log:
@@ -214,7 +212,7 @@ class Log:
         own = self.clock
         if own is None or own == clock:
             return self
-        moved = [one.changed(rounds=clock.recounted(one.rounds, own)) for one in self.sequences]
+        moved = [part.changed(rounds=clock.recounted(part.rounds, own)) for part in self.sequences]
         return dataclasses.replace(self, sequences=tuple(moved), clock=clock)
 
     def round_of(self, time: Any) -> int:
@@ -234,10 +232,7 @@ class Log:
             >>> log.round_of("2024-01-31 12:15")
             3
         """
-        if self.clock is None:
-            problem = "cannot be read: the rounds of this log are whole numbers"
-            raise errors.InvalidInput("time", problem, "give the number of the round itself")
-        return self.clock.round_of(time)
+        return round_of(self.clock, time, "log")
 
     @property
     def unused_features(self) -> tuple[str, ...]:
@@ -281,13 +276,14 @@ class Arms:
 
 
 def _feature_names(names: Any) -> tuple[str, ...]:
-    found = tuple(names) if isinstance(names, list | tuple) else (names,)
-    for name in found:
-        if not isinstance(name, str) or not name.startswith(FEATURE) or found.count(name) > 1:
-            problem = f"hold {parsing.shown(name)}" + " twice" * (found.count(name) > 1)
+    names = tuple(names) if isinstance(names, list | tuple) else (names,)
+    for name in names:
+        several = names.count(name) > 1
+        if several or not isinstance(name, str) or not name.startswith(FEATURE):
+            problem = f"hold {parsing.shown(name)}{' twice' if several else ''}"
             remedy = f"give a tuple of different texts that start with {FEATURE}"
             raise errors.InvalidInput("feature_names", problem, remedy)
-    return found
+    return names
 
 
 def checked_names(names: Any) -> tuple[Name, ...]:
@@ -311,8 +307,8 @@ def checked_names(names: Any) -> tuple[Name, ...]:
 
 def names_of(labels: Iterable[str]) -> tuple[Name, ...]:
     """Arm names from a table's labels: whole numbers if all labels are, else texts."""
-    found = tuple(labels)
-    return tuple(map(int, found)) if all(map(WHOLE.fullmatch, found)) else found
+    names = tuple(labels)
+    return tuple(map(int, names)) if all(map(WHOLE.fullmatch, names)) else names
 
 
 def split_notes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -322,6 +318,6 @@ def split_notes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
         >>> split_notes(["Rounds are days since 2024-01-31.", "All rewards are zero."])
         (['Rounds are days since 2024-01-31.'], ['All rewards are zero.'])
     """
-    every = list(notes)
-    plain = [one for one in every if one.startswith(FACTS) and " say --" not in one]
-    return plain, [one for one in every if one not in plain]
+    notes = list(notes)
+    plain = [note for note in notes if note.startswith(FACTS) and " say --" not in note]
+    return plain, [note for note in notes if note not in plain]

@@ -38,6 +38,7 @@ FINE = 1000  # and if they are this many, times are rounded
 MOST_OFFSETS = 100_000  # local time is not considered for logs with more distinct times than this
 FIRST_DATE, LAST_DATE = 19000101, 21001231  # whole numbers between these may be dates
 SINCE = 946_684_800_000_000, 4_102_444_800_000_000  # 2000 and 2100: numbers may be such times
+THEY_HAVE = "has times with"
 TIME_REMEDY = "give it as 2024-01-31 or 2024-01-31T09:30:00"
 
 
@@ -74,24 +75,18 @@ class Clock:
         moment = _moment(time)
         if moment is None:
             raise errors.InvalidInput("time", f"{shown(time)} is not a date or time", TIME_REMEDY)
-        codes = np.array([moment.wall - (moment.ahead or 0)])
-        zoned = None if moment.is_date else moment.ahead is not None
-        return int(self.count(codes, zoned, moment.ahead or 0, "time", f"{shown(time)} has")[0])
+        code = moment.code + (moment.ahead if self.local else 0)
+        return int(self.count(np.array([code]), moment.zoned, "time", f"{shown(time)} has")[0])
 
     def count(
-        self,
-        codes: np.ndarray,
-        zoned: bool | None,
-        ahead: np.ndarray | int = 0,
-        argument: str = "log",
-        said: str = "has times with",
+        self, codes: np.ndarray, zoned: bool | None, argument: str = "log", said: str = THEY_HAVE
     ) -> np.ndarray:
         """The rounds in which times fall.
 
         Args:
-            codes: the times, in UTC if they have a zone; else as clocks showed them.
-            zoned: whether they have one; None: they are dates.
-            ahead: how far local time was ahead of UTC.
+            codes: the times, in UTC if they have a zone and rounds are no local days; else as
+                clocks showed them.
+            zoned: whether they have a zone; None: they are dates.
             argument, said: how the error begins if they should have none, or one.
         """
         if self.zone is None and zoned is not None and zoned != bool(self.zoned):
@@ -100,8 +95,6 @@ class Clock:
             raise errors.InvalidInput(argument, problem, "write times as before")
         if self.zone is not None and zoned:
             codes = Zone(self.zone).wall(codes)
-        elif self.local:
-            codes = codes + ahead
         return np.asarray((codes - self.start) // self.step)
 
     def recounted(self, rounds: np.ndarray, other: Clock) -> np.ndarray:
@@ -129,24 +122,25 @@ class Clock:
             raise errors.InvalidInput("log", problem, remedy)
         return self.count(other.start + rounds * other.step, None if same else other.zoned)
 
-    def rounds_until(self, other: Clock, argument: str = "log", owner: str = "agent") -> int:
+    def rounds_until(self, other: Clock, argument: str = "log") -> int:
         """The round in which another clock's round 0 begins; both count the same steps.
 
-        Errors call the other clock's owner ``argument``, and the own one ``owner``.
+        Errors call the other clock's owner ``argument``, and the own one the agent.
         """
         alike = (self.step, self.zone, bool(self.zoned), self.local)
         same = alike == (other.step, other.zone, bool(other.zoned), other.local)
         rounds, rest = divmod(other.start - self.start, self.step)
         if not same or rest:
-            problem = f"counts rounds as {other}, and the {owner} as {self}"
+            problem = f"counts rounds as {other}, and the agent as {self}"
             remedy = "give its file or table, without every and zone"
             raise errors.InvalidInput(argument, problem, remedy)
         return rounds
 
     def __str__(self) -> str:
         """As "hours since 2024-01-31 09:00:00"."""
-        many, unit = _length(self.step).split()
-        steps = f"{unit}s" if many == "1" else f"steps of {many} {unit}"
+        unit, size = next(pair for pair in UNITS.items() if self.step % pair[1] == 0)
+        many = self.step // size
+        steps = f"{unit}s" if many == 1 else f"steps of {many} {unit}s"
         place = f" on the clock of {self.zone}" if self.zone else " UTC" if self.zoned else ""
         place = ", local time" if self.local else place
         return f"{steps} since {_written(self.start, self.step)}{place}"
@@ -164,7 +158,7 @@ class Clock:
         if not isinstance(document, dict) or set(document) != names:
             raise errors.InvalidInput("clock", f"is {shown(document)}", remedy)
         moment = _moment(document["start"])
-        if moment is None or moment.ahead is not None:
+        if moment is None or moment.zoned:
             raise errors.InvalidInput("clock", f"start is {shown(document['start'])}", TIME_REMEDY)
         errors.whole_number(document["step"], "clock step", low=1, high=1000 * DAY)
         if document["zone"] is not None:
@@ -172,7 +166,7 @@ class Clock:
         if document["zoned"] is not None:
             errors.boolean(document["zoned"], "clock zoned")
         errors.boolean(document["local"], "clock local")
-        return cls(**document | {"start": moment.wall})
+        return cls(**document | {"start": moment.code})
 
 
 class Rounds:
@@ -246,16 +240,14 @@ class Rounds:
         moment = _moment(value)
         if moment is None:
             return -1
-        if not moment.is_date or self._zone is not None:
-            if self._zoned is None:
-                self._zoned = moment.ahead is not None
-            if (moment.ahead is not None) != self._zoned:
+        zoned = moment.zoned if self._zone is None else bool(moment.zoned)
+        if zoned is not None:
+            self._zoned = zoned if self._zoned is None else self._zoned
+            if zoned != self._zoned:
                 return -1
-        ahead = moment.ahead or 0
-        code = moment.wall - ahead
-        if ahead and len(self._offsets) < MOST_OFFSETS:
-            self._offsets[code] = ahead
-        return code
+        if moment.ahead and len(self._offsets) < MOST_OFFSETS:
+            self._offsets[moment.code] = moment.ahead
+        return moment.code
 
     def fault(self, value: Any) -> tuple[str, str]:
         """What is wrong with a value, and what would be right."""
@@ -281,7 +273,8 @@ class Rounds:
         """A round as errors show it."""
         if not self._times:
             return str(code)
-        return _written(int(code)) + " UTC" * (self._zone is not None and bool(self._zoned))
+        place = " UTC" if self._zone is not None and self._zoned else ""
+        return f"{_written(int(code))}{place}"
 
     def in_order(self, codes: np.ndarray) -> np.ndarray:
         """Numbers that do not decrease if the rows are in order of time."""
@@ -303,14 +296,15 @@ class Rounds:
         if self._known is not None:
             self.clock = dataclasses.replace(self._known, exact=False)
             self.note = f"Rounds are {self.clock}."
-            return self.clock.count(codes, self._zoned, self._ahead(codes))
+            local = codes + self._ahead(codes) if self.clock.local else codes
+            return self.clock.count(local, self._zoned)
         changes = note = ""
         if self._zone is not None:
             codes, changes = self._on_clock(codes, self._zone)
         step, exact = self._step or _longest_step(codes), self._step is None
-        local = self._local(codes) if exact and step < DAY and self._zone is None else None
-        if local is not None:
-            codes, step = local, DAY
+        days = self._local(codes) if exact and step < DAY and self._zone is None else None
+        if days is not None:
+            codes, step = days, DAY
         if exact:
             finest = step
             step, note = _rounded(codes, finest, self._apart)
@@ -319,20 +313,19 @@ class Rounds:
         if not exact:
             start -= start % step
         zone = None if self._zone is None else self._zone.name
-        self.clock = Clock(start, step, zone, self._zoned, local is not None, exact)
+        self.clock = Clock(start, step, zone, self._zoned, days is not None, exact)
         self.note = f"Rounds are {self.clock}.{changes}{note}"
         return np.asarray((codes - start) // step)
 
     def _on_clock(self, codes: np.ndarray, zone: Zone) -> tuple[np.ndarray, str]:
         """What the clocks of a zone showed, and a sentence on their changes within the log."""
         first, last = int(codes.min()), int(codes.max())
-        changes = zone.changes(first - DAY, last + DAY)
-        if self._zoned:
-            inside = [change for change in changes if first < change.moment <= last]
-            return zone.wall(codes), " " + described(inside)
-        walls = [(change, *change.wall) for change in changes]
-        inside = [change for change, start, end in walls if first < end and start <= last]
-        return codes, " " + described(inside)
+        inside = []
+        for change in zone.changes(first - DAY, last + DAY):
+            start, end = (change.moment, change.moment) if self._zoned else change.wall
+            if first < end and start <= last:
+                inside.append(change)
+        return zone.wall(codes) if self._zoned else codes, " " + described(inside)
 
     def _local(self, codes: np.ndarray) -> np.ndarray | None:
         """Local times if they are whole days apart (23 or 25 hours when clocks change), or None."""
@@ -345,8 +338,6 @@ class Rounds:
 
     def _ahead(self, codes: np.ndarray) -> np.ndarray:
         """How far local time was ahead of UTC."""
-        if not self._offsets:
-            return np.zeros(1, np.int64)
         return np.array([self._offsets.get(code, 0) for code in codes.tolist()], np.int64)
 
 
@@ -390,8 +381,9 @@ def _rounded(codes: np.ndarray, step: int, apart: bool) -> tuple[int, str]:
     if gap < FINE * step or apart:
         said, other = f"{gap / step:,.0f} rounds or longer: for longer rounds", "hour"
     else:
-        step, other = max(size for size in UNITS.values() if size <= gap), "15min"
-        said = f"{_length(step)} or longer, and times are rounded down to that: for other rounds"
+        unit, step = next((unit, size) for unit, size in UNITS.items() if size <= gap)
+        said = f"1 {unit} or longer, and times are rounded down to that: for other rounds"
+        other = "15min"
     return step, f' Half of the gaps are {said} say --every {other} (in Python, every="{other}").'
 
 
@@ -417,17 +409,10 @@ def _microseconds(every: Any) -> int:
     return size
 
 
-def _length(step: int) -> str:
-    """A step in its largest unit, as "15 minutes"."""
-    unit = next(unit for unit, size in UNITS.items() if step % size == 0)
-    many = step // UNITS[unit]
-    return f"{many} {unit}" + "s" * (many > 1)
-
-
 class _Moment(NamedTuple):
-    wall: int  # what the clock shows, in microseconds since year 1
-    ahead: int | None  # how far it is ahead of UTC; None: not said
-    is_date: bool
+    code: int  # in microseconds since year 1, in UTC if it has a zone
+    zoned: bool | None = None  # None: it is a date
+    ahead: int = 0  # how far its clock is ahead of UTC
 
 
 def _moment(value: Any) -> _Moment | None:
@@ -444,10 +429,11 @@ def _moment(value: Any) -> _Moment | None:
     if not isinstance(value, datetime.date) or missing(value):
         return None
     if not isinstance(value, datetime.datetime):
-        return _Moment(code_of(datetime.datetime.combine(value, datetime.time())), None, True)
+        return _Moment(code_of(datetime.datetime.combine(value, datetime.time())))
     offset = value.utcoffset()
     wall = code_of(datetime.datetime.combine(value.date(), value.time()))  # pandas' own are short
-    return _Moment(wall, None if offset is None else offset // MICROSECOND, False)
+    ahead = 0 if offset is None else offset // MICROSECOND
+    return _Moment(wall - ahead, offset is not None, ahead)
 
 
 def _written(code: int, step: int = DAY) -> str:
