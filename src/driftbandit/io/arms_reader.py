@@ -8,12 +8,12 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import log_columns, parsing, tables
-from driftbandit.io.log_columns import Columns
+from driftbandit.io.log_columns import OwnNames
 from driftbandit.io.logs import NO_ZERO, Arms, names_of
 from driftbandit.system import Name
 
 
-def read_arms(path: Any, *, columns: Columns | None = None) -> Arms:
+def read_arms(path: Any, *, columns: OwnNames | None = None) -> Arms:
     r"""Read the arms' features from a CSV or Parquet file.
 
     Args:
@@ -41,7 +41,7 @@ def read_arms(path: Any, *, columns: Columns | None = None) -> Arms:
         return _arms(_with_columns(table, columns, "arm"))
 
 
-def _with_columns(table: tables.Table, columns: Columns | None, *wanted: str) -> tables.Table:
+def _with_columns(table: tables.Table, columns: OwnNames | None, *wanted: str) -> tables.Table:
     """The table, which has these columns, with "arm" for its own name of the arms."""
     called = log_columns.checked(columns).get("arm", "arm")
     table = table._replace(columns=["arm" if name == called else name for name in table.columns])
@@ -82,7 +82,7 @@ def _arms(table: tables.Table) -> Arms:
     return Arms(names_of(labels.names), rows)
 
 
-def read_groups(path: Any, *, columns: Columns | None = None) -> dict[Name, str]:
+def read_groups(path: Any, *, columns: OwnNames | None = None) -> dict[Name, str]:
     r"""Read the group of each arm from a CSV or Parquet file with the columns arm and group.
 
     Args:

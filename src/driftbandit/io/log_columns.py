@@ -15,14 +15,10 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import frames, parsing, tables
-from driftbandit.io.parsing import Kind
+from driftbandit.io.parsing import Fault, Kind
 
 FEATURE = "x_"  # how the name of a feature's column starts
-Columns = Mapping[str, str]  # a table's own names for the columns of a log
-
-
-def _too_large(values: np.ndarray) -> np.ndarray:
-    return np.asarray(np.abs(values) > errors.LARGEST)
+OwnNames = Mapping[str, str]  # a table's own names for the columns of a log
 
 
 class Column(NamedTuple):
@@ -47,8 +43,8 @@ class Column(NamedTuple):
     field: str = ""
     required: bool = False
     remedy: str = parsing.LABEL
-    wrong: Callable[[np.ndarray], np.ndarray] = _too_large
-    outside: tuple[str, str] = parsing.TOO_LARGE
+    wrong: Callable[[np.ndarray], np.ndarray] = lambda values: np.abs(values) > errors.LARGEST
+    outside: Fault = parsing.TOO_LARGE
 
     def kind(self, called: str) -> Kind:
         """How the column is read, if it holds numbers."""
@@ -76,13 +72,9 @@ REQUIRED = tuple(name for name, column in COLUMNS.items() if column.required)
 
 
 def feature(name: str) -> Kind:
-    """How a column of features is read: none of them may be missing."""
-    called = f"feature {parsing.shown(name)}"
-    return Kind(called, parsing.real, parsing.real_fault, _not_finite, counted=True)
-
-
-def _not_finite(values: np.ndarray) -> np.ndarray:
-    return np.asarray(~(np.abs(values) <= errors.LARGEST))
+    """How a column of features is read: a value is never missing."""
+    column = Column("", remedy=parsing.FINITE, wrong=lambda x: ~(np.abs(x) <= errors.LARGEST))
+    return column.kind(f"feature {parsing.shown(name)}")
 
 
 def checked(columns: Any) -> dict[str, Any]:
@@ -99,8 +91,12 @@ def checked(columns: Any) -> dict[str, Any]:
     return called
 
 
-def places(table: tables.Table, columns: dict[str, Any]) -> dict[str, int]:
-    """The position of each of a log's columns in the table."""
+def places(table: tables.Table, columns: OwnNames | None) -> dict[str, int]:
+    """The position of each of a log's columns in the table, and those of features by their names.
+
+    ``columns``: the table's own names for the columns.
+    """
+    columns = checked(columns)
     called = {role: role for role in COLUMNS if role not in columns.values()} | columns
     wanted = [role for role in COLUMNS if role in (*REQUIRED, *columns)]
     lacking = [role for role in wanted if called.get(role) not in table.columns]
@@ -116,13 +112,9 @@ def places(table: tables.Table, columns: dict[str, Any]) -> dict[str, int]:
         remedy += f" (in Python, read_log(…, columns={{{python}}}))"
         raise errors.InvalidInput(table.name, f"has no column {names}", remedy)
     there = [role for role in COLUMNS if called.get(role) in table.columns]
-    return {role: table.columns.index(called[role]) for role in there}
-
-
-def features(table: tables.Table, taken: dict[str, int]) -> dict[str, int]:
-    """The position of each column of features, by its name; ``taken`` are the log's others."""
-    starting = [i for i, name in enumerate(table.columns) if str(name).startswith(FEATURE)]
-    return {str(table.columns[i]): i for i in starting if i not in taken.values()}
+    read = {role: table.columns.index(called[role]) for role in there}
+    features = {str(name): i for i, name in enumerate(table.columns) if i not in read.values()}
+    return read | {name: i for name, i in features.items() if name.startswith(FEATURE)}
 
 
 def ignored(table: tables.Table, read: dict[str, int]) -> str:
@@ -138,7 +130,7 @@ def ignored(table: tables.Table, read: dict[str, int]) -> str:
     return note
 
 
-def flags(columns: Columns | None, every: str | None, zone: str | None) -> list[str]:
+def flags(columns: OwnNames | None, every: str | None, zone: str | None) -> list[str]:
     """The options of the command line that read a log the same way.
 
     Example:

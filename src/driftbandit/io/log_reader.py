@@ -11,16 +11,19 @@ the names of the others to a table's own. All else is ignored.
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.io import log_columns, parsing, tables, times
-from driftbandit.io.log_columns import COLUMNS, Columns
+from driftbandit.io import log_columns, parsing, tables
+from driftbandit.io.log_columns import COLUMNS, OwnNames
 from driftbandit.io.logs import Arms, Log, Sequence, checked_names, names_of
 from driftbandit.io.parsing import Kind
+from driftbandit.io.tables import Columns
+from driftbandit.io.times import Clock, Rounds
 from driftbandit.system import Name
 
 FAR = 1000  # how many times as far from the median as most a reward is that gets a note
@@ -31,10 +34,10 @@ def read_log(
     data: Any,
     names: Any = None,
     *,
-    columns: Columns | None = None,
+    columns: OwnNames | None = None,
     every: str | None = None,
     zone: str | None = None,
-    clock: times.Clock | None = None,
+    clock: Clock | None = None,
 ) -> Log:
     r"""Read a log of decisions from a file or a table.
 
@@ -75,7 +78,7 @@ def read_log(
         driftbandit.errors.InvalidInput: no/such/log.csv: cannot be read (No such file or ...
     """
     names = None if names is None else checked_names(names)
-    time = times.Rounds(every, zone, clock)
+    time = Rounds(every, zone, clock)
     if isinstance(data, str | os.PathLike):
         source = (os.fspath(data), *log_columns.flags(columns, every, zone))
         with tables.opened(data, "log") as table:
@@ -89,7 +92,7 @@ def read_log(
     return _log(held, names, columns, time)
 
 
-def as_log(data: Any, names: Any = None, clock: times.Clock | None = None) -> Log:
+def as_log(data: Any, names: Any = None, clock: Clock | None = None) -> Log:
     """A `Log` as it is, and anything else as `read_log` reads it.
 
     Args:
@@ -176,24 +179,23 @@ def _log(
     table: tables.Table,
     names: tuple[Name, ...] | None,
     columns: Any,
-    time: times.Rounds,
+    time: Rounds,
     source: tuple[str, ...] = (),
 ) -> Log:
-    places = log_columns.places(table, log_columns.checked(columns))
-    features = log_columns.features(table, places)
+    places = log_columns.places(table, columns)
+    features = tuple(name for name in places if name not in COLUMNS)
     sequences = parsing.Labels(remedy=COLUMNS["sequence"].remedy)
     played = parsing.Labels(None if names is None else map(str, names))
-    kinds = {name: COLUMNS[name].kind(name) for name in places} | {
+    kinds = {name: column.kind(name) for name, column in COLUMNS.items()} | {
         "sequence": sequences.kind("sequence", dates=True),
         "round": Kind("round", time.read, time.fault),
         "arm": played.kind("arm"),
     }
-    wanted = {COLUMNS[name].field or "codes": (at, kinds[name]) for name, at in places.items()}
-    wanted |= {name: (at, log_columns.feature(name)) for name, at in features.items()}
-
-    def check(rows: tables.Columns, lines: np.ndarray) -> None:
-        _check_order(rows, lines, table, time, sequences.names)
-
+    kinds |= {name: log_columns.feature(name) for name in features}
+    fields = {name: column.field or "codes" for name, column in COLUMNS.items()}
+    wanted = {fields.get(name, name): (place, kinds[name]) for name, place in places.items()}
+    labels = sequences.names
+    check = functools.partial(_check_order, table=table, time=time, labels=labels)
     rows, lines = tables.read_rows(table, wanted, check, cells=max(1, len(features)))
     if features:
         rows["features"] = np.stack([rows.pop(name) for name in features], axis=1)
@@ -204,18 +206,18 @@ def _log(
     rows["arms"] = np.argsort(ranked)[rows["arms"]]
     rows["rounds"] = time.numbered(rows["rounds"])
     rows = _sorted(rows)
-    notes = (log_columns.ignored(table, places | features), time.note, _repeated(rows), far)
+    notes = (log_columns.ignored(table, places), time.note, _repeated(rows), far)
     return Log(
-        _sequences(rows, sequences.names or [""]),
+        _sequences(rows, labels or [""]),
         tuple(arms[i] for i in ranked),
         tuple(filter(None, notes)),
-        tuple(features),
+        features,
         time.clock,
         source,
     )
 
 
-def _sorted(rows: tables.Columns) -> tables.Columns:
+def _sorted(rows: Columns) -> Columns:
     """The rows by sequence and round. Within a sequence, only repeated wall times are moved."""
     codes, rounds = rows["codes"], rows["rounds"]
     later = (codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (rounds[1:] >= rounds[:-1]))
@@ -226,11 +228,7 @@ def _sorted(rows: tables.Columns) -> tables.Columns:
 
 
 def _check_order(
-    rows: tables.Columns,
-    lines: np.ndarray,
-    table: tables.Table,
-    time: times.Rounds,
-    labels: list[str],
+    rows: Columns, lines: np.ndarray, *, table: tables.Table, time: Rounds, labels: list[str]
 ) -> None:
     """Refuse a row whose round is before that of an earlier row of its sequence."""
     codes = rows.get("codes", np.zeros(len(lines), np.int32))
@@ -247,7 +245,7 @@ def _check_order(
         raise errors.InvalidInput(table.place(lines[row]), problem, remedy)
 
 
-def _sequences(rows: tables.Columns, labels: list[str]) -> tuple[Sequence, ...]:
+def _sequences(rows: Columns, labels: list[str]) -> tuple[Sequence, ...]:
     """Sequences of checked rows, grouped by code; not copied: there may be 10⁶ of them."""
     columns = {field: column for field, column in rows.items() if field != "codes"}
     for column in columns.values():
@@ -263,7 +261,7 @@ def _sequences(rows: tables.Columns, labels: list[str]) -> tuple[Sequence, ...]:
 
 
 def _far_out(
-    rows: tables.Columns, lines: np.ndarray, unit: str, arms: tuple[Name, ...], time: times.Rounds
+    rows: Columns, lines: np.ndarray, unit: str, arms: tuple[Name, ...], time: Rounds
 ) -> str:
     """A note on a reward that is absurdly far from the others, or a few; "" if there are none."""
     seen = np.flatnonzero(~np.isnan(rows["rewards"]))
@@ -308,12 +306,11 @@ def far_out(rewards: np.ndarray) -> tuple[np.ndarray, float]:
     order = np.argpartition(apart, -most - 1)[-most - 1 :]
     order = order[np.argsort(-apart[order])]
     ends = (apart[order][:-1] > FAR * scale) & (apart[order][:-1] > APART * apart[order][1:])
-    if not ends.any():
-        return none
-    return order[: int(np.flatnonzero(ends)[-1]) + 1], float(apart[order[0]]) / scale
+    count = int(np.flatnonzero(ends)[-1]) + 1 if ends.any() else 0
+    return order[:count], float(apart[order[0]]) / scale
 
 
-def _repeated(rows: tables.Columns) -> str:
+def _repeated(rows: Columns) -> str:
     """A note on rows that repeat another; "" if none does."""
     keys = [rows[name] for name in ("codes", "rounds", "arms", "rewards")]
     codes, rounds, _, rewards = keys

@@ -172,16 +172,14 @@ def to_bytes(system: System) -> bytes:
 def _bytes(path: str | Path, name: str, format_: str) -> bytes:
     most = LARGEST[format_]
     try:
-        size = Path(path).stat().st_size
-        with open(path, "rb") as file:
-            data = b"" if size > most else file.read(most + 1)  # a device has no size
+        with Path(path).open("rb") as file:
+            data = file.read(most + 1)
     except (OSError, TypeError, ValueError) as error:  # ValueError: a name with a zero byte
         reason = getattr(error, "strerror", None) or error
         problem = f"cannot read {name} ({reason})"
         raise _wrong(problem, "give the path of a JSON or TOML file") from None
-    size = max(size, len(data))
-    if size > most:
-        raise _wrong(f"{name} has {size:,} bytes or more", f"{most:,} is the most that is read")
+    if len(data) > most:
+        raise _wrong(f"{name} has more than {most:,} bytes", "give a smaller file")
     return data
 
 

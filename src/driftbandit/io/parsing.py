@@ -25,6 +25,7 @@ FINITE = "give a finite number"
 TOO_LARGE = "is too large", f"{errors.LARGEST:g} is the most"
 
 Values = list[Any] | np.ndarray
+Fault = tuple[str, str]  # what is wrong with a value, and what would be right
 
 
 def shown(value: Any) -> str:
@@ -57,10 +58,6 @@ def missing(value: Any) -> bool:
     return value is None or (isinstance(value, scalars) and bool(value != value))
 
 
-def _negative(codes: np.ndarray) -> np.ndarray:
-    return np.asarray(codes < 0)
-
-
 class Kind(NamedTuple):
     """What a column of a table holds: how it is read, and what is wrong with a bad value.
 
@@ -79,11 +76,11 @@ class Kind(NamedTuple):
 
     called: str
     read: Callable[[Values], np.ndarray]
-    fault: Callable[[Any], tuple[str, str]]
-    wrong: Callable[[np.ndarray], np.ndarray] = _negative
+    fault: Callable[[Any], Fault]
+    wrong: Callable[[np.ndarray], np.ndarray] = lambda codes: codes < 0
     counted: bool = False
 
-    def problem(self, value: Any) -> tuple[str, str]:
+    def problem(self, value: Any) -> Fault:
         """What is wrong with a value, by its name, and what would be right."""
         said, remedy = self.fault(value)
         if isinstance(value, str) and UNDECODED.search(value):
@@ -126,9 +123,7 @@ def _real(value: Any) -> float:
     return math.inf if number is None else float(number)
 
 
-def real_fault(
-    value: Any, remedy: str = FINITE, outside: tuple[str, str] = TOO_LARGE
-) -> tuple[str, str]:
+def real_fault(value: Any, remedy: str = FINITE, outside: Fault = TOO_LARGE) -> Fault:
     """What is wrong with a number, and what would be right; ``outside``: of a number as such."""
     if is_number(value):
         return outside
@@ -162,7 +157,7 @@ def _whole(value: Any) -> int:
     return int(number)
 
 
-def whole_fault(value: Any) -> tuple[str, str]:
+def whole_fault(value: Any) -> Fault:
     """What is wrong with a whole number, such as a round, and what would be right."""
     number = _exact(value)
     if number is None or (0 <= number <= LARGEST_ROUND):
@@ -235,7 +230,7 @@ class Labels(dict[Any, int]):
         read = (lambda values: self.codes(dates_as_text(values))) if dates else self.codes
         return Kind(called, read, self.fault)
 
-    def fault(self, value: Any) -> tuple[str, str]:
+    def fault(self, value: Any) -> Fault:
         """What is wrong with a label that has no number, and what would be right."""
         label = label_of(value)
         if label is None:

@@ -327,10 +327,10 @@ def _arrow_table(data: Any, name: str) -> Table | None:
     """A table of pyarrow, polars or pandas; None if Arrow cannot hold it."""
     try:
         import pyarrow as pa
+
+        table, index = frames.flat(pa.table(data))
     except ImportError:
         return None
-    try:
-        table, index = frames.flat(pa.table(data))
     except (pa.ArrowException, TypeError, ValueError):  # a single column; columns of mixed types
         return None
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.io.parsing import Values, is_number, missing, shown, whole, whole_fault
+from driftbandit.io.parsing import Fault, Values, is_number, missing, shown, whole, whole_fault
 from driftbandit.io.zones import DAY, FIRST, LAST, MICROSECOND, Zone, code_of, described
 
 ISO = re.compile(
@@ -249,7 +249,7 @@ class Rounds:
             self._offsets[moment.code] = moment.ahead
         return moment.code
 
-    def fault(self, value: Any) -> tuple[str, str]:
+    def fault(self, value: Any) -> Fault:
         """What is wrong with a value, and what would be right."""
         is_time = _moment(value) is not None
         if not self._times:
