@@ -241,10 +241,8 @@ class Log:
         return (f"The features {names} are not used.",) if names else ()
 
     def __repr__(self) -> str:
-        return (
-            f"Log(sequences={len(self.sequences)}, rows={self.rows}, "
-            f"rewards_seen={self.rewards_seen}, arms={len(self.names)})"
-        )
+        rows = f"rows={self.rows}, rewards_seen={self.rewards_seen}"
+        return f"Log(sequences={len(self.sequences)}, {rows}, arms={len(self.names)})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -65,22 +65,20 @@ def from_document(document: Any) -> System:
         >>> system.model.n_states, system.arms.shape, system.names
         (1, (2, 1), (0, 1))
     """
-    if not isinstance(document, dict):
-        kind = "the list " if isinstance(document, list) else ""
-        remedy = f"write an object with {', '.join(REQUIRED)}"
-        raise _wrong(f"holds {kind}{_shown(document)}", remedy)
+    fields = ", ".join(REQUIRED)
+    document = _typed(document, dict, "model file", f"write an object with {fields}", "holds")
     for key in document:  # before what is missing: a misspelled name is both
         errors.closest(key, "model file", (*REQUIRED, *OPTIONAL))
     missing = [repr(key) for key in REQUIRED if key not in document]
     if missing:
-        raise _wrong(f"lacks {', '.join(missing)}", f"give {', '.join(REQUIRED)}")
-    fields = {key: x for key, x in document.items() if key in REQUIRED or x is not None}
+        raise _wrong(f"lacks {', '.join(missing)}", f"give {fields}")
+    values = {key: x for key, x in document.items() if key in REQUIRED or x is not None}
     try:
         for field, read in READERS.items():
-            if field in fields:
-                fields[field] = read(fields[field], field)
-        parts = {field: fields.pop(field, None) for field in PARTS}
-        return System(LGDS(**fields), **parts)
+            if field in values:
+                values[field] = read(values[field], field)
+        parts = {field: values.pop(field, None) for field in PARTS}
+        return System(LGDS(**values), **parts)
     except errors.InvalidInput as error:
         raise error.of("model file") from None
 
