@@ -81,7 +81,7 @@ BAD = {
     "no line": ("", None, "log.csv"),
     "no reward": ("round,arm,reward\n0,left,\n", None, "log: has no reward"),
     "missing column": ("round,arm\n0,left\n", None, "log.csv: has no column 'reward'"),
-    "misspelled column": (GOOD.replace("arm", "amr"), None, "'arm'; did you mean amr? it has"),
+    "misspelled column": (GOOD.replace("arm", "amr"), None, "'arm'; did you mean 'amr'? it has"),
     "no such log": (None, None, "log.csv: cannot be read (No such file"),
     "arm twice": (GOOD, LEFT + "left,2\n", "arms.csv line 4: arm 'left' is in line 2 too"),
     "text for a feature": (GOOD, "arm,x\nleft,wide\n", "arms.csv line 2: feature 'x' 'wide'"),

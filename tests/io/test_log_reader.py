@@ -192,7 +192,7 @@ HEADERS = {
     "BOM alone": ("\ufeff", ": is empty"),
     "unknown": (
         "round,arm,rewards\n0,x,1",
-        ": has no column 'reward'; did you mean rewards? it has round, arm, rewards; say "
+        ": has no column 'reward'; did you mean 'rewards'? it has round, arm, rewards; say "
         "--reward-column NAME (in Python, read_log(…, columns={'reward': NAME}))",
     ),
     "lacks": (

@@ -101,16 +101,14 @@ def places(table: tables.Table, columns: OwnNames | None) -> dict[str, int]:
     wanted = [role for role in COLUMNS if role in (*REQUIRED, *columns)]
     lacking = [role for role in wanted if called.get(role) not in table.columns]
     if lacking:
-        has = ", ".join(_shown_name(column) for column in table.columns[:5])
-        has += ", …" * (len(table.columns) > 5)
-        names = ", ".join({parsing.shown(columns.get(role, role)): None for role in lacking})
-        near = difflib.get_close_matches(names.strip("'"), map(str, table.columns), n=1)
-        hint = f"did you mean {_shown_name(near[0])}? " if near else ""
+        absent = [columns.get(role, role) for role in lacking]
+        hint = errors.suggestion(absent[0], table.columns)
         options = " ".join(f"--{role}-column NAME" for role in lacking)
-        python = f"'{lacking[0]}': NAME" + ", …" * (len(lacking) > 1)
-        remedy = f"{hint}it has {has or 'none'}; say {options}"
+        python = f"'{lacking[0]}': NAME{', …' if len(lacking) > 1 else ''}"
+        remedy = f"{hint}it has {_listed(table.columns, 5) or 'none'}; say {options}"
         remedy += f" (in Python, read_log(…, columns={{{python}}}))"
-        raise errors.InvalidInput(table.name, f"has no column {names}", remedy)
+        problem = f"has no column {', '.join(dict.fromkeys(map(parsing.shown, absent)))}"
+        raise errors.InvalidInput(table.name, problem, remedy)
     there = [role for role in COLUMNS if called.get(role) in table.columns]
     read = {role: table.columns.index(called[role]) for role in there}
     features = {str(name): i for i, name in enumerate(table.columns) if i not in read.values()}
@@ -120,12 +118,11 @@ def places(table: tables.Table, columns: OwnNames | None) -> dict[str, int]:
 def ignored(table: tables.Table, read: dict[str, int]) -> str:
     """A note on the columns that are not read; "" if there are none."""
     left = [name for i, name in enumerate(table.columns) if i not in read.values()]
-    left = [_shown_name(name) for name in left]
     if not left:
         return ""
-    shown = ", ".join(left[:6]) + (f" and {len(left) - 6} more" if len(left) > 6 else "")
-    note = f"Ignored columns: {shown}."
-    for near in [] if "sequence" in read else difflib.get_close_matches("sequence", left, n=1):
+    note = f"Ignored columns: {_listed(left, 6)}."
+    named = [] if "sequence" in read else list(map(str, left))
+    for near in map(errors.printable, difflib.get_close_matches("sequence", named, n=1)):
         note += f" If {near} is the sequence, say --sequence-column {near}."
     return note
 
@@ -142,7 +139,9 @@ def flags(columns: OwnNames | None, every: str | None, zone: str | None) -> list
     return [word for option in options for word in option]
 
 
-def _shown_name(column: Any) -> str:
-    if frames.UNNAMED.fullmatch(str(column)):
-        return "index"
-    return errors.printable(str(column)[:20]) or "''"
+def _listed(columns: list[Any], most: int) -> str:
+    """The first columns, and how many more there are."""
+    unnamed = frames.UNNAMED.fullmatch
+    names = ["index" if unnamed(str(x)) else errors.printable(str(x)[:20]) for x in columns[:most]]
+    more = f" and {len(columns) - most} more" if len(columns) > most else ""
+    return ", ".join(name or "''" for name in names) + more

@@ -14,6 +14,7 @@ what was learned from earlier rounds. ``clock`` says how rounds count times.
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -203,17 +204,11 @@ def _rows(value: Any, field: str) -> list[list[float]]:
 
 def _numbers(value: Any, field: str, place: str = "") -> list[float]:
     for j, entry in enumerate(_typed(value, list, field, "give a list of numbers")):
-        if type(entry) not in (int, float):  # not isinstance: true is not a number
+        # Not isinstance: true is no number. A whole number may be too large for any float.
+        if type(entry) not in (int, float) or not abs(entry) <= sys.float_info.max:
             problem = f"entry [{place}{j}] is {_shown(entry)}"
             raise errors.InvalidInput(field, problem, "every entry must be a finite number")
-    return [_float(entry) for entry in value]
-
-
-def _float(entry: float) -> float:
-    try:
-        return float(entry)
-    except OverflowError:  # a whole number of more than 308 digits
-        return float("inf") if entry > 0 else float("-inf")
+    return list(map(float, value))
 
 
 def _names(value: Any, field: str) -> Any:

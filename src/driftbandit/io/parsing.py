@@ -115,9 +115,7 @@ def real(values: Values) -> np.ndarray:
 def _real(value: Any) -> float:
     if missing(value):
         return math.nan
-    if isinstance(value, bool | np.bool_):
-        return float(value)
-    if isinstance(value, str) and (word := value.strip().lower()) in TRUTH:
+    if isinstance(value, str | bool | np.bool_) and (word := str(value).strip().lower()) in TRUTH:
         return TRUTH[word]
     number = _exact(value)
     return math.inf if number is None else float(number)
@@ -143,8 +141,8 @@ def whole(values: Values) -> np.ndarray:
         return np.where(good, values, 0).astype(np.int64) - ~good
     types = set(map(type, values))
     with contextlib.suppress(ValueError, OverflowError):  # then one by one
-        if types == {int} or types == {float}:
-            return whole(np.array(values, dtype=np.int64 if types == {int} else np.float64))
+        if types in ({int}, {float}):
+            return whole(np.array(values, dtype=types.pop()))
         if types == {str} and (text := "".join(values)).isascii() and "_" not in text:
             return whole(np.array(list(map(int, values)), dtype=np.int64))
     return np.array([_whole(value) for value in values], dtype=np.int64)
