@@ -104,7 +104,7 @@ def real(values: Values) -> np.ndarray:
         return values.astype(np.float64)
     types = set(map(type, values))
     with contextlib.suppress(OverflowError, ValueError):  # then one by one
-        if types <= {int, float, type(None)}:
+        if types <= {int, float, bool, type(None)}:
             return np.array(values, dtype=np.float64)  # None becomes NaN
         text = "".join(values) if types == {str} else "_"
         if text.isascii() and not any(letter in text for letter in "_nN"):  # 1_0, nan, inf
