@@ -35,10 +35,10 @@ def rounds_of(
     """
     read = {str(table.columns[i]): i for i in table.without_index}
     named = [i for i in table.index_columns if table.columns[i] == frames.ROUND]
-    place = next((i for i in named or table.index_columns if named or _holds_times(table, i)), None)
-    if place is None:
+    levels = named or [i for i in table.index_columns if _holds_times(table, i)]
+    if not levels:
         return None, tuple(filter(None, [log_columns.ignored(table, read)]))
-    time = Rounds(every, zone, apart=True)
+    place, time = levels[0], Rounds(every, zone, apart=True)
     wanted = {"rounds": (place, Kind("round", time.read, time.fault))}
     columns, lines = tables.read_rows(table, wanted)
     rounds = time.numbered(columns["rounds"])

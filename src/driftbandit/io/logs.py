@@ -52,11 +52,11 @@ class Sequence:
     def __post_init__(self) -> None:
         kinds = {column.field: column.kind(name) for name, column in COLUMNS.items()}
         kinds |= {name: Kind(name[:-1], whole, whole_fault) for name in ("rounds", "arms")}
-        given = {name: vars(self).get(name) for name in kinds}
-        given = {name: values for name, values in given.items() if values is not None}
-        table = tables.in_memory(given, "sequence")
+        fields = {name: vars(self).get(name) for name in kinds}
+        fields = {name: values for name, values in fields.items() if values is not None}
+        table = tables.in_memory(fields, "sequence")
         assert table is not None  # it is a mapping
-        wanted = {name: (place, kinds[name]) for place, name in enumerate(given)}
+        wanted = {name: (place, kinds[name]) for place, name in enumerate(fields)}
         columns, _ = tables.read_rows(table, wanted)
         vars(self).update({name: _frozen(values) for name, values in columns.items()})  # frozen
         if (self.rounds[1:] < self.rounds[:-1]).any():

@@ -345,11 +345,10 @@ def _mapping(names: list[Any], get: Callable[[Any], Any], name: str) -> Table:
     def read(places: Sequence[int]) -> Iterator[Block]:
         called = [names[place] for place in places]
         columns = [_column(get(column), name, column) for column in called]
-        for (one, n), (other, m) in itertools.pairwise(zip(called, map(len, columns), strict=True)):
+        lengths = zip(map(parsing.shown, called), map(len, columns), strict=True)
+        for (left, n), (right, m) in itertools.pairwise(lengths):
             if n != m:
-                problem = (
-                    f"column {parsing.shown(other)} has {m} rows, {parsing.shown(one)} has {n}"
-                )
+                problem = f"column {right} has {m} rows, {left} has {n}"
                 raise errors.InvalidInput(name, problem, "make all columns equally long")
         rows, most = len(columns[0]) if columns else 0, _rows_of_block(places)
         for start in range(0, rows, most):

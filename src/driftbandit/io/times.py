@@ -37,8 +37,7 @@ SPARSE = 50  # if half of the gaps are this many steps or longer, a note suggest
 FINE = 1000  # and if they are this many, times are rounded
 MOST_OFFSETS = 100_000  # local time is not considered for logs with more distinct times than this
 FIRST_DATE, LAST_DATE = 19000101, 21001231  # whole numbers between these may be dates
-SINCE = 946_684_800_000_000, 4_102_444_800_000_000  # 2000 and 2100: numbers may be such times
-THEY_HAVE = "has times with"
+SINCE = [code_of(datetime.datetime(year, 1, 1)) - EPOCH for year in (2000, 2100)]  # may be times
 TIME_REMEDY = "give it as 2024-01-31 or 2024-01-31T09:30:00"
 
 
@@ -76,10 +75,14 @@ class Clock:
         if moment is None:
             raise errors.InvalidInput("time", f"{shown(time)} is not a date or time", TIME_REMEDY)
         code = moment.code + (moment.ahead if self.local else 0)
-        return int(self.count(np.array([code]), moment.zoned, "time", f"{shown(time)} has")[0])
+        who = "time", f"{shown(time)} has"
+        return int(self.count(np.array([code]), moment.zoned, who)[0])
 
     def count(
-        self, codes: np.ndarray, zoned: bool | None, argument: str = "log", said: str = THEY_HAVE
+        self,
+        codes: np.ndarray,
+        zoned: bool | None,
+        who: tuple[str, str] = ("log", "has times with"),
     ) -> np.ndarray:
         """The rounds in which times fall.
 
@@ -87,12 +90,12 @@ class Clock:
             codes: the times, in UTC if they have a zone and rounds are no local days; else as
                 clocks showed them.
             zoned: whether they have a zone; None: they are dates.
-            argument, said: how the error begins if they should have none, or one.
+            who: the argument and the beginning of the error if they should have none, or one.
         """
         if self.zone is None and zoned is not None and zoned != bool(self.zoned):
             has, have = ("a", "none") if zoned else ("no", "one")
-            problem = f"{said} {has} time zone, and those before have {have}"
-            raise errors.InvalidInput(argument, problem, "write times as before")
+            problem = f"{who[1]} {has} time zone, and those before have {have}"
+            raise errors.InvalidInput(who[0], problem, "write times as before")
         if self.zone is not None and zoned:
             codes = Zone(self.zone).wall(codes)
         return np.asarray((codes - self.start) // self.step)
