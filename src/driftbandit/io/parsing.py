@@ -201,9 +201,8 @@ class Labels(dict[Any, int]):
     """
 
     def __init__(self, names: Iterable[str] | None = None, remedy: str = LABEL) -> None:
-        super().__init__()
         self.names, self._remedy, self._open = list(names or ()), remedy, names is None
-        self._numbers = {name: i for i, name in enumerate(self.names)}
+        super().__init__({name: number for number, name in enumerate(self.names)})
 
     def codes(self, values: Values) -> np.ndarray:
         """The number of each label; −1 where the value is not a label or is unknown."""
@@ -217,10 +216,10 @@ class Labels(dict[Any, int]):
         label = label_of(value)
         if label is None:
             return -1
-        if self._open and label not in self._numbers:
-            self._numbers[label] = len(self.names)
+        if self._open and label not in self:
+            self[label] = len(self.names)
             self.names.append(label)
-        self[value] = number = self._numbers.get(label, -1)
+        self[value] = number = self.get(label, -1)
         return number
 
     def kind(self, called: str, dates: bool = False) -> Kind:
