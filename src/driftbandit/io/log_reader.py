@@ -20,7 +20,7 @@ import numpy as np
 from driftbandit import errors
 from driftbandit.io import log_columns, parsing, tables
 from driftbandit.io.log_columns import COLUMNS, OwnNames
-from driftbandit.io.logs import Arms, Log, Sequence, checked_names, names_of
+from driftbandit.io.logs import Arms, Log, Sequence, checked_names, frozen, names_of
 from driftbandit.io.parsing import Kind
 from driftbandit.io.tables import Columns
 from driftbandit.io.times import Clock, Rounds
@@ -247,9 +247,7 @@ def _check_order(
 
 def _sequences(rows: Columns, labels: list[str]) -> tuple[Sequence, ...]:
     """Sequences of checked rows, grouped by code; not copied: there may be 10⁶ of them."""
-    columns = {field: column for field, column in rows.items() if field != "codes"}
-    for column in columns.values():
-        column.setflags(write=False)
+    columns = {field: frozen(column) for field, column in rows.items() if field != "codes"}
     ends = np.cumsum(np.bincount(rows["codes"])).tolist()
     sequences = []
     for start, end, label in zip([0, *ends[:-1]], ends, labels, strict=True):

@@ -58,12 +58,12 @@ class Sequence:
         assert table is not None  # it is a mapping
         wanted = {name: (place, kinds[name]) for place, name in enumerate(fields)}
         columns, _ = tables.read_rows(table, wanted)
-        vars(self).update({name: _frozen(values) for name, values in columns.items()})  # frozen
+        vars(self).update({name: frozen(values) for name, values in columns.items()})  # frozen
         if (self.rounds[1:] < self.rounds[:-1]).any():
             raise errors.InvalidInput("rounds", "decrease", "sort the rows by round")
         if self.features is not None:
             features = errors.matrix(self.features, "features", shape=(len(self), None))
-            vars(self).update(features=_frozen(features))
+            vars(self).update(features=frozen(features))
         if not isinstance(self.label, str):
             raise errors.InvalidInput("label", f"{self.label!r} is not text", "give text")
 
@@ -85,7 +85,7 @@ class Sequence:
             array([-5, -4])
         """
         other = copy.copy(self)
-        vars(other).update({name: _frozen(values) for name, values in arrays.items()})
+        vars(other).update({name: frozen(values) for name, values in arrays.items()})
         return other
 
     @property
@@ -98,7 +98,8 @@ class Sequence:
         return len(self.rounds)
 
 
-def _frozen(values: np.ndarray) -> np.ndarray:
+def frozen(values: np.ndarray) -> np.ndarray:
+    """The same array, which can no longer be changed."""
     values.setflags(write=False)
     return values
 
@@ -270,7 +271,7 @@ class Arms:
         zero = parsing.first(np.asarray(~features.any(axis=1)))
         if zero < len(names):
             raise errors.InvalidInput("features", f"row {zero} is the zero vector", NO_ZERO)
-        vars(self).update(names=names, features=_frozen(features))  # the class is frozen
+        vars(self).update(names=names, features=frozen(features))  # the class is frozen
 
 
 def _feature_names(names: Any) -> tuple[str, ...]:
