@@ -121,7 +121,7 @@ HUGE = "1" + "0" * 400
 BAD = {
     "misspelled": (changed(transitions=1, without="transition"), "did you mean 'transition'?"),
     "lacks two": ({"arms": [[1]], "reward_std": 1}, "lacks 'transition', 'process_cov'"),
-    "not an object": ([1, 2], "holds [1, 2]; write an object"),
+    "not an object": ([1, 2], "holds the list [1, 2]; write an object"),
     "a number": (3, "holds 3"),
     "null": ("null", "holds null"),
     "twice": ('{"arms": [[1]], "arms": [[2]]}', 'holds "arms" twice'),

@@ -66,7 +66,8 @@ def from_document(document: Any) -> System:
         (1, (2, 1), (0, 1))
     """
     fields = ", ".join(REQUIRED)
-    document = _typed(document, dict, "model file", f"write an object with {fields}", "holds")
+    said = "holds the list" if isinstance(document, list) else "holds"
+    document = _typed(document, dict, "model file", f"write an object with {fields}", said)
     for key in document:  # before what is missing: a misspelled name is both
         errors.closest(key, "model file", (*MODEL, *PARTS))
     missing = [repr(key) for key in REQUIRED if key not in document]
