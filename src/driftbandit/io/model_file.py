@@ -30,7 +30,7 @@ from driftbandit.model import LGDS
 from driftbandit.system import System
 
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
-MODEL = ("transition", "process_cov", "reward_std", "initial_cov", "initial_mean")
+OPTIONAL = ("initial_cov", "initial_mean", "names", "contexts", "first_round", "clock")
 PARTS = ("arms", "names", "contexts", "first_round", "clock")  # of a system, beside its model
 LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}  # bytes; TOML is ten times slower to read
 
@@ -46,7 +46,8 @@ def to_document(
     if isinstance(model, System):
         first_round, clock = model.first_round, model.clock
         arms, names, contexts, model = model.arms, model.names, model.contexts, model.model
-    document = {field: getattr(model, field) for field in MODEL} | {"arms": arms}
+    numbers = [field for field in (*REQUIRED, *OPTIONAL) if field not in PARTS]
+    document = {field: getattr(model, field) for field in numbers} | {"arms": arms}
     document = {field: np.asarray(value).tolist() for field, value in document.items()}
     document["names"] = None if names is None else list(names)
     document["contexts"] = {name: matrix.tolist() for name, matrix in contexts.items()} or None
@@ -69,7 +70,7 @@ def from_document(document: Any) -> System:
     said = "holds the list" if isinstance(document, list) else "holds"
     document = _typed(document, dict, "model file", f"write an object with {fields}", said)
     for key in document:  # before what is missing: a misspelled name is both
-        errors.closest(key, "model file", (*MODEL, *PARTS))
+        errors.closest(key, "model file", (*REQUIRED, *OPTIONAL))
     missing = [repr(key) for key in REQUIRED if key not in document]
     if missing:
         raise _wrong(f"lacks {', '.join(missing)}", f"give {fields}")
