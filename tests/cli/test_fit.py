@@ -66,7 +66,11 @@ def test_json_equals_the_library(found):
 GOOD = "round,arm,reward\n0,left,1\n1,right,2\n"
 LEFT = "arm,x\nleft,1\nright,1\n"
 BAD = {
-    "unknown arm": (GOOD + "2,letf,1\n", LEFT, "log.csv line 4: unknown arm 'letf'; did you mean"),
+    "unknown arm": (
+        GOOD + "2,letf,1\n",
+        LEFT,
+        "log.csv line 4: arm 'letf' is unknown; did you mean",
+    ),
     "text for a reward": (GOOD + "2,left,good\n", None, "line 4: reward 'good' is not a number"),
     "text for a round": (GOOD + "noon,left,1\n", None, "line 4: round 'noon' is not a whole num"),
     "infinite reward": (GOOD + "2,left,inf\n", None, "log.csv line 4: reward 'inf' is not a num"),
@@ -77,7 +81,7 @@ BAD = {
     "no line": ("", None, "log.csv"),
     "no reward": ("round,arm,reward\n0,left,\n", None, "log: has no reward"),
     "missing column": ("round,arm\n0,left\n", None, "log.csv: has no column 'reward'"),
-    "misspelled column": (GOOD.replace("arm", "amr"), None, "'arm'; did you mean amr? it has"),
+    "misspelled column": (GOOD.replace("arm", "amr"), None, "'arm'; did you mean 'amr'? it has"),
     "no such log": (None, None, "log.csv: cannot be read (No such file"),
     "arm twice": (GOOD, LEFT + "left,2\n", "arms.csv line 4: arm 'left' is in line 2 too"),
     "text for a feature": (GOOD, "arm,x\nleft,wide\n", "arms.csv line 2: feature 'x' 'wide'"),

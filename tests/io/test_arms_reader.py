@@ -32,7 +32,7 @@ def test_arms_are_read():
 FINITE = "give a finite number"
 ARMS = {
     "twice": ("arm,x\na,1\n\nb,1\na,2", " line 5: arm 'a' is in line 2 too; give each arm one"),
-    "twice by number": ("arm,x\n3,1\n3.0,1", " line 3: arm '3.0' is in line 2 too"),
+    "twice by number": ("arm,x\n3,1\n3.0,1", " line 3: arm 3 is in line 2 too"),
     "zero": ("arm,x,y\na,1,0\nb,0,-0.0", " line 3: all features of arm 'b' are zero; an arm needs"),
     "text": ("arm,x,y\na,1,one", f" line 2: feature 'y' 'one' is not a number; {FINITE}"),
     "empty": ("arm,x,y\na,,1", f" line 2: feature 'x' is missing; {FINITE}"),
@@ -46,7 +46,7 @@ ARMS = {
     "no features": ("arm\na", ": has no features; give a column of numbers"),
     "no name": (",arm,x\n0,a,1", ": column 1 has no name; name it, or leave it out"),
     "two columns": ("arm,x,x\na,1,1", ": has two columns 'x'; give each once"),
-    "header": ("arm,x\n", ": holds no rows; give one row per arm"),
+    "header": ("arm,x\n", ": holds no rows; give at least one"),
     "nothing": ("", ": is empty; begin with a line of column names"),
     "latin-1": (b"arm,x\n\xe9,1", " line 2: arm '\\udce9' is not UTF-8 text"),
 }

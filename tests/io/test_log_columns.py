@@ -61,7 +61,7 @@ def test_what_is_wrong_with_columns_is_said():
         ({"round": "day"}, "log: has no column 'arm', 'reward'; " + two),
         (
             CALLED | {"reward": "click"},
-            "log: has no column 'click'; did you mean clicks? " + has.format("reward"),
+            "log: has no column 'click'; did you mean 'clicks'? " + has.format("reward"),
         ),
         (CALLED | {"sequence": "run"}, "log: has no column 'run'; " + has.format("sequence")),
         ("day", 'columns: is \'day\'; give a mapping, such as {"round": "day"}'),

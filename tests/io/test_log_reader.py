@@ -184,7 +184,7 @@ CSV = {
     "latin-1 arm": (b"a,0,x,1\na,1,\xe9,1", "line 3: arm '\\udce9' is not UTF-8 text; save the"),
     "latin-1 reward": (b"a,0,x,bad\na,1,x,\xe9", "line 2: reward 'bad'"),
     "latin-1 sequence": (b"\xe9,0,x,1", "line 2: sequence '\\udce9' is not UTF-8 text"),
-    "header only": ("", ": holds no rows; give at least one decision"),
+    "header only": ("", ": holds no rows; give at least one"),
 }
 HEADERS = {
     "empty": ("", ": is empty; begin with a line of column names"),
@@ -192,7 +192,7 @@ HEADERS = {
     "BOM alone": ("\ufeff", ": is empty"),
     "unknown": (
         "round,arm,rewards\n0,x,1",
-        ": has no column 'reward'; did you mean rewards? it has round, arm, rewards; say "
+        ": has no column 'reward'; did you mean 'rewards'? it has round, arm, rewards; say "
         "--reward-column NAME (in Python, read_log(…, columns={'reward': NAME}))",
     ),
     "lacks": (
@@ -297,11 +297,14 @@ def test_tables_without_rows_or_columns():
 @pytest.mark.parametrize(
     ("names", "start"),
     [
-        (["lef", "right"], "log row 2: unknown arm 'left'; did you mean 'lef'? known: lef, right"),
-        (["up"], "log row 2: unknown arm 'left'; known: up"),
+        (
+            ["lef", "right"],
+            "log row 2: arm 'left' is unknown; did you mean 'lef'? known: lef, right",
+        ),
+        (["up"], "log row 2: arm 'left' is unknown; known: up"),
         (
             ["up", *range(99)],
-            "log row 2: unknown arm 'left'; known: up, 0, 1, 2, 3, 4, … (100 arms)",
+            "log row 2: arm 'left' is unknown; known: up, 0, 1, 2, 3, 4, … (100 arms)",
         ),
         ([], "names: are none"),
         ("up", "names: 'up' is not a list of labels"),

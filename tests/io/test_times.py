@@ -293,7 +293,7 @@ def test_other_times_have_rounds_too():
 @pytest.mark.parametrize(
     ("times", "time", "said"),
     [
-        ([0, 1], "2024-01-31", "the rounds of this log are whole numbers"),
+        ([0, 1], "2024-01-31", "this log knows no times, only numbers of rounds"),
         (["2024-01-31 09:00", "2024-01-31 10:00"], 7, "7 is not a date or time"),
         (["2024-01-31 09:00", "2024-01-31 10:00"], "2024-01-31T10:00Z", "has a time zone, and"),
         (["2024-01-31T09:00Z", "2024-01-31T10:00Z"], "2024-01-31 10:00", "has no time zone, and"),

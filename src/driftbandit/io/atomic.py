@@ -8,7 +8,6 @@ import io
 import json
 import os
 import secrets
-import stat
 import threading
 import zipfile
 from pathlib import Path
@@ -33,12 +32,10 @@ def abandon() -> None:
 
 
 def _check_plain(path: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "Not a plain file")
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "Not a plain file")
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -65,10 +65,9 @@ def names_and_index(schema: Any) -> tuple[list[str], tuple[int, ...]]:
     """
     names = [str(name) for name in schema.names]
     try:
-        stored = (schema.pandas_metadata or {}).get("index_columns", [])
+        stored = list((schema.pandas_metadata or {}).get("index_columns", []))
     except (AttributeError, TypeError, ValueError):  # not what pandas writes
         stored = []
-    stored = [name for name in stored if isinstance(name, str)] if isinstance(stored, list) else []
     places = tuple(i for i, n in enumerate(names) if n in stored or UNNAMED.fullmatch(n))
     for place in places:
         is_time = str(schema.field(place).type).startswith(("timestamp", "date"))

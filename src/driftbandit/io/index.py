@@ -8,7 +8,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import frames, log_columns, tables
-from driftbandit.io.parsing import first, missing
+from driftbandit.io.parsing import Kind, first, missing
 from driftbandit.io.times import Rounds
 
 REMEDY = "sort the rows by the index, and give one row per round"
@@ -34,32 +34,23 @@ def rounds_of(
         (None, ('Ignored columns: shop.',))
     """
     read = {str(table.columns[i]): i for i in table.without_index}
-    place = next((i for i in table.index_columns if table.columns[i] == frames.ROUND), None)
-    if place is None:
-        place = next((i for i in table.index_columns if _holds_times(table, i)), None)
-    if place is None:
+    named = [i for i in table.index_columns if table.columns[i] == frames.ROUND]
+    levels = named or [i for i in table.index_columns if _holds_times(table, i)]
+    if not levels:
         return None, tuple(filter(None, [log_columns.ignored(table, read)]))
-    rounds, parts = Rounds(every, zone, apart=True), []
-    for (values,), numbers in table.read([place]):
-        part = rounds.read(values)
-        wrong = first(part < 0)
-        if wrong < len(part):
-            raise errors.InvalidInput(table.place(numbers[wrong]), *rounds.problem(values[wrong]))
-        parts.append(part)
-    if not parts:
-        return None, ()
-    found = rounds.numbered(np.concatenate(parts))
-    late = first(np.diff(found) <= 0) + 1
-    if late < len(found):
+    place, time = levels[0], Rounds(every, zone, apart=True)
+    wanted = {"rounds": (place, Kind("round", time.read, time.fault))}
+    columns, lines = tables.read_rows(table, wanted)
+    rounds = time.numbered(columns["rounds"])
+    late = first(np.diff(rounds) <= 0) + 1
+    if late < len(rounds):
         problem = "comes in the round of the row before, or earlier"
-        raise errors.InvalidInput(table.place(late + 1), problem, REMEDY)
-    notes = log_columns.ignored(table, read | {str(table.columns[place]): place}), rounds.note
-    return found - found[0], tuple(filter(None, notes))
+        raise errors.InvalidInput(table.place(lines[late]), problem, REMEDY)
+    notes = log_columns.ignored(table, read | {str(table.columns[place]): place}), time.note
+    return rounds - rounds[0], tuple(filter(None, notes))
 
 
 def _holds_times(table: tables.Table, place: int) -> bool:
-    for (values,), _ in table.read([place]):
-        for value in values:
-            if not missing(value):
-                return isinstance(value, np.datetime64 | datetime.date)
-    return False
+    values = (value for (column,), _ in table.read([place]) for value in column)
+    known = next((value for value in values if not missing(value)), None)
+    return isinstance(known, np.datetime64 | datetime.date)

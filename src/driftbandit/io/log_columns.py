@@ -7,20 +7,18 @@ else goes by these: reading, checking, selecting rows, and the options of the co
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.io import frames, parsing, tables
+from driftbandit.io.parsing import Fault, Kind
 
 FEATURE = "x_"  # how the name of a feature's column starts
-Columns = Mapping[str, str]  # a table's own names for the columns of a log
-
-
-def _too_large(values: np.ndarray) -> np.ndarray:
-    return np.asarray(np.abs(values) > errors.LARGEST)
+OwnNames = Mapping[str, str]  # a table's own names for the columns of a log
 
 
 class Column(NamedTuple):
@@ -28,7 +26,7 @@ class Column(NamedTuple):
 
     Args:
         meaning: what it holds, for the help of the command line.
-        field: of a `Sequence`, if it holds numbers.
+        field: of a `Sequence`.
         required: whether every log has it.
         remedy: what would be right in place of a bad value.
         wrong: where numbers are not allowed; NaN is a missing one, infinity not a number.
@@ -37,7 +35,7 @@ class Column(NamedTuple):
     Example:
         >>> COLUMNS["chance"].wrong(np.array([0.0, 0.5, 1.0, 1.5, np.nan])).tolist()
         [True, False, False, True, False]
-        >>> COLUMNS["chance"].problem(1.5)[0]
+        >>> COLUMNS["chance"].kind("chance").problem(1.5)[0]
         'chance 1.5 is out of range'
     """
 
@@ -45,12 +43,13 @@ class Column(NamedTuple):
     field: str = ""
     required: bool = False
     remedy: str = parsing.LABEL
-    wrong: Callable[[np.ndarray], np.ndarray] = _too_large
-    outside: tuple[str, str] = parsing.TOO_LARGE
+    wrong: Callable[[np.ndarray], np.ndarray] = lambda values: np.abs(values) > errors.LARGEST
+    outside: Fault = parsing.TOO_LARGE
 
-    def problem(self, value: Any, called: str = "") -> tuple[str, str]:
-        """What is wrong with a number, and what would be right."""
-        return parsing.number_problem(value, called or self.field[:-1], self.remedy, self.outside)
+    def kind(self, called: str) -> Kind:
+        """How the column is read, if it holds numbers."""
+        fault = functools.partial(parsing.real_fault, remedy=self.remedy, outside=self.outside)
+        return Kind(called, parsing.real, fault, self.wrong, counted=True)
 
 
 OPTIONAL_LABEL = f"{parsing.LABEL}, or leave the column out"
@@ -58,8 +57,8 @@ REWARD = "give a finite number, or leave it empty"
 CHANCE = "give a probability above 0 and at most 1, or leave it empty"
 COLUMNS = {
     "sequence": Column("Independent sequence that a row belongs to.", remedy=OPTIONAL_LABEL),
-    "round": Column("Rounds: whole numbers, or dates and times.", required=True),
-    "arm": Column("Arms, both here and in the --arms file.", required=True),
+    "round": Column("Rounds: whole numbers, or dates and times.", "rounds", required=True),
+    "arm": Column("Arms, both here and in the --arms file.", "arms", required=True),
     "reward": Column("Rewards.", "rewards", required=True, remedy=REWARD),
     "chance": Column(
         "Probability with which the log's policy played the arm.",
@@ -69,18 +68,13 @@ COLUMNS = {
         outside=("is out of range", CHANCE),
     ),
 }
-FEATURES = Column(  # any number of columns: one field holds them all
-    "Features of the row.",
-    "features",
-    remedy=parsing.FINITE,
-    wrong=lambda values: ~(np.abs(values) <= errors.LARGEST),  # never missing
-)
 REQUIRED = tuple(name for name, column in COLUMNS.items() if column.required)
 
 
-def numbers() -> dict[str, Column]:
-    """The columns that hold numbers."""
-    return {name: column for name, column in COLUMNS.items() if column.field}
+def feature(name: str) -> Kind:
+    """How a column of features is read: a value is never missing."""
+    column = Column("", remedy=parsing.FINITE, wrong=lambda x: ~(np.abs(x) <= errors.LARGEST))
+    return column.kind(f"feature {parsing.shown(name)}")
 
 
 def checked(columns: Any) -> dict[str, Any]:
@@ -97,57 +91,43 @@ def checked(columns: Any) -> dict[str, Any]:
     return called
 
 
-def places(table: tables.Table, columns: dict[str, Any]) -> dict[str, int]:
-    """The position of each of a log's columns in the table."""
+def places(table: tables.Table, columns: OwnNames | None) -> dict[str, int]:
+    """The position of each of a log's columns in the table, and those of features by their names.
+
+    ``columns``: the table's own names for the columns.
+    """
+    columns = checked(columns)
     called = {role: role for role in COLUMNS if role not in columns.values()} | columns
     wanted = [role for role in COLUMNS if role in (*REQUIRED, *columns)]
     lacking = [role for role in wanted if called.get(role) not in table.columns]
     if lacking:
-        has = ", ".join(_shown_name(column) for column in table.columns[:5])
-        has += ", …" * (len(table.columns) > 5)
-        names = ", ".join({parsing.shown(columns.get(role, role)): None for role in lacking})
-        near = difflib.get_close_matches(names.strip("'"), map(str, table.columns), n=1)
-        hint = f"did you mean {_shown_name(near[0])}? " if near else ""
+        absent = [columns.get(role, role) for role in lacking]
+        hint = errors.suggestion(absent[0], table.columns)
         options = " ".join(f"--{role}-column NAME" for role in lacking)
-        python = f"'{lacking[0]}': NAME" + ", …" * (len(lacking) > 1)
-        remedy = f"{hint}it has {has or 'none'}; say {options}"
+        python = f"'{lacking[0]}': NAME{', …' if len(lacking) > 1 else ''}"
+        remedy = f"{hint}it has {_listed(table.columns, 5) or 'none'}; say {options}"
         remedy += f" (in Python, read_log(…, columns={{{python}}}))"
-        raise errors.InvalidInput(table.name, f"has no column {names}", remedy)
-    check_single(table, called.values())
+        problem = f"has no column {', '.join(dict.fromkeys(map(parsing.shown, absent)))}"
+        raise errors.InvalidInput(table.name, problem, remedy)
     there = [role for role in COLUMNS if called.get(role) in table.columns]
-    return {role: table.columns.index(called[role]) for role in there}
-
-
-def features(table: tables.Table, taken: dict[str, int]) -> dict[str, int]:
-    """The position of each column of features, by its name; ``taken`` are the log's others."""
-    starting = [i for i, name in enumerate(table.columns) if str(name).startswith(FEATURE)]
-    named = {str(table.columns[i]): i for i in starting if i not in taken.values()}
-    check_single(table, named)
-    return named
-
-
-def check_single(table: tables.Table, names: Iterable[Any]) -> None:
-    """Refuse a table that has one of these columns twice."""
-    for name in names:
-        if table.columns.count(name) > 1:
-            problem = f"has two columns {parsing.shown(name)}"
-            raise errors.InvalidInput(table.name, problem, "give each once")
+    read = {role: table.columns.index(called[role]) for role in there}
+    features = {str(name): i for i, name in enumerate(table.columns) if i not in read.values()}
+    return read | {name: i for name, i in features.items() if name.startswith(FEATURE)}
 
 
 def ignored(table: tables.Table, read: dict[str, int]) -> str:
     """A note on the columns that are not read; "" if there are none."""
     left = [name for i, name in enumerate(table.columns) if i not in read.values()]
-    left = [_shown_name(name) for name in left]
     if not left:
         return ""
-    shown = ", ".join(left[:6]) + (f" and {len(left) - 6} more" if len(left) > 6 else "")
-    note = f"Ignored columns: {shown}."
-    for near in [] if "sequence" in read else difflib.get_close_matches("sequence", left, n=1):
+    note = f"Ignored columns: {_listed(left, 6)}."
+    named = [] if "sequence" in read else list(map(str, left))
+    for near in map(errors.printable, difflib.get_close_matches("sequence", named, n=1)):
         note += f" If {near} is the sequence, say --sequence-column {near}."
     return note
 
 
-def flags(columns: Columns | None, every: str | None, zone: str | None) -> list[str]:
+def flags(columns: OwnNames | None, every: str | None, zone: str | None) -> list[str]:
     """The options of the command line that read a log the same way.
 
     Example:
@@ -159,7 +139,9 @@ def flags(columns: Columns | None, every: str | None, zone: str | None) -> list[
     return [word for option in options for word in option]
 
 
-def _shown_name(column: Any) -> str:
-    if frames.UNNAMED.fullmatch(str(column)):
-        return "index"
-    return errors.printable(str(column)[:20]) or "''"
+def _listed(columns: list[Any], most: int) -> str:
+    """The first columns, and how many more there are."""
+    unnamed = frames.UNNAMED.fullmatch
+    names = ["index" if unnamed(str(x)) else errors.printable(str(x)[:20]) for x in columns[:most]]
+    more = f" and {len(columns) - most} more" if len(columns) > most else ""
+    return ", ".join(name or "''" for name in names) + more

@@ -11,22 +11,22 @@ the names of the others to a table's own. All else is ignored.
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.io import log_columns, parsing, tables, times
-from driftbandit.io.log_columns import Columns
-from driftbandit.io.logs import Arms, Log, Sequence, checked_names, names_of
-from driftbandit.io.parsing import Values
+from driftbandit.io import log_columns, parsing, tables
+from driftbandit.io.log_columns import COLUMNS, OwnNames
+from driftbandit.io.logs import Arms, Log, Sequence, checked_names, frozen, names_of
+from driftbandit.io.parsing import Kind
+from driftbandit.io.tables import Columns
+from driftbandit.io.times import Clock, Rounds
 from driftbandit.system import Name
 
 FAR = 1000  # how many times as far from the median as most a reward is that gets a note
-KEYS = {"sequence": "codes", "round": "rounds", "arm": "arms"}  # columns that are no numbers
 APART = 30  # and how many times as far as any that gets none: tails are long, but have no gaps
 
 
@@ -34,10 +34,10 @@ def read_log(
     data: Any,
     names: Any = None,
     *,
-    columns: Columns | None = None,
+    columns: OwnNames | None = None,
     every: str | None = None,
     zone: str | None = None,
-    clock: times.Clock | None = None,
+    clock: Clock | None = None,
 ) -> Log:
     r"""Read a log of decisions from a file or a table.
 
@@ -78,20 +78,21 @@ def read_log(
         driftbandit.errors.InvalidInput: no/such/log.csv: cannot be read (No such file or ...
     """
     names = None if names is None else checked_names(names)
-    time = times.Rounds(every, zone, clock)
+    time = Rounds(every, zone, clock)
     if isinstance(data, str | os.PathLike):
         source = (os.fspath(data), *log_columns.flags(columns, every, zone))
         with tables.opened(data, "log") as table:
             return _log(table, names, columns, time, source)
-    held = None if isinstance(data, Log) else tables.in_memory(data, "log")
+    held = tables.in_memory(data, "log")
     if held is None:
         remedy = "give a path, a mapping of columns, an Arrow table or a data frame"
-        remedy = "it is read already: use it as it is" if isinstance(data, Log) else remedy
+        if isinstance(data, Log):
+            remedy = "it is read already: use it as it is"
         raise errors.InvalidInput("log", f"has type {type(data).__name__}", remedy)
     return _log(held, names, columns, time)
 
 
-def as_log(data: Any, names: Any = None, clock: times.Clock | None = None) -> Log:
+def as_log(data: Any, names: Any = None, clock: Clock | None = None) -> Log:
     """A `Log` as it is, and anything else as `read_log` reads it.
 
     Args:
@@ -156,10 +157,10 @@ def log_and_features(log: Any, arms: Any = None) -> tuple[Log, np.ndarray | None
     """
     if isinstance(arms, Arms):
         return as_log(log, arms.names), arms.features
-    features = None if arms is None else errors.matrix(arms, "arms", shape=(None, None))
     read = as_log(log)
-    if features is None:
+    if arms is None:
         return read, None
+    features = errors.matrix(arms, "arms", shape=(None, None))
     texts = [name for name in read.names if isinstance(name, str)]
     if texts and not isinstance(log, Log):
         problem = f"is an array, and the log calls an arm {parsing.shown(texts[0])}"
@@ -178,104 +179,45 @@ def _log(
     table: tables.Table,
     names: tuple[Name, ...] | None,
     columns: Any,
-    time: times.Rounds,
+    time: Rounds,
     source: tuple[str, ...] = (),
 ) -> Log:
-    places = log_columns.places(table, log_columns.checked(columns))
-    features = log_columns.features(table, places)
-    read = places | features
-    known = None if names is None else [str(name) for name in names]
-    labels = {"sequence": parsing.Labels(), "arm": parsing.Labels(known)}
-    parts: list[dict[str, np.ndarray]] = []
-    rows, fault = 0, None
-    blocks = iter(table.read(list(read.values())))
-    try:
-        for block, lines in blocks:
-            values = dict(zip(read, block, strict=True))
-            part, bad = _parsed(values, labels, time)
-            wrong = {name: parsing.first(mask) for name, mask in bad.items()}
-            column = min(wrong, key=wrong.__getitem__)
-            good = wrong[column]
-            part["codes"], part["arms"] = (part[n].astype(np.int32) for n in ("codes", "arms"))
-            part["lines"] = np.asarray(lines, np.uint32)
-            parts.append({name: numbers[:good] for name, numbers in part.items()})
-            if good < len(lines):
-                said, remedy = _problem(column, values[column][good], time, known or ())
-                if column not in KEYS:
-                    more = int(bad[column].sum()) - 1
-                    more += _count_bad(column, list(read).index(column), blocks)
-                    said += f", as in {more:,} more row{'s' * (more > 1)}" if more else ""
-                raise errors.InvalidInput(table.place(lines[good]), said, remedy)
-            rows += len(lines)
-            if rows * max(1, len(features)) > tables.MOST_ROWS:
-                raise tables.too_long(table.name)
-    except errors.InvalidInput as error:  # a row before it may be wrong, too
-        fault = error
-    if not parts:
-        remedy = "give at least one decision"
-        raise fault or errors.InvalidInput(table.name, "holds no rows", remedy)
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    _check_order(whole, table, time, labels["sequence"].names)
-    if fault is not None:
-        raise fault
-    arms = names or names_of(labels["arm"].names)
-    notes = [log_columns.ignored(table, read), _far_out(whole, table.unit, arms, time)]
-    del whole["lines"]
+    places = log_columns.places(table, columns)
+    features = tuple(name for name in places if name not in COLUMNS)
+    sequences = parsing.Labels(remedy=COLUMNS["sequence"].remedy)
+    played = parsing.Labels(None if names is None else map(str, names))
+    kinds = {name: column.kind(name) for name, column in COLUMNS.items()} | {
+        "sequence": sequences.kind("sequence", dates=True),
+        "round": Kind("round", time.read, time.fault),
+        "arm": played.kind("arm"),
+    }
+    kinds |= {name: log_columns.feature(name) for name in features}
+    fields = {name: column.field or "codes" for name, column in COLUMNS.items()}
+    wanted = {fields.get(name, name): (place, kinds[name]) for name, place in places.items()}
+    labels = sequences.names
+    check = functools.partial(_check_order, table=table, time=time, labels=labels)
+    rows, lines = tables.read_rows(table, wanted, check, cells=max(1, len(features)))
+    if features:
+        rows["features"] = np.stack([rows.pop(name) for name in features], axis=1)
+    rows.setdefault("codes", np.zeros(len(lines), np.int32))
+    arms = names or names_of(played.names)
+    far = _far_out(rows, lines, table.unit, arms, time)
     ranked = range(len(arms)) if names else sorted(range(len(arms)), key=arms.__getitem__)
-    whole["arms"] = np.argsort(ranked)[whole["arms"]]
-    whole["rounds"] = time.numbered(whole["rounds"])
-    whole = _sorted(whole)
-    notes[1:1] = [time.note, _repeated(whole)]
+    rows["arms"] = np.argsort(ranked)[rows["arms"]]
+    rows["rounds"] = time.numbered(rows["rounds"])
+    rows = _sorted(rows)
+    notes = (log_columns.ignored(table, places), time.note, _repeated(rows), far)
     return Log(
-        _sequences(whole, labels["sequence"].names or [""]),
+        _sequences(rows, labels or [""]),
         tuple(arms[i] for i in ranked),
         tuple(filter(None, notes)),
-        tuple(features),
+        features,
         time.clock,
         source,
     )
 
 
-def _column(name: str) -> log_columns.Column:
-    return log_columns.COLUMNS.get(name, log_columns.FEATURES)
-
-
-def _parsed(
-    values: dict[str, Values], labels: dict[str, parsing.Labels], time: times.Rounds
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """The columns of a block as numbers, and which rows of each are bad."""
-    part = {"rounds": time.read(values["round"]), "arms": labels["arm"].codes(values["arm"])}
-    part["codes"] = np.zeros(len(part["rounds"]), np.int64)
-    if "sequence" in values:
-        part["codes"] = labels["sequence"].codes(parsing.dates_as_text(values["sequence"]))
-    bad = {name: part[field] < 0 for name, field in KEYS.items()}
-    numbers = {name: parsing.real(values[name]) for name in values if name not in KEYS}
-    bad |= {name: _column(name).wrong(column) for name, column in numbers.items()}
-    features = [column for name, column in numbers.items() if name not in log_columns.COLUMNS]
-    part |= {_column(name).field: column for name, column in numbers.items()}
-    return part | ({"features": np.stack(features, axis=1)} if features else {}), bad
-
-
-def _count_bad(column: str, place: int, blocks: Iterator[tables.Block]) -> int:
-    """How many rows of these blocks have a bad value in that column."""
-    count = 0
-    with contextlib.suppress(errors.InvalidInput):  # the table is broken later: that comes next
-        for block, _ in blocks:
-            count += int(_column(column).wrong(parsing.real(block[place])).sum())
-    return count
-
-
-def _problem(column: str, value: Any, time: times.Rounds, known: Any) -> tuple[str, str]:
-    """What is wrong with a value of a column, and what would be right."""
-    if column == "round":
-        return time.problem(value)
-    if column in ("sequence", "arm"):
-        return parsing.label_problem(value, column, _column(column).remedy, known)
-    called = column if column in log_columns.COLUMNS else f"feature {parsing.shown(column)}"
-    return _column(column).problem(value, called)
-
-
-def _sorted(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _sorted(rows: Columns) -> Columns:
     """The rows by sequence and round. Within a sequence, only repeated wall times are moved."""
     codes, rounds = rows["codes"], rows["rounds"]
     later = (codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (rounds[1:] >= rounds[:-1]))
@@ -286,11 +228,12 @@ def _sorted(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _check_order(
-    rows: dict[str, np.ndarray], table: tables.Table, time: times.Rounds, labels: list[str]
+    rows: Columns, lines: np.ndarray, *, table: tables.Table, time: Rounds, labels: list[str]
 ) -> None:
     """Refuse a row whose round is before that of an earlier row of its sequence."""
-    order = np.argsort(rows["codes"], kind="stable")
-    codes, rounds = rows["codes"][order], time.in_order(rows["rounds"])[order]
+    codes = rows.get("codes", np.zeros(len(lines), np.int32))
+    order = np.argsort(codes, kind="stable")
+    codes, rounds = codes[order], time.in_order(rows["rounds"])[order]
     late = np.flatnonzero((codes[1:] == codes[:-1]) & (rounds[1:] < rounds[:-1])) + 1
     if late.size:
         worst = late[order[late].argmin()]
@@ -299,14 +242,12 @@ def _check_order(
         shown = time.shown(rows["rounds"][row])
         problem = f"round {shown} comes after round {time.shown(last)}{of}"
         remedy = "sort the rows of a sequence by round" + time.went_back(rows["rounds"][row], last)
-        raise errors.InvalidInput(table.place(rows["lines"][row]), problem, remedy)
+        raise errors.InvalidInput(table.place(lines[row]), problem, remedy)
 
 
-def _sequences(rows: dict[str, np.ndarray], labels: list[str]) -> tuple[Sequence, ...]:
+def _sequences(rows: Columns, labels: list[str]) -> tuple[Sequence, ...]:
     """Sequences of checked rows, grouped by code; not copied: there may be 10⁶ of them."""
-    columns = {field: column for field, column in rows.items() if field != "codes"}
-    for column in columns.values():
-        column.setflags(write=False)
+    columns = {field: frozen(column) for field, column in rows.items() if field != "codes"}
     ends = np.cumsum(np.bincount(rows["codes"])).tolist()
     sequences = []
     for start, end, label in zip([0, *ends[:-1]], ends, labels, strict=True):
@@ -318,7 +259,7 @@ def _sequences(rows: dict[str, np.ndarray], labels: list[str]) -> tuple[Sequence
 
 
 def _far_out(
-    rows: dict[str, np.ndarray], unit: str, arms: tuple[Name, ...], time: times.Rounds
+    rows: Columns, lines: np.ndarray, unit: str, arms: tuple[Name, ...], time: Rounds
 ) -> str:
     """A note on a reward that is absurdly far from the others, or a few; "" if there are none."""
     seen = np.flatnonzero(~np.isnan(rows["rewards"]))
@@ -327,7 +268,7 @@ def _far_out(
         return ""
     row = seen[far[0]]
     arm, round_ = arms[rows["arms"][row]], time.shown(rows["rounds"][row])
-    where = f"{unit.capitalize()} {rows['lines'][row]} (round {round_}, arm {parsing.shown(arm)})"
+    where = f"{unit.capitalize()} {lines[row]} (round {round_}, arm {parsing.shown(arm)})"
     apart = f"{ratio:,.0f}" if ratio < 1e9 else f"{ratio:.0e}"
     said = f"pays {rows['rewards'][row]:g}, {apart} times as far from the median as most"
     count = len(far) - 1
@@ -363,19 +304,19 @@ def far_out(rewards: np.ndarray) -> tuple[np.ndarray, float]:
     order = np.argpartition(apart, -most - 1)[-most - 1 :]
     order = order[np.argsort(-apart[order])]
     ends = (apart[order][:-1] > FAR * scale) & (apart[order][:-1] > APART * apart[order][1:])
-    if not ends.any():
-        return none
-    return order[: int(np.flatnonzero(ends)[-1]) + 1], float(apart[order[0]]) / scale
+    count = int(np.flatnonzero(ends)[-1]) + 1 if ends.any() else 0
+    return order[:count], float(apart[order[0]]) / scale
 
 
-def _repeated(whole: dict[str, np.ndarray]) -> str:
+def _repeated(rows: Columns) -> str:
     """A note on rows that repeat another; "" if none does."""
-    codes, rounds, arms, rewards = (whole[n] for n in ("codes", "rounds", "arms", "rewards"))
+    keys = [rows[name] for name in ("codes", "rounds", "arms", "rewards")]
+    codes, rounds, _, rewards = keys
     beside = np.append(False, (rounds[1:] == rounds[:-1]) & (codes[1:] == codes[:-1]))
     beside[:-1] |= beside[1:]
     # Whole rewards do not count: clicks are often equal by chance.
-    rows = np.flatnonzero(beside & ~np.isnan(rewards) & (rewards != np.round(rewards)))
-    parts = np.stack([column[rows] for column in (codes, rounds, arms, rewards)])
+    places = np.flatnonzero(beside & ~np.isnan(rewards) & (rewards != np.round(rewards)))
+    parts = np.stack([column[places] for column in keys])
     parts = parts[:, np.lexsort(parts)]
     count = int((parts[:, 1:] == parts[:, :-1]).all(axis=0).sum())
     if not count:

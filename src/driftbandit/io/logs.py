@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.io import log_columns, parsing, tables
-from driftbandit.io.log_columns import FEATURE
+from driftbandit.io import parsing, tables
+from driftbandit.io.log_columns import COLUMNS, FEATURE
+from driftbandit.io.parsing import Kind, whole, whole_fault
 from driftbandit.io.times import Clock
-from driftbandit.system import Name
+from driftbandit.system import Name, round_of
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # a label that is a whole number: 7, not 07
 FACTS = ("Rounds are ", "Ignored columns: ")  # how notes begin that are nothing to worry about
@@ -49,33 +50,20 @@ class Sequence:
     features: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        numbers = {column.field: column for column in log_columns.numbers().values()}
-        fields = [
-            field for field in ("rounds", "arms", *numbers) if getattr(self, field) is not None
-        ]
-        table = tables.in_memory({field: getattr(self, field) for field in fields}, "sequence")
+        kinds = {column.field: column.kind(name) for name, column in COLUMNS.items()}
+        kinds |= {name: Kind(name[:-1], whole, whole_fault) for name in ("rounds", "arms")}
+        fields = {name: vars(self).get(name) for name in kinds}
+        fields = {name: values for name, values in fields.items() if values is not None}
+        table = tables.in_memory(fields, "sequence")
         assert table is not None  # it is a mapping
-        parts: dict[str, list[np.ndarray]] = {field: [] for field in fields}
-        for block, rows in table.blocks:
-            for field, values in zip(fields, block, strict=True):
-                column = numbers.get(field)
-                part = parsing.whole(values) if column is None else parsing.real(values)
-                wrong = parsing.first(part < 0 if column is None else column.wrong(part))
-                if wrong < len(part):
-                    value, called = values[wrong], field[:-1]
-                    said = parsing.whole_problem(value, called)
-                    said = said if column is None else column.problem(value)
-                    raise errors.InvalidInput(f"sequence row {rows[wrong]}", *said)
-                parts[field].append(part)
-        if not parts["rounds"]:
-            raise errors.InvalidInput("sequence", "holds no rows", "give at least one")
-        for field, values in parts.items():
-            vars(self)[field] = _frozen(np.concatenate(values))  # the class is frozen
+        wanted = {name: (place, kinds[name]) for place, name in enumerate(fields)}
+        columns, _ = tables.read_rows(table, wanted)
+        vars(self).update({name: frozen(values) for name, values in columns.items()})  # frozen
         if (self.rounds[1:] < self.rounds[:-1]).any():
             raise errors.InvalidInput("rounds", "decrease", "sort the rows by round")
         if self.features is not None:
             features = errors.matrix(self.features, "features", shape=(len(self), None))
-            vars(self).update(features=_frozen(features))
+            vars(self).update(features=frozen(features))
         if not isinstance(self.label, str):
             raise errors.InvalidInput("label", f"{self.label!r} is not text", "give text")
 
@@ -87,9 +75,7 @@ class Sequence:
             >>> list(Sequence([0, 1], [0, 1], [0.5, 0.7]).arrays)
             ['rounds', 'arms', 'rewards']
         """
-        return {
-            name: values for name, values in vars(self).items() if isinstance(values, np.ndarray)
-        }
+        return {name: x for name, x in vars(self).items() if isinstance(x, np.ndarray)}
 
     def changed(self, **arrays: np.ndarray) -> Sequence:
         """The sequence with other arrays, which are not checked; rounds may be below 0.
@@ -99,7 +85,7 @@ class Sequence:
             array([-5, -4])
         """
         other = copy.copy(self)
-        vars(other).update({name: _frozen(values) for name, values in arrays.items()})
+        vars(other).update({name: frozen(values) for name, values in arrays.items()})
         return other
 
     @property
@@ -112,7 +98,8 @@ class Sequence:
         return len(self.rounds)
 
 
-def _frozen(values: np.ndarray) -> np.ndarray:
+def frozen(values: np.ndarray) -> np.ndarray:
+    """The same array, which can no longer be changed."""
     values.setflags(write=False)
     return values
 
@@ -150,15 +137,15 @@ class Log:
     def __post_init__(self) -> None:
         names, features = checked_names(self.names), _feature_names(self.feature_names)
         sequences = tuple(self.sequences) if isinstance(self.sequences, list | tuple) else ()
-        if not sequences or not all(isinstance(one, Sequence) for one in sequences):
+        if not sequences or not all(isinstance(part, Sequence) for part in sequences):
             problem = f"{parsing.shown(self.sequences)} is not a tuple of sequences"
             raise errors.InvalidInput("sequences", problem, "give one Sequence or more")
-        largest = max(int(one.arms.max()) for one in sequences)
+        largest = max(int(sequence.arms.max()) for sequence in sequences)
         if largest >= len(names):
             problem = f"hold {len(names)}, and a sequence plays arm {largest}"
             raise errors.InvalidInput("names", problem, "name every arm")
-        for number, one in enumerate(sequences):
-            has = 0 if one.features is None else one.features.shape[1]
+        for number, sequence in enumerate(sequences):
+            has = 0 if sequence.features is None else sequence.features.shape[1]
             if has != len(features):
                 problem = f"are {len(features)}, and sequence {number} has {has} features"
                 raise errors.InvalidInput("feature_names", problem, "name each feature")
@@ -172,7 +159,7 @@ class Log:
     @property
     def rewards_seen(self) -> int:
         """Rewards observed in all sequences."""
-        return sum(one.rewards_seen for one in self.sequences)
+        return sum(sequence.rewards_seen for sequence in self.sequences)
 
     def only(self, rows: np.ndarray) -> Log:
         """The log of some rows, one or more: a mask over those of all sequences.
@@ -182,12 +169,12 @@ class Log:
             >>> [one.rounds.tolist() for one in log.only(np.array([False, True, True])).sequences]
             [[1], [5]]
         """
-        ends = np.cumsum([len(one) for one in self.sequences])
-        parts = zip(self.sequences, np.split(rows, ends[:-1]), strict=True)
+        ends = np.cumsum([*map(len, self.sequences)])
+        masks = zip(self.sequences, np.split(rows, ends[:-1]), strict=True)
         kept = (
-            one.changed(**{field: values[part] for field, values in one.arrays.items()})
-            for one, part in parts
-            if part.any()
+            sequence.changed(**{field: array[mask] for field, array in sequence.arrays.items()})
+            for sequence, mask in masks
+            if mask.any()
         )
         return dataclasses.replace(self, sequences=tuple(kept))
 
@@ -207,7 +194,7 @@ class Log:
             problem = f"has the arms {has}, names are {wanted}"
             raise errors.InvalidInput("log", problem, "give a log of these arms")
         moved = np.array([places[str(name)] for name in self.names])
-        sequences = tuple(one.changed(arms=moved[one.arms]) for one in self.sequences)
+        sequences = tuple(part.changed(arms=moved[part.arms]) for part in self.sequences)
         return dataclasses.replace(self, sequences=sequences, names=names)
 
     def counted_by(self, clock: Clock) -> Log:
@@ -226,7 +213,7 @@ class Log:
         own = self.clock
         if own is None or own == clock:
             return self
-        moved = [one.changed(rounds=clock.recounted(one.rounds, own)) for one in self.sequences]
+        moved = [part.changed(rounds=clock.recounted(part.rounds, own)) for part in self.sequences]
         return dataclasses.replace(self, sequences=tuple(moved), clock=clock)
 
     def round_of(self, time: Any) -> int:
@@ -246,10 +233,7 @@ class Log:
             >>> log.round_of("2024-01-31 12:15")
             3
         """
-        if self.clock is None:
-            problem = "cannot be read: the rounds of this log are whole numbers"
-            raise errors.InvalidInput("time", problem, "give the number of the round itself")
-        return self.clock.round_of(time)
+        return round_of(self.clock, time, "log")
 
     @property
     def unused_features(self) -> tuple[str, ...]:
@@ -258,10 +242,8 @@ class Log:
         return (f"The features {names} are not used.",) if names else ()
 
     def __repr__(self) -> str:
-        return (
-            f"Log(sequences={len(self.sequences)}, rows={self.rows}, "
-            f"rewards_seen={self.rewards_seen}, arms={len(self.names)})"
-        )
+        rows = f"rows={self.rows}, rewards_seen={self.rewards_seen}"
+        return f"Log(sequences={len(self.sequences)}, {rows}, arms={len(self.names)})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -289,18 +271,18 @@ class Arms:
         zero = parsing.first(np.asarray(~features.any(axis=1)))
         if zero < len(names):
             raise errors.InvalidInput("features", f"row {zero} is the zero vector", NO_ZERO)
-        features.setflags(write=False)
-        vars(self).update(names=names, features=features)  # the class is frozen
+        vars(self).update(names=names, features=frozen(features))  # the class is frozen
 
 
 def _feature_names(names: Any) -> tuple[str, ...]:
-    found = tuple(names) if isinstance(names, list | tuple) else (names,)
-    for name in found:
-        if not isinstance(name, str) or not name.startswith(FEATURE) or found.count(name) > 1:
-            problem = f"hold {parsing.shown(name)}" + " twice" * (found.count(name) > 1)
+    names = tuple(names) if isinstance(names, list | tuple) else (names,)
+    for name in names:
+        several = names.count(name) > 1
+        if several or not isinstance(name, str) or not name.startswith(FEATURE):
+            problem = f"hold {parsing.shown(name)}{' twice' if several else ''}"
             remedy = f"give a tuple of different texts that start with {FEATURE}"
             raise errors.InvalidInput("feature_names", problem, remedy)
-    return found
+    return names
 
 
 def checked_names(names: Any) -> tuple[Name, ...]:
@@ -308,24 +290,24 @@ def checked_names(names: Any) -> tuple[Name, ...]:
     if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
         problem = f"{parsing.shown(names)} is not a list of labels"
         raise errors.InvalidInput("names", problem, "give a tuple of texts")
-    found: dict[str, None] = {}
-    for name in names:
-        label = parsing.label_of(name)
-        if label is None:
-            raise errors.InvalidInput("names", *parsing.label_problem(name))
-        if label in found:
-            problem = f"hold {parsing.shown(label)} twice"
-            raise errors.InvalidInput("names", problem, "give each arm once")
-        found[label] = None
-    if not found:
+    names, labels = list(names), parsing.Labels()
+    codes = labels.codes(names)
+    place = parsing.first(codes != np.arange(len(names)))
+    if place < len(names):
+        problem, remedy = labels.kind("arm").problem(names[place])
+        if codes[place] >= 0:
+            twice = labels.names[codes[place]]
+            problem, remedy = f"hold {parsing.shown(twice)} twice", "give each arm once"
+        raise errors.InvalidInput("names", problem, remedy)
+    if not names:
         raise errors.InvalidInput("names", "are none", "give at least one")
-    return names_of(found)
+    return names_of(labels.names)
 
 
 def names_of(labels: Iterable[str]) -> tuple[Name, ...]:
     """Arm names from a table's labels: whole numbers if all labels are, else texts."""
-    found = tuple(labels)
-    return tuple(map(int, found)) if all(map(WHOLE.fullmatch, found)) else found
+    names = tuple(labels)
+    return tuple(map(int, names)) if all(map(WHOLE.fullmatch, names)) else names
 
 
 def split_notes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -335,6 +317,6 @@ def split_notes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
         >>> split_notes(["Rounds are days since 2024-01-31.", "All rewards are zero."])
         (['Rounds are days since 2024-01-31.'], ['All rewards are zero.'])
     """
-    every = list(notes)
-    plain = [one for one in every if one.startswith(FACTS) and " say --" not in one]
-    return plain, [one for one in every if one not in plain]
+    notes = list(notes)
+    plain = [note for note in notes if note.startswith(FACTS) and " say --" not in note]
+    return plain, [note for note in notes if note not in plain]

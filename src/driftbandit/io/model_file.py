@@ -14,8 +14,9 @@ what was learned from earlier rounds. ``clock`` says how rounds count times.
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,11 @@ from driftbandit.contexts import NO_CONTEXTS, Contexts, argument_of
 from driftbandit.io import atomic
 from driftbandit.io.times import Clock
 from driftbandit.model import LGDS
-from driftbandit.system import System, checked_names
+from driftbandit.system import System
 
 REQUIRED = ("transition", "process_cov", "reward_std", "arms")
 OPTIONAL = ("initial_cov", "initial_mean", "names", "contexts", "first_round", "clock")
+PARTS = ("arms", "names", "contexts", "first_round", "clock")  # of a system, beside its model
 LARGEST = {"JSON": 64 * 2**20, "TOML": 8 * 2**20}  # bytes; TOML is ten times slower to read
 
 
@@ -44,18 +46,14 @@ def to_document(
     if isinstance(model, System):
         first_round, clock = model.first_round, model.clock
         arms, names, contexts, model = model.arms, model.names, model.contexts, model.model
-    fields = ["transition", "process_cov", "reward_std", "initial_cov", "initial_mean"]
-    document = {field: getattr(model, field) for field in fields} | {"arms": arms}
-    found = {key: np.asarray(x).tolist() for key, x in document.items() if x is not None}
-    if names is not None:
-        found["names"] = list(names)
-    if contexts:
-        found["contexts"] = {name: read_out.tolist() for name, read_out in contexts.items()}
-    if first_round is not None:
-        found["first_round"] = first_round
-    if clock is not None:
-        found["clock"] = clock.to_document()
-    return found
+    numbers = [field for field in (*REQUIRED, *OPTIONAL) if field not in PARTS]
+    document = {field: getattr(model, field) for field in numbers} | {"arms": arms}
+    document = {field: np.asarray(value).tolist() for field, value in document.items()}
+    document["names"] = None if names is None else list(names)
+    document["contexts"] = {name: matrix.tolist() for name, matrix in contexts.items()} or None
+    document["first_round"] = first_round
+    document["clock"] = None if clock is None else clock.to_document()
+    return {field: value for field, value in document.items() if value is not None}
 
 
 def from_document(document: Any) -> System:
@@ -68,31 +66,21 @@ def from_document(document: Any) -> System:
         >>> system.model.n_states, system.arms.shape, system.names
         (1, (2, 1), (0, 1))
     """
-    if not isinstance(document, dict):
-        kind = "the list " if isinstance(document, list) else ""
-        remedy = f"write an object with {', '.join(REQUIRED)}"
-        raise _wrong(f"holds {kind}{_shown(document)}", remedy)
+    fields = ", ".join(REQUIRED)
+    said = "holds the list" if isinstance(document, list) else "holds"
+    document = _typed(document, dict, "model file", f"write an object with {fields}", said)
     for key in document:  # before what is missing: a misspelled name is both
         errors.closest(key, "model file", (*REQUIRED, *OPTIONAL))
     missing = [repr(key) for key in REQUIRED if key not in document]
     if missing:
-        raise _wrong(f"lacks {', '.join(missing)}", f"give {', '.join(REQUIRED)}")
+        raise _wrong(f"lacks {', '.join(missing)}", f"give {fields}")
+    values = {key: x for key, x in document.items() if key in REQUIRED or x is not None}
     try:
-        numbers = dict(document)
-        for field in ("transition", "process_cov", "initial_cov", "arms"):
-            if field in REQUIRED or document.get(field) is not None:
-                numbers[field] = _matrix(document[field], field)
-        if document.get("initial_mean") is not None:
-            numbers["initial_mean"] = _vector(document["initial_mean"], "initial_mean")
-        arms, names = numbers.pop("arms"), numbers.pop("names", None)
-        if names is not None and not isinstance(names, list):
-            remedy = "give a list, one text or whole number for each arm"
-            raise errors.InvalidInput("names", f"is {_shown(names)}", remedy)
-        contexts, first = _contexts(numbers.pop("contexts", None)), numbers.pop("first_round", None)
-        clock = numbers.pop("clock", None)
-        clock = None if clock is None else Clock.from_document(clock)
-        names = checked_names(names, len(arms))
-        return System(LGDS(**numbers), arms, names, contexts, first, clock)
+        for field, read in READERS.items():
+            if field in values:
+                values[field] = read(values[field], field)
+        parts = {field: values.pop(field, None) for field in PARTS}
+        return System(LGDS(**values), **parts)
     except errors.InvalidInput as error:
         raise error.of("model file") from None
 
@@ -127,10 +115,6 @@ def load_model(path: str | Path) -> System:
     data = _bytes(path, name, format_)
     try:
         text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        problem = f"{name} is not UTF-8 text (byte {error.start} is 0x{data[error.start]:02x})"
-        raise _wrong(problem, f"save it as {format_} in UTF-8") from None
-    try:
         if format_ == "TOML":
             return from_document(tomllib.loads(text))
         return from_document(json.loads(text, object_pairs_hook=_without_repeats))
@@ -140,7 +124,7 @@ def load_model(path: str | Path) -> System:
         raise _wrong(f"{name} is nested too deep", "a matrix is a list of rows") from None
     except ValueError as error:
         problem = f"{name} is not {format_} ({errors.printable(str(error))})"
-        remedy = f"write {', '.join(REQUIRED)} as {format_}"
+        remedy = f"write {', '.join(REQUIRED)} as {format_} in UTF-8"
         if format_ == "JSON":
             remedy += "; if it is a log, run driftbandit fit on it first"
         raise _wrong(problem, remedy) from None
@@ -188,66 +172,69 @@ def to_bytes(system: System) -> bytes:
 def _bytes(path: str | Path, name: str, format_: str) -> bytes:
     most = LARGEST[format_]
     try:
-        size = Path(path).stat().st_size
-        with open(path, "rb") as file:
-            data = b"" if size > most else file.read(most + 1)  # a device has no size
+        with Path(path).open("rb") as file:
+            data = file.read(most + 1)
     except (OSError, TypeError, ValueError) as error:  # ValueError: a name with a zero byte
         reason = getattr(error, "strerror", None) or error
         problem = f"cannot read {name} ({reason})"
         raise _wrong(problem, "give the path of a JSON or TOML file") from None
-    size = max(size, len(data))
-    if size > most:
-        raise _wrong(f"{name} has {size:,} bytes or more", f"{most:,} is the most that is read")
+    if len(data) > most:
+        raise _wrong(f"{name} has more than {most:,} bytes", "give a smaller file")
     return data
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object; Python's own reader would silently keep the last of two equal fields."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in fields:
             raise _wrong(f"holds {_shown(key)} twice", "give each field once")
-        found[key] = value
-    return found
+        fields[key] = value
+    return fields
 
 
-def _matrix(value: Any, field: str) -> list[list[float]]:
+def _rows(value: Any, field: str) -> list[list[float]]:
+    """The rows of a matrix."""
     remedy = "give a list of rows, each a list of numbers"
-    if not isinstance(value, list):
-        raise errors.InvalidInput(field, f"is {_shown(value)}", remedy)
-    for i, row in enumerate(value):
-        if not isinstance(row, list):
-            raise errors.InvalidInput(field, f"row {i} is {_shown(row)}", remedy)
-        if len(row) != len(value[0]):
+    for i, row in enumerate(_typed(value, list, field, remedy)):
+        if len(_typed(row, list, field, remedy, f"row {i} is")) != len(value[0]):
             problem = f"row {i} has {len(row)} entries, row 0 has {len(value[0])}"
             raise errors.InvalidInput(field, problem, "make all rows equally long")
-    return [_vector(row, field, f"{i}, ") for i, row in enumerate(value)]
+    return [_numbers(row, field, f"{i}, ") for i, row in enumerate(value)]
 
 
-def _contexts(value: Any) -> Any:
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        remedy = "give an object with a matrix for each feature"
-        raise errors.InvalidInput("contexts", f"is {_shown(value)}", remedy)
-    return {name: _matrix(x, argument_of(name, "contexts")) for name, x in value.items()}
-
-
-def _vector(value: Any, field: str, place: str = "") -> list[float]:
-    if not isinstance(value, list):
-        raise errors.InvalidInput(field, f"is {_shown(value)}", "give a list of numbers")
-    for j, entry in enumerate(value):
-        if type(entry) not in (int, float):  # not isinstance: true is not a number
+def _numbers(value: Any, field: str, place: str = "") -> list[float]:
+    for j, entry in enumerate(_typed(value, list, field, "give a list of numbers")):
+        # Not isinstance: true is no number. A whole number may be too large for any float.
+        if type(entry) not in (int, float) or not abs(entry) <= sys.float_info.max:
             problem = f"entry [{place}{j}] is {_shown(entry)}"
             raise errors.InvalidInput(field, problem, "every entry must be a finite number")
-    return [_float(entry) for entry in value]
+    return list(map(float, value))
 
 
-def _float(entry: float) -> float:
-    try:
-        return float(entry)
-    except OverflowError:  # a whole number of more than 308 digits
-        return float("inf") if entry > 0 else float("-inf")
+def _names(value: Any, field: str) -> Any:
+    return _typed(value, list, field, "give a list, one text or whole number for each arm")
+
+
+def _contexts(value: Any, field: str) -> dict[str, Any]:
+    document = _typed(value, dict, field, "give an object with a matrix for each feature")
+    return {name: _rows(matrix, argument_of(name, field)) for name, matrix in document.items()}
+
+
+def _typed(value: Any, wanted: type, field: str, remedy: str, said: str = "is") -> Any:
+    """The value, which is a list or an object as wanted."""
+    if not isinstance(value, wanted):
+        raise errors.InvalidInput(field, f"{said} {_shown(value)}", remedy)
+    return value
+
+
+READERS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(["transition", "process_cov", "initial_cov", "arms"], _rows),
+    "initial_mean": _numbers,
+    "names": _names,
+    "contexts": _contexts,
+    "clock": lambda document, _: Clock.from_document(document),
+}
 
 
 def _shown(value: Any) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import decimal
-import difflib
 import math
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from driftbandit import errors
 
 LARGEST_ROUND = 2**53
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-WHOLE_AS_REAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+WHOLE_AS_REAL = re.compile(r"\A(?:-?(0)|(-?[1-9][0-9]*))\.0+\Z")  # 3.0 is 3, and -0.0 is 0
 UNDECODED = re.compile("[\ud800-\udfff]")  # bytes that are not UTF-8 are decoded as these
 TRUTH = {"true": 1.0, "false": 0.0}
 LABEL = "give text or a number"
@@ -26,6 +25,7 @@ FINITE = "give a finite number"
 TOO_LARGE = "is too large", f"{errors.LARGEST:g} is the most"
 
 Values = list[Any] | np.ndarray
+Fault = tuple[str, str]  # what is wrong with a value, and what would be right
 
 
 def shown(value: Any) -> str:
@@ -54,15 +54,40 @@ def missing(value: Any) -> bool:
     """Whether a value is null, NaN, NaT or blank text."""
     if isinstance(value, str):
         return not value.strip()
-    if isinstance(value, np.datetime64):
-        return bool(np.isnat(value))
-    is_number = isinstance(value, float | np.floating)
-    return value is None or (is_number and math.isnan(value)) or is_nat(value)
+    scalars = float | np.generic | decimal.Decimal | datetime.date  # pandas' NaT is a date
+    return value is None or (isinstance(value, scalars) and bool(value != value))
 
 
-def is_nat(value: Any) -> bool:
-    """Whether a value is pandas' missing time."""
-    return isinstance(value, datetime.date) and value != value  # pandas' NaT is a date
+class Kind(NamedTuple):
+    """What a column of a table holds: how it is read, and what is wrong with a bad value.
+
+    Args:
+        called: what errors call a value.
+        read: numbers for values.
+        fault: what is wrong with a value, and what would be right.
+        wrong: which of the numbers stand for bad values.
+        counted: whether errors say how many rows are bad.
+
+    Example:
+        >>> rounds = Kind("round", whole, whole_fault)
+        >>> rounds.wrong(rounds.read([3, -1])).tolist(), rounds.problem(-1)[0]
+        ([False, True], 'round -1 is negative')
+    """
+
+    called: str
+    read: Callable[[Values], np.ndarray]
+    fault: Callable[[Any], Fault]
+    wrong: Callable[[np.ndarray], np.ndarray] = lambda codes: codes < 0
+    counted: bool = False
+
+    def problem(self, value: Any) -> Fault:
+        """What is wrong with a value, by its name, and what would be right."""
+        said, remedy = self.fault(value)
+        if isinstance(value, str) and UNDECODED.search(value):
+            said, remedy = "is not UTF-8 text", "save the file as UTF-8"
+        if missing(value):
+            return f"{self.called} is missing", remedy
+        return f"{self.called} {shown(value)} {said}", remedy
 
 
 # Numbers
@@ -79,8 +104,8 @@ def real(values: Values) -> np.ndarray:
         return values.astype(np.float64)
     types = set(map(type, values))
     with contextlib.suppress(OverflowError, ValueError):  # then one by one
-        if types <= {int, float}:
-            return np.array(values, dtype=np.float64)
+        if types <= {int, float, bool, type(None)}:
+            return np.array(values, dtype=np.float64)  # None becomes NaN
         text = "".join(values) if types == {str} else "_"
         if text.isascii() and not any(letter in text for letter in "_nN"):  # 1_0, nan, inf
             return np.array([float(value) if value else math.nan for value in values])
@@ -90,14 +115,18 @@ def real(values: Values) -> np.ndarray:
 def _real(value: Any) -> float:
     if missing(value):
         return math.nan
-    if isinstance(value, bool | np.bool_):
-        return float(value)
-    if isinstance(value, str) and (word := value.strip().lower()) in TRUTH:
+    if isinstance(value, str | bool | np.bool_) and (word := str(value).strip().lower()) in TRUTH:
         return TRUTH[word]
-    try:
-        return float(_numeric(value))
-    except (TypeError, ValueError, ArithmeticError):
-        return math.inf
+    number = _exact(value)
+    return math.inf if number is None else float(number)
+
+
+def real_fault(value: Any, remedy: str = FINITE, outside: Fault = TOO_LARGE) -> Fault:
+    """What is wrong with a number, and what would be right; ``outside``: of a number as such."""
+    if is_number(value):
+        return outside
+    finite = "finite " if isinstance(value, float | np.floating) else ""
+    return f"is not a {finite}number", remedy
 
 
 def whole(values: Values) -> np.ndarray:
@@ -108,88 +137,51 @@ def whole(values: Values) -> np.ndarray:
         [3, 4, -1, -1, -1]
     """
     if isinstance(values, np.ndarray) and values.dtype.kind != "M":
-        good = (values >= 0) & (values <= LARGEST_ROUND)
-        if values.dtype.kind == "f":
-            good &= values == np.floor(values)
+        good = (values >= 0) & (values <= LARGEST_ROUND) & (values == np.floor(values))
         return np.where(good, values, 0).astype(np.int64) - ~good
     types = set(map(type, values))
     with contextlib.suppress(ValueError, OverflowError):  # then one by one
-        if types == {int} or types == {float}:
-            return whole(np.array(values, dtype=np.int64 if types == {int} else np.float64))
+        if types in ({int}, {float}):
+            return whole(np.array(values, dtype=types.pop()))
         if types == {str} and (text := "".join(values)).isascii() and "_" not in text:
             return whole(np.array(list(map(int, values)), dtype=np.int64))
     return np.array([_whole(value) for value in values], dtype=np.int64)
 
 
 def _whole(value: Any) -> int:
-    try:
-        number = decimal.Decimal(_numeric(value))
-        inside = 0 <= number <= LARGEST_ROUND and number == number.to_integral_value()
-        return int(number) if inside else -1
-    except (TypeError, ValueError, ArithmeticError):
+    number = _exact(value)
+    if number is None or not 0 <= number <= LARGEST_ROUND or number % 1:
         return -1
+    return int(number)
 
 
-def _numeric(value: Any) -> Any:
-    """The value if it is a number, or the text of one; else TypeError."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
-        return value.strip()
-    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
-        raise TypeError
-    return value
+def whole_fault(value: Any) -> Fault:
+    """What is wrong with a whole number, such as a round, and what would be right."""
+    number = _exact(value)
+    if number is None or (0 <= number <= LARGEST_ROUND):
+        return "is not a whole number", WHOLE
+    if number < 0:
+        return "is negative", WHOLE
+    return "is too large", f"{WHOLE}, or a time as 2024-01-31T09:30:00"
 
 
 def is_number(value: Any) -> bool:
     """Whether a value is a finite number, or the text of a number."""
+    return _exact(value) is not None
+
+
+def _exact(value: Any) -> decimal.Decimal | None:
+    """A finite number, or the one that a text writes; None if the value is neither."""
+    value = value.item() if isinstance(value, np.generic) else value
+    written = isinstance(value, str) and NUMBER.fullmatch(value.strip())
+    plain = isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool)
+    if not written and not plain:
+        return None
     try:
-        number = _numeric(value)
-        return isinstance(number, str | int) or math.isfinite(number)
-    except (TypeError, ValueError):
-        return False
-
-
-def label_problem(
-    value: Any, called: str = "arm", remedy: str = LABEL, known: Any = ()
-) -> tuple[str, str]:
-    """What is wrong with a label, or one that is not among the known ones; what would be right."""
-    said = _not_there(value, called, remedy)
-    label = None if said else label_of(value)
-    if label is None:
-        return said or (f"{called} {shown(value)} is not a label", remedy)
-    near = difflib.get_close_matches(label[:100], known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown arm {shown(label)}", f"{hint}known: {first_names(known)}"
-
-
-def number_problem(
-    value: Any, called: str, remedy: str = FINITE, outside: tuple[str, str] = TOO_LARGE
-) -> tuple[str, str]:
-    """What is wrong with a number, and what would be right; ``outside``: of a number as such."""
-    if said := _not_there(value, called, remedy):
-        return said
-    if is_number(value):
-        return f"{called} {shown(value)} {outside[0]}", outside[1]
-    finite = "finite " if isinstance(value, float | np.floating) else ""
-    return f"{called} {shown(value)} is not a {finite}number", remedy
-
-
-def whole_problem(value: Any, called: str) -> tuple[str, str]:
-    """What is wrong with a whole number, such as a round, and what would be right."""
-    if said := _not_there(value, called, WHOLE):
-        return said
-    size = real([value])[0] if is_number(value) else 0.5
-    if size < 0:
-        return f"{called} {shown(value)} is negative", WHOLE
-    if size >= LARGEST_ROUND:
-        return f"{called} {shown(value)} is too large", f"{WHOLE}, or a time as 2024-01-31T09:30:00"
-    return f"{called} {shown(value)} is not a whole number", WHOLE
-
-
-def _not_there(value: Any, called: str, remedy: str) -> tuple[str, str] | None:
-    if isinstance(value, str) and UNDECODED.search(value):
-        return f"{called} {shown(value)} is not UTF-8 text", "save the file as UTF-8"
-    return (f"{called} is missing", remedy) if missing(value) else None
+        number = decimal.Decimal(value)
+    except decimal.InvalidOperation:  # its exponent has twenty digits
+        return None
+    return number if number.is_finite() else None
 
 
 # Labels
@@ -200,6 +192,7 @@ class Labels(dict[Any, int]):
 
     Args:
         names: the labels that exist; None: each new label is added, in order of appearance.
+        remedy: what would be right in place of a value that is not a label.
 
     Example:
         >>> labels = Labels()
@@ -207,11 +200,9 @@ class Labels(dict[Any, int]):
         ([0, 1, 2, 1, 1, 0], ['b', '3', 'a'])
     """
 
-    def __init__(self, names: Sequence[str] | None = None) -> None:
-        super().__init__()
-        self.names = list(names or ())
-        self._numbers = {name: i for i, name in enumerate(self.names)}
-        self._open = names is None
+    def __init__(self, names: Iterable[str] | None = None, remedy: str = LABEL) -> None:
+        self.names, self._remedy, self._open = list(names or ()), remedy, names is None
+        super().__init__({name: number for number, name in enumerate(self.names)})
 
     def codes(self, values: Values) -> np.ndarray:
         """The number of each label; −1 where the value is not a label or is unknown."""
@@ -219,17 +210,30 @@ class Labels(dict[Any, int]):
             values = values.tolist()
         elif not set(map(type, values)) <= {str, int, float}:  # True would be found as 1
             values = [value if _may_be_label(value) else None for value in values]
-        return np.fromiter(map(self.__getitem__, values), np.int64, len(values))
+        return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
 
     def __missing__(self, value: Any) -> int:
         label = label_of(value)
         if label is None:
             return -1
-        if self._open and label not in self._numbers:
-            self._numbers[label] = len(self.names)
+        if self._open and label not in self:
+            self[label] = len(self.names)
             self.names.append(label)
-        self[value] = number = self._numbers.get(label, -1)
+        self[value] = number = self.get(label, -1)
         return number
+
+    def kind(self, called: str, dates: bool = False) -> Kind:
+        """How a column of these labels is read; ``dates``: whether they may be dates."""
+        read = (lambda values: self.codes(dates_as_text(values))) if dates else self.codes
+        return Kind(called, read, self.fault)
+
+    def fault(self, value: Any) -> Fault:
+        """What is wrong with a label that has no number, and what would be right."""
+        label = label_of(value)
+        if label is None:
+            return "is not a label", self._remedy
+        hint = errors.suggestion(label, self.names)
+        return "is unknown", f"{hint}known: {first_names(self.names)}"
 
 
 def _may_be_label(value: Any) -> bool:
@@ -247,13 +251,7 @@ def label_of(value: Any) -> str | None:
     if not _may_be_label(value) or missing(value):
         return None
     if isinstance(value, str):
-        text = value.strip()
-        if UNDECODED.search(text):
-            return None
-        match = WHOLE_AS_REAL.fullmatch(text)
-        if match is None:
-            return text
-        return "0" if match[1] == "-0" else match[1]
+        return None if UNDECODED.search(value) else WHOLE_AS_REAL.sub(r"\1\2", value.strip())
     try:
         return str(int(value)) if value == int(value) else repr(float(value))
     except (ValueError, ArithmeticError):  # infinite, or of thousands of digits
@@ -273,8 +271,7 @@ def dates_as_text(values: Values) -> Values:
         values = values.astype("M8[us]").tolist()
     if isinstance(values, np.ndarray) or not any(isinstance(v, datetime.date) for v in values):
         return values
-    return [_date_label(v) if isinstance(v, datetime.date) else v for v in values]
-
-
-def _date_label(date: datetime.date) -> str | None:
-    return None if is_nat(date) else str(date).removesuffix(" 00:00:00")
+    return [
+        str(v).removesuffix(" 00:00:00") if isinstance(v, datetime.date) and not missing(v) else v
+        for v in values
+    ]

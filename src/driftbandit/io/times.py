@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit import errors
-from driftbandit.io.parsing import Values, is_nat, is_number, missing, shown, whole, whole_problem
-from driftbandit.io.zones import DAY, FIRST, LAST, MICROSECOND, Zone, described
+from driftbandit.io.parsing import Fault, Values, is_number, missing, shown, whole, whole_fault
+from driftbandit.io.zones import DAY, FIRST, LAST, MICROSECOND, Zone, code_of, described
 
 ISO = re.compile(
-    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z| ?UTC|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
+    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
 )
 # All times are counted in microseconds from the start of year 1.
 UNITS = {"day": DAY, "hour": DAY // 24, "minute": 60_000_000, "second": 1_000_000}
@@ -31,13 +31,13 @@ UNITS |= {"millisecond": 1000, "microsecond": 1}
 STEP_UNITS = UNITS | {"week": 7 * DAY}
 SHORT_UNITS = {"w": "week", "d": "day", "h": "hour", "hr": "hour", "min": "minute"}
 SHORT_UNITS |= {"s": "second", "sec": "second", "ms": "millisecond", "us": "microsecond"}
-STEP = re.compile(r"([1-9][0-9]{0,8})? *([a-z]+)")
-EPOCH = (datetime.date(1970, 1, 1) - datetime.date.min) // MICROSECOND  # NumPy's zero
+STEP = re.compile(r"([1-9][0-9]{0,8})? *(ms|us|s|[a-z]+?)s?")
+EPOCH = code_of(datetime.datetime(1970, 1, 1))  # NumPy's zero
 SPARSE = 50  # if half of the gaps are this many steps or longer, a note suggests a longer step
 FINE = 1000  # and if they are this many, times are rounded
 MOST_OFFSETS = 100_000  # local time is not considered for logs with more distinct times than this
 FIRST_DATE, LAST_DATE = 19000101, 21001231  # whole numbers between these may be dates
-SINCE = datetime.date(2000, 1, 1), datetime.date(2100, 1, 1)  # when whole numbers may be times
+SINCE = [code_of(datetime.datetime(year, 1, 1)) - EPOCH for year in (2000, 2100)]  # may be times
 TIME_REMEDY = "give it as 2024-01-31 or 2024-01-31T09:30:00"
 
 
@@ -74,17 +74,31 @@ class Clock:
         moment = _moment(time)
         if moment is None:
             raise errors.InvalidInput("time", f"{shown(time)} is not a date or time", TIME_REMEDY)
-        code, ahead = moment.wall, moment.ahead
-        if self.zone is None and not moment.is_date and (ahead is not None) != bool(self.zoned):
-            says = "has a time zone, and the log's times have none"
-            if self.zoned:
-                says = "has no time zone, and the log's times have one"
-            raise errors.InvalidInput("time", f"{shown(time)} {says}", "write it as the log does")
-        if ahead is not None and not self.local:
-            code -= ahead
-            if self.zone is not None:
-                code = int(Zone(self.zone).wall(np.array([code]))[0])
-        return (code - self.start) // self.step
+        code = moment.code + (moment.ahead if self.local else 0)
+        who = "time", f"{shown(time)} has"
+        return int(self.count(np.array([code]), moment.zoned, who)[0])
+
+    def count(
+        self,
+        codes: np.ndarray,
+        zoned: bool | None,
+        who: tuple[str, str] = ("log", "has times with"),
+    ) -> np.ndarray:
+        """The rounds in which times fall.
+
+        Args:
+            codes: the times, in UTC if they have a zone and rounds are no local days; else as
+                clocks showed them.
+            zoned: whether they have a zone; None: they are dates.
+            who: the argument and the beginning of the error if they should have none, or one.
+        """
+        if self.zone is None and zoned is not None and zoned != bool(self.zoned):
+            has, have = ("a", "none") if zoned else ("no", "one")
+            problem = f"{who[1]} {has} time zone, and those before have {have}"
+            raise errors.InvalidInput(who[0], problem, "write times as before")
+        if self.zone is not None and zoned:
+            codes = Zone(self.zone).wall(codes)
+        return np.asarray((codes - self.start) // self.step)
 
     def recounted(self, rounds: np.ndarray, other: Clock) -> np.ndarray:
         """Rounds of another clock in the own ones, if each of them lies within one.
@@ -97,38 +111,39 @@ class Clock:
             Traceback (most recent call last):
             driftbandit.errors.InvalidInput: log: counts rounds as days since 0001-01-01, which ...
         """
-        codes = other.start + rounds * other.step
         within = not (self.step % other.step or (other.start - self.start) % other.step)
-        alike = self.local == other.local and (other.exact or within)
-        if self.zone is None or other.zone is not None:
-            same = self.zone is not None or other.zoned in (None, bool(self.zoned))
-            alike = alike and self.zone == other.zone and same
-        elif alike := alike and other.exact:
-            codes = Zone(self.zone).wall(codes) if other.zoned else codes
+        same = self.zone == other.zone
+        alike = (
+            self.local == other.local
+            and other.zone in (None, self.zone)
+            and (other.exact or (same and within))
+            and (self.zone is not None or other.zoned in (None, bool(self.zoned)))
+        )
         if not alike:
             problem = f"counts rounds as {other}, which are not parts of {self}"
             remedy = "give its file or table, or read it with that clock: read_log(…, clock=…)"
             raise errors.InvalidInput("log", problem, remedy)
-        return np.asarray((codes - self.start) // self.step)
+        return self.count(other.start + rounds * other.step, None if same else other.zoned)
 
-    def rounds_until(self, other: Clock, argument: str = "log", owner: str = "agent") -> int:
+    def rounds_until(self, other: Clock, argument: str = "log") -> int:
         """The round in which another clock's round 0 begins; both count the same steps.
 
-        Errors call the other clock's owner ``argument``, and the own one ``owner``.
+        Errors call the other clock's owner ``argument``, and the own one the agent.
         """
         alike = (self.step, self.zone, bool(self.zoned), self.local)
         same = alike == (other.step, other.zone, bool(other.zoned), other.local)
         rounds, rest = divmod(other.start - self.start, self.step)
         if not same or rest:
-            problem = f"counts rounds as {other}, and the {owner} as {self}"
+            problem = f"counts rounds as {other}, and the agent as {self}"
             remedy = "give its file or table, without every and zone"
             raise errors.InvalidInput(argument, problem, remedy)
         return rounds
 
     def __str__(self) -> str:
         """As "hours since 2024-01-31 09:00:00"."""
-        many, unit = _length(self.step).split()
-        steps = f"{unit}s" if many == "1" else f"steps of {many} {unit}"
+        unit, size = next(pair for pair in UNITS.items() if self.step % pair[1] == 0)
+        many = self.step // size
+        steps = f"{unit}s" if many == 1 else f"steps of {many} {unit}s"
         place = f" on the clock of {self.zone}" if self.zone else " UTC" if self.zoned else ""
         place = ", local time" if self.local else place
         return f"{steps} since {_written(self.start, self.step)}{place}"
@@ -145,17 +160,16 @@ class Clock:
         names = {field.name for field in dataclasses.fields(cls)} - {"exact"}
         if not isinstance(document, dict) or set(document) != names:
             raise errors.InvalidInput("clock", f"is {shown(document)}", remedy)
-        start, zone, zoned = (document[name] for name in ("start", "zone", "zoned"))
-        moment = _moment(start) if isinstance(start, str) else None
-        if moment is None or moment.ahead is not None:
-            raise errors.InvalidInput("clock", f"start is {shown(start)}", TIME_REMEDY)
-        step = errors.whole_number(document["step"], "clock step", low=1, high=1000 * DAY)
-        if zone is not None:
-            zone = Zone(zone).name
-        if zoned is not None:
-            errors.boolean(zoned, "clock zoned")
-        local = errors.boolean(document["local"], "clock local")
-        return cls(moment.wall, step, zone, zoned, local)
+        moment = _moment(document["start"])
+        if moment is None or moment.zoned:
+            raise errors.InvalidInput("clock", f"start is {shown(document['start'])}", TIME_REMEDY)
+        errors.whole_number(document["step"], "clock step", low=1, high=1000 * DAY)
+        if document["zone"] is not None:
+            Zone(document["zone"])
+        if document["zoned"] is not None:
+            errors.boolean(document["zoned"], "clock zoned")
+        errors.boolean(document["local"], "clock local")
+        return cls(**document | {"start": moment.code})
 
 
 class Rounds:
@@ -185,11 +199,9 @@ class Rounds:
     ) -> None:
         self.note = ""
         self.clock: Clock | None = None  # once times are numbered
+        self._options = {"every": every, "zone": zone}
         if known is not None:
-            for argument, given in (("every", every), ("zone", zone)):
-                if given is not None:
-                    said = "was given beside a clock, which says it"
-                    raise errors.InvalidInput(argument, said, "leave it out")
+            self._refuse_options("was given beside a clock, which says it")
             zone = known.zone
         self._known, self._apart = known, apart
         self._step = None if every is None else _microseconds(every)
@@ -198,72 +210,74 @@ class Rounds:
         self._zoned: bool | None = None
         self._offsets: dict[int, int] = {}  # by time: how far local time is ahead of UTC
 
+    def _refuse_options(self, problem: str) -> None:
+        for argument, value in self._options.items():
+            if value is not None:
+                raise errors.InvalidInput(argument, problem, "leave it out")
+
     def read(self, values: Values) -> np.ndarray:
         """Whole numbers, or microseconds since year 1; −1 where a value is neither."""
-        codes = self._read(values)
-        if self._zone is None or not self._times:
-            return codes
-        wrong = (codes < FIRST) | (codes > LAST)
-        if not self._zoned:
-            wrong |= self._zone.skipped(codes)
-        return np.where(wrong, -1, codes)
-
-    def _read(self, values: Values) -> np.ndarray:
         if self._times is None:
             known = next((value for value in values if not missing(value)), None)
-            self._times = None if known is None else _time(known) is not None
+            self._times = None if known is None else _moment(known) is not None
         if not self._times:
-            number = not isinstance(values, np.ndarray) or values.dtype.kind in "iuf"
-            return whole(values) if number else np.full(len(values), -1)
+            return whole(values)
+        codes = self._codes(values)
+        if self._zone is not None:
+            wrong = (codes < FIRST) | (codes > LAST)
+            if not self._zoned:
+                wrong |= self._zone.skipped(codes)
+            codes = np.where(wrong, -1, codes)
+        return codes
+
+    def _codes(self, values: Values) -> np.ndarray:
         if isinstance(values, np.ndarray) and values.dtype.kind == "M":
             times = values.astype("M8[us]")
             return np.where(np.isnat(times), -1, times.astype(np.int64) + EPOCH)
         texts = dict.fromkeys(value for value in values if isinstance(value, str))
-        codes = {text: self._code(text) for text in texts}  # most rows repeat the one before
-        found = (codes[v] if isinstance(v, str) else self._code(v) for v in values)
-        return np.fromiter(found, np.int64, len(values))
+        code_of_text = {text: self._code(text) for text in texts}  # most repeat the one before
+        codes = (code_of_text[v] if isinstance(v, str) else self._code(v) for v in values)
+        return np.fromiter(codes, np.int64, len(values))
 
     def _code(self, value: Any) -> int:
         moment = _moment(value)
         if moment is None:
             return -1
-        if not moment.is_date or self._zone is not None:
-            if self._zoned is None:
-                self._zoned = moment.ahead is not None
-            if (moment.ahead is not None) != self._zoned:
+        zoned = moment.zoned if self._zone is None else bool(moment.zoned)
+        if zoned is not None:
+            self._zoned = zoned if self._zoned is None else self._zoned
+            if zoned != self._zoned:
                 return -1
-        ahead = moment.ahead or 0
-        code = moment.wall - ahead
-        if ahead and len(self._offsets) < MOST_OFFSETS:
-            self._offsets[code] = ahead
-        return code
+        if moment.ahead and len(self._offsets) < MOST_OFFSETS:
+            self._offsets[moment.code] = moment.ahead
+        return moment.code
 
-    def problem(self, value: Any) -> tuple[str, str]:
+    def fault(self, value: Any) -> Fault:
         """What is wrong with a value, and what would be right."""
-        if self._times and missing(value):
-            return "round is missing", TIME_REMEDY
-        is_time, text = _time(value) is not None, f"round {shown(value)}"
-        if self._times and is_time and (code := self._code(value)) >= 0 and self._zone is not None:
-            if not FIRST <= code <= LAST:
-                return f"{text} is too early or too late for a time zone", "leave out the zone"
-            said = f"{text} was never on the clock of {self._zone.name}, which went forward then"
-            return said, "write times of another clock with their zone, as 2024-01-31T09:30Z"
-        if self._times and is_time:
-            return f"{text} has a time zone where others have none, or has none", "write all alike"
-        if self._times:
-            return f"{text} is not a date or time, as those before are", TIME_REMEDY
-        if is_time:
-            return f"{text} is a date, and others are numbers", "write all alike"
-        said, remedy = whole_problem(value, "round")
-        if isinstance(value, str) and value.strip() and not is_number(value):
-            remedy += ", or a date such as 2024-01-31"
-        return said, remedy
+        is_time = _moment(value) is not None
+        if not self._times:
+            if is_time:
+                return "is a date, and others are numbers", "write all alike"
+            said, remedy = whole_fault(value)
+            if isinstance(value, str) and value.strip() and not is_number(value):
+                remedy += ", or a date such as 2024-01-31"
+            return said, remedy
+        if not is_time:
+            return "is not a date or time, as those before are", TIME_REMEDY
+        code = self._code(value)
+        if code < 0 or self._zone is None:
+            return "has a time zone where others have none, or has none", "write all alike"
+        if not FIRST <= code <= LAST:
+            return "is too early or too late for a time zone", "leave out the zone"
+        said = f"was never on the clock of {self._zone.name}, which went forward then"
+        return said, "write times of another clock with their zone, as 2024-01-31T09:30Z"
 
     def shown(self, code: int) -> str:
         """A round as errors show it."""
         if not self._times:
             return str(code)
-        return _written(int(code)) + " UTC" * (self._zone is not None and bool(self._zoned))
+        place = " UTC" if self._zone is not None and self._zoned else ""
+        return f"{_written(int(code))}{place}"
 
     def in_order(self, codes: np.ndarray) -> np.ndarray:
         """Numbers that do not decrease if the rows are in order of time."""
@@ -279,65 +293,55 @@ class Rounds:
     def numbered(self, codes: np.ndarray) -> np.ndarray:
         """The rounds of all rows as whole numbers; `note` says what they count."""
         if not self._times:
-            for argument, given in (("every", self._step), ("zone", self._zone)):
-                if given is not None and self._known is None:
-                    said = "was given, and the rounds are numbers"
-                    raise errors.InvalidInput(argument, said, "leave it out")
+            self._refuse_options("was given, and the rounds are numbers")
             self.note = _looks_like_times(codes)
             return codes
         if self._known is not None:
-            return self._continued(codes, self._known)
-        changes = ""
+            self.clock = dataclasses.replace(self._known, exact=False)
+            self.note = f"Rounds are {self.clock}."
+            local = codes + self._ahead(codes) if self.clock.local else codes
+            return self.clock.count(local, self._zoned)
+        changes = note = ""
         if self._zone is not None:
             codes, changes = self._on_clock(codes, self._zone)
-        step, note, exact = self._step or _longest_step(codes), "", self._step is None
-        local = self._local(codes) if exact and step < DAY and self._zone is None else None
-        if local is not None:
-            codes, step = local, DAY
-        elif exact:
+        step, exact = self._step or _longest_step(codes), self._step is None
+        days = self._local(codes) if exact and step < DAY and self._zone is None else None
+        if days is not None:
+            codes, step = days, DAY
+        if exact:
             finest = step
-            step, note = _rounded(codes, step, self._apart)
+            step, note = _rounded(codes, finest, self._apart)
             exact = step == finest
         start = int(codes.min())
-        start -= 0 if exact else start % step
+        if not exact:
+            start -= start % step
         zone = None if self._zone is None else self._zone.name
-        self.clock = Clock(start, step, zone, self._zoned, local is not None, exact)
+        self.clock = Clock(start, step, zone, self._zoned, days is not None, exact)
         self.note = f"Rounds are {self.clock}.{changes}{note}"
         return np.asarray((codes - start) // step)
-
-    def _continued(self, codes: np.ndarray, clock: Clock) -> np.ndarray:
-        """The rounds in which times fall by the clock of an earlier log."""
-        if clock.zone is None and self._zoned is not None and self._zoned != bool(clock.zoned):
-            with_, without = ("a", "no") if self._zoned else ("no", "a")
-            said = f"has times with {with_} time zone, and those before have {without} time zone"
-            raise errors.InvalidInput("log", said, "write times as before")
-        if self._zone is not None:
-            codes, _ = self._on_clock(codes, self._zone)
-        elif clock.local:
-            ahead = (self._offsets.get(code, 0) for code in codes.tolist())
-            codes = codes + np.fromiter(ahead, np.int64, len(codes))
-        self.clock, self.note = dataclasses.replace(clock, exact=False), f"Rounds are {clock}."
-        return np.asarray((codes - clock.start) // clock.step)
 
     def _on_clock(self, codes: np.ndarray, zone: Zone) -> tuple[np.ndarray, str]:
         """What the clocks of a zone showed, and a sentence on their changes within the log."""
         first, last = int(codes.min()), int(codes.max())
-        changes = zone.changes(first - DAY, last + DAY)
-        if self._zoned:
-            inside = [change for change in changes if first < change.moment <= last]
-            return zone.wall(codes), " " + described(inside)
-        walls = [(change, *change.wall) for change in changes]
-        inside = [change for change, start, end in walls if first < end and start <= last]
-        return codes, " " + described(inside)
+        inside = []
+        for change in zone.changes(first - DAY, last + DAY):
+            start, end = (change.moment, change.moment) if self._zoned else change.wall
+            if first < end and start <= last:
+                inside.append(change)
+        return zone.wall(codes) if self._zoned else codes, " " + described(inside)
 
     def _local(self, codes: np.ndarray) -> np.ndarray | None:
         """Local times if they are whole days apart (23 or 25 hours when clocks change), or None."""
         if not 0 < len(self._offsets) < MOST_OFFSETS:
             return None
         times, places = np.unique(codes, return_inverse=True)
-        local = times + np.array([self._offsets.get(code, 0) for code in times.tolist()], np.int64)
+        local = times + self._ahead(times)
         fits = _longest_step(local) == DAY and (np.diff(local) > 0).all()
         return np.asarray(local[places]) if fits else None
+
+    def _ahead(self, codes: np.ndarray) -> np.ndarray:
+        """How far local time was ahead of UTC."""
+        return np.array([self._offsets.get(code, 0) for code in codes.tolist()], np.int64)
 
 
 def _looks_like_times(codes: np.ndarray) -> str:
@@ -355,12 +359,11 @@ def _looks_like_times(codes: np.ndarray) -> str:
     said = f"Rounds such as {lowest} look like "
     if lowest >= FIRST_DATE and highest <= LAST_DATE:
         dates = [f"{c // 10_000}-{c // 100 % 100:02}-{c % 100:02}" for c in np.unique(codes)]
-        if all(map(_time, dates)):
+        if all(map(_moment, dates)):
             return f"{said}dates and are read as numbers: write {dates[0]}."
-    first, last = ((date - datetime.date.min) // MICROSECOND - EPOCH for date in SINCE)
     for unit in ("second", "millisecond", "microsecond"):
         size = UNITS[unit]
-        if first // size <= lowest and highest <= last // size:
+        if SINCE[0] // size <= lowest and highest <= SINCE[1] // size:
             said += f"{unit}s since 1970 and are read as rounds: write times, as "
             said += f"{_written(EPOCH + lowest * size)}, and say --every hour"
             return said + ' (in Python, every="hour").'
@@ -381,8 +384,9 @@ def _rounded(codes: np.ndarray, step: int, apart: bool) -> tuple[int, str]:
     if gap < FINE * step or apart:
         said, other = f"{gap / step:,.0f} rounds or longer: for longer rounds", "hour"
     else:
-        step, other = max(size for size in UNITS.values() if size <= gap), "15min"
-        said = f"{_length(step)} or longer, and times are rounded down to that: for other rounds"
+        unit, step = next((unit, size) for unit, size in UNITS.items() if size <= gap)
+        said = f"1 {unit} or longer, and times are rounded down to that: for other rounds"
+        other = "15min"
     return step, f' Half of the gaps are {said} say --every {other} (in Python, every="{other}").'
 
 
@@ -399,60 +403,40 @@ def _microseconds(every: Any) -> int:
         (900000000, 900000000, 3600000000)
     """
     match = STEP.fullmatch(every.strip().lower()) if isinstance(every, str) else None
-    size = int(match[1] or 1) * STEP_UNITS.get(_unit(match[2]), 0) if match else 0
+    count, unit = match.groups() if match else (None, "")
+    size = int(count or 1) * STEP_UNITS.get(SHORT_UNITS.get(unit, unit), 0)
     if not 0 < size <= 1000 * DAY:
-        remedy = (
-            f'give a number and a unit, as "15 minutes" or "1h"; units: {", ".join(STEP_UNITS)}'
-        )
+        units = ", ".join(STEP_UNITS)
+        remedy = f'give a number and a unit, as "15 minutes" or "1h"; units: {units}'
         raise errors.InvalidInput("every", f"is {shown(every)}", remedy)
     return size
 
 
-def _length(step: int) -> str:
-    """A step in its largest unit, as "15 minutes"."""
-    unit = next(unit for unit, size in UNITS.items() if step % size == 0)
-    many = step // UNITS[unit]
-    return f"{many} {unit}" + "s" * (many > 1)
-
-
-def _unit(word: str) -> str:
-    word = word if word in SHORT_UNITS else word.removesuffix("s")
-    return SHORT_UNITS.get(word, word)
-
-
 class _Moment(NamedTuple):
-    wall: int  # what the clock shows, in microseconds since year 1
-    ahead: int | None  # how far it is ahead of UTC; None: not said
-    is_date: bool
+    code: int  # in microseconds since year 1, in UTC if it has a zone
+    zoned: bool | None = None  # None: it is a date
+    ahead: int = 0  # how far its clock is ahead of UTC
 
 
 def _moment(value: Any) -> _Moment | None:
-    time = _time(value)
-    if time is None:
-        return None
-    if not isinstance(time, datetime.datetime):
-        return _Moment((time - datetime.date.min) // MICROSECOND, None, True)
-    offset = time.utcoffset()
-    local = datetime.datetime.combine(time.date(), time.time())  # pandas' own are too short
-    wall = (local - datetime.datetime.min) // MICROSECOND
-    return _Moment(wall, None if offset is None else offset // MICROSECOND, False)
-
-
-def _time(value: Any) -> datetime.date | None:
-    """A date or a datetime; None if the value is neither, and is not the text of one."""
+    """A date or a time; None if the value is neither, and is not the text of one."""
     if isinstance(value, np.datetime64):
         value = value.astype("M8[us]").item()  # None for NaT
-    if isinstance(value, datetime.date):
-        return None if is_nat(value) else value
-    text = value.strip() if isinstance(value, str) else ""
-    if not ISO.fullmatch(text):  # fromisoformat would also read 20240131
+    if isinstance(value, str):
+        text = value.strip().replace(" UTC", "Z").replace("UTC", "Z")
+        kind = datetime.date if len(text) == 10 else datetime.datetime
+        try:  # fromisoformat alone would also read 20240131
+            value = kind.fromisoformat(text) if ISO.fullmatch(text) else None
+        except ValueError:  # february 30
+            return None
+    if not isinstance(value, datetime.date) or missing(value):
         return None
-    try:
-        if len(text) == 10:
-            return datetime.date.fromisoformat(text)
-        return datetime.datetime.fromisoformat(re.sub(" ?UTC", "Z", text))
-    except ValueError:  # february 30
-        return None
+    if not isinstance(value, datetime.datetime):
+        return _Moment(code_of(datetime.datetime.combine(value, datetime.time())))
+    offset = value.utcoffset()
+    wall = code_of(datetime.datetime.combine(value.date(), value.time()))  # pandas' own are short
+    ahead = 0 if offset is None else offset // MICROSECOND
+    return _Moment(wall - ahead, offset is not None, ahead)
 
 
 def _written(code: int, step: int = DAY) -> str:

@@ -7,8 +7,11 @@ the changes of a year are searched for once.
 
 from __future__ import annotations
 
+import bisect
 import datetime
 import difflib
+import functools
+import itertools
 import zoneinfo
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -64,18 +67,17 @@ class Zone:
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError, AttributeError):
             raise _unknown(name) from None  # OSError: the name of a folder, such as "Europe"
         self.name = str(name)
-        self._years: dict[int, list[Change]] = {}
 
     def changes(self, first: int, last: int) -> list[Change]:
         """All changes from the start of the first moment's year to the end of the last's."""
         years = range(_time(first).year, _time(last).year + 1)
-        return [change for year in years for change in self._changes_of(year)]
+        return [change for year in years for change in _changes(self._zone, year)]
 
     def wall(self, moments: np.ndarray) -> np.ndarray:
         """What the clocks showed at these moments."""
         first = int(moments.min())
         changes = self.changes(first, int(moments.max()))
-        start = changes[0].before if changes else self._ahead(first)
+        start = changes[0].before if changes else _ahead(self._zone, first)
         ahead = np.array([start, *(change.after for change in changes)])
         at = np.array([change.moment for change in changes], np.int64)
         return np.asarray(moments + ahead[np.searchsorted(at, moments, side="right")])
@@ -100,36 +102,29 @@ class Zone:
         nearby = self.changes(int(walls.min()) - DAY, int(walls.max()) + DAY)
         return [change.wall for change in nearby if change.forward == forward]
 
-    def _changes_of(self, year: int) -> list[Change]:
-        if year not in self._years:
-            start = max(_code(datetime.date(year, 1, 1)), FIRST)
-            end = _code(datetime.date(year + 1, 1, 1)) if year < 9999 else LAST
-            days = [*range(start, end, DAY), end]
-            ahead = [self._ahead(day) for day in days]
-            self._years[year] = [
-                self._change(days[i], days[i + 1])
-                for i in range(len(days) - 1)
-                if ahead[i] != ahead[i + 1]
-            ]
-        return self._years[year]
 
-    def _change(self, low: int, high: int) -> Change:
-        """The change between two moments, by bisection to the second."""
-        before, after = self._ahead(low), self._ahead(high)
-        while high - low > SECOND:
-            middle = low + (high - low) // (2 * SECOND) * SECOND
-            if self._ahead(middle) == before:
-                low = middle
-            else:
-                high = middle
-        return Change(high, before, after)
+@functools.cache
+def _changes(zone: zoneinfo.ZoneInfo, year: int) -> list[Change]:
+    """The changes of a year: between two midnights (UTC) there is one at the most."""
+    start = max(code_of(datetime.datetime(year, 1, 1)), FIRST)
+    end = min(code_of(datetime.datetime(year, 12, 31)) + DAY, LAST)
+    days = [(day, _ahead(zone, day)) for day in (*range(start, end, DAY), end)]
+    pairs = itertools.pairwise(days)
+    return [_change(zone, low, high) for (low, old), (high, new) in pairs if old != new]
 
-    def _ahead(self, moment: int) -> int:
-        """How far the clocks are ahead of UTC, in microseconds."""
-        time = _time(moment).replace(tzinfo=datetime.UTC).astimezone(self._zone)
-        ahead = time.utcoffset()
-        assert ahead is not None
-        return ahead // MICROSECOND
+
+def _change(zone: zoneinfo.ZoneInfo, low: int, high: int) -> Change:
+    """The change between two moments, to the second."""
+    before, seconds = _ahead(zone, low), range(low, high + SECOND, SECOND)
+    place = bisect.bisect(seconds, False, key=lambda moment: _ahead(zone, moment) != before)
+    return Change(seconds[place], before, _ahead(zone, high))
+
+
+def _ahead(zone: zoneinfo.ZoneInfo, moment: int) -> int:
+    """How far the clocks are ahead of UTC, in microseconds."""
+    ahead = _time(moment).replace(tzinfo=datetime.UTC).astimezone(zone).utcoffset()
+    assert ahead is not None
+    return ahead // MICROSECOND
 
 
 def described(changes: Sequence[Change]) -> str:
@@ -170,8 +165,9 @@ def _time(code: int) -> datetime.datetime:
     return datetime.datetime.min + datetime.timedelta(microseconds=code)
 
 
-def _code(date: datetime.date) -> int:
-    return (date - datetime.date.min) // MICROSECOND
+def code_of(time: datetime.datetime) -> int:
+    """Microseconds since the start of year 1."""
+    return (time - datetime.datetime.min) // MICROSECOND
 
 
 def _unknown(name: Any) -> errors.InvalidInput:
