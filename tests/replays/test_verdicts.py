@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from driftbandit.model import LGDS
 from driftbandit.replays import off_policy, replay, report, support
 from driftbandit.replays.decisions import Decisions
+from driftbandit.replays.learning import Task
 from driftbandit.replays.result import LEADER, LOGGING
 from driftbandit.report import html
 from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
@@ -227,7 +228,7 @@ def test_no_support_no_verdict(uniform, seed, why, clicks):
     chances = np.ones(n) if why == "chance 1" else rng.choice([0.2, 0.5, 1.0], size=n)
     log = Decisions(np.arange(n), arms, rewards, chances, ("a", "b", "c"))
     reads = np.vstack([np.eye(2), rng.normal(size=2)])
-    done = off_policy.evaluate({}, off_policy.Task(log, n // 2, MODEL, reads, 0.0))
+    done = off_policy.evaluate({}, Task(log, n // 2, MODEL, reads, 0.0))
     result = dataclasses.replace(
         uniform, played={}, references=done.references, shown=done.shown, rounds=np.arange(n // 2)
     )

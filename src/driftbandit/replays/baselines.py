@@ -254,36 +254,25 @@ def _last(rewards: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return values, times[rows]
 
 
-class Outcome(NamedTuple):
-    """What a baseline earned in the test part, and what it took from the training part."""
+def players(before: Part, runs: int, seed: int) -> dict[str, tuple[list[Player], str]]:
+    """The players of every baseline, one per run, and what it chose on the training part, in words.
 
-    earned: np.ndarray  # per row in which an arm is available; averaged over runs
-    setting: str
-
-
-def outcomes(before: Part, after: Part, *, runs: int, seed: int) -> dict[str, Outcome]:
-    """Play the test part with every baseline; `EpsilonGreedy` plays ``runs`` times.
+    `EpsilonGreedy` plays ``runs`` times; the others draw no random numbers.
 
     Example:
-        >>> rewards = np.random.default_rng(0).normal([0.0, 1.0], size=(40, 2))
-        >>> before, after = Part(rewards[:20], np.arange(20)), Part(rewards[20:], np.arange(20, 40))
-        >>> list(outcomes(before, after, runs=2, seed=0))
+        >>> rewards = np.random.default_rng(0).normal([0.0, 1.0], size=(20, 2))
+        >>> list(players(Part(rewards, np.arange(20)), runs=2, seed=0))
         ['last_value', 'epsilon_greedy', 'seasonal_mean']
     """
     epsilon, factor = chosen_greed(before)
     period = season(before)
     seasonal = SeasonalMean(before, period)
-    greedy = [EpsilonGreedy(before, epsilon, factor, seed + run) for run in range(runs)]
     phases = f"a season of {period} rounds" if period > 1 else "no season"
-    players: dict[str, tuple[list[Player], str]] = {
+    greedy: list[Player] = [
+        EpsilonGreedy(before, epsilon, factor, seed + run) for run in range(runs)
+    ]
+    return {
         "last_value": ([LastValue(before)], ""),
-        "epsilon_greedy": ([*greedy], f"ε = {epsilon:g}, γ = {factor:g}"),
+        "epsilon_greedy": (greedy, f"ε = {epsilon:g}, γ = {factor:g}"),
         "seasonal_mean": ([seasonal], f"{phases}, φ = {seasonal.decay:.3g}"),
     }
-    return {name: Outcome(_mean(many, after), how) for name, (many, how) in players.items()}
-
-
-def _mean(players: list[Player], part: Part) -> np.ndarray:
-    rows = np.flatnonzero(np.isfinite(part.rewards).any(axis=1))
-    paid = [part.rewards[rows, choices(player, part)[rows]] for player in players]
-    return np.mean(paid, axis=0)

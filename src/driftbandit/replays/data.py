@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,8 +20,51 @@ LARGEST = 2 * 10**7  # rounds × arms
 REMEDY = "give a path, a log, or a T × k table of rewards"
 
 
+class Rows:
+    """What `Table` and `Decisions` share: rows in order of time, each with one or more rewards."""
+
+    called: ClassVar[str]  # what errors call a row
+    times: np.ndarray
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self.times)
+
+    @property
+    def waits(self) -> np.ndarray:
+        """Rounds from the previous row to each row; 0 for the first."""
+        return np.diff(self.times, prepend=self.times[:1])
+
+    @property
+    def wide(self) -> np.ndarray:
+        """Rewards, rows × arms; NaN where they are not known."""
+        raise NotImplementedError
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Which rows count if they are in the test part."""
+        return np.asarray(np.isfinite(self.wide).any(axis=1))
+
+    def split(self, train: float) -> int:
+        """The first row of the test part, which starts with a round; ``train`` is a share of rows.
+
+        Example:
+            >>> Table(np.zeros((10, 2))).split(0.75)
+            7
+        """
+        train = errors.number(train, "train", low=0, high=1, strict=True)
+        first = int(np.searchsorted(self.times, self.times[int(train * len(self))]))
+        known = {"training": np.isfinite(self.wide[:first]).any(axis=1)}
+        known["test"] = self.counts[first:]
+        for part, rows in known.items():
+            if rows.sum() < 2:
+                problem = f"leaves {rows.sum()} of {len(self)} {self.called} in the {part} part"
+                raise errors.InvalidInput("train", problem, "each part needs two; give more data")
+        return first
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(Rows):
     """The reward of every arm in every round or, for a log, of the arm that was played.
 
     Args:
@@ -40,6 +83,7 @@ class Table:
         Table(rounds=3, arms=2, rewards=5, logged=False)
     """
 
+    called = "rounds with a reward"
     rewards: np.ndarray
     names: tuple[Name, ...] = ()
     features: np.ndarray | None = None
@@ -55,8 +99,6 @@ class Table:
         if len(names) != k:
             problem = f"are {len(names)} for {k} arms"
             raise errors.InvalidInput("names", problem, "name every column of rewards")
-        if k < 2:
-            raise errors.InvalidInput("data", "holds one arm", "give the rewards of two or more")
         features = None if self.features is None else Arms(names, self.features).features
         known = np.isfinite(rewards).sum(axis=1)
         several, seen = (known >= 2).sum(), (known > 0).sum()
@@ -74,42 +116,27 @@ class Table:
         """Whether every round shows at most one arm's reward."""
         return not (np.isfinite(self.rewards).sum(axis=1) >= 2).any()
 
-    def __len__(self) -> int:
-        """T, the number of rows."""
-        return len(self.rewards)
+    @property
+    def partial(self) -> bool:
+        """Whether some rounds offer a part of the arms."""
+        offered = np.isfinite(self.rewards).sum(axis=1)
+        return bool(((offered > 0) & (offered < len(self.names))).any())
 
     @property
-    def waits(self) -> np.ndarray:
-        """Rounds from the previous row to each row; 0 for the first."""
-        return np.diff(self.times, prepend=self.times[:1])
+    def wide(self) -> np.ndarray:
+        """The rewards."""
+        return self.rewards
 
     def __repr__(self) -> str:
         rounds, arms = self.rewards.shape
         seen = int(np.isfinite(self.rewards).sum())
         return f"Table(rounds={rounds}, arms={arms}, rewards={seen}, logged={self.logged})"
 
-    def split(self, train: float) -> int:
-        """The first row of the test part, when the training part is a share of all rows.
-
-        Example:
-            >>> Table(np.zeros((10, 2))).split(0.75)
-            7
-        """
-        train = errors.number(train, "train", low=0, high=1, strict=True)
-        first = int(train * len(self))
-        for part, rows in (("training", self.rewards[:first]), ("test", self.rewards[first:])):
-            rounds = int(np.isfinite(rows).any(axis=1).sum())
-            if rounds < 2:
-                problem = f"leaves {rounds} of {len(self)} rounds with a reward in the {part} part"
-                raise errors.InvalidInput("train", problem, "each part needs two; give more data")
-        return first
-
-    def log(self, first: int, last: int, less: float = 0.0) -> Log:
-        """Rows ``first`` to ``last`` − 1 as a log, with ``less`` subtracted from every reward."""
-        part = self.rewards[first:last]
-        rows, arms = np.nonzero(np.isfinite(part))
-        rounds = self.times[first:last][rows] - self.times[first]
-        return Log((Sequence(rounds, arms, part[rows, arms] - less),), self.names)
+    def log(self, last: int | None = None, less: float = 0.0) -> Log:
+        """The first ``last`` rows as a log, with ``less`` subtracted from every reward."""
+        rows, arms = np.nonzero(np.isfinite(self.rewards[:last]))
+        plays = self.times[rows] - self.times[0], arms, self.rewards[rows, arms] - less
+        return Log((Sequence(*plays),), self.names)
 
 
 def as_table(
@@ -140,9 +167,7 @@ def as_table(
         >>> as_table({"a": [1, 3], "b": [2, None]}).names
         ('a', 'b')
     """
-    found, features = read(data, names, features, every, zone)
-    table = table_of(found) if isinstance(found, Log) else found
-    return table if features is None else dataclasses.replace(table, features=features)
+    return table_of(*read(data, names, features, every, zone))
 
 
 def read(
@@ -208,22 +233,26 @@ def only_sequence(log: Log) -> Sequence:
     return log.sequences[0]
 
 
-def table_of(log: Log) -> Table:
-    """One row per round with a reward; repeated plays of an arm are averaged."""
-    one = only_sequence(log)
-    seen = ~np.isnan(one.rewards)
-    times, rows = np.unique(one.rounds[seen], return_inverse=True)
-    rounds, k = len(times), len(log.names)
-    check_size(rounds, k)
-    means = cell_means(rounds, k, rows, one.arms[seen], one.rewards[seen])
-    notes = (*log.notes, *log.unused_features)
-    return Table(means, log.names, notes=notes, times=times - one.rounds[0])
+def table_of(data: Log | Table, features: Any = None) -> Table:
+    """One row per round with a reward; repeated plays of an arm are averaged.
+
+    ``features`` are k × d, of the arms; None: those of a table, if it has any.
+    """
+    if isinstance(data, Table):
+        return data if features is None else dataclasses.replace(data, features=features)
+    plays = only_sequence(data)
+    seen = ~np.isnan(plays.rewards)
+    times, rows = np.unique(plays.rounds[seen], return_inverse=True)
+    means = cell_means(len(times), len(data.names), rows, plays.arms[seen], plays.rewards[seen])
+    notes = (*data.notes, *data.unused_features)
+    return Table(means, data.names, features, notes=notes, times=times - plays.rounds[0])
 
 
 def cell_means(
     rounds: int, n_arms: int, rows: np.ndarray, arms: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
     """The mean of all values of each round and arm; NaN where there is none."""
+    check_size(rounds, n_arms)
     place, size = rows * n_arms + arms, rounds * n_arms
     counts = np.bincount(place, minlength=size)
     sums = np.bincount(place, values, minlength=size)
@@ -257,7 +286,11 @@ def _rewards(values: Any) -> np.ndarray:
 
 
 def check_size(rounds: int, n_arms: int) -> None:
-    """Refuse tables that are too large."""
+    """Refuse tables of no round, of no choice between arms, and those that are too large."""
+    if rounds == 0:
+        raise errors.InvalidInput("data", "holds no reward", "give the rewards of the arms played")
+    if n_arms < 2:
+        raise errors.InvalidInput("data", "holds one arm", "give the rewards of two or more")
     if rounds * n_arms > LARGEST:
         problem = f"holds {rounds} rounds of {n_arms} arms"
         raise errors.InvalidInput("data", problem, f"{LARGEST:,} rewards are the most")

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from driftbandit import errors
+from driftbandit.contexts import Contexts, read_rows
 from driftbandit.io.logs import Arms, Log, Sequence
-from driftbandit.replays.data import Table, check_size, only_sequence
+from driftbandit.replays.data import Rows, Table, check_size, only_sequence
 from driftbandit.system import Name
 
 CHANCES = ("estimated", "uniform")  # what can be said of a log that has no chances
-FROM_TABLE = ("names", "features", "title", "unit", "notes")
 REMEDY = (
     "add a column chance: the probability with which each arm was drawn; say --chances uniform "
     "(in Python, chances='uniform') if every arm had the same one, or --chances estimated"
@@ -21,7 +21,7 @@ REMEDY = (
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Decisions:
+class Decisions(Rows):
     """Decisions in order of time: which arm was played, with which chance, and what it paid.
 
     Args:
@@ -30,8 +30,7 @@ class Decisions:
         arms, rewards: n arm numbers; n rewards, none missing.
         chances: n probabilities with which these arms were drawn, given all that happened before;
             NaN where they are not known.
-        names, features: as in `Table`.
-        title, unit, notes: likewise.
+        names, features, title, unit, notes: as in `Table`.
         contexts: values of context features in each decision, the same for all arms, n × J.
         context_names: of these features.
 
@@ -41,6 +40,7 @@ class Decisions:
         Decisions(rows=2, arms=2, chances known=2)
     """
 
+    called = "decisions"
     times: np.ndarray
     arms: np.ndarray
     rewards: np.ndarray
@@ -53,55 +53,42 @@ class Decisions:
     contexts: np.ndarray | None = None
     context_names: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        """n, the number of decisions."""
-        return len(self.arms)
-
     def __repr__(self) -> str:
-        known = int(np.isfinite(self.chances).sum())
+        known = int(self.counts.sum())
         return f"Decisions(rows={len(self)}, arms={len(self.names)}, chances known={known})"
 
     @property
-    def waits(self) -> np.ndarray:
-        """Rounds from the previous decision to each one; 0 for the first."""
-        return np.diff(self.times, prepend=self.times[:1])
+    def wide(self) -> np.ndarray:
+        """Rewards as n × k, NaN for the arms that were not played."""
+        rewards = np.full((len(self), len(self.names)), np.nan)
+        rewards[np.arange(len(self)), self.arms] = self.rewards
+        return rewards
 
-    def split(self, train: float) -> int:
-        """The first decision of the test part, which starts with a round."""
-        train = errors.number(train, "train", low=0, high=1, strict=True)
-        first = int(np.searchsorted(self.times, self.times[int(train * len(self))]))
-        known = int(np.isfinite(self.chances[first:]).sum())
-        for part, rows in (("training", first), ("test", known)):
-            if rows < 2:
-                problem = f"leaves {rows} of {len(self)} decisions in the {part} part"
-                raise errors.InvalidInput("train", problem, "each part needs two; give more data")
-        return first
-
-    def since(self, first: int) -> Decisions:
-        """The decisions from number ``first`` on."""
-        columns = ["times", "arms", "rewards", "chances"]
-        columns += ["contexts"] * (self.contexts is not None)
-        return dataclasses.replace(self, **{name: getattr(self, name)[first:] for name in columns})
-
-    def wide(self, less: float = 0.0) -> np.ndarray:
-        """Rewards minus ``less`` as n × k, NaN for the arms that were not played."""
-        found = np.full((len(self), len(self.names)), np.nan)
-        found[np.arange(len(self)), self.arms] = self.rewards - less
-        return found
+    @property
+    def counts(self) -> np.ndarray:
+        """Which decisions count if they are in the test part: those whose chance is known."""
+        return np.isfinite(self.chances)
 
     def log(self, last: int, less: float = 0.0) -> Log:
         """The first ``last`` decisions as a log, with ``less`` subtracted from every reward."""
         plays = self.times[:last] - self.times[0], self.arms[:last], self.rewards[:last] - less
         features = None if self.contexts is None else self.contexts[:last]
-        one = Sequence(*plays, features=features)
-        return Log((one,), self.names, feature_names=self.context_names)
+        rows = Sequence(*plays, features=features)
+        return Log((rows,), self.names, feature_names=self.context_names)
+
+    def arms_in(self, arms: np.ndarray, contexts: Contexts) -> np.ndarray:
+        """The arms (k × d) as the contexts change them in each decision, n × k × d."""
+        assert self.contexts is not None  # a log without contexts has no model that reads them
+        used = self.contexts[:, [self.context_names.index(name) for name in contexts]]
+        return np.asarray(read_rows(arms, list(contexts.values()), used[:, None]))
 
 
 def has_chances(data: Log | Table) -> bool:
     """Whether the log says with which chance an arm was played, at least once."""
-    if isinstance(data, Table):
-        return False
-    return any(one.chances is not None and np.isfinite(one.chances).any() for one in data.sequences)
+    sequences = data.sequences if isinstance(data, Log) else ()
+    return any(
+        rows.chances is not None and bool(np.isfinite(rows.chances).any()) for rows in sequences
+    )
 
 
 def decisions_of(data: Log | Table, chances: str | None = None, features: Any = None) -> Decisions:
@@ -113,49 +100,47 @@ def decisions_of(data: Log | Table, chances: str | None = None, features: Any = 
             arm was played in the whole log.
         features: k × d, of the arms; None: those of a table, if it has any.
     """
-    found = _of_table(data) if isinstance(data, Table) else _of_log(data)
-    if features is not None:
-        found = dataclasses.replace(found, features=Arms(found.names, features).features)
-    k = len(found.names)
-    check_size(len(found), k)
-    if len(found) == 0:
-        raise errors.InvalidInput("data", "holds no reward", "give the rewards of the arms played")
-    if k < 2:
-        raise errors.InvalidInput("data", "holds one arm", "give the rewards of two or more")
-    if chances is None:
-        if not np.isfinite(found.chances).any():
-            raise errors.InvalidInput("data", "is a log without chances", REMEDY)
-        return found
-    errors.closest(chances, "chances", CHANCES)
-    if has_chances(data):
-        problem = f"is {chances!r}, and the log has a column of chances"
-        raise errors.InvalidInput("chances", problem, "leave it out, or remove the column")
-    if chances == "uniform":
-        assumed = np.full(len(found), 1 / k)
-    else:
-        assumed = (np.bincount(found.arms, minlength=k) / len(found))[found.arms]
-    return dataclasses.replace(found, chances=assumed)
-
-
-def _of_table(table: Table) -> Decisions:
-    if not table.logged:
-        problem = "shows several arms in a round, so nothing has to be estimated"
-        raise errors.InvalidInput("method", problem, "leave it out")
-    same: dict[str, Any] = {name: getattr(table, name) for name in FROM_TABLE}
-    return dataclasses.replace(_of_log(table.log(0, len(table))), **same)
-
-
-def _of_log(log: Log) -> Decisions:
-    one = only_sequence(log)
-    seen = ~np.isnan(one.rewards)
-    notes, lost = log.notes, int((~seen).sum())
+    if chances is not None:
+        errors.closest(chances, "chances", CHANCES)
+    notes, title, unit = data.notes, "", ""
+    if isinstance(data, Table):
+        if not data.logged:
+            problem = "shows several arms in a round, so nothing has to be estimated"
+            raise errors.InvalidInput("method", problem, "leave it out")
+        title, unit = data.title, data.unit
+        features = data.features if features is None else features
+    plays = only_sequence(data.log() if isinstance(data, Table) else data)
+    names, k = data.names, len(data.names)
+    features = None if features is None else Arms(names, features).features
+    seen = ~np.isnan(plays.rewards)
+    n, lost = int(seen.sum()), int((~seen).sum())
+    check_size(n, k)
     if lost:
         notes += (
-            f"{lost} of {len(one)} rows have no reward and are left out; that is fair only if "
+            f"{lost} of {len(plays)} rows have no reward and are left out; that is fair only if "
             "rewards are missing for reasons that have nothing to do with the arm.",
         )
-    chances = np.full(len(one), np.nan) if one.chances is None else one.chances
-    plays = one.rounds[seen] - one.rounds[0], one.arms[seen], one.rewards[seen], chances[seen]
-    contexts = None if one.features is None else one.features[seen]
-    names = log.feature_names
-    return Decisions(*plays, log.names, notes=notes, contexts=contexts, context_names=names)
+    arms = plays.arms[seen]
+    if chances is None:
+        drawn = np.full(n, np.nan) if plays.chances is None else plays.chances[seen]
+        if not np.isfinite(drawn).any():
+            raise errors.InvalidInput("data", "is a log without chances", REMEDY)
+    elif has_chances(data):
+        problem = f"is {chances!r}, and the log has a column of chances"
+        raise errors.InvalidInput("chances", problem, "leave it out, or remove the column")
+    else:
+        played = np.bincount(arms, minlength=k) / n
+        drawn = (np.full(k, 1 / k) if chances == "uniform" else played)[arms]
+    return Decisions(
+        plays.rounds[seen] - plays.rounds[0],
+        arms,
+        plays.rewards[seen],
+        drawn,
+        names,
+        features,
+        title,
+        unit,
+        notes,
+        None if plays.features is None else plays.features[seen],
+        () if isinstance(data, Table) else data.feature_names,
+    )

@@ -35,6 +35,11 @@ class Played(NamedTuple):
     arm: Name | None = None  # the arm that a reference strategy always plays; None for all others
     setting: str = ""  # what a reference strategy chose on the training part, in words
 
+    @classmethod
+    def known(cls, earned: np.ndarray, **fields: Any) -> Played:
+        """What was earned in rounds that all count: it is no estimate."""
+        return cls(earned, np.ones(len(earned)), **fields)
+
 
 class Predictability(NamedTuple):
     """How well a filter that sees every known reward predicts the test part, as R².
