@@ -252,7 +252,7 @@ def small_rows(setting: Small, seed: int) -> list[list[float]]:
     found = []
     for shown in (doubly, doubly._replace(predicted=np.full_like(doubly.predicted, center))):
         rows = [(shown.of_played(q), support.unsupported(q, shown)) for q in named]
-        doubts = [support.support(*row, shown).doubt for row in rows]
+        doubts = [support.doubt(*row, shown) for row in rows]
         means = [estimates.earned(q, shown).mean() - np.vecdot(q, rewards).mean() for q in named]
         cases = [(means[0], rows[0][0], None, doubts[0]), (means[1], rows[1][0], None, doubts[1])]
         lost = rows[0][1] + rows[1][1]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftbandit.model import LGDS
-from driftbandit.replays import off_policy, replay, report, support
+from driftbandit.replays import estimates, off_policy, replay, report, support
 from driftbandit.replays.decisions import Decisions
 from driftbandit.replays.learning import Task
 from driftbandit.replays.result import LEADER, LOGGING
@@ -118,7 +118,8 @@ def test_clicks_and_failures_count_alike():
         plays = log.rewards[1000:][log.arms[1000:] == 0]
         rarer = min((plays == 0).sum(), (plays == 1).sum())
         row = result.references["always 0"]
-        carried = support.support(row.counted, 0.0, result.shown).outcomes
+        leverages = estimates.leverages(row.counted, result.shown)
+        carried = support.outcomes(leverages, result.shown)
         assert carried == pytest.approx(rarer, rel=0.15)  # the log's share may be the smaller one
         assert rows_of(result)["always 0"].trusted
 

@@ -150,7 +150,7 @@ class Replay:
             return ""
         uncertain = {who: self._row(who) for who in (label, base) if who not in (None, LOGGING)}
         for who, row in uncertain.items():
-            if doubt := support.support(row.counted, row.unsupported, self.shown).doubt:
+            if doubt := support.doubt(row.counted, row.unsupported, self.shown):
                 return doubt if who == label else f"{who}: {doubt}"
         if len(uncertain) < 2:
             return ""
