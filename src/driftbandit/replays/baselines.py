@@ -11,13 +11,13 @@ rewards of arms that they did not choose, and ε could not be chosen without est
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from driftbandit.identify.structured.periods import CYCLES, PERIODS, shown_periods
 from driftbandit.io.logs import Log, Sequence
+from driftbandit.replays.data import cell_means
 from driftbandit.replays.learning import training_means
 
 BASELINES = ("last_value", "epsilon_greedy", "seasonal_mean")
@@ -212,11 +212,10 @@ def phase_means(before: Part, period: int) -> np.ndarray:
         array([[3., 8.], [3., 8.]])
     """
     overall = training_means(before.rewards, float(np.nanmean(before.rewards)))
-    sums, counts = np.zeros((2, period, before.rewards.shape[1]))
-    seen = np.isfinite(before.rewards)
-    np.add.at(sums, before.times % period, np.where(seen, before.rewards, 0.0))
-    np.add.at(counts, before.times % period, seen)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), overall)
+    rows, arms = np.nonzero(np.isfinite(before.rewards))
+    phases, shown = before.times[rows] % period, before.rewards[rows, arms]
+    means = cell_means(period, len(overall), phases, arms, shown)
+    return np.where(np.isnan(means), overall, means)
 
 
 def learned_decay(left: Part) -> float:
@@ -229,21 +228,17 @@ def learned_decay(left: Part) -> float:
         >>> learned_decay(Part(8 * 0.51 ** np.arange(5)[:, None], np.arange(5)))
         0.51
     """
-    pairs = np.concatenate([*_pairs(left)])
-    if not len(pairs):
+    pairs = []  # of each arm: consecutive values and the rounds between them
+    for values in left.rewards.T:
+        rows = np.flatnonzero(np.isfinite(values))
+        pairs.append([values[rows[:-1]], values[rows[1:]], np.diff(left.times[rows])])
+    before, after, gap = np.concatenate(pairs, axis=1)
+    if not gap.size:
         return 0.0
-    before, after, gap = pairs.T
     typical = float(np.median(gap))
     grid = 1 - np.linspace(1, 0, 101) ** 2
     wrong = [((after - step ** (gap / typical) * before) ** 2).sum() for step in grid]
     return float(grid[int(np.argmin(wrong))] ** (1 / typical))
-
-
-def _pairs(left: Part) -> Iterator[np.ndarray]:
-    """Of each arm: consecutive values and the rounds between them, n × 3."""
-    for values in left.rewards.T:
-        rows = np.flatnonzero(np.isfinite(values))
-        yield np.stack([values[rows[:-1]], values[rows[1:]], np.diff(left.times[rows])], axis=1)
 
 
 def _last(rewards: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

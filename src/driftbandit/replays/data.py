@@ -25,6 +25,7 @@ class Rows:
 
     called: ClassVar[str]  # what errors call a row
     times: np.ndarray
+    rewards: np.ndarray
 
     def __len__(self) -> int:
         """How many rows there are."""
@@ -38,12 +39,17 @@ class Rows:
     @property
     def wide(self) -> np.ndarray:
         """Rewards, rows × arms; NaN where they are not known."""
-        raise NotImplementedError
+        return self.rewards
+
+    @property
+    def offered(self) -> np.ndarray:
+        """How many arms' rewards each row shows."""
+        return np.asarray(np.isfinite(self.wide).sum(axis=1))
 
     @property
     def counts(self) -> np.ndarray:
         """Which rows count if they are in the test part."""
-        return np.asarray(np.isfinite(self.wide).any(axis=1))
+        return self.offered > 0
 
     def split(self, train: float) -> int:
         """The first row of the test part, which starts with a round; ``train`` is a share of rows.
@@ -54,11 +60,10 @@ class Rows:
         """
         train = errors.number(train, "train", low=0, high=1, strict=True)
         first = int(np.searchsorted(self.times, self.times[int(train * len(self))]))
-        known = {"training": np.isfinite(self.wide[:first]).any(axis=1)}
-        known["test"] = self.counts[first:]
-        for part, rows in known.items():
-            if rows.sum() < 2:
-                problem = f"leaves {rows.sum()} of {len(self)} {self.called} in the {part} part"
+        parts = {"training": self.offered[:first] > 0, "test": self.counts[first:]}
+        for part, known in parts.items():
+            if (rows := known.sum()) < 2:
+                problem = f"leaves {rows} of {len(self)} {self.called} in the {part} part"
                 raise errors.InvalidInput("train", problem, "each part needs two; give more data")
         return first
 
@@ -94,43 +99,34 @@ class Table(Rows):
 
     def __post_init__(self) -> None:
         rewards = _rewards(self.rewards)
-        k = rewards.shape[1]
-        names = checked_names(self.names or range(k))
-        if len(names) != k:
-            problem = f"are {len(names)} for {k} arms"
+        names = checked_names(self.names or range(rewards.shape[1]))
+        if len(names) != rewards.shape[1]:
+            problem = f"are {len(names)} for {rewards.shape[1]} arms"
             raise errors.InvalidInput("names", problem, "name every column of rewards")
         features = None if self.features is None else Arms(names, self.features).features
-        known = np.isfinite(rewards).sum(axis=1)
-        several, seen = (known >= 2).sum(), (known > 0).sum()
-        if 0 < several < seen / 2:
-            problem = f"has rewards of several arms in {several} rounds of {seen}, one in the rest"
-            remedy = "give all arms of every round, or one arm per round"
-            raise errors.InvalidInput("data", problem, remedy)
         times = _times(self.times, len(rewards))
         rewards.setflags(write=False)
         times.setflags(write=False)
         vars(self).update(rewards=rewards, names=names, features=features, times=times)  # frozen
+        several, seen = (self.offered >= 2).sum(), (self.offered > 0).sum()
+        if 0 < several < seen / 2:
+            problem = f"has rewards of several arms in {several} rounds of {seen}, one in the rest"
+            remedy = "give all arms of every round, or one arm per round"
+            raise errors.InvalidInput("data", problem, remedy)
 
     @property
     def logged(self) -> bool:
         """Whether every round shows at most one arm's reward."""
-        return not (np.isfinite(self.rewards).sum(axis=1) >= 2).any()
+        return bool((self.offered < 2).all())
 
     @property
     def partial(self) -> bool:
         """Whether some rounds offer a part of the arms."""
-        offered = np.isfinite(self.rewards).sum(axis=1)
-        return bool(((offered > 0) & (offered < len(self.names))).any())
-
-    @property
-    def wide(self) -> np.ndarray:
-        """The rewards."""
-        return self.rewards
+        return bool(((self.offered > 0) & (self.offered < len(self.names))).any())
 
     def __repr__(self) -> str:
-        rounds, arms = self.rewards.shape
-        seen = int(np.isfinite(self.rewards).sum())
-        return f"Table(rounds={rounds}, arms={arms}, rewards={seen}, logged={self.logged})"
+        rewards = f"arms={len(self.names)}, rewards={self.offered.sum()}"
+        return f"Table(rounds={len(self)}, {rewards}, logged={self.logged})"
 
     def log(self, last: int | None = None, less: float = 0.0) -> Log:
         """The first ``last`` rows as a log, with ``less`` subtracted from every reward."""
@@ -186,43 +182,36 @@ def read(
 
 
 def _log_or_table(data: Any, names: Any, every: Any, zone: Any) -> Log | Table:
-    known = isinstance(data, Table | Log | str | os.PathLike)
-    wide = None if known else tables.in_memory(data, "data")
-    arms = [] if wide is None else wide.without_index
-    own = [] if wide is None else [str(wide.columns[place]) for place in arms]
-    is_log = isinstance(data, Log | str | os.PathLike) or any(name in REQUIRED for name in own)
+    is_log = isinstance(data, Log | str | os.PathLike)
+    wide = None if is_log or isinstance(data, Table) else tables.in_memory(data, "data")
+    places = [] if wide is None else wide.without_index
+    called = () if wide is None else tuple(wide.columns[place] for place in places)
+    is_log = is_log or any(str(name) in REQUIRED for name in called)
     times, notes = (None, ()) if wide is None or is_log else index.rounds_of(wide, every, zone)
-    for argument, value in {"every": every, "zone": zone}.items() if times is None else ():
-        if value:
+    for argument, value in {"every": every, "zone": zone}.items():
+        if value and times is None:
             problem = "was given, and no index of a wide table has times"
             remedy = f"leave it out, or give read_log(data, {argument}=…)"
             raise errors.InvalidInput(argument, problem, remedy)
     if is_log:
         return as_log(data, names)
-    if isinstance(data, Table):
-        return data if names is None else _ordered(data, names)
-    if wide is not None and arms:
-        blocks = [np.stack([*map(parsing.real, block.columns)], 1) for block in wide.read(arms)]
+    if wide is not None and places:
+        blocks = [np.stack([*map(parsing.real, block.columns)], 1) for block in wide.read(places)]
         if blocks:
-            called = tuple(wide.columns[place] for place in arms)
             rewards = np.concatenate(blocks)
-            table = Table(rewards, called, notes=notes, times=times)  # type: ignore[arg-type]
-            return table if names is None else _ordered(table, names)
+            data = Table(rewards, called, notes=notes, times=times)  # type: ignore[arg-type]
     if isinstance(data, np.ndarray | list | tuple):
         return Table(data, () if names is None else names)  # type: ignore[arg-type]
-    raise errors.InvalidInput("data", f"has type {type(data).__name__}", REMEDY)
-
-
-def _ordered(table: Table, names: Any) -> Table:
-    """The same table with its arms in the order of ``names``."""
+    if not isinstance(data, Table):
+        raise errors.InvalidInput("data", f"has type {type(data).__name__}", REMEDY)
+    if names is None:
+        return data
     names = checked_names(names)
-    if set(names) != set(table.names):
-        problem = (
-            f"are {parsing.first_names(names)}, the data has {parsing.first_names(table.names)}"
-        )
-        raise errors.InvalidInput("names", problem, "name the same arms")
-    order = [table.names.index(name) for name in names]
-    return dataclasses.replace(table, rewards=table.rewards[:, order], names=names)
+    if set(names) != set(data.names):
+        shown, has = parsing.first_names(names), parsing.first_names(data.names)
+        raise errors.InvalidInput("names", f"are {shown}, the data has {has}", "name the same arms")
+    order = [data.names.index(name) for name in names]
+    return dataclasses.replace(data, rewards=data.rewards[:, order], names=names)
 
 
 def only_sequence(log: Log) -> Sequence:
