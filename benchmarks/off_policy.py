@@ -36,7 +36,7 @@ from driftbandit.policies import make
 from driftbandit.replays import estimates, naming, off_policy, support
 from driftbandit.replays.decisions import Decisions
 from driftbandit.replays.estimates import Shown
-from driftbandit.replays.learning import Task
+from driftbandit.replays.tasks import Task
 
 N_ARMS, TRAIN, TEST = 4, 200, 600
 UNEVEN = (0.5, 0.25, 0.15, 0.1)

@@ -40,7 +40,9 @@ def test_the_test_part_begins_with_a_round():
     rows = log([0, 0, 1, 1, 1, 2, 2, 2], [0] * 8, [1.0] * 8, [0.5] * 8)
     assert decisions_of(rows).split(0.5) == 2
     assert decisions_of(rows).split(0.7) == 5
-    with pytest.raises(InvalidInput, match="train: leaves 0 of 8 decisions in the training part"):
+    with pytest.raises(
+        InvalidInput, match="train: leaves 0 of 8 rows with a reward in the training part"
+    ):
         decisions_of(rows).split(0.1)
 
 

@@ -6,7 +6,7 @@ import pytest
 import driftbandit as db
 from driftbandit.policies import make
 from driftbandit.replays import naming
-from driftbandit.replays.learning import Task
+from driftbandit.replays.tasks import Task
 from logged_plays import logged
 from reward_tables import drifting
 

@@ -9,7 +9,7 @@ import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.policies import make
 from driftbandit.replays import estimates, naming, off_policy, replay, report
-from driftbandit.replays.learning import Task
+from driftbandit.replays.tasks import Task
 from driftbandit.report import html
 from logged_plays import columns, logged
 from reward_tables import FAST, NAN, drifting, logged_rewards
@@ -183,7 +183,7 @@ def test_decisions_of_one_round():
         (
             logged_rewards(),
             {"chances": "uniform", "train": 0.01},
-            "train: leaves 0 of 79 decisions",
+            "train: leaves 0 of 79 rows with a reward in the training part",
         ),
         (
             logged_rewards(),

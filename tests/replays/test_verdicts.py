@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from driftbandit.model import LGDS
 from driftbandit.replays import estimates, off_policy, replay, report, support
 from driftbandit.replays.decisions import Decisions
-from driftbandit.replays.learning import Task
 from driftbandit.replays.result import LEADER, LOGGING
+from driftbandit.replays.tasks import Task
 from driftbandit.report import html
 from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
 from logged_plays import columns, logged

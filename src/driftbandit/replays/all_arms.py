@@ -10,8 +10,8 @@ from driftbandit.agent import Agent
 from driftbandit.policies import Policy
 from driftbandit.replays import baselines
 from driftbandit.replays.data import Table
-from driftbandit.replays.learning import Outcome, Task, begins, best_arm, fixed_arm
 from driftbandit.replays.result import LEADER, Played
+from driftbandit.replays.tasks import Outcome, Task, begins, best_arm, fixed_arm
 
 # A policy may have the name of a baseline; it takes its place.
 REFERENCES = ("best_arm", LEADER, "full_information", "per_round_best", "random")

@@ -18,7 +18,7 @@ import numpy as np
 from driftbandit.identify.structured.periods import CYCLES, PERIODS, shown_periods
 from driftbandit.io.logs import Log, Sequence
 from driftbandit.replays.data import cell_means
-from driftbandit.replays.learning import training_means
+from driftbandit.replays.tasks import training_means
 
 BASELINES = ("last_value", "epsilon_greedy", "seasonal_mean")
 EPSILONS = (0.02, 0.05, 0.1, 0.2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,11 @@ REMEDY = "give a path, a log, or a T × k table of rewards"
 class Rows:
     """What `Table` and `Decisions` share: rows in order of time, each with one or more rewards."""
 
-    called: ClassVar[str]  # what errors call a row
     times: np.ndarray
     rewards: np.ndarray
+    names: tuple[Name, ...]
+    contexts: np.ndarray | None = None  # values of context features in each row, n × J
+    context_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """How many rows there are."""
@@ -51,6 +53,15 @@ class Rows:
         """Which rows count if they are in the test part."""
         return self.offered > 0
 
+    def log(self, last: int | None = None, less: float = 0.0) -> Log:
+        """The first ``last`` rows as a log, with ``less`` subtracted from every reward."""
+        wide = self.wide[:last]
+        rows, arms = np.nonzero(np.isfinite(wide))
+        contexts = None if self.contexts is None else self.contexts[rows]
+        plays = self.times[rows] - self.times[0], arms, wide[rows, arms] - less
+        sequence = Sequence(*plays, features=contexts)
+        return Log((sequence,), self.names, feature_names=self.context_names)
+
     def split(self, train: float) -> int:
         """The first row of the test part, which starts with a round; ``train`` is a share of rows.
 
@@ -63,7 +74,7 @@ class Rows:
         parts = {"training": self.offered[:first] > 0, "test": self.counts[first:]}
         for part, known in parts.items():
             if (rows := known.sum()) < 2:
-                problem = f"leaves {rows} of {len(self)} {self.called} in the {part} part"
+                problem = f"leaves {rows} of {len(self)} rows with a reward in the {part} part"
                 raise errors.InvalidInput("train", problem, "each part needs two; give more data")
         return first
 
@@ -88,7 +99,6 @@ class Table(Rows):
         Table(rounds=3, arms=2, rewards=5, logged=False)
     """
 
-    called = "rounds with a reward"
     rewards: np.ndarray
     names: tuple[Name, ...] = ()
     features: np.ndarray | None = None
@@ -128,12 +138,6 @@ class Table(Rows):
         rewards = f"arms={len(self.names)}, rewards={self.offered.sum()}"
         return f"Table(rounds={len(self)}, {rewards}, logged={self.logged})"
 
-    def log(self, last: int | None = None, less: float = 0.0) -> Log:
-        """The first ``last`` rows as a log, with ``less`` subtracted from every reward."""
-        rows, arms = np.nonzero(np.isfinite(self.rewards[:last]))
-        plays = self.times[rows] - self.times[0], arms, self.rewards[rows, arms] - less
-        return Log((Sequence(*plays),), self.names)
-
 
 def as_table(
     data: Any,
@@ -167,11 +171,7 @@ def as_table(
 
 
 def read(
-    data: Any,
-    names: Any = None,
-    features: Any = None,
-    every: str | None = None,
-    zone: str | None = None,
+    data: Any, names: Any = None, features: Any = None, every: Any = None, zone: Any = None
 ) -> tuple[Log | Table, Any]:
     """The data, as a log if it has one row per reward, and the features; see `as_table`."""
     if isinstance(features, str | os.PathLike):

@@ -132,8 +132,8 @@ def load(name: str) -> Table:
         driftbandit.errors.InvalidInput: data: unknown name 'fligths'; did you mean 'flights'? ...
     """
     table, package, inside = DATASETS[errors.closest(name, "data", DATASETS)]
-    found = importlib.util.find_spec(package)  # which is not imported
-    folders = (found.submodule_search_locations or []) if found else []
+    home = importlib.util.find_spec(package)  # which is not imported
+    folders = (home.submodule_search_locations or []) if home else []
     path = next((path for folder in folders if (path := Path(folder, inside)).is_file()), None)
     if path is None:
         problem = f"needs a file of {package}, which is not installed"

@@ -9,7 +9,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.contexts import Contexts, read_rows
-from driftbandit.io.logs import Arms, Log, Sequence
+from driftbandit.io.logs import Arms, Log
 from driftbandit.replays.data import Rows, Table, check_size, only_sequence
 from driftbandit.system import Name
 
@@ -30,32 +30,27 @@ class Decisions(Rows):
         arms, rewards: n arm numbers; n rewards, none missing.
         chances: n probabilities with which these arms were drawn, given all that happened before;
             NaN where they are not known.
-        names, features, title, unit, notes: as in `Table`.
+        names, features, notes: as in `Table`.
         contexts: values of context features in each decision, the same for all arms, n × J.
         context_names: of these features.
 
     Example:
+        >>> from driftbandit.identify import Sequence
         >>> log = Log((Sequence([4, 5], [0, 1], [1.0, 2.0], chances=[0.5, 0.25]),), ("a", "b"))
-        >>> decisions_of(log)
-        Decisions(rows=2, arms=2, chances known=2)
+        >>> decisions = decisions_of(log)
+        >>> decisions.times.tolist(), decisions.chances.tolist()
+        ([0, 1], [0.5, 0.25])
     """
 
-    called = "decisions"
     times: np.ndarray
     arms: np.ndarray
     rewards: np.ndarray
     chances: np.ndarray
     names: tuple[Name, ...]
     features: np.ndarray | None = None
-    title: str = ""
-    unit: str = ""
     notes: tuple[str, ...] = ()
     contexts: np.ndarray | None = None
     context_names: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        known = int(self.counts.sum())
-        return f"Decisions(rows={len(self)}, arms={len(self.names)}, chances known={known})"
 
     @property
     def wide(self) -> np.ndarray:
@@ -69,13 +64,6 @@ class Decisions(Rows):
         """Which decisions count if they are in the test part: those whose chance is known."""
         return np.isfinite(self.chances)
 
-    def log(self, last: int, less: float = 0.0) -> Log:
-        """The first ``last`` decisions as a log, with ``less`` subtracted from every reward."""
-        plays = self.times[:last] - self.times[0], self.arms[:last], self.rewards[:last] - less
-        features = None if self.contexts is None else self.contexts[:last]
-        rows = Sequence(*plays, features=features)
-        return Log((rows,), self.names, feature_names=self.context_names)
-
     def arms_in(self, arms: np.ndarray, contexts: Contexts) -> np.ndarray:
         """The arms (k × d) as the contexts change them in each decision, n × k × d."""
         assert self.contexts is not None  # a log without contexts has no model that reads them
@@ -86,9 +74,8 @@ class Decisions(Rows):
 def has_chances(data: Log | Table) -> bool:
     """Whether the log says with which chance an arm was played, at least once."""
     sequences = data.sequences if isinstance(data, Log) else ()
-    return any(
-        rows.chances is not None and bool(np.isfinite(rows.chances).any()) for rows in sequences
-    )
+    columns = [rows.chances for rows in sequences if rows.chances is not None]
+    return any(bool(np.isfinite(chances).any()) for chances in columns)
 
 
 def decisions_of(data: Log | Table, chances: str | None = None, features: Any = None) -> Decisions:
@@ -102,45 +89,34 @@ def decisions_of(data: Log | Table, chances: str | None = None, features: Any = 
     """
     if chances is not None:
         errors.closest(chances, "chances", CHANCES)
-    notes, title, unit = data.notes, "", ""
-    if isinstance(data, Table):
-        if not data.logged:
+    log = data
+    if isinstance(log, Table):
+        if not log.logged:
             problem = "shows several arms in a round, so nothing has to be estimated"
             raise errors.InvalidInput("method", problem, "leave it out")
-        title, unit = data.title, data.unit
-        features = data.features if features is None else features
-    plays = only_sequence(data.log() if isinstance(data, Table) else data)
-    names, k = data.names, len(data.names)
-    features = None if features is None else Arms(names, features).features
-    seen = ~np.isnan(plays.rewards)
-    n, lost = int(seen.sum()), int((~seen).sum())
-    check_size(n, k)
-    if lost:
+        features = log.features if features is None else features
+        log = log.log()
+    features = None if features is None else Arms(log.names, features).features
+    rows, k = only_sequence(log), len(log.names)
+    check_size(n := rows.rewards_seen, k)
+    notes = data.notes
+    if n < len(rows):
         notes += (
-            f"{lost} of {len(plays)} rows have no reward and are left out; that is fair only if "
-            "rewards are missing for reasons that have nothing to do with the arm.",
+            f"{len(rows) - n} of {len(rows)} rows have no reward and are left out; that is fair "
+            "only if rewards are missing for reasons that have nothing to do with the arm.",
         )
-    arms = plays.arms[seen]
+    plays = only_sequence(log.only(~np.isnan(rows.rewards)))
     if chances is None:
-        drawn = np.full(n, np.nan) if plays.chances is None else plays.chances[seen]
+        drawn = np.full(n, np.nan) if plays.chances is None else plays.chances
         if not np.isfinite(drawn).any():
             raise errors.InvalidInput("data", "is a log without chances", REMEDY)
-    elif has_chances(data):
+    elif has_chances(log):
         problem = f"is {chances!r}, and the log has a column of chances"
         raise errors.InvalidInput("chances", problem, "leave it out, or remove the column")
+    elif chances == "uniform":
+        drawn = np.full(n, 1 / k)
     else:
-        played = np.bincount(arms, minlength=k) / n
-        drawn = (np.full(k, 1 / k) if chances == "uniform" else played)[arms]
-    return Decisions(
-        plays.rounds[seen] - plays.rounds[0],
-        arms,
-        plays.rewards[seen],
-        drawn,
-        names,
-        features,
-        title,
-        unit,
-        notes,
-        None if plays.features is None else plays.features[seen],
-        () if isinstance(data, Table) else data.feature_names,
-    )
+        drawn = (np.bincount(plays.arms) / n)[plays.arms]
+    columns = plays.rounds - rows.rounds[0], plays.arms, plays.rewards, drawn
+    contexts = plays.features, log.feature_names
+    return Decisions(*columns, log.names, features, notes, *contexts)

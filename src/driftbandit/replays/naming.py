@@ -17,14 +17,14 @@ from driftbandit import errors
 from driftbandit.agent.ledger import advanced
 from driftbandit.policies import Policy, Problem
 from driftbandit.replays.decisions import Decisions
-from driftbandit.replays.learning import Task, begins
+from driftbandit.replays.tasks import Task, begins
 
 
 def online(
     policies: Mapping[str, Policy], baseline: str | None
 ) -> tuple[dict[str, Policy], list[str]]:
     """The policies, by label, that can play arms that contexts change; notes on the others."""
-    able = {who: one for who, one in policies.items() if one.actions.contexts == "online"}
+    able = {who: own for who, own in policies.items() if own.actions.contexts == "online"}
     unable = [who for who in policies if who not in able]
     said = f"{', '.join(unable)} cannot play arms that contexts change"
     if baseline in unable or not able:

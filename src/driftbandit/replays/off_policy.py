@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from driftbandit.policies import Policy
-from driftbandit.replays import learning, naming, support
+from driftbandit.replays import naming, support, tasks
 from driftbandit.replays.decisions import Decisions
 from driftbandit.replays.estimates import Shown, earned, shares
 from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Played
@@ -17,19 +17,19 @@ METHODS = ("ips", "dr", "rejection")
 REFERENCES = (LEADER, "random", LOGGING)  # besides every single arm
 
 
-def evaluate(policies: Mapping[str, Policy], task: learning.Task[Decisions]) -> learning.Outcome:
+def evaluate(policies: Mapping[str, Policy], task: tasks.Task[Decisions]) -> tasks.Outcome:
     """Estimate what policies, by label, would have earned."""
     log, k = task.data, len(task.data.names)
     filtered = shown = shown_by(task)
     if task.method == "ips":
         shown = shown._replace(predicted=np.full_like(shown.predicted, task.center))
-    played, named = {}, {}
+    played = {}
     for who, policy in policies.items():
         runs = naming.choices(policy, task)
-        q = named[who] = shares(runs, k)
+        q = shares(runs, k)
         means = np.array([earned(shares(run[None], k), shown).mean() for run in runs])
         played[who] = _estimated(q, shown)._replace(means=means, shares=q.mean(axis=0))
-    fixed = {LEADER: learning.best_arm(log.wide[: task.first])}
+    fixed = {LEADER: tasks.best_arm(log.wide[: task.first])}
     fixed |= {always(name): arm for arm, name in enumerate(log.names)}
     references = {}
     for who, arm in fixed.items():
@@ -37,11 +37,13 @@ def evaluate(policies: Mapping[str, Policy], task: learning.Task[Decisions]) -> 
         references[who] = _estimated(q, shown)._replace(arm=log.names[arm])
     references["random"] = _estimated(np.full_like(filtered.predicted, 1 / k), shown)
     references[LOGGING] = Played.known(shown.rewards)
-    notes = tuple(support.doubts(named, shown, log))
-    return learning.Outcome(played, references, filtered.predicted, shown, notes)
+    rows = {who: (own.counted, own.unsupported) for who, own in played.items()}
+    notes = tuple(support.doubts(rows, shown, log))
+    feedback = naming.least_chance(log) if task.method == "rejection" else None
+    return tasks.Outcome(played, references, filtered.predicted, shown, notes, feedback)
 
 
-def shown_by(task: learning.Task[Decisions]) -> Shown:
+def shown_by(task: tasks.Task[Decisions]) -> Shown:
     """The decisions that count, with the predictions of a filter that sees the whole log."""
     log, counts = task.data, task.counts
     return Shown(log.arms[counts], log.rewards[counts], log.chances[counts], task.predicted)

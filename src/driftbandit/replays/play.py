@@ -11,7 +11,7 @@ from driftbandit.identify.fitting import fit
 from driftbandit.io.logs import Log
 from driftbandit.policies import REGISTRY, Policy, available, make
 from driftbandit.policies import chosen as labeled
-from driftbandit.replays import all_arms, learning, naming, off_policy, support
+from driftbandit.replays import all_arms, naming, off_policy, support, tasks
 from driftbandit.replays.baselines import BASELINES
 from driftbandit.replays.data import Table, read, table_of
 from driftbandit.replays.datasets import DATASETS, is_path, load
@@ -37,7 +37,7 @@ def replay(
     structure: Any = None,
     starts: int = 3,
     iterations: int = 200,
-    progress: learning.Progress | None = None,
+    progress: tasks.Progress | None = None,
 ) -> Replay:
     """Learn the model from the first part of the data, then play the rest with every policy.
 
@@ -100,6 +100,7 @@ def replay(
     seed = errors.whole_number(seed, "seed", low=0, high=2**62)
     source, features = read(_loaded(data), None, features)
     method, warm = _method(method, source, chances), bool(warm)
+    title, unit = (source.title, source.unit) if isinstance(source, Table) else ("", "")
     rows: Table | Decisions
     if method == "full":
         rows = table_of(source, features)
@@ -114,9 +115,9 @@ def replay(
     begins = [
         begin
         for policy in chosen.values()
-        for begin in learning.begins(policy, method, first, warm, runs)
+        for begin in tasks.begins(policy, method, first, warm, runs)
     ]
-    meter = learning.Meter(progress, sum(len(rows) - begin for begin in begins))
+    meter = tasks.Meter(progress, sum(len(rows) - begin for begin in begins))
     meter.say("fit", 0.0)
     center = float(np.nanmean(rows.rewards[:first]))
     learned = fit(
@@ -137,20 +138,17 @@ def replay(
     meter.say("fit", 1.0)
     meter.say("play", 0.0)
     how = center, method, warm, runs, seed, meter.tick
-    task: learning.Task[Any] = learning.Task(rows, first, model, arms, *how)
+    task: tasks.Task[Any] = tasks.Task(rows, first, model, arms, *how)
     done = (all_arms.play if method == "full" else off_policy.evaluate)(chosen, task)
     meter.say("play", 1.0)
-    means = learning.training_means(rows.wide[:first], center)
-    explained = learning.predictability(done.predicted, rows.wide[task.counts], means)
+    means = tasks.training_means(rows.wide[:first], center)
+    explained = tasks.predictability(done.predicted, rows.wide[task.counts], means)
     if chances == "estimated" and done.shown is not None:
         notes += support.about_estimated(done.shown._replace(predicted=done.predicted))
-    feedback = None
-    if method == "rejection" and isinstance(rows, Decisions):
-        feedback = naming.least_chance(rows)
-    doubts = *done.notes, *learned.warnings, *learning.doubts(explained)
+    doubts = *done.notes, *learned.warnings, *tasks.doubts(explained)
     return Replay(
-        title=rows.title,
-        unit=rows.unit,
+        title=title,
+        unit=unit,
         names=rows.names,
         method=method,
         train_rounds=first,
@@ -167,26 +165,21 @@ def replay(
         notes=(*rows.notes, *notes, *doubts),
         shown=done.shown,
         chances=None if method == "full" else chances or "logged",
-        feedback=feedback,
+        feedback=done.feedback,
     )
 
 
 def _method(method: Any, data: Log | Table, chances: Any) -> str:
     """The method asked for, or the one that fits the data."""
-    if method is None and (chances is not None or has_chances(data)):
-        return "dr"
-    if method is not None:
-        errors.closest(method, "method", ("full", *off_policy.METHODS))
-    if method in off_policy.METHODS:
-        return str(method)
-    logged = table_of(data).logged
     if method is None:
-        return "dr" if logged else "full"
-    if logged or chances is not None:
+        drawn = chances is not None or has_chances(data)
+        return "dr" if drawn or table_of(data).logged else "full"
+    method = errors.closest(method, "method", ("full", *off_policy.METHODS))
+    if method == "full" and ((logged := table_of(data).logged) or chances is not None):
         why = "and the data is a log of one arm per round" if logged else "which needs no chances"
         remedy = f"give one of {', '.join(off_policy.METHODS)}"
         raise errors.InvalidInput("method", f"is 'full', {why}", remedy)
-    return "full"
+    return str(method)
 
 
 def _loaded(data: Any) -> Any:
@@ -202,10 +195,10 @@ def _loaded(data: Any) -> Any:
 
 def _playable(policies: Any, *, part: bool) -> tuple[dict[str, Policy], list[str]]:
     """The policies to play, and notes on those left out if some rounds offer a part of the arms."""
-    given = POLICIES if policies is None else policies
+    asked = policies is not None and policies != "all"  # for each of them by name
     if policies == "all":
-        given = [name for name in available() if not make(name).full_information]
-    chosen = labeled(given)
+        policies = [name for name in available() if not make(name).full_information]
+    chosen = labeled(POLICIES if policies is None else policies)
     if chosen.pop("random", None) is not None and not chosen:
         remedy = "name another policy; random is always in the table"
         raise errors.InvalidInput("policies", "is random alone", remedy)
@@ -219,7 +212,7 @@ def _playable(policies: Any, *, part: bool) -> tuple[dict[str, Policy], list[str
             remedy = "leave it out; full_information is always in the table"
             raise errors.InvalidInput("policies", problem, remedy)
         if part and policy.scores is None and not policy.agent.reads_features:
-            if policies is not None and policies != "all":
+            if asked:
                 problem = f"{label} cannot choose from a part of the arms, which some rounds offer"
                 raise errors.InvalidInput("policies", problem, "leave it out")
             del chosen[label]

@@ -11,7 +11,6 @@ from driftbandit import policies, statistics
 from driftbandit.identify.structured.comparison import drifts
 from driftbandit.io.logs import split_notes
 from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Replay, Row
-from driftbandit.replays.support import FEWEST, OUTCOMES
 from driftbandit.report import Block, Cell, Figure, Points, Report, Table, Text, verdict_cell
 from driftbandit.report.figures import grid, styles
 from driftbandit.report.numbers import estimate, percent, short
@@ -45,14 +44,8 @@ METHODS = {
     ),
 }
 TOO_FEW = (
-    f"{statistics.TOO_FEW}: there is no interval and no verdict, because the log gave what the row "
-    f"names no chance in some rounds, played it in fewer than {FEWEST} effective rounds, or fewer "
-    f"than {OUTCOMES} of these carry the variance of its rewards. Do not rank such rows by their "
-    "means. --json says which applies."
-)
-FEW_OUTCOMES = (
-    f"{statistics.TOO_FEW}: fewer than {OUTCOMES} effective rounds carry the variance of the "
-    "rewards, or of the difference, or rounds depend on each other for too long. --json says which."
+    f"{statistics.TOO_FEW}: there is no interval or no verdict, because the data shows too little "
+    "of the row, or of its difference. Do not rank such rows by their means. --json says why."
 )
 LOG_COLUMNS = (
     "n eff.: effective number of rounds in which the log played what the policy names. Γ: if the "
@@ -85,8 +78,8 @@ def report(result: Replay, name: str = "") -> Report:
     )
     figure = Figure(
         _gain(result),
-        "One line for each policy and reference strategy, over the rounds of the test part"
-        + (", if the log can tell what it earns." if result.logged else "."),
+        "One line for each policy and reference strategy of which the data tells enough, over the "
+        "rounds of the test part.",
         lambda: draw(result),
         "gain",
     )
@@ -144,8 +137,8 @@ def explanation(result: Replay) -> list[str]:
     if explained.differences is not None:
         share += f" of rewards, and {100 * explained.differences:.1f}% of the variance between arms"
     meanings = [
-        f"{name} is {MEANINGS[name].format(one.setting if one.arm is None else arm_label(one.arm))}"
-        for name, one in result.references.items()
+        f"{name} is {MEANINGS[name].format(own.setting if own.arm is None else arm_label(own.arm))}"
+        for name, own in result.references.items()
         if name in MEANINGS
     ]
     counted = "rewards" if result.logged else "rounds"
@@ -167,7 +160,7 @@ def explanation(result: Replay) -> list[str]:
             sentences[-1] += f" {hidden} more arms are left out."
         sentences.append(LOG_COLUMNS)
     if any(row.reason for row in shown):
-        sentences.append(TOO_FEW if result.logged else FEW_OUTCOMES)
+        sentences.append(TOO_FEW)
     return sentences
 
 

@@ -168,12 +168,12 @@ class Replay:
         the data cannot tell, there is neither an interval nor a verdict, and ``reason`` says why.
         """
         confidence = errors.number(confidence, "confidence", low=0, high=1, strict=True)
-        rows = [self._line(label, confidence) for label in (*self.played, *self.references)]
+        how = self.baseline, confidence
+        rows = [self._line(label, *how) for label in (*self.played, *self.references)]
         return sorted(rows, key=lambda row: math.inf if math.isnan(row.mean) else -row.mean)
 
-    def _line(self, label: str, confidence: float) -> Row:
-        own, baseline = self._row(label), self.baseline
-        mean = self._interval(label, None, confidence)
+    def _line(self, label: str, baseline: str, confidence: float) -> Row:
+        own, mean = self._row(label), self._interval(label, None, confidence)
         apart, difference, verdict = Ends(), math.nan, ""
         if label != baseline:
             apart = self._interval(label, baseline, confidence)
@@ -186,8 +186,9 @@ class Replay:
         paid = self.mean(label), mean.low, mean.high, float(own.earned.sum()), spread
         effective = mean.independent if self.logged else float(len(own.earned))
         gain = float(own.counted.sum()), effective, difference, apart.low, apart.high
-        reason, tolerance = mean.doubt or apart.doubt, self._tolerance(label, apart, verdict)
-        return Row(*who, *paid, *gain, verdict, not mean.doubt, reason, tolerance)
+        tolerance = self._tolerance(label, baseline, apart, verdict)
+        known = not mean.doubt, mean.doubt or apart.doubt, tolerance
+        return Row(*who, *paid, *gain, verdict, *known)
 
     def _row(self, label: str) -> Played:
         rows = {**self.references, **self.played}
@@ -225,11 +226,11 @@ class Replay:
             return Ends(drawn.low, drawn.high, independent)
         return Ends(independent=independent, doubt=doubt)
 
-    def _tolerance(self, label: str, apart: Ends, verdict: str) -> float:
+    def _tolerance(self, label: str, baseline: str, apart: Ends, verdict: str) -> float:
         """`estimates.tolerance` of a verdict; NaN if it is neither "better" nor "worse"."""
         if self.shown is None or verdict not in (statistics.BETTER, statistics.WORSE):
             return math.nan
-        counted, other = (sum(self._uncertain(who)) for who in (label, self.baseline))
+        counted, other = (sum(self._uncertain(who)) for who in (label, baseline))
         pulls = (counted - other) * (1 / self.shown.chances - 1) * self.shown.residuals
         sign, end = (1, apart.low) if verdict == statistics.BETTER else (-1, apart.high)
         return estimates.tolerance(sign * end, sign * pulls)

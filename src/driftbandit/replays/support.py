@@ -143,12 +143,16 @@ def _bias(unsupported: float, leverages: np.ndarray, shown: Shown) -> float:
     return most / spread if spread > 0 else math.inf
 
 
-def doubts(named: Mapping[str, np.ndarray], shown: Shown, decisions: Decisions) -> Iterator[str]:
-    """Warnings about policies, whose shares q are n × k, and about the chances of the log."""
-    failed = {
-        who: failures(shown.of_played(q), unsupported(q, shown), shown, bias=0.0)
-        for who, q in named.items()
-    }
+def doubts(
+    rows: Mapping[str, tuple[np.ndarray, float]], shown: Shown, decisions: Decisions
+) -> Iterator[str]:
+    """Warnings about policies and about the chances of the log.
+
+    Args:
+        rows: by policy, what `failures` takes first.
+        shown: the decisions that count, of all ``decisions``.
+    """
+    failed = {who: failures(*row, shown, bias=0.0) for who, row in rows.items()}
     for name, (_, warning) in CONDITIONS.items():
         figures = [f"{who} {own[name]}" for who, own in failed.items() if name in own]
         if figures:

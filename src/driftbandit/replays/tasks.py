@@ -63,6 +63,7 @@ class Outcome(NamedTuple):
     predicted: np.ndarray  # as `Task.predicted` returns it
     shown: Shown | None = None  # of a log, with the predictions of the method
     notes: tuple[str, ...] = ()
+    feedback: float | None = None  # chance that a policy sees a reward, if learning by rejection
 
 
 class Meter:
