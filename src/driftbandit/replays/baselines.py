@@ -1,9 +1,9 @@
-"""What people try first, as reference strategies: `LastValue`, `EpsilonGreedy`, `SeasonalMean`.
+"""What people try first, as reference strategies: `EpsilonGreedy` and `SeasonalMean`.
 
 Each is a `Player`: it is made from the training part, of which it sees all rewards, as every
 reference strategy does; then it plays by itself and sees only the reward of the arm it played. What
 is not fixed, such as ε, is chosen on the training part. An arm of which no reward was ever seen
-scores ∞, so it is tried first.
+scores ∞, so it is tried first. The last value of each arm is a mean that forgets all others.
 
 They play tables of all arms only. Of a log of one reward per decision they would have to learn from
 rewards of arms that they did not choose, and ε could not be chosen without estimating that as well.
@@ -11,12 +11,13 @@ rewards of arms that they did not choose, and ε could not be chosen without est
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from driftbandit.identify.structured.periods import CYCLES, PERIODS, shown_periods
-from driftbandit.io.logs import Log, Sequence
+from driftbandit.io import logs
 from driftbandit.replays.data import cell_means
 from driftbandit.replays.tasks import training_means
 
@@ -34,24 +35,12 @@ class Part(NamedTuple):
     times: np.ndarray  # T increasing whole numbers, the round of each row
 
 
-class Player(Protocol):
-    """Who plays a table: the available arm with the highest score, the first of equal ones."""
-
-    def scores(self, time: int) -> np.ndarray:
-        """One number for each arm; ∞ for an arm of which no reward was ever seen."""
-        ...
-
-    def see(self, time: int, arm: int, reward: float) -> None:
-        """Learn the reward of the arm that was played; rounds only increase."""
-        ...
-
-
 def choices(player: Player, part: Part) -> np.ndarray:
     """The arm that a player chooses in each row; −1 where none is available.
 
     Example:
         >>> before, after = np.array([[3.0, 2.0]]), np.array([[1.0, 9.0], [0.0, 1.5], [5.0, 4.0]])
-        >>> player = LastValue(Part(before, np.array([0])))
+        >>> player = EpsilonGreedy(Part(before, np.array([0])), epsilon=0.0, factor=0.0)
         >>> choices(player, Part(after, np.array([1, 2, 3]))).tolist()
         [0, 1, 1]
     """
@@ -64,36 +53,20 @@ def choices(player: Player, part: Part) -> np.ndarray:
     return arms
 
 
-class LastValue:
-    """The arm whose last seen reward is highest.
-
-    Example:
-        >>> LastValue(Part(np.array([[1.0, 5.0], [2.0, np.nan]]), np.arange(2))).scores(2)
-        array([2., 5.])
-    """
-
-    def __init__(self, before: Part) -> None:
-        self.values, _ = _last(before.rewards, before.times)
-
-    def scores(self, time: int) -> np.ndarray:
-        """The last seen rewards."""
-        return self.values
-
-    def see(self, time: int, arm: int, reward: float) -> None:
-        """Remember the reward."""
-        self.values[arm] = reward
-
-
 class EpsilonGreedy:
     """The arm with the highest forgotten mean; with probability ε any available arm.
 
         m_a(t) = Σ_s γ^(t − s) X_a(s) / Σ_s γ^(t − s),   s < t the rounds in which a was seen
+
+    With γ = 0 the mean is the last reward.
 
     Example:
         >>> before = Part(np.array([[0.0, 5.0], [4.0, np.nan]]), np.arange(2))
         >>> player = EpsilonGreedy(before, epsilon=0.0, factor=0.5)
         >>> player.scores(2).round(3)  # (0.5 · 0 + 4) / 1.5, and 5
         array([2.667, 5.   ])
+        >>> EpsilonGreedy(before, epsilon=0.0, factor=0.0).scores(2)
+        array([4., 5.])
     """
 
     def __init__(self, before: Part, epsilon: float, factor: float, seed: int = 0) -> None:
@@ -181,6 +154,9 @@ class SeasonalMean:
         self.times[arm] = time
 
 
+Player = EpsilonGreedy | SeasonalMean
+
+
 def season(before: Part) -> int:
     """The period of the training part's season, in rounds; 1 if none shows.
 
@@ -199,8 +175,8 @@ def season(before: Part) -> int:
     rows, arms = np.nonzero(np.isfinite(rewards[:, most]))
     if not rows.size:
         return 1
-    plays = Sequence(times[rows] - times[0], arms, rewards[:, most][rows, arms])
-    periods = shown_periods(Log((plays,), tuple(range(len(most)))))
+    plays = logs.Sequence(times[rows] - times[0], arms, rewards[:, most][rows, arms])
+    periods = shown_periods(logs.Log((plays,), tuple(range(len(most)))))
     return int(max((period for period in periods if period % periods[0] == 0), default=1))
 
 
@@ -249,7 +225,7 @@ def _last(rewards: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return values, times[rows]
 
 
-def players(before: Part, runs: int, seed: int) -> dict[str, tuple[list[Player], str]]:
+def players(before: Part, runs: int, seed: int) -> Mapping[str, tuple[Sequence[Player], str]]:
     """The players of every baseline, one per run, and what it chose on the training part, in words.
 
     `EpsilonGreedy` plays ``runs`` times; the others draw no random numbers.
@@ -259,15 +235,12 @@ def players(before: Part, runs: int, seed: int) -> dict[str, tuple[list[Player],
         >>> list(players(Part(rewards, np.arange(20)), runs=2, seed=0))
         ['last_value', 'epsilon_greedy', 'seasonal_mean']
     """
-    epsilon, factor = chosen_greed(before)
-    period = season(before)
+    greed, period = chosen_greed(before), season(before)
+    greedy = [EpsilonGreedy(before, *greed, seed + run) for run in range(runs)]
     seasonal = SeasonalMean(before, period)
     phases = f"a season of {period} rounds" if period > 1 else "no season"
-    greedy: list[Player] = [
-        EpsilonGreedy(before, epsilon, factor, seed + run) for run in range(runs)
-    ]
     return {
-        "last_value": ([LastValue(before)], ""),
-        "epsilon_greedy": (greedy, f"ε = {epsilon:g}, γ = {factor:g}"),
+        "last_value": ([EpsilonGreedy(before, 0.0, 0.0)], ""),
+        "epsilon_greedy": (greedy, "ε = {:g}, γ = {:g}".format(*greed)),
         "seasonal_mean": ([seasonal], f"{phases}, φ = {seasonal.decay:.3g}"),
     }

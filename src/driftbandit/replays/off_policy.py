@@ -29,12 +29,12 @@ def evaluate(policies: Mapping[str, Policy], task: tasks.Task[Decisions]) -> tas
         q = shares(runs, k)
         means = np.array([earned(shares(run[None], k), shown).mean() for run in runs])
         played[who] = _estimated(q, shown)._replace(means=means, shares=q.mean(axis=0))
-    fixed = {LEADER: tasks.best_arm(log.wide[: task.first])}
-    fixed |= {always(name): arm for arm, name in enumerate(log.names)}
-    references = {}
-    for who, arm in fixed.items():
+    single = {}
+    for arm, name in enumerate(log.names):
         q = np.broadcast_to(np.eye(k)[arm], filtered.predicted.shape)
-        references[who] = _estimated(q, shown)._replace(arm=log.names[arm])
+        single[always(name)] = _estimated(q, shown)._replace(arm=name)
+    leader = log.names[tasks.best_arm(log.wide[: task.first])]
+    references = {LEADER: single[always(leader)], **single}
     references["random"] = _estimated(np.full_like(filtered.predicted, 1 / k), shown)
     references[LOGGING] = Played.known(shown.rewards)
     rows = {who: (own.counted, own.unsupported) for who, own in played.items()}
