@@ -112,11 +112,8 @@ def replay(
     chosen, notes = _playable(policies, part=isinstance(rows, Table) and rows.partial)
     if baseline is not None:
         baseline = errors.closest(baseline, "baseline", [*chosen, *references])
-    begins = [
-        begin
-        for policy in chosen.values()
-        for begin in tasks.begins(policy, method, first, warm, runs)
-    ]
+    passes = method, first, warm, runs
+    begins = [begin for policy in chosen.values() for begin in tasks.begins(policy, *passes)]
     meter = tasks.Meter(progress, sum(len(rows) - begin for begin in begins))
     meter.say("fit", 0.0)
     center = float(np.nanmean(rows.rewards[:first]))

@@ -74,7 +74,7 @@ def report(result: Replay, name: str = "") -> Report:
     table = Table(
         f"Reward per round{_unit(result)}, over {counted}",
         columns + ["n eff.", "Γ"] * result.logged,
-        [_cells(row, result.logged) for row in _shown_rows(result)],
+        [_cells(row, result.logged) for row in _shown_rows(result.rows(), result.baseline)],
     )
     figure = Figure(
         _gain(result),
@@ -94,12 +94,11 @@ def _unit(result: Replay) -> str:
     return f", {result.unit}" if result.unit else ""
 
 
-def _shown_rows(result: Replay) -> list[Row]:
+def _shown_rows(rows: list[Row], baseline: str) -> list[Row]:
     """All rows, but only the best of many single arms: those first of which enough is known."""
-    rows = result.rows()
     single = [row for row in rows if row.label.startswith(ALWAYS)]
     single.sort(key=lambda row: not row.trusted)
-    hidden = {row.label for row in single[MOST_ARMS:]} - {result.baseline}
+    hidden = {row.label for row in single[MOST_ARMS:]} - {baseline}
     return [row for row in rows if row.label not in hidden]
 
 
@@ -127,7 +126,8 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
 
 def explanation(result: Replay) -> list[str]:
     """How to read the table, in sentences."""
-    shown, explained, n_states = _shown_rows(result), result.predictability, result.fit.n_states
+    rows, explained, n_states = result.rows(), result.predictability, result.fit.n_states
+    shown = _shown_rows(rows, result.baseline)
     model = f"A model with {n_states} state{'s' * (n_states > 1)}"
     if not drifts(result.fit.structure):
         model = "A model without drift"
@@ -156,7 +156,7 @@ def explanation(result: Replay) -> list[str]:
     if result.chances is not None:
         seen = percent(result.feedback or 0.0)
         sentences.insert(1, f"{METHODS[result.method].format(seen)} {CHANCES[result.chances]}")
-        if hidden := len(result.played) + len(result.references) - len(shown):
+        if hidden := len(rows) - len(shown):
             sentences[-1] += f" {hidden} more arms are left out."
         sentences.append(LOG_COLUMNS)
     if any(row.reason for row in shown):
