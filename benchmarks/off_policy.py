@@ -36,6 +36,7 @@ from driftbandit.policies import make
 from driftbandit.replays import estimates, naming, off_policy, support
 from driftbandit.replays.decisions import Decisions
 from driftbandit.replays.estimates import Shown
+from driftbandit.replays.tasks import Task
 
 N_ARMS, TRAIN, TEST = 4, 200, 600
 UNEVEN = (0.5, 0.25, 0.15, 0.1)
@@ -133,12 +134,12 @@ def one_log(seed: int) -> dict[str, list[float]]:
         center = float(log.rewards[:TRAIN].mean())
         for believed in MODELS:
             own, rows = (model, arms) if believed == "true" else wrong(model, arms)
-            task = off_policy.Task(log, TRAIN, own, rows, 0.0, "dr", True, RUNS, seed)
-            doubly = task.filtered
+            task = Task(log, TRAIN, own, rows, 0.0, "dr", True, RUNS, seed)
+            doubly = off_policy.shown_by(task)
             both = {"dr": doubly}
             both["ips"] = doubly._replace(predicted=np.full_like(doubly.predicted, center))
             named = {
-                name: estimates.shares(off_policy.choices(make(name), task), N_ARMS)
+                name: estimates.shares(naming.choices(make(name), task), N_ARMS)
                 for name in POLICIES
             }
             named[FIXED] = np.eye(N_ARMS)[np.zeros(TEST, int)]
@@ -162,10 +163,10 @@ def rejected(
     log: Decisions, model: db.LGDS, arms: np.ndarray, rewards: np.ndarray, kind: str, seed: int
 ) -> Iterator[tuple[str, list[float]]]:
     """Rejection: its estimate against the truth, and its choices against a policy by itself."""
-    task = off_policy.Task(log, TRAIN, model, arms, 0.0, "rejection", True, 1, seed)
-    shown, chance = task.filtered, naming.least_chance(log)
+    task = Task(log, TRAIN, model, arms, 0.0, "rejection", True, 1, seed)
+    shown, chance = off_policy.shown_by(task), naming.least_chance(log)
     for name in ("idea", "ucb"):
-        named = estimates.shares(off_policy.choices(make(name), task), N_ARMS)
+        named = estimates.shares(naming.choices(make(name), task), N_ARMS)
         truth = float(np.vecdot(named, rewards[TRAIN:]).mean())
         mean = float(estimates.earned(named, shown).mean())
         yield (
@@ -251,7 +252,7 @@ def small_rows(setting: Small, seed: int) -> list[list[float]]:
     found = []
     for shown in (doubly, doubly._replace(predicted=np.full_like(doubly.predicted, center))):
         rows = [(shown.of_played(q), support.unsupported(q, shown)) for q in named]
-        doubts = [support.support(*row, shown).doubt for row in rows]
+        doubts = [support.doubt(*row, shown) for row in rows]
         means = [estimates.earned(q, shown).mean() - np.vecdot(q, rewards).mean() for q in named]
         cases = [(means[0], rows[0][0], None, doubts[0]), (means[1], rows[1][0], None, doubts[1])]
         lost = rows[0][1] + rows[1][1]

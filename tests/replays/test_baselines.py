@@ -7,7 +7,7 @@ import pytest
 
 from driftbandit.policies import REGISTRY, make
 from driftbandit.replays import Table, baselines, replay, report
-from driftbandit.replays.baselines import EpsilonGreedy, LastValue, Part, SeasonalMean, choices
+from driftbandit.replays.baselines import EpsilonGreedy, Part, SeasonalMean, choices
 from reward_tables import FAST, NAN, drifting
 
 
@@ -73,7 +73,7 @@ def seasonal_score(before, period, decay):
 def test_last_value(seed):
     before, after = tables(seed)
     own = slow(before, after, lambda time, arm, seen: seen[-1][1])
-    assert choices(LastValue(before), after).tolist() == own
+    assert choices(EpsilonGreedy(before, 0.0, 0.0), after).tolist() == own
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -186,7 +186,7 @@ def test_the_test_part_is_seen_only_where_it_was_played():
     """Rewards of arms that a baseline did not play may be anything lower: it never knows."""
     before, after = tables(2)
     for player in (
-        lambda: LastValue(before),
+        lambda: EpsilonGreedy(before, 0.0, 0.0),
         lambda: EpsilonGreedy(before, 0.2, 0.95, seed=3),
         lambda: SeasonalMean(before, 7),
     ):
@@ -206,7 +206,7 @@ def test_rows_of_a_replay():
     assert len(rows) == 3
     assert {(row.kind, row.arm, row.counted) for row in rows} == {("reference", None, 39)}
     kept = np.arange(40) != 30
-    arms = choices(LastValue(before), after)[kept]
+    arms = choices(EpsilonGreedy(before, 0.0, 0.0), after)[kept]
     np.testing.assert_array_equal(
         result.references["last_value"].earned, after.rewards[kept][np.arange(39), arms]
     )

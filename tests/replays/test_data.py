@@ -55,7 +55,7 @@ def test_tables_from_everything_else(tmp_path):
             "holds 2 sequences",
         ),
         ({"round": [0, 10**9], "arm": ["a", "b"], "reward": [1, 2]}, "is a log without chances"),
-        ([[1.0, 2.0]] * 3, "train: leaves 1 of 3 rounds"),
+        ([[1.0, 2.0]] * 3, "train: leaves 1 of 3 rows"),
     ],
 )
 def test_bad_data_is_named(data, words):

@@ -1,6 +1,9 @@
 """Public data sets: from the columns of their files, and from the packages where installed."""
 
+import bz2
 import importlib.util
+import types
+import zipfile
 
 import numpy as np
 import pytest
@@ -102,6 +105,24 @@ def test_what_moves_the_arms(name, shape, last, season, same_for_all):
     assert shares.max() < season[1]
     share = rewards.mean(axis=1).var() / rewards.var(axis=0).mean()
     assert same_for_all[0] < share < same_for_all[1]
+
+
+def test_packed_files_are_read(monkeypatch, tmp_path):
+    """As the packages hold them: .csv, .csv.bz2 and .zip; a missing number is NaN."""
+    pytest.importorskip("pyarrow")
+    rows = b"time_hour,origin,temp\n2013-01-01T06:00:00Z,JFK,40\n2013-01-01T06:00:00Z,LGA,NA\n"
+    place = types.SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(datasets.importlib.util, "find_spec", lambda name: place)
+    for name in ("data.csv", "data.csv.bz2", "data.csv.zip"):
+        path = tmp_path / name
+        path.write_bytes(bz2.compress(rows) if name.endswith("bz2") else rows)
+        if name.endswith("zip"):
+            with zipfile.ZipFile(path, "w") as packed:
+                packed.writestr("data.csv", rows)
+        monkeypatch.setitem(datasets.DATASETS, "weather", (datasets.weather, "any", name))
+        table = datasets.load("weather")
+        assert table.names == ("JFK", "LGA")
+        np.testing.assert_array_equal(table.rewards, [[-40, NAN]])
 
 
 def test_a_package_that_is_not_there_is_named(monkeypatch):

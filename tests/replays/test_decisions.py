@@ -21,10 +21,9 @@ def test_each_row_is_a_decision():
     assert found.waits.tolist() == [0, 0, 6]
     assert found.arms.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(found.chances, [0.5, 0.25, NAN])
-    np.testing.assert_array_equal(found.wide(1.0), [[0, NAN, NAN], [NAN, 1, NAN], [NAN, NAN, 3]])
+    np.testing.assert_array_equal(found.wide, [[1, NAN, NAN], [NAN, 2, NAN], [NAN, NAN, 4]])
     assert "1 of 4 rows have no reward" in found.notes[0]
     assert found.log(2, 1.0).sequences[0].rewards.tolist() == [0.0, 1.0]
-    assert found.since(1).arms.tolist() == [1, 2]
 
 
 def test_chances_that_are_assumed():
@@ -41,7 +40,9 @@ def test_the_test_part_begins_with_a_round():
     rows = log([0, 0, 1, 1, 1, 2, 2, 2], [0] * 8, [1.0] * 8, [0.5] * 8)
     assert decisions_of(rows).split(0.5) == 2
     assert decisions_of(rows).split(0.7) == 5
-    with pytest.raises(InvalidInput, match="train: leaves 0 of 8 decisions in the training part"):
+    with pytest.raises(
+        InvalidInput, match="train: leaves 0 of 8 rows with a reward in the training part"
+    ):
         decisions_of(rows).split(0.1)
 
 

@@ -6,15 +6,12 @@ import pytest
 import driftbandit as db
 from driftbandit.policies import make
 from driftbandit.replays import naming
+from driftbandit.replays.tasks import Task
 from logged_plays import logged
 from reward_tables import drifting
 
 MODEL = db.LGDS(0.97 * np.eye(4), 0.1 * np.eye(4), 0.5)
 ARMS = np.eye(4)
-
-
-def nothing():
-    pass
 
 
 def log(kind="adaptive", gap=True):
@@ -31,8 +28,7 @@ def plays(rows):
 @pytest.mark.parametrize("name", ["idea", "ucb", "oful", "discounted_ucb"])
 def test_following_equals_an_agent_that_is_told_plays(name):
     rows = log()
-    who = naming.player(make(name), MODEL, ARMS, rows)
-    named = naming.named(who, rows, 20, 1, 0, nothing)
+    named = naming.choices(make(name), Task(rows, 20, MODEL, ARMS, 0.0))
     agent = db.Agent(MODEL, ARMS, name, rounds=87, window=0)
     expected = []
     for t, (wait, arm, reward) in enumerate(plays(rows)):
@@ -47,8 +43,7 @@ def test_following_equals_an_agent_that_is_told_plays(name):
 def test_rejection_from_uniform_play_equals_an_agent(name):
     """All chances are equal, so every match is accepted."""
     rows = log("uniform")
-    who = naming.player(make(name), MODEL, ARMS, rows)
-    [named] = naming.named(who, rows, 20, 1, 0, nothing, 0.25)
+    [named] = naming.choices(make(name), Task(rows, 20, MODEL, ARMS, 0.0, "rejection", runs=1))
     agent = db.Agent(MODEL, ARMS, name, rounds=87, window=0)
     expected = []
     for t, (wait, arm, reward) in enumerate(plays(rows)):
@@ -61,48 +56,44 @@ def test_rejection_from_uniform_play_equals_an_agent(name):
 
 
 def test_random_policies_draw_in_every_run():
-    rows = log()
-    who = naming.player(make("thompson"), MODEL, ARMS, rows)
-    named = naming.named(who, rows, 0, 5, 0, nothing)
+    task = Task(log(), 0, MODEL, ARMS, 0.0, runs=5)
+    named = naming.choices(make("thompson"), task)
     assert named.shape == (5, 80)
     assert not (named == named[0]).all()
-    np.testing.assert_array_equal(named, naming.named(who, rows, 0, 5, 0, nothing))
+    np.testing.assert_array_equal(named, naming.choices(make("thompson"), task))
 
 
-def counting(choice):
-    """A policy that always names one arm and counts its rewards."""
+def counting(choice, seen):
+    """A policy that always names one arm and notes the arms of which it sees a reward."""
 
     def update(state, problem, arm, reward):
-        return state + 1
+        seen.append(arm)
+        return state
 
     return db.policies.Policy("counting", lambda *_: ({}, 0), lambda *_: choice, update)
 
 
-def test_rejection_thins_to_the_smallest_chance(monkeypatch):
+def test_rejection_thins_to_the_smallest_chance():
     """Whatever a policy names, it sees a reward in the share p_min of the rounds."""
-    seen, learn = [], naming.Player.learn
-    monkeypatch.setattr(
-        naming.Player, "learn", lambda *given: seen.append(given[2]) or learn(*given)
-    )
     rows = logged(np.zeros((4000, 4)), "uneven")
     assert naming.least_chance(rows) == pytest.approx(0.1)
     for arm in range(4):
-        who = naming.player(counting(arm), MODEL, ARMS, rows)
-        naming.named(who, rows, 0, 1, arm, nothing, 0.1)
-    for plays in np.bincount(seen):
-        assert abs(plays - 400) < 4 * np.sqrt(4000 * 0.1 * 0.9)
+        seen = []
+        task = Task(rows, 0, MODEL, ARMS, 0.0, "rejection", runs=1, seed=arm)
+        naming.choices(counting(arm, seen), task)
+        assert set(seen) == {arm}
+        assert abs(len(seen) - 400) < 4 * np.sqrt(4000 * 0.1 * 0.9)
 
 
 def test_an_unknown_chance_teaches_nothing_by_rejection():
-    rows = log("uniform")
-    rows.chances[1:] = np.nan
-    who = naming.player(make("ucb"), MODEL, ARMS, rows)
-    [named] = naming.named(who, rows, 1, 1, 0, nothing, 0.25)
-    assert len(set(named.tolist())) == 1
+    """All known chances are equal, so every match of them is accepted."""
+    rows, seen = log("uniform"), []
+    rows.chances[10:70] = np.nan
+    named = naming.choices(counting(1, seen), Task(rows, 0, MODEL, ARMS, 0.0, "rejection", runs=1))
+    assert named.shape == (1, 20)  # what is not known does not count
+    assert len(seen) == (rows.arms[np.isfinite(rows.chances)] == 1).sum() > 0
 
 
 def test_an_arm_that_does_not_exist_is_refused():
-    rows = log()
-    who = naming.player(counting(4), MODEL, ARMS, rows)
     with pytest.raises(db.InvalidInput, match="arm of policy 'counting': is 4"):
-        naming.named(who, rows, 0, 1, 0, nothing)
+        naming.choices(counting(4, []), Task(log(), 0, MODEL, ARMS, 0.0))

@@ -8,7 +8,8 @@ import pytest
 import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.policies import make
-from driftbandit.replays import estimates, off_policy, replay, report
+from driftbandit.replays import estimates, naming, off_policy, replay, report
+from driftbandit.replays.tasks import Task
 from driftbandit.report import html
 from logged_plays import columns, logged
 from reward_tables import FAST, NAN, drifting, logged_rewards
@@ -39,10 +40,10 @@ def test_coverage_and_bias_on_small_logs():
         rewards = drifting(450, seed) - 5
         for kind in ("uniform", "uneven", "adaptive"):
             log = logged(rewards, kind, seed)
-            task = off_policy.Task(log, 50, MODEL, np.eye(4), 0.0, "dr")
-            doubly = task.filtered
+            task = Task(log, 50, MODEL, np.eye(4), 0.0, "dr")
+            doubly = off_policy.shown_by(task)
             flat = np.full_like(doubly.predicted, log.rewards[:50].mean())
-            q = estimates.shares(off_policy.choices(make("ucb"), task), 4)
+            q = estimates.shares(naming.choices(make("ucb"), task), 4)
             truth = np.vecdot(q, rewards[50:]).mean()
             for method, shown in (("dr", doubly), ("ips", doubly._replace(predicted=flat))):
                 mean = estimates.earned(q, shown).mean()
@@ -66,8 +67,8 @@ def test_rows_are_the_estimates(results, adaptive):
         fit = result.fit
         model, arms = fit.start_system.model, fit.arms
         center = log.rewards[:HALF].mean()
-        task = off_policy.Task(log, HALF, model, arms, center, method, True, 3, 0)
-        q = estimates.shares(off_policy.choices(make("thompson"), task), 4)
+        task = Task(log, HALF, model, arms, center, method, True, 3, 0)
+        q = estimates.shares(naming.choices(make("thompson"), task), 4)
         rows = {row.label: row for row in result.rows()}
         shown = result.shown
         np.testing.assert_array_equal(shown.arms, log.arms[HALF:])
@@ -182,7 +183,7 @@ def test_decisions_of_one_round():
         (
             logged_rewards(),
             {"chances": "uniform", "train": 0.01},
-            "train: leaves 0 of 79 decisions",
+            "train: leaves 0 of 79 rows with a reward in the training part",
         ),
         (
             logged_rewards(),

@@ -8,7 +8,7 @@ import pytest
 import driftbandit as db
 from driftbandit import InvalidInput
 from driftbandit.policies import make
-from driftbandit.replays import Table, learning, replay
+from driftbandit.replays import Table, replay, tasks
 from driftbandit.replays.play import POLICIES
 from reward_tables import FAST, NAN, drifting
 
@@ -187,9 +187,9 @@ def test_a_model_that_foresees_nothing_is_said():
 
 def test_reference_strategies_by_hand():
     rewards = np.array([[1.0, 3.0, 2.0, -2.0], [NAN, 1.0, 4.0, NAN]])
-    assert learning.fixed_arm(rewards, 0).tolist() == [1.0, 2.5]
-    assert [learning.best_arm(rewards), learning.best_arm(rewards[:1])] == [2, 1]
-    assert learning.best_arm(np.array([[1.0, NAN], [NAN, 3.0], [NAN, -2.0]])) == 0
+    assert tasks.fixed_arm(rewards, 0).tolist() == [1.0, 2.5]
+    assert [tasks.best_arm(rewards), tasks.best_arm(rewards[:1])] == [2, 1]
+    assert tasks.best_arm(np.array([[1.0, NAN], [NAN, 3.0], [NAN, -2.0]])) == 0
     result = replay(Table(np.tile(rewards, (40, 1)), tuple("abcd")), ["kode"], **FAST)
     assert result.mean("random") == pytest.approx((1 + 2.5) / 2)
     assert result.mean("per_round_best") == pytest.approx((3 + 4) / 2)

@@ -12,7 +12,8 @@ from reward_tables import NAN, drifting
 
 def said(log, **named):
     shown = Shown(log.arms, log.rewards, log.chances, np.zeros((len(log), len(log.names))))
-    return list(support.doubts(named, shown, log))
+    rows = {who: (shown.of_played(q), support.unsupported(q, shown)) for who, q in named.items()}
+    return list(support.doubts(rows, shown, log))
 
 
 def always(arm, log):

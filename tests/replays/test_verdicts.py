@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftbandit.model import LGDS
-from driftbandit.replays import off_policy, replay, report, support
+from driftbandit.replays import estimates, off_policy, replay, report, support
 from driftbandit.replays.decisions import Decisions
 from driftbandit.replays.result import LEADER, LOGGING
+from driftbandit.replays.tasks import Task
 from driftbandit.report import html
 from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
 from logged_plays import columns, logged
@@ -117,7 +118,8 @@ def test_clicks_and_failures_count_alike():
         plays = log.rewards[1000:][log.arms[1000:] == 0]
         rarer = min((plays == 0).sum(), (plays == 1).sum())
         row = result.references["always 0"]
-        carried = support.support(row.counted, 0.0, result.shown).outcomes
+        leverages = estimates.leverages(row.counted, result.shown)
+        carried = support.outcomes(leverages, result.shown)
         assert carried == pytest.approx(rarer, rel=0.15)  # the log's share may be the smaller one
         assert rows_of(result)["always 0"].trusted
 
@@ -227,7 +229,7 @@ def test_no_support_no_verdict(uniform, seed, why, clicks):
     chances = np.ones(n) if why == "chance 1" else rng.choice([0.2, 0.5, 1.0], size=n)
     log = Decisions(np.arange(n), arms, rewards, chances, ("a", "b", "c"))
     reads = np.vstack([np.eye(2), rng.normal(size=2)])
-    done = off_policy.evaluate({}, off_policy.Task(log, n // 2, MODEL, reads, 0.0))
+    done = off_policy.evaluate({}, Task(log, n // 2, MODEL, reads, 0.0))
     result = dataclasses.replace(
         uniform, played={}, references=done.references, shown=done.shown, rounds=np.arange(n // 2)
     )

@@ -1,9 +1,9 @@
-"""What people try first, as reference strategies: `LastValue`, `EpsilonGreedy`, `SeasonalMean`.
+"""What people try first, as reference strategies: `EpsilonGreedy` and `SeasonalMean`.
 
 Each is a `Player`: it is made from the training part, of which it sees all rewards, as every
 reference strategy does; then it plays by itself and sees only the reward of the arm it played. What
 is not fixed, such as ε, is chosen on the training part. An arm of which no reward was ever seen
-scores ∞, so it is tried first.
+scores ∞, so it is tried first. The last value of each arm is a mean that forgets all others.
 
 They play tables of all arms only. Of a log of one reward per decision they would have to learn from
 rewards of arms that they did not choose, and ε could not be chosen without estimating that as well.
@@ -11,14 +11,15 @@ rewards of arms that they did not choose, and ε could not be chosen without est
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from driftbandit.identify.structured.periods import shown_periods
-from driftbandit.io.logs import Log, Sequence
-from driftbandit.replays.learning import training_means
+from driftbandit.io import logs
+from driftbandit.replays.data import cell_means
+from driftbandit.replays.tasks import training_means
 
 BASELINES = ("last_value", "epsilon_greedy", "seasonal_mean")
 EPSILONS = (0.02, 0.05, 0.1, 0.2)
@@ -34,24 +35,12 @@ class Part(NamedTuple):
     times: np.ndarray  # T increasing whole numbers, the round of each row
 
 
-class Player(Protocol):
-    """Who plays a table: the available arm with the highest score, the first of equal ones."""
-
-    def scores(self, time: int) -> np.ndarray:
-        """One number for each arm; ∞ for an arm of which no reward was ever seen."""
-        ...
-
-    def see(self, time: int, arm: int, reward: float) -> None:
-        """Learn the reward of the arm that was played; rounds only increase."""
-        ...
-
-
 def choices(player: Player, part: Part) -> np.ndarray:
     """The arm that a player chooses in each row; −1 where none is available.
 
     Example:
         >>> before, after = np.array([[3.0, 2.0]]), np.array([[1.0, 9.0], [0.0, 1.5], [5.0, 4.0]])
-        >>> player = LastValue(Part(before, np.array([0])))
+        >>> player = EpsilonGreedy(Part(before, np.array([0])), epsilon=0.0, factor=0.0)
         >>> choices(player, Part(after, np.array([1, 2, 3]))).tolist()
         [0, 1, 1]
     """
@@ -64,36 +53,20 @@ def choices(player: Player, part: Part) -> np.ndarray:
     return arms
 
 
-class LastValue:
-    """The arm whose last seen reward is highest.
-
-    Example:
-        >>> LastValue(Part(np.array([[1.0, 5.0], [2.0, np.nan]]), np.arange(2))).scores(2)
-        array([2., 5.])
-    """
-
-    def __init__(self, before: Part) -> None:
-        self.values, _ = _last(before.rewards, before.times)
-
-    def scores(self, time: int) -> np.ndarray:
-        """The last seen rewards."""
-        return self.values
-
-    def see(self, time: int, arm: int, reward: float) -> None:
-        """Remember the reward."""
-        self.values[arm] = reward
-
-
 class EpsilonGreedy:
     """The arm with the highest forgotten mean; with probability ε any available arm.
 
         m_a(t) = Σ_s γ^(t − s) X_a(s) / Σ_s γ^(t − s),   s < t the rounds in which a was seen
+
+    With γ = 0 the mean is the last reward.
 
     Example:
         >>> before = Part(np.array([[0.0, 5.0], [4.0, np.nan]]), np.arange(2))
         >>> player = EpsilonGreedy(before, epsilon=0.0, factor=0.5)
         >>> player.scores(2).round(3)  # (0.5 · 0 + 4) / 1.5, and 5
         array([2.667, 5.   ])
+        >>> EpsilonGreedy(before, epsilon=0.0, factor=0.0).scores(2)
+        array([4., 5.])
     """
 
     def __init__(self, before: Part, epsilon: float, factor: float, seed: int = 0) -> None:
@@ -181,6 +154,9 @@ class SeasonalMean:
         self.times[arm] = time
 
 
+Player = EpsilonGreedy | SeasonalMean
+
+
 def season(before: Part) -> int:
     """The period of the training part's season, in rounds; 1 if none shows.
 
@@ -197,8 +173,8 @@ def season(before: Part) -> int:
     rows, arms = np.nonzero(np.isfinite(rewards[:, most]))
     if not rows.size:
         return 1
-    plays = Sequence(times[rows] - times[0], arms, rewards[:, most][rows, arms])
-    periods = shown_periods(Log((plays,), tuple(range(len(most)))))
+    plays = logs.Sequence(times[rows] - times[0], arms, rewards[:, most][rows, arms])
+    periods = shown_periods(logs.Log((plays,), tuple(range(len(most)))))
     return int(max((period for period in periods if period % periods[0] == 0), default=1))
 
 
@@ -210,11 +186,10 @@ def phase_means(before: Part, period: int) -> np.ndarray:
         array([[3., 8.], [3., 8.]])
     """
     overall = training_means(before.rewards, float(np.nanmean(before.rewards)))
-    sums, counts = np.zeros((2, period, before.rewards.shape[1]))
-    seen = np.isfinite(before.rewards)
-    np.add.at(sums, before.times % period, np.where(seen, before.rewards, 0.0))
-    np.add.at(counts, before.times % period, seen)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), overall)
+    rows, arms = np.nonzero(np.isfinite(before.rewards))
+    phases, shown = before.times[rows] % period, before.rewards[rows, arms]
+    means = cell_means(period, len(overall), phases, arms, shown)
+    return np.where(np.isnan(means), overall, means)
 
 
 def learned_decay(left: Part) -> float:
@@ -227,21 +202,17 @@ def learned_decay(left: Part) -> float:
         >>> learned_decay(Part(8 * 0.51 ** np.arange(5)[:, None], np.arange(5)))
         0.51
     """
-    pairs = np.concatenate([*_pairs(left)])
-    if not len(pairs):
+    pairs = []  # of each arm: consecutive values and the rounds between them
+    for values in left.rewards.T:
+        rows = np.flatnonzero(np.isfinite(values))
+        pairs.append([values[rows[:-1]], values[rows[1:]], np.diff(left.times[rows])])
+    before, after, gap = np.concatenate(pairs, axis=1)
+    if not gap.size:
         return 0.0
-    before, after, gap = pairs.T
     typical = float(np.median(gap))
     grid = 1 - np.linspace(1, 0, 101) ** 2
     wrong = [((after - step ** (gap / typical) * before) ** 2).sum() for step in grid]
     return float(grid[int(np.argmin(wrong))] ** (1 / typical))
-
-
-def _pairs(left: Part) -> Iterator[np.ndarray]:
-    """Of each arm: consecutive values and the rounds between them, n × 3."""
-    for values in left.rewards.T:
-        rows = np.flatnonzero(np.isfinite(values))
-        yield np.stack([values[rows[:-1]], values[rows[1:]], np.diff(left.times[rows])], axis=1)
 
 
 def _last(rewards: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -252,36 +223,22 @@ def _last(rewards: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return values, times[rows]
 
 
-class Outcome(NamedTuple):
-    """What a baseline earned in the test part, and what it took from the training part."""
+def players(before: Part, runs: int, seed: int) -> Mapping[str, tuple[Sequence[Player], str]]:
+    """The players of every baseline, one per run, and what it chose on the training part, in words.
 
-    earned: np.ndarray  # per row in which an arm is available; averaged over runs
-    setting: str
-
-
-def outcomes(before: Part, after: Part, *, runs: int, seed: int) -> dict[str, Outcome]:
-    """Play the test part with every baseline; `EpsilonGreedy` plays ``runs`` times.
+    `EpsilonGreedy` plays ``runs`` times; the others draw no random numbers.
 
     Example:
-        >>> rewards = np.random.default_rng(0).normal([0.0, 1.0], size=(40, 2))
-        >>> before, after = Part(rewards[:20], np.arange(20)), Part(rewards[20:], np.arange(20, 40))
-        >>> list(outcomes(before, after, runs=2, seed=0))
+        >>> rewards = np.random.default_rng(0).normal([0.0, 1.0], size=(20, 2))
+        >>> list(players(Part(rewards, np.arange(20)), runs=2, seed=0))
         ['last_value', 'epsilon_greedy', 'seasonal_mean']
     """
-    epsilon, factor = chosen_greed(before)
-    period = season(before)
+    greed, period = chosen_greed(before), season(before)
+    greedy = [EpsilonGreedy(before, *greed, seed + run) for run in range(runs)]
     seasonal = SeasonalMean(before, period)
-    greedy = [EpsilonGreedy(before, epsilon, factor, seed + run) for run in range(runs)]
     phases = f"a season of {period} rounds" if period > 1 else "no season"
-    players: dict[str, tuple[list[Player], str]] = {
-        "last_value": ([LastValue(before)], ""),
-        "epsilon_greedy": ([*greedy], f"ε = {epsilon:g}, γ = {factor:g}"),
+    return {
+        "last_value": ([EpsilonGreedy(before, 0.0, 0.0)], ""),
+        "epsilon_greedy": (greedy, "ε = {:g}, γ = {:g}".format(*greed)),
         "seasonal_mean": ([seasonal], f"{phases}, φ = {seasonal.decay:.3g}"),
     }
-    return {name: Outcome(_mean(many, after), how) for name, (many, how) in players.items()}
-
-
-def _mean(players: list[Player], part: Part) -> np.ndarray:
-    rows = np.flatnonzero(np.isfinite(part.rewards).any(axis=1))
-    paid = [part.rewards[rows, choices(player, part)[rows]] for player in players]
-    return np.mean(paid, axis=0)

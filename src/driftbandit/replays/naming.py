@@ -8,56 +8,23 @@ p_min. Without this thinning the policy would mostly see what the log preferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent.ledger import advanced
-from driftbandit.model import LGDS
 from driftbandit.policies import Policy, Problem
 from driftbandit.replays.decisions import Decisions
-
-Tick = Callable[[], None]  # called after every decision
-
-
-class Player(NamedTuple):
-    """A policy with its model, before its first round."""
-
-    policy: Policy
-    problem: Problem
-    state: Any
-    arms: np.ndarray  # k × d, or of each decision, n × k × d
-
-    def at(self, number: int) -> Player:
-        """The policy with the arms of a decision."""
-        if self.arms.ndim == 2:
-            return self
-        return self._replace(problem=self.problem._replace(arms=self.arms[number]))
-
-    def choose(self, state: Any, rng: np.random.Generator) -> int:
-        """The arm that the policy names."""
-        noise = self.policy.noise
-        drawn = None
-        if noise is not None:
-            shape = noise.shape(*reversed(self.problem.arms.shape))
-            drawn = rng.random(shape) if noise.distribution == "uniform" else rng.normal(size=shape)
-        last = len(self.problem.arms) - 1
-        place = int(self.policy.choose(state, self.problem, drawn))
-        return errors.whole_number(place, f"arm of policy {self.policy.name!r}", low=0, high=last)
-
-    def learn(self, state: Any, arm: int, reward: float) -> Any:
-        """The state after a reward, in the same round."""
-        observe = self.policy.agent.observe or self.policy.update
-        return observe(state, self.problem, arm, reward)
+from driftbandit.replays.tasks import Task, begins
 
 
 def online(
     policies: Mapping[str, Policy], baseline: str | None
 ) -> tuple[dict[str, Policy], list[str]]:
     """The policies, by label, that can play arms that contexts change; notes on the others."""
-    able = {who: one for who, one in policies.items() if one.actions.contexts == "online"}
+    able = {who: own for who, own in policies.items() if own.actions.contexts == "online"}
     unable = [who for who in policies if who not in able]
     said = f"{', '.join(unable)} cannot play arms that contexts change"
     if baseline in unable or not able:
@@ -66,49 +33,58 @@ def online(
     return able, [f"Left out: {said}."] if unable else []
 
 
-def player(policy: Policy, model: LGDS, arms: np.ndarray, decisions: Decisions) -> Player:
-    """The policy, prepared for as many rounds as the decisions span.
+def choices(policy: Policy, task: Task[Decisions]) -> np.ndarray:
+    """The arms that a policy names in the decisions that count, runs × n.
 
-    ``arms`` are k × d, or those of each decision, n × k × d, if contexts change them.
+    If it learns from every reward, runs differ in random numbers alone, and go over the log once.
     """
-    span = int(decisions.times[-1] - decisions.times[0]) + 1
-    first = arms if arms.ndim == 2 else arms[0]
-    rows = arms if arms.ndim == 2 else first[:, None]  # as `simulate` gives them
-    constants, state = policy.prepare(model, rows, max(span, len(decisions)))
-    return Player(policy, Problem(model, first, constants), state, arms)
+    starts = begins(policy, task.method, task.first, task.warm, task.runs)
+    passes = [_one_pass(policy, task, begin, run) for run, begin in enumerate(starts)]
+    return np.concatenate(passes)[:, task.counts[task.first :]]
 
 
-def named(
-    who: Player,
-    decisions: Decisions,
-    first: int,
-    runs: int,
-    seed: int,
-    tick: Tick,
-    least: float | None = None,
-) -> np.ndarray:
-    """The arms named from decision ``first`` on, runs × n.
-
-    If ``least`` is None, the policy learns from every reward, and runs differ in random numbers
-    alone. Else there is one run, which learns by rejection, with ``least`` as p_min.
-    """
-    rng = np.random.default_rng(seed)
-    arms = np.empty((runs, len(decisions) - first), np.int64)
-    # A decision whose chance is not known is never accepted: a comparison with NaN is false.
-    accepted = None if least is None else rng.random(len(decisions)) * decisions.chances < least
-    state = who.state
-    rows = decisions.waits.tolist(), decisions.arms.tolist(), decisions.rewards.tolist()
-    for t, (wait, arm, reward) in enumerate(zip(*rows, strict=True)):
-        state, now, learns = advanced(who.policy, who.problem, state, wait), who.at(t), True
-        if t >= first or accepted is not None:
-            choices = [now.choose(state, rng) for _ in range(runs)]
-            learns = accepted is None or bool(choices[0] == arm and accepted[t])
-            if t >= first:
-                arms[:, t - first] = choices
+def _one_pass(policy: Policy, task: Task[Decisions], begin: int, number: int) -> np.ndarray:
+    """The arms named from decision ``task.first`` on; the policy begins with an earlier one."""
+    log, rejects = task.data, task.method == "rejection"
+    rng = np.random.default_rng(task.seed + number)
+    runs = 1 if policy.noise is None or rejects else task.runs
+    named = np.empty((runs, len(log) - task.first), np.int64)
+    accepted = np.ones(len(log) - begin, bool)
+    if rejects:  # a comparison with NaN is false: a decision of unknown chance is never accepted
+        accepted = rng.random(len(accepted)) * log.chances[begin:] < least_chance(log)
+    changing = task.arms.ndim == 3
+    arms = task.arms[begin] if changing else task.arms
+    span = int(log.times[-1] - log.times[begin]) + 1
+    rows = arms[:, None] if changing else arms  # as `simulate` gives them
+    constants, state = policy.prepare(task.model, rows, max(span, len(accepted)))
+    problem = Problem(task.model, arms, constants)
+    observe = policy.agent.observe or policy.update
+    columns = log.waits, log.arms, log.rewards - task.center
+    plays = zip(*(column[begin:].tolist() for column in columns), accepted, strict=True)
+    for t, (wait, arm, reward, learns) in enumerate(plays, start=begin):
+        if t > begin:
+            state = advanced(policy, problem, state, wait)
+        if changing:
+            problem = problem._replace(arms=task.arms[t])
+        if t >= task.first or rejects:
+            chosen = [_chosen(policy, state, problem, rng) for _ in range(runs)]
+            learns = learns and (chosen[0] == arm or not rejects)
+            if t >= task.first:
+                named[:, t - task.first] = chosen
         if learns:
-            state = now.learn(state, arm, reward)
-        tick()
-    return arms
+            state = observe(state, problem, arm, reward)
+        task.tick()
+    return named
+
+
+def _chosen(policy: Policy, state: Any, problem: Problem, rng: np.random.Generator) -> int:
+    """The arm that a policy names."""
+    drawn = None
+    if (noise := policy.noise) is not None:
+        draw = rng.random if noise.distribution == "uniform" else rng.standard_normal
+        drawn = draw(noise.shape(*reversed(problem.arms.shape)))
+    place, last = int(policy.choose(state, problem, drawn)), len(problem.arms) - 1
+    return errors.whole_number(place, f"arm of policy {policy.name!r}", low=0, high=last)
 
 
 def least_chance(decisions: Decisions) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -12,18 +11,8 @@ from driftbandit import policies, statistics
 from driftbandit.identify.structured.comparison import drifts
 from driftbandit.io.logs import split_notes
 from driftbandit.replays.result import ALWAYS, LEADER, LOGGING, Replay, Row
-from driftbandit.replays.support import FEWEST, OUTCOMES
-from driftbandit.report import (
-    Block,
-    Cell,
-    Figure,
-    Points,
-    Report,
-    Table,
-    Text,
-    figures,
-    verdict_cell,
-)
+from driftbandit.report import Block, Cell, Figure, Points, Report, Table, Text, verdict_cell
+from driftbandit.report.figures import grid, styles
 from driftbandit.report.numbers import estimate, percent, short
 from driftbandit.system import label as arm_label
 
@@ -54,16 +43,9 @@ METHODS = {
         "the arm. --method dr lets policies learn from every reward of the log."
     ),
 }
-LOG_INTERVALS = "for what the arms would have paid in these very rounds"
 TOO_FEW = (
-    f"{statistics.TOO_FEW}: there is no interval and no verdict, because the log gave what the row "
-    f"names no chance in some rounds, played it in fewer than {FEWEST} effective rounds, or fewer "
-    f"than {OUTCOMES} of these carry the variance of its rewards. Do not rank such rows by their "
-    "means. --json says which applies."
-)
-FEW_OUTCOMES = (
-    f"{statistics.TOO_FEW}: fewer than {OUTCOMES} effective rounds carry the variance of the "
-    "rewards, or of the difference, or rounds depend on each other for too long. --json says which."
+    f"{statistics.TOO_FEW}: there is no interval or no verdict, because the data shows too little "
+    "of the row, or of its difference. Do not rank such rows by their means. --json says why."
 )
 LOG_COLUMNS = (
     "n eff.: effective number of rounds in which the log played what the policy names. Γ: if the "
@@ -87,19 +69,17 @@ DEPTH = 0.4  # how far below zero the axis may go, as a share of its height abov
 def report(result: Replay, name: str = "") -> Report:
     """The report of a replay; by default the data's name is its title."""
     name = name or result.title
-    unit = f", {result.unit}" if result.unit else ""
     columns = ["", "", "mean", "95%", f"− {result.baseline}", "95% of −"]
-    rows = _shown_rows(result)
-    counted = "rewards" if result.logged else "rounds"
+    counted = f"{len(result.rounds)} test {'rewards' if result.logged else 'rounds'}"
     table = Table(
-        f"Reward per round{unit}, over {len(result.rounds)} test {counted}",
+        f"Reward per round{_unit(result)}, over {counted}",
         columns + ["n eff.", "Γ"] * result.logged,
-        [_cells(row, result.logged) for row in rows],
+        [_cells(row, result.logged) for row in _shown_rows(result.rows(), result.baseline)],
     )
     figure = Figure(
         _gain(result),
-        "One line for each policy and reference strategy, over the rounds of the test part"
-        + (", if the log can tell what it earns." if result.logged else "."),
+        "One line for each policy and reference strategy of which the data tells enough, over the "
+        "rounds of the test part.",
         lambda: draw(result),
         "gain",
     )
@@ -110,12 +90,15 @@ def report(result: Replay, name: str = "") -> Report:
     return Report(f"Replay of {name}", "", blocks, result.to_document() | {"data": name})
 
 
-def _shown_rows(result: Replay) -> list[Row]:
+def _unit(result: Replay) -> str:
+    return f", {result.unit}" if result.unit else ""
+
+
+def _shown_rows(rows: list[Row], baseline: str) -> list[Row]:
     """All rows, but only the best of many single arms: those first of which enough is known."""
-    rows = result.rows()
     single = [row for row in rows if row.label.startswith(ALWAYS)]
     single.sort(key=lambda row: not row.trusted)
-    hidden = {row.label for row in single[MOST_ARMS:]} - {result.baseline}
+    hidden = {row.label for row in single[MOST_ARMS:]} - {baseline}
     return [row for row in rows if row.label not in hidden]
 
 
@@ -125,61 +108,60 @@ def _cells(row: Row, logged: bool) -> list[Cell]:
         ends = "known"
     elif not row.trusted:
         ends = statistics.TOO_FEW
-    difference = apart = ""
-    if row.verdict:
-        paired = row.difference, row.difference_low, row.difference_high
-        difference, apart = estimate(*paired, signed=True)
+    paired = row.difference, row.difference_low, row.difference_high
+    difference, apart = estimate(*paired, signed=True) if row.verdict else ("", "")
     if row.verdict == statistics.TOO_FEW:
         apart = statistics.TOO_FEW
-    entries = [(mean, row.mean), (ends, row.low), (difference, row.difference), (apart, None)]
+    entries = [(row.label, None), (mean, row.mean), (ends, row.low)]
+    entries += [(difference, row.difference), (apart, None)]
     if logged:
         text = "" if math.isnan(row.tolerance) else short(row.tolerance, 3)
         entries += [(f"{row.effective:,.0f}", row.effective), (text, row.tolerance)]
-    cells = [Cell(text, sort if text else None) for text, sort in entries]
-    if row.kind != "policy":
-        cells = [dataclasses.replace(cell, tone="dim") for cell in cells]
+    name, *cells = (
+        Cell(text, sort, tone="" if row.kind == "policy" else "dim") for text, sort in entries
+    )
     verdict = row.verdict if row.trusted else statistics.TOO_FEW
-    return [Cell(row.label, tone=cells[0].tone), verdict_cell(verdict, symbol=True), *cells]
+    return [name, verdict_cell(verdict, symbol=True), *cells]
 
 
 def explanation(result: Replay) -> list[str]:
     """How to read the table, in sentences."""
-    explained, n_states = result.predictability, result.fit.n_states
-    counted = "rewards" if result.logged else "rounds"
+    rows, explained, n_states = result.rows(), result.predictability, result.fit.n_states
+    shown = _shown_rows(rows, result.baseline)
     model = f"A model with {n_states} state{'s' * (n_states > 1)}"
     if not drifts(result.fit.structure):
         model = "A model without drift"
     first = "learned from" if result.method in ("dr", "ips") else "played"
     start = f"Every policy {first} them first" if result.warm else "Every policy starts after them"
-    share = (
-        f"a filter that sees every reward explains {100 * explained.rewards:.1f}% of the variance"
-    )
+    share = f"explains {100 * explained.rewards:.1f}% of the variance"
     if explained.differences is not None:
         share += f" of rewards, and {100 * explained.differences:.1f}% of the variance between arms"
     meanings = [
-        f"{name} is {MEANINGS[name].format(one.setting if one.arm is None else arm_label(one.arm))}"
-        for name, one in result.references.items()
+        f"{name} is {MEANINGS[name].format(own.setting if own.arm is None else arm_label(own.arm))}"
+        for name, own in result.references.items()
         if name in MEANINGS
     ]
-    reads = "▲ better, ▼ worse, ≈ no difference seen, ? too few to tell."
-    said = [
-        f"{model}, learned from {result.train_rounds} "
-        f"{counted}. {start}. One round ahead in the test part, {share}.",
-        f"−: mean reward minus that of {result.baseline}, with its interval. {reads} Rows whose "
-        "difference may be zero count as equal; --baseline NAME compares with another row. "
-        f"Intervals: {LOG_INTERVALS if result.logged else 'block bootstrap over rounds'}.",
+    counted = "rewards" if result.logged else "rounds"
+    intervals = "block bootstrap over rounds"
+    if result.logged:
+        intervals = "for what the arms would have paid in these very rounds"
+    sentences = [
+        f"{model}, learned from {result.train_rounds} {counted}. {start}. One round ahead in the "
+        f"test part, a filter that sees every reward {share}.",
+        f"−: mean reward minus that of {result.baseline}, with its interval. ▲ better, ▼ worse, "
+        "≈ no difference seen, ? too few to tell. Rows whose difference may be zero count as "
+        f"equal; --baseline NAME compares with another row. Intervals: {intervals}.",
         f"Reference strategies: {'; '.join(meanings)}.",
     ]
-    if result.method != "full":
-        assert result.chances is not None
+    if result.chances is not None:
         seen = percent(result.feedback or 0.0)
-        said[1:1] = [f"{METHODS[result.method].format(seen)} {CHANCES[result.chances]}"]
-        hidden = len(result.rows()) - len(_shown_rows(result))
-        said[-1] += f" {hidden} more arms are left out." * (hidden > 0)
-        said.append(LOG_COLUMNS)
-    if any(row.reason for row in _shown_rows(result)):
-        said.append(TOO_FEW if result.logged else FEW_OUTCOMES)
-    return said
+        sentences.insert(1, f"{METHODS[result.method].format(seen)} {CHANCES[result.chances]}")
+        if hidden := len(rows) - len(shown):
+            sentences[-1] += f" {hidden} more arms are left out."
+        sentences.append(LOG_COLUMNS)
+    if any(row.reason for row in shown):
+        sentences.append(TOO_FEW)
+    return sentences
 
 
 def gains(result: Replay) -> dict[str, np.ndarray]:
@@ -193,20 +175,19 @@ def gains(result: Replay) -> dict[str, np.ndarray]:
 def draw(result: Replay) -> Any:
     """The figure of `gains`; it cuts off lines that end far below zero."""
     lines = gains(result)
-    figure, [axis] = figures.grid(1, 1, 8.4, 4.6)
+    figure, [axis] = grid(1, 1, 8.4, 4.6)
     bottom, top = _range(list(lines.values()) or [np.zeros(1)])
     span = top - bottom
     axis.set_ylim(bottom - 0.03 * span, top + 0.03 * span)
     axis.axhline(0, color="#999999", lw=0.8)
     rounds = result.rounds - result.first_round
-    looks = figures.styles(lines, known=policies.available(), black=tuple(SHOWN))
+    looks = styles(lines, known=policies.available(), black=tuple(SHOWN))
     for label, line in sorted(lines.items(), key=lambda item: -item[1][-1]):
         below = f" ↓ {line[-1]:,.0f}" if line[-1] < bottom - 0.03 * span else ""
         style = {"lw": 2.0 if policies.filters(label) else 1.1, "ms": 4, "markevery": 0.1}
         style |= looks[label] | ({"ls": SHOWN[label][1]} if label in SHOWN else {})
         axis.plot(rounds, line, label=title(result, label) + below, **style)
-    unit = f", {result.unit}" if result.unit else ""
-    axis.set_title(f"{_gain(result)}{unit}", loc="left", fontsize=10)
+    axis.set_title(_gain(result) + _unit(result), loc="left", fontsize=10)
     xlabel = f"round of the test part, after {result.train_rounds} of training"
     axis.set(xlabel=xlabel, xlim=(0, max(int(rounds[-1]), 1)))
     axis.grid(alpha=0.25)

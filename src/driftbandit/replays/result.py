@@ -35,6 +35,11 @@ class Played(NamedTuple):
     arm: Name | None = None  # the arm that a reference strategy always plays; None for all others
     setting: str = ""  # what a reference strategy chose on the training part, in words
 
+    @classmethod
+    def known(cls, earned: np.ndarray, **fields: Any) -> Played:
+        """What was earned in rounds that all count: it is no estimate."""
+        return cls(earned, np.ones(len(earned)), **fields)
+
 
 class Predictability(NamedTuple):
     """How well a filter that sees every known reward predicts the test part, as R².
@@ -76,9 +81,9 @@ class Row(NamedTuple):
 class Ends(NamedTuple):
     """An interval, or why there is none."""
 
-    low: float
-    high: float
-    independent: float  # rounds it rests on
+    low: float = math.nan
+    high: float = math.nan
+    independent: float = math.nan  # rounds it rests on
     doubt: str = ""
 
 
@@ -143,17 +148,15 @@ class Replay:
         """
         if self.shown is None:
             return ""
-        uncertain = {who: self._row(who) for who in (label, base) if who not in (None, LOGGING)}
-        for who, row in uncertain.items():
-            if doubt := support.support(row.counted, row.unsupported, self.shown).doubt:
+        rows = {who: self._row(who) for who in (label, base) if who not in (None, LOGGING)}
+        for who, row in rows.items():
+            if doubt := support.doubt(row.counted, row.unsupported, self.shown):
                 return doubt if who == label else f"{who}: {doubt}"
-        if len(uncertain) < 2:
+        pair = [*rows.values()]
+        if len(pair) < 2 or np.array_equal(pair[0].earned, pair[1].earned):
             return ""
-        own, other = uncertain.values()
-        if np.array_equal(own.earned, other.earned):
-            return ""
-        lost = own.unsupported + other.unsupported
-        return support.doubt_of_difference(own.counted, other.counted, lost, self.shown)
+        lost = pair[0].unsupported + pair[1].unsupported
+        return support.doubt_of_difference(pair[0].counted, pair[1].counted, lost, self.shown)
 
     def rows(self, *, confidence: float = 0.95) -> list[Row]:
         """The table, highest mean first.
@@ -165,13 +168,13 @@ class Replay:
         the data cannot tell, there is neither an interval nor a verdict, and ``reason`` says why.
         """
         confidence = errors.number(confidence, "confidence", low=0, high=1, strict=True)
-        rows = [self._line(label, confidence) for label in (*self.played, *self.references)]
+        how = self.baseline, confidence
+        rows = [self._line(label, *how) for label in (*self.played, *self.references)]
         return sorted(rows, key=lambda row: math.inf if math.isnan(row.mean) else -row.mean)
 
-    def _line(self, label: str, confidence: float) -> Row:
-        own, baseline = self._row(label), self.baseline
-        mean = self._interval(label, None, confidence)
-        apart, difference, verdict = Ends(math.nan, math.nan, math.nan), math.nan, ""
+    def _line(self, label: str, baseline: str, confidence: float) -> Row:
+        own, mean = self._row(label), self._interval(label, None, confidence)
+        apart, difference, verdict = Ends(), math.nan, ""
         if label != baseline:
             apart = self._interval(label, baseline, confidence)
             difference = self.mean(label) - self.mean(baseline)
@@ -183,12 +186,13 @@ class Replay:
         paid = self.mean(label), mean.low, mean.high, float(own.earned.sum()), spread
         effective = mean.independent if self.logged else float(len(own.earned))
         gain = float(own.counted.sum()), effective, difference, apart.low, apart.high
-        reason, tolerance = mean.doubt or apart.doubt, self._tolerance(label, apart, verdict)
-        return Row(*who, *paid, *gain, verdict, not mean.doubt, reason, tolerance)
+        tolerance = self._tolerance(label, baseline, apart, verdict)
+        known = not mean.doubt, mean.doubt or apart.doubt, tolerance
+        return Row(*who, *paid, *gain, verdict, *known)
 
     def _row(self, label: str) -> Played:
-        errors.closest(label, "label", [*self.played, *self.references])
-        return self.played[label] if label in self.played else self.references[label]
+        rows = {**self.references, **self.played}
+        return rows[errors.closest(label, "label", rows)]
 
     def _uncertain(self, *labels: str | None) -> list[np.ndarray]:
         """What these rows counted; what the log earned is known and adds no uncertainty."""
@@ -204,33 +208,32 @@ class Replay:
             return Ends(mean, mean, float(len(self.rounds)))
         least = min(estimates.effective(counted, self.shown) for counted in uncertain)
         if doubt := self.doubt(label, base):
-            return Ends(math.nan, math.nan, least, doubt)
+            return Ends(independent=least, doubt=doubt)
         spread = estimates.variances(uncertain[0], self.shown, *uncertain[1:])
         return Ends(*estimates.interval(mean, spread, confidence), least)
 
     def _block_interval(self, series: np.ndarray, paired: bool, confidence: float) -> Ends:
         """The bootstrap interval of data that shows all arms."""
         drawn = statistics.block_interval(series, confidence=confidence, seed=self.seed)
-        independent, doubt = len(series) / drawn.block, ""
+        independent = len(series) / drawn.block
         # A difference is compared with zero: if two policies seldom differ, few rounds decide.
         outcomes = len(series) / estimates.kurtosis(series, 0.0 if paired else None)
         if statistics.verdict(0.0, 0.0, independent, confidence) == statistics.TOO_FEW:
             doubt = f"{independent:.1f} blocks of rounds that depend on each other"
         elif outcomes < support.OUTCOMES and (not paired or series.any()):
             doubt = support.ALIKE if paired else support.CARRIED.format(short(outcomes, 2))
-        ends = (math.nan, math.nan) if doubt else (drawn.low, drawn.high)
-        return Ends(*ends, independent, doubt)
+        else:
+            return Ends(drawn.low, drawn.high, independent)
+        return Ends(independent=independent, doubt=doubt)
 
-    def _tolerance(self, label: str, apart: Ends, verdict: str) -> float:
+    def _tolerance(self, label: str, baseline: str, apart: Ends, verdict: str) -> float:
         """`estimates.tolerance` of a verdict; NaN if it is neither "better" nor "worse"."""
         if self.shown is None or verdict not in (statistics.BETTER, statistics.WORSE):
             return math.nan
-        counted, other = (sum(self._uncertain(who)) for who in (label, self.baseline))
-        shown = self.shown
-        pulls = (counted - other) * (1 / shown.chances - 1) * shown.residuals
-        if verdict == statistics.BETTER:
-            return estimates.tolerance(apart.low, pulls)
-        return estimates.tolerance(-apart.high, -pulls)
+        counted, other = (sum(self._uncertain(who)) for who in (label, baseline))
+        pulls = (counted - other) * (1 / self.shown.chances - 1) * self.shown.residuals
+        sign, end = (1, apart.low) if verdict == statistics.BETTER else (-1, apart.high)
+        return estimates.tolerance(sign * end, sign * pulls)
 
     def __repr__(self) -> str:
         shown = ", ".join(list(self.played)[:4]) + ", …" * (len(self.played) > 4)
@@ -250,22 +253,20 @@ class Replay:
 
     def to_document(self) -> dict[str, Any]:
         """Everything but the rewards per round, ready for JSON."""
-        fit, selection = self.fit, None
-        if fit.comparison is not None:
-            tried = fit.comparison
-            selection = dict(zip(map(str, tried.structures), tried.scores, strict=True))
+        fit, tried = self.fit, self.fit.comparison
         model = {
             "summary": fit.summary(),
             "drift": fit.drift._asdict(),
             "states": fit.n_states,
             "spectral_radius": fit.spectral_radius,
             "reward_std": float(fit.model.reward_std),
-            "selection": selection,
+            "selection": tried and dict(zip(map(str, tried.structures), tried.scores, strict=True)),
             "converged": fit.converged,
         }
-        document: dict[str, Any] = {"data": self.title, "arms": list(self.names)}
-        document |= {name: getattr(self, name) for name in STORED}
-        document |= {
+        document = {
+            "data": self.title,
+            "arms": self.names,
+            **{name: getattr(self, name) for name in STORED},
             "counted_rounds": len(self.rounds),
             "model": model,
             "predictability": self.predictability._asdict(),
@@ -275,6 +276,6 @@ class Replay:
                 label: dict(zip(map(str, self.names), played.shares.tolist(), strict=True))
                 for label, played in self.played.items()
             },
-            "notes": list(self.notes),
+            "notes": self.notes,
         }
         return dict(storable(document))

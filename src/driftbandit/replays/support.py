@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -73,54 +72,38 @@ CONDITIONS = {
 }
 
 
-class Support(NamedTuple):
-    """What a log shows of a policy or reference strategy."""
-
-    effective: float  # effective number of rounds in which the log plays what it names
-    heaviest: float  # share of the weights of the heaviest round
-    weight: float  # mean weight
-    lightest: float  # what that should at least be
-    outcomes: float  # K; infinite if nothing is uncertain
-    unsupported: float  # share of rounds in which the log gives what it names no chance
-    bias: float  # that these rounds may cause, in standard errors
-
-    def failed(self, bias: float = NEGLIGIBLE) -> dict[str, str]:
-        """The figures of the conditions that fail; a larger bias is not allowed."""
-        enough = self.effective >= FEWEST
-        conditions = {
-            "no chance": (self.bias > bias, percent(self.unsupported)),
-            "few": (not enough, f"{self.effective:.0f}"),
-            "heavy": (self.heaviest > HEAVIEST, percent(self.heaviest)),
-            "light": (enough and self.weight < self.lightest, percent(self.weight)),
-            "rare": (enough and self.outcomes < OUTCOMES, short(self.outcomes, 2)),
-        }
-        return {name: figure for name, (fails, figure) in conditions.items() if fails}
-
-    @property
-    def doubt(self) -> str:
-        """Why the log cannot tell; empty if it can."""
-        return next((CONDITIONS[name][0].format(x) for name, x in self.failed().items()), "")
-
-
-def support(counted: np.ndarray, unsupported: float, shown: Shown) -> Support:
-    """What a log shows of a strategy.
+def failures(
+    counted: np.ndarray, unsupported: float, shown: Shown, bias: float = NEGLIGIBLE
+) -> dict[str, str]:
+    """The conditions that fail if a log is to show a strategy, with the figures of `CONDITIONS`.
 
     Args:
         counted: q(a) of the arm that was played, n shares.
-        unsupported: as `unsupported` returns it.
+        unsupported: share of rounds without a chance, as `unsupported` returns it.
         shown: the log.
+        bias: how much these rounds may cause, in standard errors.
     """
     leverages, weights = estimates.leverages(counted, shown), counted / shown.chances
+    effective, mean = estimates.effective_size(weights), float(weights.mean())
+    heaviest = float(weights.max()) / (float(weights.sum()) or 1.0)
     missing = -float(special.ndtri(LEVEL / 2)) * math.sqrt(leverages.sum()) / len(counted)
-    return Support(
-        estimates.effective_size(weights),
-        float(weights.max()) / (float(weights.sum()) or 1.0),
-        float(weights.mean()),
-        max(LIGHTEST, 1 - missing) - 1e-9,  # less the rounding of a sum
-        _outcomes(leverages, shown),
-        unsupported,
-        _bias(unsupported, leverages, shown),
-    )
+    light = mean < max(LIGHTEST, 1 - missing) - 1e-9  # less the rounding of a sum
+    carrying = outcomes(leverages, shown)
+    enough = effective >= FEWEST
+    conditions = {
+        "no chance": (_bias(unsupported, leverages, shown) > bias, percent(unsupported)),
+        "few": (not enough, f"{effective:.0f}"),
+        "heavy": (heaviest > HEAVIEST, percent(heaviest)),
+        "light": (enough and light, percent(mean)),
+        "rare": (enough and carrying < OUTCOMES, short(carrying, 2)),
+    }
+    return {name: figure for name, (fails, figure) in conditions.items() if fails}
+
+
+def doubt(counted: np.ndarray, unsupported: float, shown: Shown) -> str:
+    """Why a log cannot tell what a strategy earns, see `failures`; empty if it can."""
+    failed = failures(counted, unsupported, shown)
+    return next((CONDITIONS[name][0].format(figure) for name, figure in failed.items()), "")
 
 
 def doubt_of_difference(
@@ -134,15 +117,15 @@ def doubt_of_difference(
         shown: the log.
     """
     leverages = estimates.leverages(counted, shown, other)
-    if not leverages.any() or _outcomes(leverages, shown) < OUTCOMES:
+    if not leverages.any() or outcomes(leverages, shown) < OUTCOMES:
         return ALIKE
     if _bias(unsupported, leverages, shown) > NEGLIGIBLE:
         return "the log gives what they name no chance where they differ"
     return ""
 
 
-def _outcomes(leverages: np.ndarray, shown: Shown) -> float:
-    """K, of the module's text."""
+def outcomes(leverages: np.ndarray, shown: Shown) -> float:
+    """K, of the module's text: rounds that carry the variance; infinite if nothing is uncertain."""
     uncertain = leverages > 0
     if not uncertain.any():
         return math.inf
@@ -160,12 +143,16 @@ def _bias(unsupported: float, leverages: np.ndarray, shown: Shown) -> float:
     return most / spread if spread > 0 else math.inf
 
 
-def doubts(named: Mapping[str, np.ndarray], shown: Shown, decisions: Decisions) -> Iterator[str]:
-    """Warnings about policies, whose shares q are n × k, and about the chances of the log."""
-    known = {
-        who: support(shown.of_played(q), unsupported(q, shown), shown) for who, q in named.items()
-    }
-    failed = {who: own.failed(bias=0.0) for who, own in known.items()}
+def doubts(
+    rows: Mapping[str, tuple[np.ndarray, float]], shown: Shown, decisions: Decisions
+) -> Iterator[str]:
+    """Warnings about policies and about the chances of the log.
+
+    Args:
+        rows: by policy, what `failures` takes first.
+        shown: the decisions that count, of all ``decisions``.
+    """
+    failed = {who: failures(*row, shown, bias=0.0) for who, row in rows.items()}
     for name, (_, warning) in CONDITIONS.items():
         figures = [f"{who} {own[name]}" for who, own in failed.items() if name in own]
         if figures:

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from driftbandit.replays import learning
+from driftbandit.replays import tasks
 
 
 def test_predictability_is_what_it_says():
     rng = np.random.default_rng(0)
     rewards, predicted = rng.normal(size=(2, 50, 3))
     means = np.array([0.1, 0.2, 0.3])
-    found = learning.predictability(predicted, rewards, means)
+    found = tasks.predictability(predicted, rewards, means)
     whole = ((rewards - means) ** 2).sum()
     assert found.rewards == pytest.approx(1 - ((rewards - predicted) ** 2).sum() / whole)
 
@@ -20,4 +20,4 @@ def test_predictability_is_what_it_says():
     ratio = (apart(rewards - predicted) ** 2).sum() / (apart(rewards - means) ** 2).sum()
     assert found.differences == pytest.approx(1 - ratio)
     rewards[np.arange(3) != rng.integers(3, size=50)[:, None]] = np.nan
-    assert learning.predictability(rewards, rewards, means) == (1.0, None)
+    assert tasks.predictability(rewards, rewards, means) == (1.0, None)
