@@ -82,6 +82,18 @@ class Finding:
         yield from map(Text, self.follows)
 
 
+def stated(
+    question: str, verdict: str, text: str, numbers: Sequence[Number] = (), **facts: Any
+) -> Finding:
+    """A finding that is said in one paragraph.
+
+    Example:
+        >>> stated("Is it?", "cannot tell", "There are too few rewards.", since=None).facts
+        {'since': None}
+    """
+    return Finding(question, verdict, numbers, facts=facts, blocks=lambda most: [Text(text)])
+
+
 class Recommendation(NamedTuple):
     """What to do, why, and what to run next."""
 
