@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from driftbandit import errors
-from driftbandit.advice import facts
+from driftbandit.advice import facts, finding
 from driftbandit.advice.facts import Arm, LowerBound, Metric, Simulation, SystemFacts
-from driftbandit.advice.finding import (
-    Advice,
-    Finding,
-    Number,
-    Recommendation,
-    Tell,
-    asked,
-    stated,
-)
+from driftbandit.advice.finding import Advice, Finding, Number, Recommendation, Request, Tell, asked
 from driftbandit.model import shown_radius
 from driftbandit.policies import PREFERRED, TITLES, title
-from driftbandit.report import Block, Cell, Figure, Points, Table, Text, Tone, verdict_cell
-from driftbandit.report.figures import grid, interval_rows, log_ticks, name_rows
+from driftbandit.report import Block, Cell, Figure, Points, Table, Text, verdict_cell
+from driftbandit.report.figures import grid
 from driftbandit.report.numbers import NONE, listed, percent, plus_minus, short
 from driftbandit.result import policy_styles
 from driftbandit.statistics import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
@@ -52,48 +43,38 @@ ARM_COLUMNS = {
 NOTHING = 1e-6  # below this share of the regret, the lower bound is as good as zero
 
 
-def advise_system(
-    system: System,
-    *,
-    runs: int | None,
-    rounds: int | None,
-    seed: int,
-    policies: Any,
-    budget: float | None,
-    progress: Tell | None,
-    ready: Tell | None,
-) -> Advice:
+def advise_system(system: System, request: Request) -> Advice:
     """Advice on a system; see `advise`."""
     model, arms = system.model, system.arms
     model.start_cov()  # an error if there is none
-    usual = facts.sizes(model.n_states, len(arms), model.spectral_radius)
-    n_runs = errors.whole_number(usual[0] if runs is None else runs, "runs", low=1, high=LARGEST)
-    rounds = usual[1] if rounds is None else rounds
-    n_rounds = errors.whole_number(rounds, "rounds", low=1, high=LARGEST)
-    seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
-    players = facts.players(policies, len(arms))
+    runs, rounds = facts.sizes(model.n_states, len(arms), model.spectral_radius)
+    runs = runs if request.runs is None else request.runs
+    rounds = rounds if request.rounds is None else request.rounds
+    settings = {
+        "runs": errors.whole_number(runs, "runs", low=1, high=LARGEST),
+        "rounds": errors.whole_number(rounds, "rounds", low=1, high=LARGEST),
+        "seed": errors.whole_number(request.seed, "seed", low=0, high=2**63 - 1),
+    }
+    players = facts.players(request.policies, len(arms))
     size = facts.system_facts(model, arms)
     known: dict[str, Any] = {}
 
     def answers(tell: Tell) -> Iterator[Finding]:
-        def playing(share: float) -> None:
-            tell("simulation", share)
-
-        settings = {"runs": n_runs, "rounds": n_rounds, "seed": seed, "progress": playing}
+        how = settings | {"progress": lambda share: tell("simulation", share)}
         steps: tuple[Callable[[], Finding], ...] = (
-            lambda: on_arms(size, facts.arm_facts(model, arms, system.names, n_rounds)),
-            lambda: on_bound(facts.lower_bound(model, arms, n_rounds)),
+            lambda: on_arms(size, facts.arm_facts(model, arms, system.names, settings["rounds"])),
+            lambda: on_bound(facts.lower_bound(model, arms, settings["rounds"])),
             lambda: on_metric(facts.metric(model, arms), size.constants > 0),
-            lambda: on_simulation(facts.play(model, arms, players, settings), known["lower_bound"]),
+            lambda: on_simulation(facts.play(model, arms, players, how), known["lower_bound"]),
         )
         for stage, step in zip(STAGES, steps, strict=True):
             tell(stage, 0)
-            finding = step()
-            known.update(finding.facts)
-            yield finding
+            answer = step()
+            known.update(answer.facts)
+            yield answer
             tell(stage, 1)
 
-    findings = asked(QUESTIONS, answers, budget, progress, ready)
+    findings = asked(QUESTIONS, answers, request)
     advised = Recommendation("open", "No recommendation: time was up before the simulation.")
     if "simulation" in known:
         advised = recommend(**known)
@@ -280,20 +261,16 @@ def on_arms(system: SystemFacts, arms: Sequence[Arm]) -> Finding:
     """What each arm pays and shows."""
     offsets, moving = system.constants > 0, system.n_states - system.constants
     columns = [name for name in ARM_COLUMNS if offsets or name != "mean"]
-
-    def blocks(most: int) -> Iterator[Block]:
-        yield Text(_system_line(system))
-        shown = _most_telling(arms, most)
-        cells = [_arm_cells(arm, moving) for arm in shown]
-        rows = [[row[name] for name in ("arm", *columns)] for row in cells]
-        yield Table("What each arm pays and shows of the state", ["arm", *columns], rows)
-        if left := len(arms) - len(shown):
-            yield Text(f"{left:,} more arms are left out: those above are the best most often.")
-        readings = [f"{name.removesuffix(', %')}: {ARM_COLUMNS[name]}" for name in columns]
-        if offsets:
-            readings.append("detectable, tr P_a, removed, condition: of what moves, no constants.")
-        yield Points(readings, "dim")
-
+    cells = [_arm_cells(arm, moving) for arm in _most_telling(arms)]
+    rows = [[row[name] for name in ("arm", *columns)] for row in cells]
+    readings = [f"{name.removesuffix(', %')}: {ARM_COLUMNS[name]}" for name in columns]
+    if offsets:
+        readings.append("detectable, tr P_a, removed, condition: of what moves, no constants.")
+    blocks: list[Block] = [
+        Text(_system_line(system)),
+        Table("What each arm pays and shows of the state", ["arm", *columns], rows),
+        Points(readings, "dim"),
+    ]
     verdict = "all detectable" if all(arm.detectable for arm in arms) else "not all detectable"
     return Finding(ARMS, verdict, facts={"system": system, "arms": arms}, blocks=blocks)
 
@@ -343,19 +320,20 @@ def _share(value: float | None) -> Cell:
     return Cell(NONE) if value is None else Cell(f"{100 * value:.1f}", value)
 
 
-def _most_telling(arms: Sequence[Arm], most: int) -> Sequence[Arm]:
-    """All arms in order, or the ``most`` that are best most often, then show most."""
+def _most_telling(arms: Sequence[Arm]) -> Sequence[Arm]:
+    """A few arms in order; many with those first that are best most often, then show most."""
 
     def rank(arm: Arm) -> tuple[float, float]:
         return -(arm.best_share or 0.0), math.inf if arm.error_trace is None else arm.error_trace
 
-    return arms if len(arms) <= most else sorted(arms, key=rank)[:most]
+    return arms if len(arms) <= min(finding.MOST_ARMS.values()) else sorted(arms, key=rank)
 
 
 def on_bound(bound: LowerBound) -> Finding:
     """The lower bound on regret."""
+    known = {"lower_bound": bound}
     if bound.value is None or bound.error is None:
-        return stated(BOUND, "not known", f"Not known: {bound.reason}.", lower_bound=bound)
+        return finding.stated(BOUND, "not known", f"Not known: {bound.reason}.", known)
     size = plus_minus(bound.value, bound.error)
     full = ": with full information, the optimal filter loses that much"
     text = (
@@ -365,13 +343,14 @@ def on_bound(bound: LowerBound) -> Finding:
     )
     ends = bound.value - bound.error, bound.value + bound.error
     number = Number(bound.value, *ends, name="least regret", unit="regret per round")
-    return stated(BOUND, "known", text, [number], lower_bound=bound)
+    return Finding(BOUND, "known", [number], facts=known, blocks=[Text(text)])
 
 
 def on_metric(metric: Metric, offsets: bool) -> Finding:
     """The intervals of φ, and whom they favor."""
+    known = {"metric": metric}
     if metric.printed is None or metric.squared is None:
-        return stated(METRIC, "not computed", f"Not computed: {metric.reason}.", metric=metric)
+        return finding.stated(METRIC, "not computed", f"Not computed: {metric.reason}.", known)
     forms = {
         "as printed": (metric.printed, metric.winner),
         "squared": (metric.squared, metric.squared_winner),
@@ -388,10 +367,9 @@ def on_metric(metric: Metric, offsets: bool) -> Finding:
     rows = []
     for policy in facts.BONUSES:
         row = [Cell(TITLES[policy])]
-        for form, winner in forms.values():
-            low, high = form[policy]
-            tone: Tone = "good" if policy == winner else ""
-            row += [_number(low), dataclasses.replace(_number(high), tone=tone)]
+        for ends, winner in forms.values():
+            low, high = ends[policy]
+            row += [_number(low), Cell(short(high), high, tone="good" if policy == winner else "")]
         rows.append(row)
     columns = ["policy", "least φ", "greatest φ", "squared: least", "greatest"]
     readings = [
@@ -410,34 +388,30 @@ def on_metric(metric: Metric, offsets: bool) -> Finding:
         Points(readings, "dim"),
     ]
     verdict = "predicts nothing" if metric.winner is None else f"favors {metric.winner}"
-    return Finding(METRIC, verdict, (), [follows], {"metric": metric}, lambda most: blocks)
+    return Finding(METRIC, verdict, (), [follows], known, blocks)
 
 
 def on_simulation(simulation: Simulation | None, lower: LowerBound) -> Finding:
     """Regret of each policy, and the differences."""
+    known = {"simulation": simulation}
     if simulation is None:
         text = "Not played: there is nothing to decide."
-        return stated(SIMULATION, "nothing to decide", text, simulation=None)
+        return finding.stated(SIMULATION, "nothing to decide", text, known)
     best, bound = simulation.best, lower.value
-    differences = {row.name: row for row in simulation.differences}
     unit = best.value / 100 if best.value > 0 else 1.0
     rows = []
-    for row in simulation.policies:
+    for row, gap in zip(simulation.policies, (None, *simulation.differences), strict=True):
         policy = Cell(title(row.name), tone="dim" if row.name == facts.RANDOM else "")
         regret = Cell(plus_minus(row.value, (row.high - row.low) / 2), row.value)
         more, verdict = Cell(NONE), Cell("lowest", tone="best")
-        if row is not best:
-            gap = differences[row.name]
+        if gap is not None:
             more, verdict = Cell(_gap(gap, unit), gap.value), verdict_cell(gap.verdict)
         rows.append([policy, regret, _number(row.value / bound if bound else None), more, verdict])
     sizes = f"{simulation.runs} runs × {simulation.rounds} rounds, seed {simulation.seed}"
-    more_unit = "more, %" if best.value > 0 else "more"
+    more_name = "more, %" if best.value > 0 else "more"
+    columns = ["policy", "regret", "× bound", more_name, "verdict"]
     blocks: list[Block] = [
-        Table(
-            f"Regret per round: {sizes}",
-            ["policy", "regret", "× bound", more_unit, "verdict"],
-            rows,
-        ),
+        Table(f"Regret per round: {sizes}", columns, rows),
         Figure(
             "Mean regret per round and 95% intervals. Left: the dashed line is the lower bound. "
             "Right: difference to the lowest, run by run; an interval that reaches zero means that "
@@ -456,9 +430,8 @@ def on_simulation(simulation: Simulation | None, lower: LowerBound) -> Finding:
             "dim",
         ),
     ]
-    known = {"simulation": simulation}
-    rows_shown = simulation.policies
-    return Finding(SIMULATION, f"lowest: {best.name}", rows_shown, (), known, lambda most: blocks)
+    lowest = f"lowest: {best.name}"
+    return Finding(SIMULATION, lowest, simulation.policies, facts=known, blocks=blocks)
 
 
 def _gap(gap: Number, unit: float) -> str:
@@ -469,15 +442,10 @@ def _gap(gap: Number, unit: float) -> str:
 
 def _metric_figure(forms: Mapping[str, Mapping[str, tuple[float, float]]]) -> Any:
     drawing, axes = grid(2, 2, 6.6, 1.6)
+    colors = [style["color"] for style in policy_styles(facts.BONUSES).values()]
     for axis, (form, intervals) in zip(axes, forms.items(), strict=True):
-        rows = {policy: (low, math.nan, high) for policy, (low, high) in intervals.items()}
-        _draw_intervals(axis, f"φ, {form}", rows, policy_styles(rows))
-        lows, highs = zip(*intervals.values(), strict=True)
-        if min(lows) > 0 and max(highs) > 20 * min(lows):
-            axis.set_xscale("log")
-            log_ticks(axis.xaxis, min(lows), max(highs))
-        else:
-            axis.set_xlim(left=0)
+        rows = {TITLES[name]: Number(math.nan, *ends) for name, ends in intervals.items()}
+        finding.draw_rows(axis, f"φ, {form}", rows, colors, 0.0)
     return drawing
 
 
@@ -486,21 +454,8 @@ def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
     drawing, axes = grid(2, 2, 6.6, 1.0 + 0.22 * len(styles))
     more = f"more than {title(simulation.best.name)}, per round"
     panels = {"regret per round": simulation.policies, more: simulation.differences[:-1]}
-    for axis, line, (text, numbers) in zip(axes, (bound, 0), panels.items(), strict=True):
-        rows = {row.name: (row.low, row.value, row.high) for row in numbers}
-        _draw_intervals(axis, text, rows, styles)
-        if line is not None:
-            axis.axvline(line, color="black", ls="--", lw=1)
+    for axis, (what, numbers), line in zip(axes, panels.items(), (bound, 0.0), strict=True):
+        rows = {title(row.name): row for row in numbers}
+        finding.draw_rows(axis, what, rows, [styles[row.name]["color"] for row in numbers], line)
         axis.locator_params(axis="x", nbins=5)
     return drawing
-
-
-def _draw_intervals(
-    axis: Any,
-    text: str,
-    rows: Mapping[str, tuple[float, float, float]],
-    styles: Mapping[str, Mapping[str, Any]],
-) -> None:
-    interval_rows(axis, list(rows.values()), [styles[policy]["color"] for policy in rows])
-    name_rows(axis, [title(policy) for policy in rows])
-    axis.set_title(text, fontsize=9)
