@@ -107,7 +107,7 @@ def test_a_higher_policy_is_preferred_only_if_it_is_clearly_better(seed, reach, 
     """With seeds 5 and 8 the difference is within the uncertainty."""
     columns, structure = log(drift=0.15, seed=seed), "level(arm)"
     result = db.replay(columns, ["kalman_ucb", reach], structure=structure, train=0.4)
-    found = log_facts.summary(result, structure, 0.975)
+    found = log_facts.replayed(result, 0.975)
     assert found.row("reach").mean < found.row("kalman_ucb").mean
     assert found.best == best
 

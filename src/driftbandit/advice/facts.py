@@ -128,8 +128,8 @@ def system_facts(model: LGDS, arms: np.ndarray) -> SystemFacts:
 def arm_facts(model: LGDS, arms: np.ndarray, names: Sequence[Name], rounds: int) -> tuple[Arm, ...]:
     """What every arm pays and shows; with an unstable state, which is best in ``rounds`` rounds."""
     seen = steady_state.detectable(model, arms)
-    found = iter(_error_traces(model, arms[seen]) if seen.any() else ())
-    traces = [next(found) if shows else None for shows in seen]
+    of_seen = iter(_error_traces(model, arms[seen]) if seen.any() else ())
+    traces = [next(of_seen) if shows else None for shows in seen]
     pays: list[Any] = [None] * len(arms)
     removed, spreads = pays, pays
     if (known := _with_known_constants(model)).is_stable:

@@ -19,7 +19,7 @@ from driftbandit.identify.structured.fitting import fit_structure
 from driftbandit.identify.structured.periods import season_warning, shown_periods
 from driftbandit.identify.structured.selection import LEAST, can_compare, recent, season_pair
 from driftbandit.policies import title
-from driftbandit.replays import Replay, support
+from driftbandit.replays import Replay, replay, support
 from driftbandit.replays.decisions import CHANCES, has_chances
 from driftbandit.replays.result import LEADER
 from driftbandit.report.numbers import percent, short
@@ -64,10 +64,10 @@ def advise_log(
     if obvious:
         advised = recommend(held)
     drift: Drift | None = None
-    replay: Replay | None = None
+    result: Replay | None = None
 
     def answers(tell: Tell) -> Iterator[Finding]:
-        nonlocal advised, drift, replay
+        nonlocal advised, drift, result
         yield log_findings.on_contents(held)
         few = log.rewards_seen < ENOUGH
         if not few or can_compare(log):
@@ -102,7 +102,10 @@ def advise_log(
             yield from untold((POLICIES,), "cannot tell", why)
         else:
             how: dict[str, Any] = {"chances": chances, "seed": seed, "progress": tell}
-            done, replay = log_facts.replayed(log, early, chosen, **how)
+            how |= {"structure": early, "train": log_facts.TRAIN, "runs": 10}
+            result = replay(log, list(chosen.values()), **how)
+            # Intervals are widened because the best of several policies is looked at.
+            done = log_facts.replayed(result, 1 - 0.05 / len(chosen))
             yield log_findings.on_policies(done, drift.structure)
         rules = functools.partial(recommend, held, drift.moves, done, untested=untested)
         advised = rules()
@@ -111,8 +114,9 @@ def advise_log(
             length = rounds or (done.test_rounds if done else max(held.span // 2, 1))
             knowing = (name for name in chosen if policies.filters(name))
             who = done.best if done else next(knowing, next(iter(chosen)))
-            how = {"runs": runs, "seed": seed, "progress": lambda share: tell("forecast", share)}
-            forecast = log_facts.forecast(drift.fit, chosen[who], who, length, **how)
+            forecast = log_facts.forecast(
+                drift.fit, who, chosen[who], length, runs, seed, functools.partial(tell, "forecast")
+            )
             advised = rules(forecast)
         yield log_findings.on_fixed(done, forecast)
 
@@ -121,13 +125,13 @@ def advise_log(
     if drift is not None:
         fit = drift.fit
         missed = "" if repeats(fit.structure) or held.constant else season_warning(fit, log)
-        warnings = [*notes, *fit.warnings, missed, *(replay.notes if replay else ())]
+        warnings = [*notes, *fit.warnings, missed, *(result.notes if result else ())]
         source, several = shlex.join(map(errors.printable, whole.source)), held.sequences > 1
         asks = str(fit.structure), advised.choice or "", held.evidence, several, chances
         advised = advised._replace(commands=commands(advised.kind, source, *asks))
     warnings = [text for text in dict.fromkeys(warnings) if text and text not in held.notes]
     advised = advised._replace(warnings=warnings)
-    return Advice(findings, advised, fit and fit.system, fit, log, replay)
+    return Advice(findings, advised, fit and fit.system, fit, log, result)
 
 
 def _checked_periods(seasons: Any) -> tuple[float, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -50,7 +51,7 @@ def advise_system(system: System, request: Request) -> Advice:
     runs, rounds = facts.sizes(model.n_states, len(arms), model.spectral_radius)
     runs = runs if request.runs is None else request.runs
     rounds = rounds if request.rounds is None else request.rounds
-    settings = {
+    settings: dict[str, Any] = {
         "runs": errors.whole_number(runs, "runs", low=1, high=LARGEST),
         "rounds": errors.whole_number(rounds, "rounds", low=1, high=LARGEST),
         "seed": errors.whole_number(request.seed, "seed", low=0, high=2**63 - 1),
@@ -60,7 +61,7 @@ def advise_system(system: System, request: Request) -> Advice:
     known: dict[str, Any] = {}
 
     def answers(tell: Tell) -> Iterator[Finding]:
-        how = settings | {"progress": lambda share: tell("simulation", share)}
+        how = settings | {"progress": functools.partial(tell, "simulation")}
         steps: tuple[Callable[[], Finding], ...] = (
             lambda: on_arms(size, facts.arm_facts(model, arms, system.names, settings["rounds"])),
             lambda: on_bound(facts.lower_bound(model, arms, settings["rounds"])),

@@ -5,19 +5,18 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from driftbandit import statistics
-from driftbandit.advice.finding import Number
+from driftbandit.advice.finding import Number, Tell
 from driftbandit.arrays import Array, namespace
 from driftbandit.identify import Comparison, Fit, Log, components, one_step
 from driftbandit.identify.data import no_arm_varies
 from driftbandit.identify.findings import Answer, Verdict, answer
 from driftbandit.policies import PREFERRED, Policy, Problem, random
-from driftbandit.replays import Replay, Row, replay, support
+from driftbandit.replays import Replay, Row, support
 from driftbandit.replays.decisions import has_chances
 from driftbandit.replays.result import ALWAYS, LEADER, LOGGING
 from driftbandit.structure import Component, Structure
@@ -163,7 +162,7 @@ def speed(fit: Fit, rounds: int, seed: int = 0) -> Speed | None:
 
     def drawn_values(component: int, name: str) -> np.ndarray:
         wanted = component, name, None
-        free = [(one.component, one.parameter.name, one.copy) for one in fit.layout.free]
+        free = [(each.component, each.parameter.name, each.copy) for each in fit.layout.free]
         return np.exp(theta[:, free.index(wanted)])
 
     own, shared = np.zeros((2, len(theta)))  # variance of the change, by each arm's level and all's
@@ -253,10 +252,10 @@ class Season(NamedTuple):
     period: float
     swing: float  # from its lowest to its highest point, mean over arms
     differs: bool  # whether the model has a pattern for each arm
-    own: Answer | None = None  # whether models with a pattern for each arm predict better
+    own: Answer  # whether models with a pattern for each arm predict better
 
 
-def seasons(fit: Fit, comparison: Comparison | None = None) -> tuple[Season, ...]:
+def seasons(fit: Fit, comparison: Comparison) -> tuple[Season, ...]:
     """The seasons of a model, as they were in the last four cycles of the log.
 
     Args:
@@ -276,7 +275,7 @@ def seasons(fit: Fit, comparison: Comparison | None = None) -> tuple[Season, ...
             sums = np.bincount(phases, total[last])
             swings.append(float(np.ptp(sums[counts > 0] / counts[counts > 0])))
         differs = any(part.scope == "arm" for part in parts)
-        own = None if comparison is None else own_pattern(comparison, period)
+        own = own_pattern(comparison, period)
         result.append(Season(period, float(np.mean(swings)), differs, own))
     return tuple(result)
 
@@ -381,25 +380,8 @@ class Forecast(NamedTuple):
     over_random: Number
 
 
-def replayed(
-    log: Log,
-    structure: Structure,
-    chosen: Mapping[str, Policy],
-    *,
-    chances: str | None,
-    seed: int,
-    progress: Callable[..., None],
-) -> tuple[Replayed, Replay]:
-    """Play the second half of a log, and compare with the best arm of the first half."""
-    # Policies that know the model; intervals are widened because the best of them is looked at.
-    confidence = 1 - 0.05 / len(chosen)
-    how: dict[str, Any] = {"chances": chances, "seed": seed, "progress": progress}
-    result = replay(log, list(chosen.values()), structure=structure, train=TRAIN, runs=10, **how)
-    return summary(result, structure, confidence), result
-
-
-def summary(result: Replay, structure: Structure, confidence: float) -> Replayed:
-    """Each row compared with the best arm of the training part and with the log."""
+def replayed(result: Replay, confidence: float) -> Replayed:
+    """Each row of a replay, compared with the best arm of the training part and with the log."""
 
     def compared(base: str) -> dict[str, Row]:
         rows = dataclasses.replace(result, compared=base).rows(confidence=confidence)
@@ -426,8 +408,8 @@ def summary(result: Replay, structure: Structure, confidence: float) -> Replayed
     fixed = result.references[LEADER].arm
     assert fixed is not None
     best = PREFERRED if PREFERRED in (equal if known else result.played) else highest
-    parts = result.method, result.train_rounds, result.test_rounds
-    return Replayed(*parts, str(structure), confidence, fixed, rows, best, result.notes, equal)
+    parts = result.method, result.train_rounds, result.test_rounds, str(result.fit.structure)
+    return Replayed(*parts, confidence, fixed, rows, best, result.notes, equal)
 
 
 def _gain(row: Row | None) -> Number | None:
@@ -482,14 +464,7 @@ def fixed_policy(arm: int) -> Policy:
 
 
 def forecast(
-    fit: Fit,
-    policy: Policy,
-    who: str,
-    rounds: int,
-    *,
-    runs: int = RUNS,
-    seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    fit: Fit, who: str, policy: Policy, rounds: int, runs: int, seed: int, progress: Tell
 ) -> Forecast:
     """Simulate the rounds after the log's last: a policy, the best fixed arm, random choice.
 

@@ -49,6 +49,8 @@ SEASON = {
 MODEL_SAYS = "This is what the model says, not what the log proves."
 ALWAYS_SAME = "Every arm has always paid the same"
 MOST_ROUNDS = 2000  # that a figure shows, the last ones
+NO_MEANS = ("season(", "regression(")  # components that a figure of means leaves out
+NO_MEANS = ("season(", "regression(")  # components that a figure of means leaves out
 
 
 def untold(questions: Iterable[str], verdict: str, why: str) -> Iterator[Finding]:
@@ -150,17 +152,17 @@ def _pace(speed: Speed, verdict: str) -> str:
 
 
 def _seasons(seasons: Sequence[Season], held: Contents) -> Iterator[str]:
-    for one in seasons:
-        size = f"from its lowest to its highest point it moves by {short(one.swing, 2)}"
-        yield f"The pattern repeats every {one.period:g} rounds; {size}."
+    for each in seasons:
+        size = f"from its lowest to its highest point it moves by {short(each.swing, 2)}"
+        yield f"The pattern repeats every {each.period:g} rounds; {size}."
         if len(held.arms) > 1:
-            yield _shared(one)
+            yield _shared(each)
 
 
 def _shared(season: Season) -> str:
     """Whether arms share the pattern, and how certain that is."""
     own = season.own
-    if own is None or own.gain is None or own.error is None:
+    if own.gain is None or own.error is None:
         return "The model has one for each arm." if season.differs else "All arms share it."
     gain = f"{plus_minus(own.gain, own.error)} per reward"
     if own.verdict == "yes":
@@ -364,26 +366,23 @@ def _loss(gain: Number) -> str:
 # The figures
 
 
-def _means(found: Fit, log: Log) -> Any:
+def _means(fit: Fit, log: Log) -> Any:
     """Rewards, and each arm's mean over time without seasons; of the last sequence."""
     figure, [axis] = grid(1, 1, 8.0, 3.4)
-    one = log.sequences[-1]
-    paths = [path for path in components(found) if not path.component.startswith("season(")]
-    paths = [path for path in paths if not path.component.startswith("regression(")]
-    shown = one.rounds > one.rounds[-1] - MOST_ROUNDS
-    plays = np.bincount(one.arms, minlength=len(log.names))
-    for place, arm in enumerate(np.argsort(-plays, kind="stable")[: len(COLORS)]):
-        color, name = COLORS[place], log.names[arm]
-        mine = shown & (one.arms == arm)
+    part = log.sequences[-1]
+    before = part.rounds[-1] - MOST_ROUNDS
+    plays = np.bincount(part.arms, minlength=len(log.names))
+    paths = [path for path in components(fit) if not path.component.startswith(NO_MEANS)]
+    for color, arm in zip(COLORS, np.argsort(-plays, kind="stable"), strict=False):
+        name = log.names[arm]
+        mine = (part.rounds > before) & (part.arms == arm)
         dots = {"ls": "", "marker": ".", "ms": 3, "alpha": 0.35, "rasterized": True}
-        axis.plot(one.rounds[mine], one.rewards[mine], color=color, **dots)
-        own = [path for path in paths if path.label in ("", str(name))]
-        if not own:
-            continue
-        last = own[0].sequences == own[0].sequences[-1]
-        last &= own[0].rounds > one.rounds[-1] - MOST_ROUNDS
-        total = np.sum([path.mean for path in own], axis=0)
-        axis.plot(own[0].rounds[last], total[last], color=color, lw=1.8, label=_text(label(name)))
+        axis.plot(part.rounds[mine], part.rewards[mine], color=color, **dots)
+        if own := [path for path in paths if path.label in ("", str(name))]:
+            rounds, sequences = own[0].rounds, own[0].sequences
+            last = (sequences == sequences[-1]) & (rounds > before)
+            mean = np.sum([path.mean for path in own], axis=0)
+            axis.plot(rounds[last], mean[last], color=color, lw=1.8, label=_text(label(name)))
     axis.set(xlabel="round", ylabel="reward")
     axis.grid(alpha=0.25)
     axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
