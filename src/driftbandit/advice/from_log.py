@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from driftbandit import errors, policies
 from driftbandit.advice import log_facts, log_findings
 from driftbandit.advice.finding import Advice, Finding, Recommendation, Request, Tell, asked
 from driftbandit.advice.log_facts import Contents, Drift, Earned, Evidence, Forecast, Replayed
-from driftbandit.advice.log_findings import FIXED, POLICIES, QUESTIONS, untold
+from driftbandit.advice.log_findings import DRIFTS, FIXED, POLICIES, PREDICTABLE, QUESTIONS, untold
 from driftbandit.identify import Log, as_log, compare
 from driftbandit.identify.findings import Verdict, answer, drift_of
 from driftbandit.identify.structured.comparison import drifts, repeats
@@ -81,7 +82,8 @@ def advise_log(
             )
             if not obvious:
                 advised = Recommendation("collect", "Collect more data first.", (why,))
-            yield from untold(list(QUESTIONS)[1 if drift is None else 2 :], "cannot tell", why)
+            left = [PREDICTABLE, POLICIES, FIXED]
+            yield from untold(left if drift else [DRIFTS, *left], "cannot tell", why)
             return
         uses = drift.fit.structure.features
         test = log_facts.split(log)
@@ -121,9 +123,10 @@ def advise_log(
         yield log_findings.on_fixed(done, forecast)
 
     findings = asked(QUESTIONS, answers, request)
-    fit, warnings = None, notes
+    fit = system = None
+    warnings = notes
     if drift is not None:
-        fit = drift.fit
+        fit, system = drift.fit, drift.fit.system
         missed = "" if repeats(fit.structure) or held.constant else season_warning(fit, log)
         warnings = [*notes, *fit.warnings, missed, *(result.notes if result else ())]
         source, several = shlex.join(map(errors.printable, whole.source)), held.sequences > 1
@@ -131,7 +134,7 @@ def advise_log(
         advised = advised._replace(commands=commands(advised.kind, source, *asks))
     warnings = [text for text in dict.fromkeys(warnings) if text and text not in held.notes]
     advised = advised._replace(warnings=warnings)
-    return Advice(findings, advised, fit and fit.system, fit, log, result)
+    return Advice(findings, advised, system, fit, log, result)
 
 
 def _checked_periods(seasons: Any) -> tuple[float, ...] | None:
@@ -251,7 +254,7 @@ def _constant(held: Contents) -> Recommendation:
     """Every arm has always paid the same."""
     paid = {arm.name: arm.mean for arm in held.arms if arm.rewards}
     best = max(paid, key=lambda name: paid[name])
-    if len(set(paid.values())) == 1:
+    if math.isclose(min(paid.values()), paid[best]):
         same = f"every arm has paid {short(paid[best])}, every time"
         return Recommendation("nothing", f"Nothing to decide: {same}.")
     reason = f"Every arm has always paid the same, and this one the most: {short(paid[best])}."
@@ -283,13 +286,13 @@ def _not_replayed(
 
 
 def _agent(row: Earned, name: str, arm: str) -> Recommendation:
-    assert row.over_fixed is not None
-    reasons = [f"It earns {row.over_fixed.text} per round compared with always playing {arm}."]
-    if not row.over_fixed.clear:
-        gain = f"its gain is not clear: {row.over_fixed.text}"
-        reasons = [f"Compared with always playing {arm}, {gain}."]
+    gains = {"the log": row.over_log, f"always playing {arm}": row.over_fixed}
+    reasons = []
+    for who, gain in gains.items():
+        if gain is not None:
+            doubt = "" if gain.clear else ", which is not clearly a gain"
+            reasons.append(f"It earns {gain.text} per round compared with {who}{doubt}.")
     if row.over_log is not None:
-        reasons.insert(0, f"It earns {row.over_log.text} per round compared with the log.")
         reasons.append(
             "In this test the log explored for it. Let it start on a small share of decisions."
         )

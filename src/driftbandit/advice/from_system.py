@@ -31,6 +31,7 @@ ARMS, BOUND, METRIC, SIMULATION = QUESTIONS
 LARGEST = 10**7
 GROWS = 1 + 1e-9  # spectral radius above which a state grows; random walks and seasons have 1
 MATTERS = 0.05  # a difference of at most this share of the regret does not matter
+NOTHING = 1e-6  # below this share of the regret, the lower bound is as good as zero
 ARM_COLUMNS = {
     "best, %": "how often it is the best arm, from 16,384 draws of the state.",
     "mean": "⟨a, E z⟩, its mean reward once the state has settled.",
@@ -41,7 +42,12 @@ ARM_COLUMNS = {
     "condition": "of the observability Gramian: how much better its rewards show the clearest "
     "direction of the state than the faintest; rank r of d: only r of d directions show.",
 }
-NOTHING = 1e-6  # below this share of the regret, the lower bound is as good as zero
+SIMULATION_READINGS = (
+    "regret: the mean per round and its 95% interval.",
+    "× bound: in multiples of the lower bound on regret.",
+    "more: than the lowest, run by run on the same states and noise; 95% interval.",
+    f"verdict: worse if that interval is above zero, {NO_DIFFERENCE} if it contains zero.",
+)
 
 
 def advise_system(system: System, request: Request) -> Advice:
@@ -420,16 +426,7 @@ def on_simulation(simulation: Simulation | None, lower: LowerBound) -> Finding:
             "Regret per round of each policy, and the paired differences to the lowest",
             lambda: _simulation_figure(simulation, bound),
         ),
-        Points(
-            [
-                "regret: the mean per round and its 95% interval.",
-                "× bound: in multiples of the lower bound on regret.",
-                "more: than the lowest, run by run on the same states and noise; 95% interval.",
-                f"verdict: worse if that interval is above zero, {NO_DIFFERENCE} if it contains "
-                "zero.",
-            ],
-            "dim",
-        ),
+        Points(SIMULATION_READINGS, "dim"),
     ]
     lowest = f"lowest: {best.name}"
     return Finding(SIMULATION, lowest, simulation.policies, facts=known, blocks=blocks)

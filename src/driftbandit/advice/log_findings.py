@@ -46,6 +46,10 @@ SEASON = {
     "no": "No season was found.",
     "cannot tell": "A season is possible, but not certain.",
 }
+HOW_SCORED = (
+    "score: log-likelihood per reward, one step ahead, by parameters learned from earlier rewards; "
+    "difference: from the chosen model, ± its standard error."
+)
 MODEL_SAYS = "This is what the model says, not what the log proves."
 ALWAYS_SAME = "Every arm has always paid the same"
 MOST_ROUNDS = 2000  # that a figure shows, the last ones
@@ -109,6 +113,7 @@ def on_drift(known: Drift, held: Contents, log: Log) -> Finding:
     facts = {name: getattr(known, name) for name in QUESTIONS[DRIFTS]}
     facts["structures"] = [{"structure": str(each), "score": score} for each, score in tried]
     facts["model"] = model_file.to_document(known.fit.system)
+    simplest = "the simplest within one standard error of the highest score"
     pace = [] if speed is None else [_pace(speed, drift.verdict)]
     blocks: list[Block] = [
         Text(" ".join([DRIFT[drift.verdict], *pace])),
@@ -118,15 +123,7 @@ def on_drift(known: Drift, held: Contents, log: Log) -> Finding:
             ["model", "score", "difference"],
             _scores(known),
         ),
-        Points(
-            [
-                "score: log-likelihood per reward, one step ahead, by parameters learned from "
-                "earlier rewards; difference: from the chosen model, ± its standard error.",
-                f"chosen: {known.structure}, the simplest within one standard error of the "
-                "highest score.",
-            ],
-            "dim",
-        ),
+        Points([HOW_SCORED, f"chosen: {known.structure}, {simplest}."], "dim"),
         Figure(
             "Rewards (dots), and what the model says each arm paid on average (lines), "
             "without the season.",
@@ -167,15 +164,10 @@ def _shared(season: Season) -> str:
     gain = f"{plus_minus(own.gain, own.error)} per reward"
     if own.verdict == "yes":
         return f"Arms have patterns of their own: these raise the score by {gain}."
-    if own.verdict == "no" and season.differs:
-        return f"The model has one for each arm, which hardly matters: the score gains {gain}."
-    if own.verdict == "no":
-        return f"All arms share it: one for each arm changes the score by only {gain}."
+    sure = own.verdict == "no"
+    start = "Arms need not have one each" if sure else "Whether arms share it cannot be told"
     has = "has one for each arm" if season.differs else "lets them share it"
-    return (
-        "Whether arms share it cannot be told: one for each arm changes the score by "
-        f"{gain}. The model {has}."
-    )
+    return f"{start}: one for each arm changes the score by {gain}. The model {has}."
 
 
 def _scores(known: Drift) -> list[list[Cell | str]]:
