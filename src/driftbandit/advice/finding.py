@@ -89,11 +89,15 @@ def points(items: Sequence[str], tone: Tone = "") -> list[Block]:
 
 
 def draw_rows(
-    axis: Any, title: str, rows: Mapping[str, Number], colors: Sequence[str], line: float | None
+    axis: Any,
+    title: str,
+    rows: Sequence[tuple[str, Number]],
+    colors: Sequence[str],
+    line: float | None,
 ) -> None:
     """Draw values with their intervals, by name, and a dashed line that they are compared with."""
-    interval_rows(axis, [(row.low, row.value, row.high) for row in rows.values()], colors)
-    name_rows(axis, list(rows))
+    interval_rows(axis, [(row.low, row.value, row.high) for _, row in rows], colors)
+    name_rows(axis, [name for name, _ in rows])
     axis.set_title(title, fontsize=9)
     if line is not None:
         axis.axvline(line, color="black", ls="--", lw=1)

@@ -440,9 +440,10 @@ def _gap(gap: Number, unit: float) -> str:
 
 def _metric_figure(forms: Mapping[str, Mapping[str, tuple[float, float]]]) -> Any:
     drawing, axes = grid(2, 2, 6.6, 1.6)
-    colors = [style["color"] for style in policy_styles(facts.BONUSES).values()]
+    styles = policy_styles(facts.BONUSES)
+    colors = [styles[policy]["color"] for policy in facts.BONUSES]
     for axis, (form, intervals) in zip(axes, forms.items(), strict=True):
-        rows = {TITLES[name]: Number(math.nan, *ends) for name, ends in intervals.items()}
+        rows = [(TITLES[name], Number(math.nan, *ends)) for name, ends in intervals.items()]
         finding.draw_rows(axis, f"φ, {form}", rows, colors, 0.0)
     return drawing
 
@@ -453,7 +454,7 @@ def _simulation_figure(simulation: Simulation, bound: float | None) -> Any:
     more = f"more than {title(simulation.best.name)}, per round"
     panels = {"regret per round": simulation.policies, more: simulation.differences[:-1]}
     for axis, (what, numbers), line in zip(axes, panels.items(), (bound, 0.0), strict=True):
-        rows = {title(row.name): row for row in numbers}
+        rows = [(title(row.name), row) for row in numbers]
         finding.draw_rows(axis, what, rows, [styles[row.name]["color"] for row in numbers], line)
         axis.locator_params(axis="x", nbins=5)
     return drawing

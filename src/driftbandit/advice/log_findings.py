@@ -383,11 +383,11 @@ def _means(fit: Fit, log: Log) -> Any:
 
 def _gains(done: Replayed) -> Any:
     """Each policy's gain over the fixed arm, with its interval, if the log can tell."""
-    gains = {row: row.over_fixed for row in log_facts.shown_rows(done)}
-    known = {row: gain for row, gain in gains.items() if gain and gain.verdict != TOO_FEW}
+    gains = [(row, row.over_fixed) for row in log_facts.shown_rows(done)]
+    known = [(row, gain) for row, gain in gains if gain and gain.verdict != TOO_FEW]
     figure, [axis] = grid(1, 1, 7.0, 0.9 + 0.28 * len(known))
-    rows = {_text(_label(row, done)): gain for row, gain in known.items()}
-    colors = [COLORS[0] if row.kind == "policy" else GRAY for row in known]
+    rows = [(_text(_label(row, done)), gain) for row, gain in known]
+    colors = [COLORS[0] if row.kind == "policy" else GRAY for row, _ in known]
     minus = f"reward per round, minus that of always {_text(label(done.fixed))}"
     draw_rows(axis, minus, rows, colors, 0.0)
     return figure
