@@ -9,7 +9,7 @@ import pytest
 import driftbandit as db
 from advised_logs import few_structures, log
 from advised_systems import strict
-from driftbandit.advice import Advice, finding, log_findings, log_play
+from driftbandit.advice import Advice, finding, log_facts, log_findings
 from driftbandit.advice.finding import Number, Recommendation
 from driftbandit.identify import as_log
 from driftbandit.policies import make
@@ -107,7 +107,7 @@ def test_a_higher_policy_is_preferred_only_if_it_is_clearly_better(seed, reach, 
     """With seeds 5 and 8 the difference is within the uncertainty."""
     columns, structure = log(drift=0.15, seed=seed), "level(arm)"
     result = db.replay(columns, ["kalman_ucb", reach], structure=structure, train=0.4)
-    found = log_play._summary(result, structure, 0.975)
+    found = log_facts.replayed(result, 0.975)
     assert found.row("reach").mean < found.row("kalman_ucb").mean
     assert found.best == best
 
@@ -135,7 +135,8 @@ def test_differences_that_the_log_does_not_show_are_none(drifting):
     worse = row._replace(verdict="worse", difference_low=-0.2, difference_high=-0.1)
     same = worse._replace(label="same", difference_high=-0.2 + 1e-14)
     first = row._replace(label="first", verdict="", difference_low=np.nan, difference_high=np.nan)
-    assert list(log_play._equal([first, worse, same])) == ["first", "same"]
+    level = [each.label for each in (first, worse, same) if log_facts._is_level(each)]
+    assert level == ["first", "same"]
 
 
 def test_counts_are_called_what_they_count(drifting):
@@ -148,7 +149,7 @@ def test_counts_are_called_what_they_count(drifting):
 
 
 def policies_said(done, structure):
-    return " ".join(shown(list(log_findings.on_policies(done, structure).blocks(20)), 80).split())
+    return " ".join(shown(list(log_findings.on_policies(done, structure).blocks), 80).split())
 
 
 def test_another_model_in_the_test_is_explained(drifting):
@@ -234,8 +235,8 @@ def test_progress_is_told():
 
 def test_the_fixed_policy_of_the_forecast_plays_its_arm():
     system = db.families.sample("gaussian", n_states=3, n_arms=3, seed=4)[0]
-    result = db.simulate(*system, policies=[log_play.fixed_policy(1), "random"], rounds=20, runs=4)
-    agent = db.Agent(*system, policy=log_play.fixed_policy(1))
+    result = db.simulate(*system, policies=[log_facts.fixed_policy(1), "random"], rounds=20, runs=4)
+    agent = db.Agent(*system, policy=log_facts.fixed_policy(1))
     for _ in range(3):
         decision = agent.ask()
         assert decision.arm == 1
@@ -247,8 +248,8 @@ def test_a_fixed_arm_is_the_best_on_average():
     found = db.System(db.LGDS([[0.0, 1.0], [1.0, 0.0]], np.zeros((2, 2)), 0.1,
                               initial_cov=np.zeros((2, 2)), initial_mean=[3.0, 0.0]),
                       [[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])  # fmt: skip
-    assert log_play.best_fixed(found, 1) == 0  # 3, 0 and 1.8
-    assert log_play.best_fixed(found, 2) == 2  # 1.5, 1.5 and 1.8
+    assert log_facts.best_fixed(found, 1) == 0  # 3, 0 and 1.8
+    assert log_facts.best_fixed(found, 2) == 2  # 1.5, 1.5 and 1.8
 
 
 SMALL = log(rounds=30)

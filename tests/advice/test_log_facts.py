@@ -88,7 +88,7 @@ def test_the_test_part_is_that_of_replay(full):
     played = db.replay(read, ["kode"], **settings)
     first = int(np.asarray(columns["round"])[test].min())
     assert first == played.first_round
-    (before,) = log_facts.training(read, test).sequences
+    (before,) = read.only(~test).sequences
     np.testing.assert_array_equal(before.rewards, read.sequences[0].rewards[~test])
     assert before.rounds.max() == first - 1
 
@@ -143,7 +143,7 @@ def test_constants_are_known_forever():
 def test_the_share_that_is_predicted(walk):
     read = as_log(log(drift=0.15))
     test = log_facts.split(read)
-    found = fit_structure(log_facts.training(read, test), "level(arm)")
+    found = fit_structure(read.only(~test), "level(arm)")
     known = log_facts.predictability(found, read, test, walk)
     one = read.sequences[0]
     wrong = spread = 0.0
@@ -163,7 +163,7 @@ def test_the_share_that_is_predicted(walk):
 def test_rewards_without_variance_predict_nothing():
     read = as_log(log(noise=0.0))
     test = log_facts.split(read)
-    found = fit_structure(log_facts.training(read, test), "level(arm)")
+    found = fit_structure(read.only(~test), "level(arm)")
     known = log_facts.predictability(found, read, test, found)
     assert math.isnan(known.share)
     assert known.half_life is None

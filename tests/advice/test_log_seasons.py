@@ -5,14 +5,14 @@ import pytest
 
 from advised_logs import log
 from driftbandit.advice.log_facts import own_pattern, seasons
-from driftbandit.identify import as_log, compare
+from driftbandit.identify import Comparison, as_log, compare
 from driftbandit.identify.structured.fitting import fit_structure
 
 
 def test_the_size_of_a_season_is_its_swing():
     text = "constant(arm) + season(7, arm, harmonics=1)"
     found = fit_structure(as_log(log(season=0.6, noise=0.1)), text, starts=1)
-    (one,) = seasons(found)
+    (one,) = seasons(found, Comparison((), (), (), 0))  # nothing was compared
     swing = np.ptp(0.6 * np.sin(2 * np.pi * np.arange(7) / 7))
     assert (one.period, one.differs) == (7, True)
     assert one.swing == pytest.approx(swing, rel=0.1)

@@ -1,6 +1,5 @@
 """The rules of the recommendation, and the page."""
 
-import dataclasses
 import math
 import re
 
@@ -43,7 +42,7 @@ SAME = (0.0, 0.0, 0.0, "no difference seen")
 FEW = (0.1, math.nan, math.nan, "too few to tell")
 NORMAL = SystemFacts(2, 3, 1.0, 0.9, True, True, True)
 ARM = Arm(0, True, 1.0, 0.5, 3.0, 2, 1.0, 0.3, None)
-ARMS = [ARM, dataclasses.replace(ARM, name=1)]
+ARMS = [ARM, ARM._replace(name=1)]
 BOUND = LowerBound(0.5, 0.001, None, "")
 ENDS = {"idea": (0.1, 0.9), "kode": (0.1, 0.5), "kalman_ucb": (0.1, 1.0)}
 FAVORS_IDEA = Metric(ENDS, ENDS, "idea", "idea", "")
@@ -179,8 +178,8 @@ def test_nothing_to_decide():
     ],
 )
 def test_every_warning(system, arm, warning):
-    arms = [dataclasses.replace(ARM, **arm), ARMS[1]]
-    system = dataclasses.replace(NORMAL, **system)
+    arms = [ARM._replace(**arm), ARMS[1]]
+    system = NORMAL._replace(**system)
     (found,) = said(system, arms, simulated=simulation([WORSE, WORSE, MUCH])).warnings
     assert warning in found
 
@@ -194,14 +193,14 @@ def test_every_warning(system, arm, warning):
     ],
 )
 def test_ordinary_models_are_not_warned_of(system, arm):
-    arms = [dataclasses.replace(ARM, **arm), ARMS[1]]
-    system = dataclasses.replace(NORMAL, **system)
+    arms = [ARM._replace(**arm), ARMS[1]]
+    system = NORMAL._replace(**system)
     assert said(system, arms, simulated=simulation([WORSE, WORSE, MUCH])).warnings == ()
 
 
 def test_an_arm_that_hides_what_grows_is_warned_of():
-    arms = [dataclasses.replace(ARM, detectable=False), ARMS[1]]
-    system = dataclasses.replace(NORMAL, stable=False, spectral_radius=1.25)
+    arms = [ARM._replace(detectable=False), ARMS[1]]
+    system = NORMAL._replace(stable=False, spectral_radius=1.25)
     _, hides = said(system, arms, simulated=simulation([WORSE, WORSE, MUCH])).warnings
     assert "Rewards of arm 0 do not show all of what grows: play other arms" in hides
 
@@ -210,8 +209,7 @@ def renamed(simulated, names):
     """The same simulation of other policies."""
     rows = zip(simulated.policies, names, strict=True)
     gaps = zip(simulated.differences, names[1:], strict=True)
-    return dataclasses.replace(
-        simulated,
+    return simulated._replace(
         policies=tuple(row._replace(name=name) for row, name in rows),
         differences=tuple(gap._replace(name=name) for gap, name in gaps),
     )
@@ -241,7 +239,7 @@ def test_of_equal_policies_reach_is_preferred(gaps, names, choice, headline):
 
 
 def test_many_arms_are_counted_not_listed():
-    arms = [dataclasses.replace(ARM, name=n, best_share=0.0) for n in range(100)]
+    arms = [ARM._replace(name=n, best_share=0.0) for n in range(100)]
     (warning,) = said(arms=arms, simulated=simulation([WORSE, WORSE, MUCH])).warnings
     assert "arms 0, 1, 2, 3 and 96 more" in warning
 
@@ -265,7 +263,7 @@ def test_html_without_metric_or_simulation(unsettled):
 
 
 def test_many_arms_are_cut_to_the_most_telling(advice):
-    arms = [dataclasses.replace(ARM, name=n, best_share=n / 100) for n in range(100)]
+    arms = [ARM._replace(name=n, best_share=n / 100) for n in range(100)]
     many = Advice([from_system.on_arms(NORMAL, arms)], advice.recommendation)
     _, _, table, left, *_ = many.report("many", terminal=True).blocks
     assert [row[0].text for row in table.rows] == [str(n) for n in range(99, 79, -1)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from driftbandit import errors
-from driftbandit.advice.finding import Advice, Finding
+from driftbandit.advice.finding import Advice, Finding, Request
 from driftbandit.model import LGDS
 from driftbandit.system import System, checked_system
 
@@ -37,7 +37,7 @@ def advise(
 
     Of a log: whether arms drift, how fast, how predictable that is, what policies would have
     earned, what a fixed choice loses, and a recommendation by fixed rules
-    (`log_rules.recommend`); see `docs/do/advise_log.md`.
+    (`from_log.recommend`); see `docs/do/advise_log.md`.
 
     Args:
         model: a `System`, whose arm names the advice uses; or Γ, Q, σ, Σ0; or a `Log`, or what
@@ -66,15 +66,14 @@ def advise(
         ('reach', True)
     """
     errors.require("advise", "jax")
-    given: dict[str, Any] = {"runs": runs, "rounds": rounds, "seed": seed, "policies": policies}
-    given |= {"budget": budget, "progress": progress, "ready": ready}
+    request = Request(runs, rounds, seed, policies, budget, progress, ready)
     if arms is None and not isinstance(model, LGDS | System):
         from driftbandit.advice.from_log import advise_log
 
-        return advise_log(model, seasons=seasons, chances=chances, **given)
+        return advise_log(model, seasons, chances, request)
     for option, value in {"seasons": seasons, "chances": chances}.items():
         if value is not None:
             raise errors.InvalidInput(option, "was given with a system", "give it with a log")
     from driftbandit.advice.from_system import advise_system
 
-    return advise_system(checked_system(model, arms), **given)
+    return advise_system(checked_system(model, arms), request)

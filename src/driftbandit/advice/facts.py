@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit import errors, policies, statistics, steady_state, theory
 from driftbandit.actions import FINITE
 from driftbandit.advice.finding import Number
-from driftbandit.arrays import Array
 from driftbandit.model import LGDS, RANK_TOLERANCE, factor
-from driftbandit.policies import REGISTRY, Policy, idea, kalman_ucb, optimistic
+from driftbandit.policies import REGISTRY, Policy
 from driftbandit.priced_arm import independent_arms
 from driftbandit.result import Result
 from driftbandit.statistics import Paired
@@ -27,8 +24,8 @@ BONUSES = {name: entry.bonus for name, entry in REGISTRY.items() if entry.bonus 
 RANDOM = "random"
 UNIT = "regret per round"
 # By default every policy plays that knows the model and can play any arms.
-FILTERS = {name: REGISTRY[name] for name in policies.available() if REGISTRY[name].filters}
-PLAYED = [name for name, entry in FILTERS.items() if not entry.policy.full_information]
+PLAYED = [name for name in policies.available() if REGISTRY[name].filters]
+PLAYED = [name for name in PLAYED if not REGISTRY[name].policy.full_information]
 DRAWS = 1 << 14  # draws of the state that `Arm.best_share` comes from
 ROUNDS_SHOWN = 64  # rounds in which a state that never settles is drawn
 LARGE = 200  # states: of more, one round is enough work
@@ -41,11 +38,9 @@ MOST_KINDS = 2  # of independent arms whose least possible regret is computed: 3
 BUDGET = 1.9e7  # work of one policy: 256 runs × 500 rounds with d = k = 10, a fifth of a second
 FEWEST_RUNS, MOST_RUNS = 32, 1024
 GROWTH = 1e6  # an unstable state is followed until it has grown by this much
-WEIGHTS = {"idea": (1.0, 0.0), "kode": (0.0, 0.0), "kalman_ucb": (0.0, 1.0)}  # see `_bonus`
 
 
-@dataclass(frozen=True)
-class SystemFacts:
+class SystemFacts(NamedTuple):
     """The system at a glance (P1, P3)."""
 
     n_states: int
@@ -58,8 +53,7 @@ class SystemFacts:
     constants: int = 0  # number of states that are known constants, which carry arms' offsets
 
 
-@dataclass(frozen=True)
-class Arm:
+class Arm(NamedTuple):
     """What one arm pays and shows of the state (P3, P14)."""
 
     name: Name  # its row number if it has no name
@@ -74,8 +68,7 @@ class Arm:
     mean_reward: float | None = 0.0  # ⟨a, E z⟩ once settled: its offset; None: it never settles
 
 
-@dataclass(frozen=True)
-class LowerBound:
+class LowerBound(NamedTuple):
     """The lower bound on regret per round: with full information (P11), or of any policy."""
 
     value: float | None
@@ -91,8 +84,7 @@ class LowerBound:
         return "once the state has settled" if settled else f"over the first {self.rounds} rounds"
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(NamedTuple):
     """The interval of φ for each policy (P17), and which of IDEA and Kalman-UCB it favors."""
 
     printed: dict[str, tuple[float, float]] | None
@@ -102,8 +94,7 @@ class Metric:
     reason: str  # why there are no intervals
 
 
-@dataclass(frozen=True)
-class Simulation:
+class Simulation(NamedTuple):
     """A short paired simulation."""
 
     runs: int
@@ -137,33 +128,26 @@ def system_facts(model: LGDS, arms: np.ndarray) -> SystemFacts:
 def arm_facts(model: LGDS, arms: np.ndarray, names: Sequence[Name], rounds: int) -> tuple[Arm, ...]:
     """What every arm pays and shows; with an unstable state, which is best in ``rounds`` rounds."""
     seen = steady_state.detectable(model, arms)
-    traces = _error_traces(model, arms, seen)
-    spreads: list[float | None] = [None] * len(arms)
-    pays: list[float | None] = [None] * len(arms)
-    total = 0.0
+    of_seen = iter(_error_traces(model, arms[seen]) if seen.any() else ())
+    traces = [next(of_seen) if shows else None for shows in seen]
+    pays: list[Any] = [None] * len(arms)
+    removed, spreads = pays, pays
     if (known := _with_known_constants(model)).is_stable:
         Z = known.stationary_cov()
         total = float(np.trace(Z))
         pays = (arms @ known.stationary_mean()).tolist()
         spreads = np.sqrt(np.maximum(np.vecdot(arms @ Z, arms), 0)).tolist()
-    conditions, ranks = _gramians(model, arms)
-    first, group = _groups(arms)
+        if total > 0:
+            removed = [None if trace is None else max(0.0, 1 - trace / total) for trace in traces]
+    firsts: dict[tuple[float, ...], Name] = {}
+    alike = [
+        firsts.setdefault(tuple(arm), name) for arm, name in zip(arms.tolist(), names, strict=True)
+    ]
+    twins = [None if first == name else first for first, name in zip(alike, names, strict=True)]
+    conditions, ranks = zip(*(_gramian(model, arm) for arm in arms), strict=True)
     shares = _best_shares(model, arms, rounds)
-    return tuple(
-        Arm(
-            name=names[i],
-            detectable=bool(seen[i]),
-            error_trace=trace,
-            removed_share=max(0.0, 1 - trace / total) if trace is not None and total > 0 else None,
-            gramian_condition=conditions[i],
-            gramian_rank=ranks[i],
-            reward_spread=spreads[i],
-            best_share=shares[i],
-            same_as=None if first[group[i]] == i else names[int(first[group[i]])],
-            mean_reward=pays[i],
-        )
-        for i, trace in enumerate(traces)
-    )
+    columns = names, seen.tolist(), traces, removed, conditions, ranks, spreads, shares, twins, pays
+    return tuple(Arm(*row) for row in zip(*columns, strict=True))
 
 
 def _with_known_constants(model: LGDS) -> LGDS:
@@ -173,54 +157,33 @@ def _with_known_constants(model: LGDS) -> LGDS:
     if model.initial_cov is None or not still.any():
         return model
     cov = np.where(still | still[:, None], 0.0, model.initial_cov)
-    parts = model.transition, model.process_cov, float(model.reward_std), cov, model.initial_mean
-    return LGDS(*parts)
+    return dataclasses.replace(model, initial_cov=cov)
 
 
-def _error_traces(model: LGDS, arms: np.ndarray, seen: np.ndarray) -> list[float | None]:
-    """The traces of P_a, None where P_a does not exist or was not found."""
-    traces: list[float | None] = [None] * len(arms)
-    numbers = np.flatnonzero(seen).tolist()
-    if not numbers:
-        return traces
+def _error_traces(model: LGDS, arms: np.ndarray) -> list[float | None]:
+    """The trace of P_a of each detectable arm; None where it was not found."""
     try:
-        found = np.trace(steady_state.prediction_covs(model, arms[seen]), axis1=1, axis2=2)
-        for i, trace in zip(numbers, found.tolist(), strict=True):
-            traces[i] = trace
+        covs = steady_state.prediction_covs(model, arms)
     except errors.NotDetectable:  # one by one, so that a hard one does not hide the others
-        for i in numbers:
-            with contextlib.suppress(errors.NotDetectable):
-                traces[i] = float(np.trace(steady_state.prediction_cov(model, arms[i])))
-    return traces
+        if len(arms) == 1:
+            return [None]
+        return [trace for arm in arms for trace in _error_traces(model, arm[None])]
+    return list(np.trace(covs, axis1=1, axis2=2).tolist())
 
 
-def _gramians(model: LGDS, arms: np.ndarray) -> tuple[list[float | None], list[int]]:
-    """Condition number and rank of O after d rounds of each arm, for what moves."""
+def _gramian(model: LGDS, arm: np.ndarray) -> tuple[float | None, int]:
+    """Condition number and rank of O after d rounds of an arm, for what moves."""
     # O = MᵀM with rows aᵀΓ^τ in M, whose singular values keep the digits that squaring loses.
-    d, moving = model.n_states, int((~model.constants).sum())
-    arms, transition = model.without_offsets(arms), model.moving.transition
-    conditions: list[float | None] = []
-    ranks: list[int] = []
-    size = max(1, BLOCK // d**2)
-    for start in range(0, len(arms), size):
-        rows = arms[start : start + size]
-        M = np.empty((len(rows), d, d))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for power in range(d):
-                M[:, power] = rows
-                rows = rows @ transition
-        M[~np.isfinite(M).all(axis=(1, 2))] = 0  # overflowed
-        for values in np.linalg.svd(M, compute_uv=False):
-            ranks.append(int((values > RANK_TOLERANCE * values[0]).sum()))
-            full = 0 < ranks[-1] == moving
-            conditions.append(float((values[0] / values[moving - 1]) ** 2) if full else None)
-    return conditions, ranks
-
-
-def _groups(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first arm of each kind, and the kind of each arm."""
-    _, first, group = np.unique(arms, axis=0, return_index=True, return_inverse=True)
-    return first, group.ravel()
+    moving, rows = int((~model.constants).sum()), [model.without_offsets(arm)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        while len(rows) < model.n_states:
+            rows.append(rows[-1] @ model.moving.transition)
+    if not np.isfinite(rows).all():
+        return None, 0
+    values = np.linalg.svd(rows, compute_uv=False)
+    rank = int((values > RANK_TOLERANCE * values[0]).sum())
+    full = 0 < rank == moving
+    return float((values[0] / values[moving - 1]) ** 2) if full else None, rank
 
 
 def _best_shares(model: LGDS, arms: np.ndarray, rounds: int) -> list[Any]:
@@ -234,30 +197,29 @@ def _best_shares(model: LGDS, arms: np.ndarray, rounds: int) -> list[Any]:
     if not model.is_stable:  # at random, so that no season keeps step with them
         count = min(rounds, ROUNDS_SHOWN if model.n_states <= LARGE else 1)
         times = np.sort(rng.choice(rounds, count, replace=False)) if count > 1 else times
-    wins = np.zeros(len(arms))
-    draws, size = DRAWS // len(times), max(1, BLOCK // max(arms.shape))
+    wins, draws = np.zeros(len(arms)), DRAWS // len(times)
     for time in times.tolist():
         means, cov = arms @ model.state_mean(time), model.settled_cov(time)
         if not (np.isfinite(cov).all() and np.isfinite(means).all()):
             return [None] * len(arms)
         directions = arms @ factor(cov)
         tie = 1e-9 * np.abs(directions).max()
-        for start in range(0, draws, size):
-            points = rng.standard_normal((min(size, draws - start), arms.shape[1]))
-            values = means + points @ directions.T
+        points = rng.standard_normal((draws, model.n_states))
+        for block in np.array_split(points, -(-draws * len(arms) // BLOCK)):
+            values = means + block @ directions.T
             wins += (values >= values.max(axis=1, keepdims=True) - tie).sum(axis=0)
-    return (wins / (draws * len(times))).tolist()
+    return list((wins / (draws * len(times))).tolist())
 
 
 def lower_bound(model: LGDS, arms: np.ndarray, rounds: int) -> LowerBound:
     """The lower bound on regret per round: of a settled state, or of the first ``rounds``."""
-    fast = model.spectral_radius ** (rounds / 5) < SETTLED
-    settled = fast and model.initial_cov is None
+    settled = model.initial_cov is None and model.spectral_radius ** (rounds / 5) < SETTLED
     if not settled and rounds > MOST_ROUNDS:
         reason = f"it takes too long for {rounds} rounds; db.theory.finite_lower_bound computes it"
         return LowerBound(None, None, None, reason)
-    if settled and (value := _least_regret(model, arms)) is not None:
-        return LowerBound(value.value, value.error, None, "", full_information=False)
+    if settled and _few_kinds(model, arms):
+        least = theory.least_regret(model, arms)
+        return LowerBound(least.value, least.error, None, "", full_information=False)
     options = {} if settled else {"rounds": rounds, "accuracy": ACCURACY}
     try:
         bound = theory.finite_lower_bound(model, arms, **options)
@@ -266,14 +228,13 @@ def lower_bound(model: LGDS, arms: np.ndarray, rounds: int) -> LowerBound:
     return LowerBound(bound.value, bound.error, None if settled else rounds, "")
 
 
-def _least_regret(model: LGDS, arms: np.ndarray) -> theory.Bound | None:
-    """The least possible regret, if arms are independent and of few kinds."""
+def _few_kinds(model: LGDS, arms: np.ndarray) -> bool:
+    """Whether arms are independent and of few kinds, so that `least_regret` takes little time."""
     try:
-        found = independent_arms(model, arms)
+        alone = independent_arms(model, arms)
     except errors.InvalidInput:
-        return None
-    kinds = np.unique(np.stack([found.decay, found.noise]), axis=1)
-    return theory.least_regret(model, arms) if kinds.shape[1] <= MOST_KINDS else None
+        return False
+    return len(np.unique(np.stack([alone.decay, alone.noise], axis=1), axis=0)) <= MOST_KINDS
 
 
 def metric(model: LGDS, arms: np.ndarray) -> Metric:
@@ -282,24 +243,25 @@ def metric(model: LGDS, arms: np.ndarray) -> Metric:
     if reason:
         return Metric(None, None, None, None, reason)
     try:
-        found = theory.metric_intervals([(model, arms)], BONUSES)
+        intervals = theory.metric_intervals([(model, arms)], BONUSES)
     except errors.NotDetectable as error:
         return Metric(None, None, None, None, f"a steady state was not found ({error})")
-    printed = {name: _ends(found[name].printed) for name in BONUSES}
-    squared = {name: _ends(found[name].squared) for name in BONUSES}
+    printed, squared = (
+        {name: _ends(getattr(intervals[name], form)) for name in BONUSES}
+        for form in ("printed", "squared")
+    )
     return Metric(printed, squared, _lower(printed), _lower(squared), "")
 
 
 def _no_metric(model: LGDS, arms: np.ndarray) -> str:
-    if len(arms) == 1:
+    k, m = len(arms), min(len(arms) - 1, model.n_states)
+    if k == 1:
         return "there is a single arm"
-    if len(_groups(arms)[0]) == 1:
+    if (arms == arms[0]).all():
         return "all arms are the same"
     if not model.is_stable:
-        return (
-            f"it needs a state that settles, and ρ(Γ) = {model.spectral_radius:.6g} is not below 1"
-        )
-    k, m = len(arms), min(len(arms) - 1, model.n_states)
+        radius = f"ρ(Γ) = {model.spectral_radius:.6g}"
+        return f"it needs a state that settles, and {radius} is not below 1"
     # k²(k − 1) singular value decompositions of 2m × 2m matrices, measured.
     if k**3 * (8 + m**2) > LONGEST:
         size = f"{k} arms in {model.n_states} states"
@@ -338,86 +300,64 @@ def sizes(n_states: int, n_arms: int, spectral_radius: float) -> tuple[int, int]
     return runs - runs % FEWEST_RUNS, rounds
 
 
-def players(names: Iterable[str] | None, n_arms: int) -> dict[str, Policy]:
+def players(names: Any, n_arms: int) -> dict[str, Policy]:
     """The policies to play, by label, without random choice, which always plays.
 
     By default those of `PLAYED` that can play so many arms.
     """
-    if isinstance(names, str):
-        names = [names]
-    made = [policies.make(name) for name in (PLAYED if names is None else names)]
     if names is None:
-        made = [policy for policy in made if (policy.actions.max_arms or n_arms) >= n_arms]
-    found: dict[str, Policy] = {}
-    for policy in made:
-        policy.check_plays(FINITE, n_arms)
+        names = [name for name in policies.default(FINITE, n_arms) if name in PLAYED]
+    chosen = policies.chosen(names, n_arms=n_arms)
+    for label, policy in chosen.items():
         if policy.full_information:
-            problem = f"{policy.name} sees the rewards of all arms"
+            problem = f"{label} sees the rewards of all arms"
             raise errors.InvalidInput("policies", problem, "leave it out")
-        usual = policies.short_label(policy) == policy.name
-        label = policy.name if usual else policy.label
-        if label in found:
-            raise errors.InvalidInput("policies", f"{label!r} is named twice", "name each once")
-        if label != RANDOM:
-            found[label] = policy
-    if not found:
+    chosen.pop(RANDOM, None)
+    if not chosen:
         raise errors.InvalidInput("policies", "names no policy to advise", "name at least one")
-    return found
+    return chosen
 
 
 def play(
-    model: LGDS,
-    arms: np.ndarray,
-    chosen: Mapping[str, Policy],
-    runs: int,
-    rounds: int,
-    seed: int,
-    progress: Callable[[float], None] | None = None,
-) -> Simulation:
-    """Play policies and random choice on the same states and noise."""
+    model: LGDS, arms: np.ndarray, chosen: Mapping[str, Policy], settings: Mapping[str, Any]
+) -> Simulation | None:
+    """Play policies and random choice on the same states and noise, with settings of `simulate`.
+
+    None: all arms are the same, so there is nothing to decide.
+    """
     from driftbandit.simulation import Options, simulate  # loads JAX
 
-    shared: list[str | Policy] = []
-    for name, policy in chosen.items():
-        if name in WEIGHTS:
-            informed, width = WEIGHTS[name]
-            shared.append(optimistic(name, _bonus, informed=informed, width=width))
-        else:
-            shared.append(dataclasses.replace(policy, name=name))
+    if (arms == arms[0]).all():
+        return None
     # On the CPU, so that a near tie ends the same way on every machine.
-    settings: dict[str, Any] = {"device": "cpu", "options": Options(checkpoints=1)}
-    settings |= {"rounds": rounds, "runs": runs, "seed": seed, "progress": progress}
-    return summarized(simulate(model, arms, [*shared, RANDOM], **settings))
-
-
-def _bonus(cov: Array, model: LGDS, arms: Array, informed: float, width: float) -> Array:
-    """IDEA's bonus, Kalman-UCB's, or none, by their weights: one program in place of three."""
-    # Zero times a bonus adds exactly zero, and compiling takes most of the time.
-    return informed * idea.bonus(cov, model, arms) + kalman_ucb.bonus(cov, model, arms, width)
+    how = {"device": "cpu", "options": Options(checkpoints=1), **settings}
+    return summarized(simulate(model, arms, [*chosen.values(), RANDOM], **how))
 
 
 def summarized(result: Result) -> Simulation:
     """Means, differences and their 95% intervals, per round; runs are independent."""
     rounds, seed = result.rounds, result.seed
-    means = {name: float(regret.mean()) for name, regret in result.regret.items()}
-    rivals = [name for name in means if name != RANDOM]
-    order = [*sorted(rivals, key=lambda name: means[name]), RANDOM]
+    rivals = [name for name in result.regret if name != RANDOM]
+    rivals.sort(key=lambda name: float(result.regret[name].mean()))
 
-    def number(name: str, row: Paired) -> Number:
+    def number(name: str, row: Paired, verdict: str = "") -> Number:
         ends = row.mean_difference / rounds, row.mean_low / rounds, row.mean_high / rounds
-        return Number(*ends, row.mean_verdict, name, UNIT)
+        return Number(*ends, verdict, name, UNIT)
 
+    def differences(base: str) -> dict[str, Number]:
+        compared = result.compare(base, seed=seed)
+        return {name: number(name, row, row.mean_verdict) for name, row in compared.items()}
+
+    order = [*rivals, RANDOM]
     zero = np.zeros_like(result.regret[RANDOM])
-    own = {name: statistics.paired(result.regret[name], zero, seed=seed) for name in order}
-    apart = result.compare(order[0], seed=seed)
-    rivals_apart = None
-    if {"idea", "kalman_ucb"} <= set(rivals):
-        rivals_apart = number("kalman_ucb", result.compare("idea", seed=seed)["kalman_ucb"])
+    own = [statistics.paired(result.regret[name], zero, seed=seed) for name in order]
+    apart = differences(order[0])
+    both = {"idea", "kalman_ucb"} <= set(rivals)
     return Simulation(
-        runs=len(result.regret[order[0]]),
+        runs=len(zero),
         rounds=rounds,
         seed=seed,
-        policies=tuple(number(name, own[name])._replace(verdict="") for name in order),
-        differences=tuple(number(name, apart[name]) for name in order[1:]),
-        rivals=rivals_apart,
+        policies=tuple(map(number, order, own)),
+        differences=tuple(apart[name] for name in order[1:]),
+        rivals=differences("idea")["kalman_ucb"] if both else None,
     )

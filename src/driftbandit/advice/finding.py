@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from driftbandit import errors, statistics
 from driftbandit._version import __version__
-from driftbandit.report import Block, Facts, Heading, Points, Report, Text, storable
+from driftbandit.report import Block, Facts, Heading, Points, Report, Table, Text, Tone, storable
+from driftbandit.report.figures import interval_rows, name_rows
 from driftbandit.report.numbers import estimate
 
-NOT_ASKED = "not asked"
-TIME_UP = f"{NOT_ASKED}: time was up"
-MOST_ROWS = {True: 20, False: 200}  # arms in a table: of a terminal, of a page
+TIME_UP = "not asked: time was up"
+MOST_ARMS = {True: 20, False: 200}  # in a table of a terminal, of a page
 Tell = Callable[..., None]
 
 
@@ -61,25 +62,45 @@ class Finding:
         numbers: that the verdict rests on, with units and intervals.
         follows: what follows from it, in sentences.
         facts: all that is known, by the name of its key in JSON.
-        blocks: the answer in full, as parts of a report; called with the most rows of a table.
+        blocks: the answer in full, as parts of a report.
     """
 
     question: str
-    verdict: str = TIME_UP
+    verdict: str
     numbers: Sequence[Number] = ()
     follows: Sequence[str] = ()
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
-    blocks: Callable[[int], Iterable[Block]] = dataclasses.field(
-        default=lambda most: (), repr=False
-    )
+    blocks: Sequence[Block] = dataclasses.field(default=(), repr=False)
 
-    def shown(self, place: int, most: int) -> Iterator[Block]:
-        """Its section of a report."""
-        yield Heading(f"{place}. {self.question}")
-        if self.verdict.startswith(NOT_ASKED):
-            yield Text(f"{self.verdict.capitalize()}.", "dim")
-        yield from self.blocks(most)
-        yield from map(Text, self.follows)
+
+def stated(question: str, verdict: str, text: str, facts: Mapping[str, Any]) -> Finding:
+    """A finding that is said in one paragraph.
+
+    Example:
+        >>> stated("Is it?", "cannot tell", "There are too few rewards.", {"since": None}).verdict
+        'cannot tell'
+    """
+    return Finding(question, verdict, facts=facts, blocks=[Text(text)])
+
+
+def points(items: Sequence[str], tone: Tone = "") -> list[Block]:
+    """The items as a list, if there are any."""
+    return [Points(items, tone)] if items else []
+
+
+def draw_rows(
+    axis: Any,
+    title: str,
+    rows: Sequence[tuple[str, Number]],
+    colors: Sequence[str],
+    line: float | None,
+) -> None:
+    """Draw values with their intervals, by name, and a dashed line that they are compared with."""
+    interval_rows(axis, [(row.low, row.value, row.high) for _, row in rows], colors)
+    name_rows(axis, [name for name, _ in rows])
+    axis.set_title(title, fontsize=9)
+    if line is not None:
+        axis.axvline(line, color="black", ls="--", lw=1)
 
 
 class Recommendation(NamedTuple):
@@ -138,9 +159,13 @@ class Advice:
         said: list[Block] = [Heading("Recommendation")]
         if terminal or not advised.reasons:
             said.append(Text(advised.headline, "best"))
-        for points, tone in ((advised.reasons, ""), (advised.warnings, "bad")):
-            said += [Points(points, tone)] if points else []  # type: ignore[arg-type]
-        blocks = sections(self.findings, MOST_ROWS[terminal])
+        said += [*points(advised.reasons), *points(advised.warnings, "bad")]
+        blocks: list[Block] = []
+        for place, finding in enumerate(self.findings, 1):
+            blocks.append(Heading(f"{place}. {finding.question}"))
+            for block in finding.blocks:
+                blocks += _shortened(block, MOST_ARMS[terminal])
+            blocks += map(Text, finding.follows)
         data = {"name": name} | self.to_dict()
         if terminal:
             return Report(title, "", [*blocks, *said], data)
@@ -156,17 +181,17 @@ class Advice:
         return {key: fact for each in self.findings for key, fact in each.facts.items()}
 
 
-def sections(findings: Iterable[Finding], most: int) -> list[Block]:
-    """The blocks of numbered findings."""
-    return [block for place, each in enumerate(findings, 1) for block in each.shown(place, most)]
+def _shortened(block: Block, most: int) -> list[Block]:
+    """Of a long table of arms, the first rows."""
+    if not isinstance(block, Table) or block.columns[0] != "arm" or len(block.rows) <= most:
+        return [block]
+    left = f"{len(block.rows) - most:,} more arms are left out."
+    return [dataclasses.replace(block, rows=block.rows[:most]), Text(left)]
 
 
 def _plain(value: Any) -> Any:
-    """Named tuples and dataclasses as dictionaries, at any depth."""
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {part.name: getattr(value, part.name) for part in dataclasses.fields(value)}
+    """Named tuples as dictionaries, at any depth."""
+    value = value._asdict() if hasattr(value, "_asdict") else value
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
@@ -176,12 +201,22 @@ class TimeUp(Exception):
     """Raised within the work on a question when the time is over."""
 
 
+class Request(NamedTuple):
+    """How to look for advice, of a system or of a log; see `advise`."""
+
+    runs: int | None = None
+    rounds: int | None = None
+    seed: int = 0
+    policies: Any = None
+    budget: float | None = None
+    progress: Tell | None = None
+    ready: Tell | None = None
+
+
 def asked(
     questions: Mapping[str, Mapping[str, Any]],
     answers: Callable[[Tell], Iterable[Finding]],
-    budget: float | None,
-    progress: Tell | None,
-    ready: Tell | None,
+    request: Request,
 ) -> list[Finding]:
     """One finding for each question; those that there is no time for are not asked.
 
@@ -189,20 +224,19 @@ def asked(
         questions: and the facts that are stated if one is not asked.
         answers: called with a function that it tells of its progress; its findings are in the
             order of the questions.
-        budget: seconds; None: no limit.
-        progress: called with a stage's name and the share of it that is done; also with "time" and
-            the share of the budget that is spent.
-        ready: called with each finding as soon as it is there.
+        request: with the budget, and who is told of progress and of findings.
 
     Example:
         >>> def answers(tell):
         ...     yield Finding("Is it?", "yes")
         ...     tell("work", 0.5)
-        >>> both = asked({"Is it?": {}, "Since when?": {}}, answers, 0, None, None)
+        >>> both = asked({"Is it?": {}, "Since when?": {}}, answers, Request(budget=0))
         >>> [each.verdict for each in both]
         ['yes', 'not asked: time was up']
     """
-    budget = math.inf if budget is None else errors.number(budget, "budget", low=0)
+    budget, progress = math.inf, request.progress
+    if request.budget is not None:
+        budget = errors.number(request.budget, "budget", low=0)
     begin = time.monotonic()
 
     def tell(stage: str, share: float, *more: Any) -> None:
@@ -215,13 +249,11 @@ def asked(
             raise TimeUp
 
     findings: list[Finding] = []
-    try:
+    with contextlib.suppress(TimeUp):
         for finding in answers(tell):
             findings.append(finding)
-            if ready is not None:
-                ready(finding)
-    except TimeUp:
-        pass
+            if request.ready is not None:
+                request.ready(finding)
     return completed(questions, findings)
 
 
@@ -229,5 +261,6 @@ def completed(
     questions: Mapping[str, Mapping[str, Any]], findings: Sequence[Finding], why: str = TIME_UP
 ) -> list[Finding]:
     """The findings, and one for each later question, which says why nobody asked it."""
+    text = Text(f"{why.capitalize()}.", "dim")
     left = list(questions.items())[len(findings) :]
-    return [*findings, *(Finding(question, why, facts=facts) for question, facts in left)]
+    return [*findings, *(Finding(each, why, facts=facts, blocks=[text]) for each, facts in left)]

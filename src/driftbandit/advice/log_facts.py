@@ -1,29 +1,39 @@
-"""What a log shows: who chose, how fast arms drift, its seasons, how far ahead it is known."""
+"""What a log shows: who chose, how arms drift, how far ahead that is known, what policies earn."""
 
 from __future__ import annotations
 
+import bisect
+import dataclasses
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from driftbandit import kalman, statistics
-from driftbandit.identify.findings import Answer, answer
-from driftbandit.identify.predictions import one_step
-from driftbandit.identify.structured.comparison import Comparison
-from driftbandit.identify.structured.components import components
-from driftbandit.identify.structured.fitting import Fit
-from driftbandit.io.logs import Log, Sequence
+from driftbandit import statistics
+from driftbandit.advice.finding import Number, Tell
+from driftbandit.arrays import Array, namespace
+from driftbandit.identify import Comparison, Fit, Log, components, one_step
+from driftbandit.identify.data import no_arm_varies
+from driftbandit.identify.findings import Answer, Verdict, answer
+from driftbandit.policies import PREFERRED, Policy, Problem, random
+from driftbandit.replays import Replay, Row, support
 from driftbandit.replays.decisions import has_chances
+from driftbandit.replays.result import ALWAYS, LEADER, LOGGING
 from driftbandit.structure import Component, Structure
-from driftbandit.system import Name
+from driftbandit.structure.kinds import Season as Waves
+from driftbandit.system import Name, System
 
 Evidence = Literal["full", "chances", "none"]
 TRAIN = 0.4  # share of the log to learn from; estimates from a log need many rounds to test
-WEEK, HUNDRED, TEN = 7, 100, 10  # rounds over which a change is shown
 ROUNDING = 1e-24  # share of the rewards' square below which their variance is rounding
 DRAWS = 4000  # of the parameters, for intervals
-FOREVER = 10**6  # rounds: what lasts longer does not fade
+FOREVER = 2**19  # rounds: what lasts longer does not fade
+PLAYED = (PREFERRED, "kalman_ucb", "ucb", "discounted_ucb")  # by default
+RANDOM, FIXED = "random", "fixed"
+REFERENCES = (LOGGING, RANDOM, LEADER)  # that a table shows
+NO_WIDTH = 1e-9  # share of a mean: narrower intervals have no width
+RUNS = 200  # of the forecast
+LONGEST = 1000  # rounds of the forecast
 OFTEN = 5  # plays of an arm, after which it may be said to pay always the same
 
 
@@ -80,39 +90,38 @@ class Predictability(NamedTuple):
 
 def plays_of(log: Log) -> tuple[np.ndarray, np.ndarray]:
     """The arms and rewards of all sequences."""
-    parts = log.sequences
-    return np.concatenate([one.arms for one in parts]), np.concatenate(
-        [one.rewards for one in parts]
-    )
+    arms, rewards = zip(*((part.arms, part.rewards) for part in log.sequences), strict=True)
+    return np.concatenate(arms), np.concatenate(rewards)
 
 
 def contents(log: Log, chances: str | None = None) -> Contents:
     """What the log holds; ``chances``: what the caller says of those that it lacks."""
-    k = len(log.names)
+    k, parts = len(log.names), log.sequences
     arms, rewards = plays_of(log)
     seen = ~np.isnan(rewards)
-    plays = np.bincount(arms[seen], minlength=k)
-    sums = np.bincount(arms[seen], rewards[seen], k)
-    counts = tuple(
-        ArmCount(name, int(n), float(n / max(seen.sum(), 1)), float(total / n) if n else math.nan)
-        for name, n, total in zip(log.names, plays, sums, strict=True)
-    )
-    played = plays[plays > 0]
-    pairs = len(np.unique(np.stack([arms[seen], rewards[seen]]), axis=1).T)
-    known = [one.chances for one in log.sequences if one.chances is not None]
-    least = float(np.nanmin(np.concatenate(known))) if has_chances(log) else None
+    arms, rewards = arms[seen], rewards[seen]
+    plays = np.bincount(arms, minlength=k)
+    sums = np.bincount(arms, rewards, k)
+    counts = zip(log.names, plays.tolist(), sums.tolist(), strict=True)
+    least = None
+    if has_chances(log):
+        known = [part.chances for part in parts if part.chances is not None]
+        least = float(np.nanmin(np.concatenate(known)))
     return Contents(
         rows=log.rows,
-        rewards=int(seen.sum()),
-        rounds=sum(len(np.unique(one.rounds)) for one in log.sequences),
-        span=sum(int(one.rounds[-1] - one.rounds[0]) + 1 for one in log.sequences),
-        sequences=len(log.sequences),
-        arms=counts,
+        rewards=len(rewards),
+        rounds=sum(len(np.unique(part.rounds)) for part in parts),
+        span=sum(int(part.rounds[-1] - part.rounds[0]) + 1 for part in parts),
+        sequences=len(parts),
+        arms=tuple(
+            ArmCount(name, n, n / len(rewards), total / n if n else math.nan)
+            for name, n, total in counts
+        ),
         evidence=_evidence(log, chances),
         least_chance=least,
         features=log.feature_names,
         notes=tuple(log.notes),
-        constant=pairs == len(played) and bool((played >= OFTEN).all()),
+        constant=no_arm_varies(arms, rewards) and bool((plays[plays > 0] >= OFTEN).all()),
     )
 
 
@@ -121,71 +130,60 @@ def _evidence(log: Log, chances: str | None) -> Evidence:
         return "none"
     if chances is not None or has_chances(log):
         return "chances"
-    (one,) = log.sequences
-    seen = ~np.isnan(one.rewards)
-    pairs = np.unique(np.stack([one.rounds[seen], one.arms[seen]], axis=1), axis=0)
-    shown = np.unique(pairs[:, 0], return_counts=True)[1]
-    return "full" if len(shown) and (shown >= 2).mean() >= 0.5 else "none"
+    (part,) = log.sequences
+    seen = ~np.isnan(part.rewards)
+    rounds, _ = np.unique(np.stack([part.rounds[seen], part.arms[seen]]), axis=1)
+    arms_shown = np.unique(rounds, return_counts=True)[1]
+    return "full" if (arms_shown >= 2).mean() >= 0.5 else "none"
 
 
 def horizon(log: Log) -> int:
     """Over how many rounds a change is shown: a week of days; 100 rounds, or 10 of a short log."""
     if any(note.startswith("Rounds are days") for note in log.notes):
-        return WEEK
-    longest = max(int(one.rounds[-1] - one.rounds[0]) for one in log.sequences)
-    return HUNDRED if longest >= TEN * HUNDRED else TEN
+        return 7
+    longest = max(int(part.rounds[-1] - part.rounds[0]) for part in log.sequences)
+    return 100 if longest >= 1000 else 10
 
 
-def speed(found: Fit, rounds: int, seed: int = 0) -> Speed | None:
+def speed(fit: Fit, rounds: int, seed: int = 0) -> Speed | None:
     """How far an arm's mean moves in so many rounds, by the levels of a model.
 
     A random walk with steps d moves by d √h; a level that returns to zero by factors φ, with
     steps d, by √(2 d² (1 − φ^h) / (1 − φ²)). Intervals: draws from the parameters' distribution.
     None: the model has no level.
     """
-    if not any(component.kind == "level" for component in found.structure.components):
+    levels = {i: part for i, part in enumerate(fit.structure.components) if part.kind == "level"}
+    if not levels:
         return None
-    rng = np.random.default_rng(seed)
-    root = np.linalg.cholesky(found.covariance + 1e-12 * np.eye(len(found.theta)))
-    drawn = found.theta + rng.standard_normal((DRAWS, len(found.theta))) @ root.T
-    best, each = (_variances(found, theta, rounds) for theta in (found.theta[None], drawn))
-    total, totals = (np.sqrt(both[0] + both[1]) for both in (best, each))
-    low, high = np.quantile(totals, [0.025, 0.975])
-    common: tuple[float | None, float | None, float | None] = (None, None, None)
-    if best[1].any():
-        shares = each[1] / (each[0] + each[1])
-        ends = np.quantile(shares, [0.025, 0.975])
-        common = float((best[1] / (best[0] + best[1]))[0]), float(ends[0]), float(ends[1])
-    noise = float(found.model.reward_std)
-    change = float(total[0]), float(low), float(high)
-    return Speed(rounds, *change, noise, *common, str(found.structure))
+    rng, size = np.random.default_rng(seed), len(fit.theta)
+    root = np.linalg.cholesky(fit.covariance + 1e-12 * np.eye(size))
+    drawn = rng.standard_normal((DRAWS, size)) @ root.T
+    theta = fit.theta + np.vstack([np.zeros(size), drawn])  # the estimate, then the draws
 
+    def drawn_values(component: int, name: str) -> np.ndarray:
+        wanted = component, name, None
+        free = [(each.component, each.parameter.name, each.copy) for each in fit.layout.free]
+        return np.exp(theta[:, free.index(wanted)])
 
-def _variances(found: Fit, theta: np.ndarray, rounds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of the change of an arm's mean, by its own level and by the shared one; θ is draws × p."""
-    own, shared = np.zeros(len(theta)), np.zeros(len(theta))
-    for index, component in enumerate(found.structure.components):
-        if component.kind != "level":
-            continue
-        steps = _drawn(found, theta, index, "drift") * found.problem.described.units.scale
+    own, shared = np.zeros((2, len(theta)))  # variance of the change, by each arm's level and all's
+    for place, level in levels.items():
+        steps = drawn_values(place, "drift") * fit.problem.described.units.scale
         variance = steps**2 * rounds
-        if getattr(component, "memory", None) is not None:
-            rate = 1 / _drawn(found, theta, index, "memory")
+        if getattr(level, "memory", None) is not None:
+            rate = 1 / drawn_values(place, "memory")
             variance = 2 * steps**2 * np.expm1(-rate * rounds) / np.expm1(-2 * rate)
-        if component.scope == "shared":
-            shared = shared + variance
-        else:
-            own = own + variance
-    return own, shared
+        total = shared if level.scope == "shared" else own
+        total += variance
 
+    def estimate(values: np.ndarray) -> tuple[Any, Any, Any]:
+        low, high = np.quantile(values[1:], [0.025, 0.975]).tolist()
+        return float(values[0]), low, high
 
-def _drawn(found: Fit, theta: np.ndarray, index: int, name: str) -> np.ndarray:
-    places = [
-        place
-        for place, free in enumerate(found.layout.free)
-        if free.component == index and free.parameter.name == name and free.copy is None
-    ]
-    return np.asarray(np.exp(theta[:, places[0]]))
+    common: tuple[Any, Any, Any] = (None, None, None)
+    if shared.any():
+        common = estimate(shared / (own + shared))
+    change = estimate(np.sqrt(own + shared))
+    return Speed(rounds, *change, float(fit.model.reward_std), *common, str(fit.structure))
 
 
 def split(log: Log) -> np.ndarray:
@@ -194,51 +192,33 @@ def split(log: Log) -> np.ndarray:
     One sequence is cut as `replay` cuts it: at a share of the rounds, or of the decisions.
     """
     test = []
-    for one in log.sequences:
-        seen = ~np.isnan(one.rewards)
-        known = one.rounds[seen] if seen.any() else one.rounds
-        each = known if one.chances is not None else np.unique(known)
-        test.append(one.rounds >= each[int(TRAIN * len(each))])
+    for part in log.sequences:
+        seen = ~np.isnan(part.rewards)
+        known = part.rounds[seen] if seen.any() else part.rounds
+        each = known if part.chances is not None else np.unique(known)
+        test.append(part.rounds >= each[int(TRAIN * len(each))])
     return np.concatenate(test)
 
 
-def training(log: Log, test: np.ndarray, *, features: bool = False) -> Log:
-    """The rows that are not in the test part, with or without features."""
-    ends = np.cumsum([len(one) for one in log.sequences])
-    parts = [
-        Sequence(
-            one.rounds[~later],
-            one.arms[~later],
-            one.rewards[~later],
-            one.label,
-            features=one.features[~later] if features and one.features is not None else None,
-        )
-        for one, later in zip(log.sequences, np.split(test, ends[:-1]), strict=True)
-        if not later.all()
-    ]
-    return Log(tuple(parts), log.names, feature_names=log.feature_names if features else ())
-
-
 def predictability(
-    found: Fit, log: Log, test: np.ndarray, last: Fit, seed: int = 0
+    fit: Fit, log: Log, test: np.ndarray, last: Fit, seed: int = 0
 ) -> Predictability:
     """How well a model of the first rounds predicts the others, one step ahead.
 
         share = 1 − Σ (x − x̂)² / Σ (x − x̄)²,   x̄ the mean of the arm in the sequence's test part
 
     Args:
-        found: learned from the training part.
+        fit: learned from the training part.
         log: all rounds.
         test: which rows are in the test part.
         last: learned from the whole log; says how the knowledge fades.
     """
-    ahead = one_step(found, log)
+    ahead = one_step(fit, log)
     arms, rewards = plays_of(log)
     seen = ~np.isnan(rewards)
-    test = test[seen]
-    owners = np.repeat(np.arange(len(log.sequences)), [len(one) for one in log.sequences])
-    rewards, means = ahead.rewards[test], ahead.means[test]
-    groups = (owners * len(log.names) + arms)[seen][test]
+    sequences = np.repeat(np.arange(len(log.sequences)), [len(part) for part in log.sequences])
+    groups = (sequences * len(log.names) + arms)[seen & test]
+    rewards, means = ahead.rewards[test[seen]], ahead.means[test[seen]]
     own = (np.bincount(groups, rewards) / np.maximum(np.bincount(groups), 1))[groups]
     wrong, spread = (rewards - means) ** 2, (rewards - own) ** 2
     variance = float(spread.mean())
@@ -252,25 +232,15 @@ def predictability(
     return Predictability(share, share - ends.high, share - ends.low, len(rewards), faded)
 
 
-def half_life(found: Fit, lost: float) -> float:
+def half_life(fit: Fit, lost: float) -> float:
     """Rounds without rewards until predictions of the arms' means are worse by that variance."""
-    model, arms = found.model, found.arms
 
-    def uncertain(rounds: int) -> float:
-        belief = kalman.prior(model)
-        cov = kalman.advance(belief, model, rounds).cov if rounds else belief.cov
-        return float(np.einsum("ai,ij,aj->a", arms, np.asarray(cov), arms).mean())
+    def variance(rounds: int) -> float:
+        return float(np.vecdot(fit.arms @ fit.model.state_cov(rounds), fit.arms).mean())
 
-    start, high = uncertain(0), 1
-    while uncertain(high) - start < lost:
-        high *= 2
-        if high > FOREVER:
-            return math.inf
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if uncertain(middle) - start >= lost else (middle, high)
-    return float(high)
+    worse = variance(0) + lost
+    rounds = bisect.bisect_left(range(FOREVER + 1), worse, lo=1, key=variance)
+    return float(rounds) if rounds <= FOREVER else math.inf
 
 
 # Seasons
@@ -282,31 +252,30 @@ class Season(NamedTuple):
     period: float
     swing: float  # from its lowest to its highest point, mean over arms
     differs: bool  # whether the model has a pattern for each arm
-    own: Answer | None = None  # whether models with a pattern for each arm predict better
+    own: Answer  # whether models with a pattern for each arm predict better
 
 
-def seasons(found: Fit, comparison: Comparison | None = None) -> tuple[Season, ...]:
+def seasons(fit: Fit, comparison: Comparison) -> tuple[Season, ...]:
     """The seasons of a model, as they were in the last four cycles of the log.
 
     Args:
-        found: the model.
+        fit: the model.
         comparison: that it comes from; says whether arms share each season.
     """
-    parts = [one for one in found.structure.components if one.kind == "season"]
-    paths = components(found)
+    paths = components(fit)
     result = []
-    for period in dict.fromkeys(_period(one) for one in parts):
-        texts = {str(one) for one in parts if _period(one) == period}
-        differs = any(one.scope == "arm" for one in parts if _period(one) == period)
-        swings = []
-        for name in found.names:
+    for period, parts in _seasons_of(fit.structure).items():
+        texts, swings = set(map(str, parts)), []
+        for name in fit.names:
             mine = [p for p in paths if p.component in texts and p.label in ("", str(name))]
             rounds, total = mine[0].rounds, np.sum([path.mean for path in mine], axis=0)
             last = rounds > rounds[-1] - 4 * period
-            phases = np.floor(rounds[last] % period)
-            points = [float(total[last][phases == one].mean()) for one in np.unique(phases)]
-            swings.append(max(points) - min(points))
-        own = None if comparison is None else own_pattern(comparison, period)
+            phases = np.floor(rounds[last] % period).astype(int)
+            counts = np.bincount(phases)
+            sums = np.bincount(phases, total[last])
+            swings.append(float(np.ptp(sums[counts > 0] / counts[counts > 0])))
+        differs = any(part.scope == "arm" for part in parts)
+        own = own_pattern(comparison, period)
         result.append(Season(period, float(np.mean(swings)), differs, own))
     return tuple(result)
 
@@ -317,15 +286,209 @@ def own_pattern(comparison: Comparison, period: float) -> Answer:
     Of the structures with a season of that period, the best with one for each arm is compared with
     the best whose season is shared; both kinds were tried with the same number of waves.
     """
-    having = [i for i, one in enumerate(comparison.structures) if _scopes(one, period)]
-    return answer(comparison.part(having), lambda one: _scopes(one, period) != {"shared"})
+
+    def parts(structure: Structure) -> list[Component]:
+        return _seasons_of(structure).get(period, [])
+
+    having = [i for i, structure in enumerate(comparison.structures) if parts(structure)]
+    return answer(
+        comparison.part(having), lambda one: any(part.scope != "shared" for part in parts(one))
+    )
 
 
-def _scopes(structure: Structure, period: float) -> set[str]:
-    """Who has a season of that period."""
-    parts = [one for one in structure.components if one.kind == "season"]
-    return {one.scope for one in parts if _period(one) == period}
+def _seasons_of(structure: Structure) -> dict[float, list[Component]]:
+    """The components that are seasons, by their period."""
+    found: dict[float, list[Component]] = {}
+    for part in structure.components:
+        if isinstance(part, Waves):
+            found.setdefault(float(part.period), []).append(part)
+    return found
 
 
-def _period(component: Component) -> float:
-    return float(component.period)  # type: ignore[attr-defined]
+class Drift(NamedTuple):
+    """What models with and without drift and seasons say."""
+
+    drift: Answer
+    season: Answer
+    speed: Speed | None
+    seasons: tuple[Season, ...]
+    comparison: Comparison
+    fit: Fit  # of the chosen structure
+
+    @property
+    def structure(self) -> str:
+        """The one that was chosen."""
+        return str(self.fit.structure)
+
+    @property
+    def moves(self) -> Verdict:
+        """Whether the best arm may change: something drifts or repeats, or depends on a context."""
+        if any(part.features and part.scope == "arm" for part in self.fit.structure.components):
+            return "yes"
+        both = {self.drift.verdict, self.season.verdict}
+        return "yes" if "yes" in both else "no" if both == {"no"} else "cannot tell"
+
+
+# What policies would have earned
+
+
+class Earned(NamedTuple):
+    """What a policy or a reference strategy would have earned per round in the test part."""
+
+    label: str
+    kind: str  # "policy" or "reference"
+    arm: Name | None  # of a strategy that always plays the same one
+    mean: float
+    low: float
+    high: float
+    effective: float  # rounds of the log that show it
+    trusted: bool  # whether they are enough for an interval
+    reason: str  # why they are not
+    unsupported: float  # share of rounds in which the log gives no chance to what it names
+    over_fixed: Number | None  # compared with the best arm of the training part
+    over_log: Number | None  # compared with what the log earned; None: it had no policy of its own
+
+
+class Replayed(NamedTuple):
+    """The test part of the log, played by policies that learned from the training part."""
+
+    method: str  # "full" or "dr"
+    train_rounds: int
+    test_rounds: int
+    structure: str  # chosen on the training part
+    confidence: float  # of each interval, so that those of all policies hold together with 95%
+    fixed: Name  # the best arm of the training part
+    rows: tuple[Earned, ...]  # highest mean first
+    best: str  # the policy to prefer: `PREFERRED` if it is as good as any, else the highest
+    # of those that the log shows; if it shows none, `PREFERRED`, and nothing is known of it
+    notes: tuple[str, ...]
+    equal: tuple[str, ...] = ()  # policies whose difference from the highest may be luck
+
+    def row(self, label: str) -> Earned:
+        """The row with that label."""
+        return next(row for row in self.rows if row.label == label)
+
+
+class Forecast(NamedTuple):
+    """What the model expects of the rounds after the log's last."""
+
+    policy: str
+    rounds: int
+    runs: int
+    fixed: Name  # the arm with the highest expected reward in these rounds
+    over_fixed: Number
+    over_random: Number
+
+
+def replayed(result: Replay, confidence: float) -> Replayed:
+    """Each row of a replay, compared with the best arm of the training part and with the log."""
+
+    def compared(base: str) -> dict[str, Row]:
+        rows = dataclasses.replace(result, compared=base).rows(confidence=confidence)
+        return {row.label: row for row in rows}
+
+    over_fixed = compared(LEADER)
+    over_log = compared(LOGGING) if result.logged else {}
+    rows = tuple(
+        Earned(
+            *(row.label, row.kind, row.arm, row.mean, row.low, row.high, row.effective),
+            trusted=not (doubt := result.doubt(label)),
+            reason=doubt,
+            unsupported=result.unsupported(label),
+            over_fixed=_gain(row),
+            over_log=_gain(over_log.get(label)),
+        )
+        for label, row in over_fixed.items()
+    )
+    played = [row for row in rows if row.kind == "policy"]
+    known = [row.label for row in played if row.trusted]
+    highest = (known or [row.label for row in played])[0]
+    rivals = compared(highest)
+    equal = tuple(label for label in rivals if label in known and _is_level(rivals[label]))
+    fixed = result.references[LEADER].arm
+    assert fixed is not None
+    best = PREFERRED if PREFERRED in (equal if known else result.played) else highest
+    parts = result.method, result.train_rounds, result.test_rounds, str(result.fit.structure)
+    return Replayed(*parts, confidence, fixed, rows, best, result.notes, equal)
+
+
+def _gain(row: Row | None) -> Number | None:
+    """The difference from the baseline; None: this is the baseline, or there is none."""
+    if row is None or not row.verdict:
+        return None
+    # Two that hardly ever differ are known to be alike: more data would not tell them apart.
+    verdict = statistics.NO_DIFFERENCE if row.reason == support.ALIKE else row.verdict
+    return Number(row.difference, row.difference_low, row.difference_high, verdict)
+
+
+def _is_level(row: Row) -> bool:
+    """Whether the difference from the baseline, the highest policy, may be luck.
+
+    An interval without width comes from rounds in which the log plays what neither policy names:
+    then only predictions differ, and the log shows nothing.
+    """
+    nothing = row.difference_high - row.difference_low <= NO_WIDTH * abs(row.mean)
+    return not math.isnan(row.mean) and (nothing or row.verdict != statistics.WORSE)
+
+
+def shown_rows(done: Replayed) -> list[Earned]:
+    """The rows of a table: policies, the fixed choice, the log, random, the best arm in hindsight.
+
+    Arms that are always played have a row each; only the best is shown, of those that are known.
+    """
+    hindsight = [row for row in done.rows if row.label.startswith(ALWAYS) and row.trusted]
+    hindsight += [row for row in done.rows if row.label == "best_arm"]
+    hindsight = [row for row in hindsight if row.arm != done.fixed][:1]
+    shown = [row for row in done.rows if row.kind == "policy" or row.label in REFERENCES]
+    shown += [row for row in hindsight if row.mean > done.row(LEADER).mean]
+    return sorted(shown, key=lambda row: math.inf if math.isnan(row.mean) else -row.mean)
+
+
+# The forecast
+
+
+@dataclasses.dataclass(frozen=True)  # equal for the same arm, so it compiles once
+class _Always:
+    """``choose`` of the policy that always plays one arm."""
+
+    arm: int
+
+    def __call__(self, state: Any, problem: Problem, noise: Array) -> Array:
+        xp = namespace(problem.arms)
+        return xp.asarray(self.arm, dtype=xp.int32)
+
+
+def fixed_policy(arm: int) -> Policy:
+    """The policy that always plays the arm of that number."""
+    return Policy(FIXED, random.prepare, _Always(arm), random.update)
+
+
+def forecast(
+    fit: Fit, who: str, policy: Policy, rounds: int, runs: int, seed: int, progress: Tell
+) -> Forecast:
+    """Simulate the rounds after the log's last: a policy, the best fixed arm, random choice.
+
+    Paired: all see the same states and noise, so differences of regret are differences of rewards.
+    """
+    from driftbandit.simulation import Options, simulate
+
+    rounds = min(rounds, LONGEST)
+    arm = best_fixed(fit.system, rounds)
+    how: dict[str, Any] = {"device": "cpu", "options": Options(checkpoints=1), "progress": progress}
+    played: list[str | Policy] = [policy, fixed_policy(arm), RANDOM]
+    result = simulate(fit.system, policies=played, rounds=rounds, runs=runs, seed=seed, **how)
+    rows = result.compare(policy, seed=seed)
+
+    def gain(other: str) -> Number:  # regret of the other, minus the policy's
+        row = rows[other]
+        ends = row.mean_low / rounds, row.mean_high / rounds
+        verdict = statistics.verdict(-ends[1], -ends[0], runs)
+        return Number(row.mean_difference / rounds, *ends, verdict)
+
+    return Forecast(who, rounds, runs, fit.names[arm], gain(FIXED), gain(RANDOM))
+
+
+def best_fixed(system: System, rounds: int) -> int:
+    """The arm with the highest expected reward, averaged over the next rounds."""
+    total = np.sum([system.model.state_mean(time) for time in range(rounds)], axis=0)
+    return int(np.argmax(system.arms @ total))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,19 +105,16 @@ def command(
     log_only = {"season": season or None, "chances": chances} | reading.options
     from driftbandit.advice import finding
 
-    advise: Callable[..., finding.Advice]
     subject: Any
     findings: list[finding.Finding] = []
     asks: dict[str, Any] = {"runs": runs, "rounds": rounds, "seed": seed, "budget": budget}
     if model is not None and model.name.lower().endswith(LOGS):
         options.exclude(errors.printable(str(model)), _given(system_only))
-        from driftbandit.advice.from_log import advise_log
         from driftbandit.advice.log_findings import QUESTIONS
 
-        name, advise, questions = errors.printable(model.name), advise_log, QUESTIONS
+        name, questions = errors.printable(model.name), QUESTIONS
         subject = reading.log(model)
         asks |= {"seasons": season or None, "chances": chances}
-        asks["source"] = shlex.join(map(errors.printable, subject.source))
     else:
         drawn = _given(system_only)
         drawn.pop("family", None)
@@ -128,7 +124,7 @@ def command(
         name, subject = _system(model, family, drawn, seed)
         from driftbandit.advice import from_system
 
-        advise, questions = db.advise, from_system.QUESTIONS
+        questions = from_system.QUESTIONS
 
     def ready(answered: finding.Finding) -> None:
         findings.append(answered)
@@ -145,7 +141,7 @@ def command(
         asks["ready"] = ready
     with progress.bars(transient=True) as bars:  # the report takes their place
         moved = progress.stages(bars, "simulation")
-        advice = advise(subject, policies=_chosen(policies), progress=moved, **asks)
+        advice = db.advise(subject, policies=_chosen(policies), progress=moved, **asks)
     options.show(advice.report(name, terminal=True), as_json)
     if not as_json:
         for line in advice.recommendation.commands:
