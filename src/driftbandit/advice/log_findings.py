@@ -54,7 +54,6 @@ MODEL_SAYS = "This is what the model says, not what the log proves."
 ALWAYS_SAME = "Every arm has always paid the same"
 MOST_ROUNDS = 2000  # that a figure shows, the last ones
 NO_MEANS = ("season(", "regression(")  # components that a figure of means leaves out
-NO_MEANS = ("season(", "regression(")  # components that a figure of means leaves out
 
 
 def untold(questions: Iterable[str], verdict: str, why: str) -> Iterator[Finding]:
