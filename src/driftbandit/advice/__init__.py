@@ -49,8 +49,8 @@ def advise(
         seed: whole number ≥ 0.
         policies: which to play: any of ``policies.available()`` that sees one reward a round,
             with parameters if need be. By default those that know the model.
-        seasons: of a log: periods of the seasons to look for, in rounds; None: of 7, 12, 24, 52
-            and 168, those that a quick test finds, at most two.
+        seasons: of a log: periods of the seasons to look for, in rounds; None: of all up to 200,
+            those that a quick test finds, at most two.
         chances: of a log without a column ``chance``: as in `replay`.
         budget: seconds. Questions that there is no time for are answered "not asked"; one that
             was begun ends at its next progress report, so this may take some seconds more.

@@ -12,7 +12,7 @@ from driftbandit.advice import log_facts
 from driftbandit.advice.finding import Finding, Number, draw_rows, points, stated
 from driftbandit.advice.log_facts import Contents, Drift, Earned, Forecast, Replayed, Season, Speed
 from driftbandit.identify import Fit, Log, components
-from driftbandit.identify.findings import DRIFT, UNKNOWN
+from driftbandit.identify.findings import UNKNOWN, sentence
 from driftbandit.identify.structured.comparison import drifts, repeats
 from driftbandit.io import model_file
 from driftbandit.io.logs import split_notes
@@ -115,7 +115,7 @@ def on_drift(known: Drift, held: Contents, log: Log) -> Finding:
     simplest = "the simplest within one standard error of the highest score"
     pace = [] if speed is None else [_pace(speed, drift.verdict)]
     blocks: list[Block] = [
-        Text(" ".join([DRIFT[drift.verdict], *pace])),
+        Text(" ".join([sentence(drift), *pace])),
         Text(" ".join([SEASON[known.season.verdict], *_seasons(known.seasons, held)])),
         Table(
             f"Models by how well they predict {compared.scored:,} later rewards",
@@ -132,7 +132,7 @@ def on_drift(known: Drift, held: Contents, log: Log) -> Finding:
         ),
     ]
     if held.constant:
-        blocks = [Text(f"{DRIFT[drift.verdict]} {ALWAYS_SAME}.")]
+        blocks = [Text(f"{sentence(drift)} {ALWAYS_SAME}.")]
     return Finding(DRIFTS, drift.verdict, numbers, follows, facts, blocks)
 
 

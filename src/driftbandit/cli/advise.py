@@ -70,7 +70,7 @@ def command(
     season: list[float] | None = typer.Option(
         None,
         help="Of a log: period of a season to look for, in rounds. May be given several times.",
-        show_default="7, 12, 24, 52 and 168, of which at most two that show in the log",
+        show_default="at most two that show in the log, of all up to 200",
     ),
     chances: str | None = typer.Option(
         None,

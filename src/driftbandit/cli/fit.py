@@ -87,7 +87,7 @@ def command(
         None,
         metavar="PERIOD",
         help="Period of a season to try, in rounds. May be given several times.",
-        show_default="7, 12, 24, 52 and 168, of which at most two that show in the log",
+        show_default="at most two that show in the log, of all up to 200",
     ),
     groups: Path | None = typer.Option(
         None, help="CSV or Parquet file with the columns arm and group, for level(group)."

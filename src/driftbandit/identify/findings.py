@@ -36,6 +36,17 @@ class Answer(NamedTuple):
     p_value: float | None = None  # of the test for drift
 
 
+def sentence(drift: Answer) -> str:
+    """Whether arms drift, and how sure that is.
+
+    Example:
+        >>> sentence(UNKNOWN._replace(verdict="yes", p_value=0.005))
+        'Yes: what arms pay drifts (p = 0.005).'
+    """
+    said = DRIFT[drift.verdict]
+    return said if drift.p_value is None else f"{said[:-1]} (p = {drift.p_value:.3g})."
+
+
 UNKNOWN = Answer("cannot tell", None, None, None, None)
 
 

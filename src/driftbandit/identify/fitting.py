@@ -57,7 +57,7 @@ def fit(
             factors' Γ: "free", "diagonal" or "scalar". None: what predicts best, or "free" if
             features or states are given.
         groups: the group of each arm by name, for components such as level(group).
-        periods: of the seasons that "auto" tries; None: of 7, 12, 24, 52 and 168, those that a
+        periods: of the seasons that "auto" tries; None: of all up to 200 rounds, those that a
             quick test finds, at most two.
         offsets: whether each arm pays a mean of its own beside the factors, as real rewards do.
         starts: how many searches for the maximum begin, from different points.

@@ -15,10 +15,41 @@ def noise(seed):
     return np.random.default_rng(seed).standard_normal(600)
 
 
-@pytest.mark.parametrize("period", [7, 12, 24, 52])
+@pytest.mark.parametrize("period", [3, 7, 12, 18, 24, 48, 52])
 def test_a_wave_is_found_with_its_period(period):
     wave = 0.7 * np.sin(2 * np.pi * ROUNDS / period)
     assert candidates(wave + noise(1), ROUNDS, ROUNDS % 3) == (period,)
+
+
+def test_a_year_of_days_is_found_and_not_one_of_its_neighbors():
+    days = np.arange(2000)
+    wave = np.sin(2 * np.pi * days / 365) + np.random.default_rng(3).standard_normal(2000)
+    assert candidates(wave, days, days % 2) == (365,)
+
+
+def test_errors_that_resemble_each_other_are_no_season():
+    """As those of a model that is not quite right: all long waves explain something."""
+    found = []
+    for seed in range(40):
+        slow, path = np.random.default_rng([seed, 9]).standard_normal((2, 600))
+        for t in range(1, 600):
+            path[t] += 0.8 * path[t - 1]
+        found.append(candidates(path + slow, ROUNDS, ROUNDS % 2))
+    assert sum(map(bool, found)) <= 10
+
+
+def test_a_shock_to_all_arms_of_a_round_counts_once():
+    """Else 40 arms that share their noise would show a season by chance."""
+    rounds = np.repeat(np.arange(100), 40)
+    found = [
+        candidates(
+            np.random.default_rng(seed).standard_normal(100)[rounds],
+            rounds,
+            np.tile(np.arange(40), 100),
+        )
+        for seed in range(40)
+    ]
+    assert sum(map(bool, found)) <= 6
 
 
 def test_seasons_that_differ_between_arms_are_found():

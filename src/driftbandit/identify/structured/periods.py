@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
+from driftbandit.identify.data import ROUNDING
 from driftbandit.identify.predictions import one_step
 from driftbandit.identify.structured.fitting import Problem, best_of_starts
 from driftbandit.identify.structured.rows import rows_of
@@ -21,7 +22,7 @@ NEAR = 0.9  # share of the highest gain from which on periods are about as clear
 CYCLES = 4  # a season must repeat this often in the log
 WAVES = 2  # of each period: enough to notice it
 MOST_WAVES = 6  # of a period that was found
-NEARBY = (0.4, 0.5, 0.62, 0.7, 0.78, 0.86, 1.16, 1.28, 1.42, 1.6, 2.2, 2.7)  # in periods
+NEARBY = (0.4, 0.5, 0.62, 0.7, 0.78, 0.86), (1.16, 1.28, 1.42, 1.6, 2.2, 2.7)  # in periods
 LINES = 2  # how far such waves are away, in waves over the whole log
 LEVEL = 0.05  # of all tests together
 MOST = 2  # seasons at once
@@ -138,6 +139,7 @@ def _series(
     weights = np.sqrt(counts)  # a mean of many errors is more exact
     whole = Part(means * weights, rounds[first], _basis(weights[:, None]))
     apart = np.where(counts[of] > 1, errors - means[of], errors)
+    apart[np.abs(apart) <= ROUNDING * np.abs(errors)] = 0.0
     own = (np.flatnonzero(arms == arm) for arm in np.unique(arms))
     return [whole], [Part(apart[at], rounds[at], _basis(np.ones((len(at), 1)))) for at in own]
 
@@ -155,11 +157,13 @@ def _stands_out(parts: Sequence[Part], period: float, limit: float, span: int) -
     Errors of a model that is not quite right resemble each other: then all long waves explain
     something, and a season is a narrow line above that.
     """
-    nearby = [period * ratio for ratio in NEARBY]
-    apart = [other for other in nearby if span * abs(1 / other - 1 / period) > LINES and other > 2]
-    around = [share for share, gained, _ in (_shares(parts, other) for other in apart) if gained]
     share, gained, spare = _shares(parts, period)
-    usual = max(1.0, float(np.median(around))) if around else 1.0
+    usual = 1.0
+    for side in NEARBY:  # the spectrum may rise to one of them
+        others = (period * ratio for ratio in side)
+        apart = [each for each in others if span * abs(1 / each - 1 / period) > LINES and each > 2]
+        around = [part[0] for part in (_shares(parts, each) for each in apart) if part[1]]
+        usual = max(usual, float(np.median(around)) if around else 1.0)
     return gained > 0 and float(special.fdtrc(gained, spare, share / usual)) <= limit
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.identify.findings import DRIFT
+from driftbandit.identify.findings import sentence
 from driftbandit.identify.predictions import one_step
 from driftbandit.identify.structured.comparison import Comparison
 from driftbandit.identify.structured.components import Path, components
@@ -120,7 +120,7 @@ def _memory_fact(data: dict[str, Any]) -> dict[str, str]:
 
 def drift_fact(found: Any) -> dict[str, str]:
     """Whether arms drift, if structures were compared."""
-    return {} if found.comparison is None else {"drift": DRIFT[found.drift.verdict]}
+    return {} if found.comparison is None else {"drift": sentence(found.drift)}
 
 
 def candidates(found: Comparison | None) -> list[dict[str, Any]] | None:

@@ -85,7 +85,7 @@ def compare(
             for each arm are first tried with the same number of waves. Then states that arms share
             are tried (`structure.factors`). If the chosen one has a season and drifts, it is
             compared with the season and constant means.
-        periods: of the seasons, if ``structures`` is None; None: of 7, 12, 24, 52 and 168, those
+        periods: of the seasons, if ``structures`` is None; None: of all up to 200 rounds, those
             that a quick test finds in the log, at most two (`periods.shown_periods`).
         report: called with the share of the work done.
 
