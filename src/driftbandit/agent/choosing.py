@@ -28,39 +28,18 @@ BLOCK = 8192  # arms scored at a time, so that intermediate products stay in the
 SCREENED = 8 * BLOCK  # number of arms from which screening pays off
 
 
-class _AsJSON:
-    """Named tuples whose fields can be written as JSON."""
-
-    __slots__ = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values: a vector becomes a list, an infinite bonus None.
-
-        Example:
-            >>> Decision(0, "left", 0, 0.0, float("inf"), None).to_dict()
-            {'id': 0, 'arm': 'left', 'round': 0, 'mean': 0.0, 'bonus': None, 'uncertainty': None}
-        """
-        found: dict[str, Any] = dict(zip(self._fields, self, strict=True))  # type: ignore[call-overload, attr-defined]
-        for field, value in found.items():
-            if isinstance(value, np.ndarray):
-                found[field] = value.tolist()
-            elif isinstance(value, float) and not math.isfinite(value):
-                found[field] = None
-        return found
-
-    _asdict = to_dict
+def _as_json(values: tuple[Any, ...], names: tuple[str, ...]) -> dict[str, Any]:
+    """The fields by name as JSON values: a vector becomes a list, an infinite number None."""
+    fields = dict(zip(names, values, strict=True))
+    for name, value in fields.items():
+        if isinstance(value, np.ndarray):
+            fields[name] = value.tolist()
+        elif isinstance(value, float) and not math.isfinite(value):
+            fields[name] = None
+    return fields
 
 
-class _Decision(NamedTuple):  # explained below
-    id: int
-    arm: Any
-    round: int
-    mean: float | None
-    bonus: float | None
-    uncertainty: float | None
-
-
-class Decision(_AsJSON, _Decision):
+class Decision(NamedTuple):
     """What to play in a round; `to_dict` returns JSON values.
 
     `Agent.ask` and `Client.ask` return it.
@@ -87,17 +66,24 @@ class Decision(_AsJSON, _Decision):
         'left'
     """
 
-    __slots__ = ()
-
-
-class _Score(NamedTuple):
+    id: int
     arm: Any
+    round: int
     mean: float | None
     bonus: float | None
     uncertainty: float | None
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values: a vector becomes a list, an infinite bonus None.
 
-class Score(_AsJSON, _Score):
+        Example:
+            >>> Decision(0, "left", 0, 0.0, float("inf"), None).to_dict()
+            {'id': 0, 'arm': 'left', 'round': 0, 'mean': 0.0, 'bonus': None, 'uncertainty': None}
+        """
+        return _as_json(self, self._fields)
+
+
+class Score(NamedTuple):
     """A policy's score of one arm; the fields mean what they mean in `Decision`.
 
     `Agent.scores` and `Agent.explain` return one for each arm: arm, mean, bonus, uncertainty.
@@ -111,7 +97,18 @@ class Score(_AsJSON, _Score):
         {'arm': 1, 'mean': 0.0, 'bonus': 2.0, 'uncertainty': 2.0}
     """
 
-    __slots__ = ()
+    arm: Any
+    mean: float | None
+    bonus: float | None
+    uncertainty: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values, as `Decision.to_dict` returns them."""
+        return _as_json(self, self._fields)
+
+
+# Whoever knows named tuples gets JSON values, too; the body of a NamedTuple cannot say so.
+Decision._asdict, Score._asdict = Decision.to_dict, Score.to_dict  # type: ignore[method-assign]
 
 
 class Chosen(NamedTuple):
@@ -282,14 +279,14 @@ def choose_several(
         wrong = f"is {count}, and {len(left)} different arms are on offer"
         remedy = f"give at most {len(left)}, or distinct=False"
         raise errors.InvalidInput("count", wrong, remedy)
-    found = []
+    several = []
     for number in range(count):
         part = offer if len(left) == len(offer.arms) else offer.part(left)
         chosen = choose(policy, problem, state, part, noise(len(left), number))
-        found.append(chosen)
+        several.append(chosen)
         if distinct:
             left = np.delete(left, chosen.place)
         if chosen.mean is not None and math.isfinite(chosen.mean):
             entry = Entry(None, 0, chosen.arm, chosen.row, chosen.mean)
             state = observed(policy, problem, state, entry)
-    return found
+    return several
