@@ -108,7 +108,7 @@ class Score(NamedTuple):
 
 
 # Whoever knows named tuples gets JSON values, too; the body of a NamedTuple cannot say so.
-Decision._asdict, Score._asdict = Decision.to_dict, Score.to_dict  # type: ignore[method-assign]
+Decision._asdict, Score._asdict = Decision.to_dict, Score.to_dict  # type: ignore
 
 
 class Chosen(NamedTuple):
