@@ -39,7 +39,7 @@ from driftbandit.system import LAST_ROUND, Name, System, checked_names, round_of
 if TYPE_CHECKING:
     from driftbandit.monitoring import Change, Health
 
-Choose = Callable[[History, Offer, Any], list[Chosen]]
+Choose = Callable[[Offer, Any], list[Chosen]]
 SETTINGS = ("rounds", "seed", "window", "memory", "screen", "compiled", "on_alarm")
 """Arguments that never change and are stored as they are."""
 
@@ -184,7 +184,7 @@ class Agent:
         self._lock = self._history.lock
         self._saving = threading.Lock()  # so that files are replaced in the order of their states
         self._screen: Screen | None = None
-        self._asked: tuple[Problem, Any, Offer] | None = None
+        self._asked: tuple[Offer, Any] | None = None  # from what the last decision was chosen
 
     @property
     def model(self) -> LGDS:
@@ -306,9 +306,9 @@ class Agent:
 
     def _watch(self, what: str) -> Watch:
         if self._history.watch is None:
-            problem = f"needs a policy with a Kalman filter, and {self.policy.name} "
             sees = self.policy.full_information
-            problem += "sees the rewards of all arms" if sees else "predicts no rewards"
+            lacks = "sees the rewards of all arms" if sees else "predicts no rewards"
+            problem = f"needs a policy with a Kalman filter, and {self.policy.name} {lacks}"
             raise errors.InvalidInput(what, problem, "choose reach, idea or kalman_ucb")
         return self._history.watch
 
@@ -426,9 +426,8 @@ class Agent:
         count = errors.whole_number(count, "count", low=1)
         errors.boolean(distinct, "distinct")
 
-        def choose(history: History, offer: Offer, state: Any) -> list[Chosen]:
-            asked = history.policy, history.problem, state, offer
-            return choosing.choose_several(*asked, count, distinct, self._noise)
+        def choose(offer: Offer, state: Any) -> list[Chosen]:
+            return choosing.choose_several(offer, state, count, distinct, self._noise)
 
         with self._lock:
             remedy = "ask for one decision at a time"
@@ -446,8 +445,8 @@ class Agent:
             history = history.copy()
             if self._settle(history, now):  # a new model may read its arms differently
                 offer, state = self._offer(history, arms, context), history.state_at(now)
-        several = choose(history, offer, state)
-        self._asked = (history.problem, state, offer)
+        several = choose(offer, state)
+        self._asked = offer, state
         if not may_refit:
             return self._decide(now, state, several)
         self._history.adopt(history)
@@ -504,10 +503,9 @@ class Agent:
             offer = None if features is not None else self._offer(history, arms, context)
             later = history.ledger.is_stale and not explain
             state = None if later else history.state_at(now)
-            self._asked = None if later or offer is None else (history.problem, state, offer)
-            name, *expected = decision.arm, *decision[3:]
-            chosen = Chosen(0, play.arm, play.row, name, *expected)
-            self._decide(now, state, [chosen])
+            self._asked = None if later or offer is None else (offer, state)
+            expected = decision[3:]
+            self._decide(now, state, [Chosen(0, play.arm, play.row, decision.arm, *expected)])
 
     def explain(self) -> list[Score] | None:
         """The scores from which the last decision was chosen; None: they are not known.
@@ -527,29 +525,26 @@ class Agent:
         with self._lock:
             if self._asked is None or not self.actions.listed:
                 return None
-            problem, state, offer = self._asked
-            return choosing.score_table(self.policy, problem, state, offer)
+            return choosing.score_table(*self._asked)
 
     def _offer(self, history: History, arms: Any, context: Any) -> Offer:
-        every = history.rows_in(context)
+        problem, rows = history.problem, history.rows_in(context)
+        if rows is not None:
+            problem = problem._replace(arms=rows)
+        own = Offer(history.policy, problem, problem.arms, history.names, rows is not None)
         if arms is None:
-            rows = history.problem.arms if every is None else every
-            return Offer(rows, history.names, every=every)
+            return own
         shown = f"is {errors.printable(repr(arms)[:60])}"
         self.actions.check_listed("arms", shown, "ask without arms")
-        given = (arms, history.names, self.policy, history.problem, history.fixed)
-        return offered(*given, every=every)
+        return offered(arms, history.names, own, history.fixed)
 
-    def _choose_one(self, history: History, offer: Offer, state: Any) -> list[Chosen]:
+    def _choose_one(self, offer: Offer, state: Any) -> list[Chosen]:
         noise = self._noise(len(offer.arms))
         if not self.actions.listed:
-            return [choosing.choose_vector(self.policy, history.problem, state, noise)]
-        screen = None
-        if self.screen and offer.arms is history.problem.arms:
-            if self._screen is None or self._screen.arms is not offer.arms:
-                self._screen = choosing.screen_of(self.policy, offer.arms)
-            screen = self._screen
-        return [choosing.choose(history.policy, history.problem, state, offer, noise, screen)]
+            return [choosing.choose_vector(offer, state, noise)]
+        screen = choosing.screen_of(offer, self._screen) if self.screen else None
+        self._screen = screen or self._screen
+        return [choosing.choose(offer, state, noise, screen)]
 
     def _noise(self, n_arms: int, ahead: int = 0) -> Any:
         """The random numbers of the decision ``ahead`` of the next, whatever was drawn before."""
@@ -607,7 +602,7 @@ class Agent:
             offer = self._offer(self._history, arms, context)
             now = self._history.checked_round(round)
             state = self.state if round is None else self._history.state_at(now)
-            return choosing.score_table(self.policy, self.problem, state, offer)
+            return choosing.score_table(offer, state)
 
     def tell(self, decision: Decision | int, reward: Any) -> Told:
         """Learn the reward of a decision; the order of rewards does not matter.
@@ -921,17 +916,13 @@ class Agent:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy an agent as the text that `to_json` writes."""
-        return _revived, (type(self), self.to_json(), self.policy)
+        return type(self).from_json, (self.to_json(), self.policy)
 
 
 def sized_by_rewards(agent: Agent) -> Agent:
     """An agent of a random walk that stands for no model; it takes its size from first rewards."""
     agent._history.silent = []
     return agent
-
-
-def _revived(cls: type[Agent], text: str, policy: Policy) -> Agent:
-    return cls.from_json(text, policy)
 
 
 def _unpacked(model: Any, arms: Any, names: Any) -> tuple[LGDS | None, Any, Any]:

@@ -83,17 +83,15 @@ class ArmNames:
 
 
 class Offer(NamedTuple):
-    """The arms to choose from in a round."""
+    """The arms to choose from in a round, and who chooses."""
 
-    arms: np.ndarray  # their features, one row each
+    policy: Policy
+    problem: Problem  # with the features that the agent's own arms have in this round
+    arms: np.ndarray  # the features of those on offer, one row each
     names: ArmNames | Sequence[Name]  # of the agent's own arms; if ``new``, of those on offer
+    in_context: bool = False  # whether a context gave the agent's own arms their features
     rows: np.ndarray | None = None  # rows of the agent's own arms; None: all of them, or new arms
     new: bool = False  # whether they are not the agent's own
-    every: np.ndarray | None = None  # features of all own arms, if a context changes them
-
-    def problem(self, problem: Problem) -> Problem:
-        """The problem with the features that the agent's own arms have in this round."""
-        return problem if self.every is None else problem._replace(arms=self.every)
 
     def distinct(self) -> np.ndarray:
         """Places of the arms on offer; an arm that was named twice is counted once."""
@@ -104,26 +102,21 @@ class Offer(NamedTuple):
     def part(self, places: np.ndarray) -> Offer:
         """Some of the arms on offer, by their places."""
         if self.new:
-            return Offer(self.arms[places], [self.names[place] for place in places], new=True)
+            names = [self.names[place] for place in places]
+            return self._replace(arms=self.arms[places], names=names)
         rows = places if self.rows is None else self.rows[places]
-        return Offer(self.arms[places], self.names, rows, every=self.every)
+        return self._replace(arms=self.arms[places], rows=rows)
 
 
-def offered(
-    arms: Any,
-    names: ArmNames,
-    policy: Policy,
-    problem: Problem,
-    fixed: str | None,
-    every: np.ndarray | None = None,
-) -> Offer:
+def offered(arms: Any, names: ArmNames, own: Offer, fixed: str | None) -> Offer:
     """The offer given by names of the agent's arms or, unless ``fixed``, by features of others.
 
-    ``every``: the features of all own arms in this round, if a context changes them.
+    ``own``: all of the agent's arms, whose names are ``names``.
     """
     if isinstance(arms, Mapping) and arms:
         labels = checked_names(arms, len(arms), "arms")
-        return Offer(new_arms(list(arms.values()), policy, problem, fixed), labels, new=True)
+        rows = new_arms(list(arms.values()), own.policy, own.problem, fixed)
+        return own._replace(arms=rows, names=labels, new=True)
     try:
         array = np.asarray(arms)
     except ValueError:  # ragged
@@ -131,17 +124,16 @@ def offered(
     if isinstance(arms, Mapping) or array.shape == (0,):
         raise errors.InvalidInput("arms", "is empty", names.remedy())
     if array.ndim == 2:
-        rows = new_arms(arms, policy, problem, fixed)
-        return Offer(rows, range(len(rows)), new=True)
+        rows = new_arms(arms, own.policy, own.problem, fixed)
+        return own._replace(arms=rows, names=range(len(rows)), new=True)
     if array.ndim != 1 or array.dtype.kind not in ("iu" if names.plain else "iuUO"):
         what = "indices" if names.plain else "names"
         remedy = f"give a list of {what} of the agent's arms, or rows of features"
         raise errors.InvalidInput("arms", f"is {errors.printable(repr(arms)[:60])}", remedy)
     if not (names.plain and array.min() >= 0 and array.max() < len(names)):
         array = names.rows(arms)  # not of ``array``, in which numbers may have become text
-    check_can_choose_from_part(policy, "arms", "choose a policy with scores")
-    own = problem.arms if every is None else every
-    return Offer(own[array], names, array, every=every)
+    check_can_choose_from_part(own.policy, "arms", "choose a policy with scores")
+    return own.part(array)
 
 
 def check_can_choose_from_part(policy: Policy, argument: str, remedy: str) -> None:

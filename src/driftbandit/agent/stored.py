@@ -352,10 +352,8 @@ def _state(stored: Any, fresh: Any, name: str) -> Any:
     fresh = np.asarray(fresh)
     if not fresh.size:  # `random` knows nothing
         return fresh
-    values = errors.matrix(stored, name, shape=fresh.shape)
-    if fresh.dtype.kind in "iu":
-        limits = np.iinfo(fresh.dtype)
-        inside = (values >= limits.min) & (values <= limits.max)
-        if not (inside & (values == np.rint(values))).all():
-            raise errors.InvalidInput(name, "is not whole, or too large", REMEDY)
-    return values.astype(fresh.dtype)
+    numbers = errors.matrix(stored, name, shape=fresh.shape)
+    values = numbers.astype(fresh.dtype)
+    if (values != numbers).any():
+        raise errors.InvalidInput(name, "is not whole, or too large", REMEDY)
+    return values

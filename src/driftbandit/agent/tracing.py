@@ -15,6 +15,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent.agent import Agent
+from driftbandit.agent.arms import ArmNames
 from driftbandit.agent.watch import OnAlarm
 from driftbandit.arrays import first_highest
 from driftbandit.model import LGDS, factor
@@ -153,10 +154,7 @@ class Trace:
 
     def index(self, arm: Name) -> int:
         """The row of the arm with that name."""
-        if arm in self.names and not isinstance(arm, bool):
-            return self.names.index(arm)
-        remedy = f"valid: {', '.join(map(str, self.names[:20]))}" + ", …" * (len(self.names) > 20)
-        raise errors.InvalidInput("arm", f"{arm!r} is not the name of an arm", remedy)
+        return ArmNames(self.names, len(self.names)).row(arm, may_be_new=False)
 
 
 def trace(
