@@ -148,7 +148,8 @@ class History:
 
         A round by which an unstable model's state has outgrown the largest number is refused.
         """
-        state = self.ledger.state if self._is_untouched() else self.ledger.at(round)
+        begun = self.decided or not self._is_untouched()
+        state = self.ledger.at(round) if begun else self.ledger.state
         is_large = not self.problem.model.is_stable and is_belief(state)
         if is_large and not (errors.finite(state.cov) and errors.finite(state.mean)):
             problem = f"is {round}, by when the state has outgrown the largest number"
@@ -157,7 +158,7 @@ class History:
 
     def begin(self, round: int) -> None:
         """Let time begin in this round, if nothing has happened before."""
-        if self._is_untouched():
+        if not self.decided and self._is_untouched():
             self.base = self.ledger.round = round
 
     def _is_untouched(self) -> bool:
@@ -261,7 +262,7 @@ class History:
             if self._note(entry, entry.before) and self.watch is not None and self.on_alarm:
                 self._widen(self.watch.alarm(), settled[place:])
         for entry in settled:
-            entry.keep(None, None)
+            entry.before = entry.after = entry.surprise = None
         told = [entry for entry in settled if entry.reward is not None]
         self._remember(told)
         self.until_refit -= len(told)

@@ -42,10 +42,9 @@ def _has_times(log: Any) -> bool:
     if "round" not in (_column_names(log) or ()):
         return False
     kind = getattr(getattr(log["round"], "dtype", None), "kind", "O")
-    if kind != "O":
-        return bool(kind == "M")
-    rounds = (round_ for round_ in _column(log, "round") if round_ is not None)
-    return isinstance(next(rounds, None), str | datetime.date | np.datetime64)
+    rounds = _column(log, "round") if kind == "O" else ()
+    first = next((round_ for round_ in rounds if round_ is not None), None)
+    return kind == "M" or isinstance(first, str | datetime.date | np.datetime64)
 
 
 def _column_names(log: Any) -> list[Any] | None:

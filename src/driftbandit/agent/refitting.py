@@ -141,16 +141,13 @@ class Refit:
             >>> [Refit().for_agent(np.eye(k), has_model=False).after for k in (2, 5, 50)]
             [20, 50, 200]
         """
-        structure, after, scale = self.structure, self.after, self.scale
-        if structure is None:
-            by_level = reads_own_states(arms) and not has_model and not self.offsets
-            structure = OF_NAMES if by_level else "free"
-        if after is None:
-            few = min(max(PER_ARM * len(arms), FIRST // 10), FIRST)
-            after = FIRST if has_model or structure in STRUCTURES else few
-            after = min(after, self.memory)
-        if has_model and scale is None:
-            scale = 1.0  # nothing starts from it
+        by_level = reads_own_states(arms) and not (has_model or self.offsets)
+        structure = self.structure or (OF_NAMES if by_level else "free")
+        first = FIRST
+        if not has_model and structure not in STRUCTURES:
+            first = min(max(PER_ARM * len(arms), FIRST // 10), FIRST)
+        after = self.after or min(first, self.memory)
+        scale = self.scale or (1.0 if has_model else None)  # of a model nothing starts from it
         return dataclasses.replace(self, structure=structure, after=after, scale=scale)
 
     def pause(self, seen: int) -> int:
@@ -163,8 +160,7 @@ class Refit:
             >>> Refit().pause(0), Refit(after=50).pause(1000)
             (200, 500)
         """
-        first = FIRST if self.after is None else self.after
-        return max(first, int(self.growth * min(seen, self.memory)))
+        return max(self.after or FIRST, int(self.growth * min(seen, self.memory)))
 
     @property
     def by_arm(self) -> bool:
@@ -277,21 +273,21 @@ def relearned(
         with np.errstate(all="ignore"):
             new = log_densities(model, plays, told[0].round)[-n_last:]
             old = log_densities(*present)[-n_last:]
-        _check_not_worse(new[~np.isnan(old)], old[~np.isnan(old)])
+            new, old = new[~np.isnan(old)], old[~np.isnan(old)]
+            _check_not_worse(new, old)
     return learned(entries, arms, options, start)
 
 
 def _check_not_worse(new: np.ndarray, old: np.ndarray) -> None:
-    """Refuse log-densities that are worse than the old ones."""
-    count = len(old)
-    if count < 2:
+    """Refuse log-densities that are worse than the old ones, by more than a standard error."""
+    n_rewards = len(old)
+    if n_rewards < 2:
         return
-    with np.errstate(all="ignore"):
-        apart = new - old
-        worse = -float(apart.mean()) - float(apart.std(ddof=1)) / math.sqrt(count)
-    if worse > 0 or (not np.isfinite(new).all() and np.isfinite(old).all()):
-        said = f"the present model stays: it predicted the last {count} rewards better than a new"
-        raise Refused(f"{said} one (log-density per reward {old.mean():.3g}, not {new.mean():.3g})")
+    worse = (old - new).mean() > (new - old).std(ddof=1) / math.sqrt(n_rewards)
+    if worse or (np.isfinite(old).all() and not np.isfinite(new).all()):
+        figures = f"log-density per reward {old.mean():.3g}, not {new.mean():.3g}"
+        said = f"the present model stays: it predicted the last {n_rewards} rewards better"
+        raise Refused(f"{said} than a new one ({figures})")
 
 
 class RefitTask:

@@ -282,14 +282,14 @@ def _check_order(history: History) -> None:
         problem = f"is {history.round}, but the agent is at round {history.now}"
         raise errors.InvalidInput("round", problem, REMEDY)
     log, ledger = history.log, history.ledger
-    rounds = [] if history.start is None else [history.start]
-    rounds += [history.base, *(entry.round for entry in log), ledger.round]
+    rounds = [history.base, *(entry.round for entry in log), ledger.round]
     rounds += [*(entry.round for entry in ledger), history.now]
-    for each in (rounds, history.silent or []):
-        for early, late in itertools.pairwise(each):
-            if late < early:
-                problem = f"run backwards, from {early} to {late}"
-                raise errors.InvalidInput("rounds", problem, REMEDY)
+    start = history.base if history.start is None else history.start
+    for early, late in itertools.pairwise([start, *rounds]):
+        if late < early:
+            raise errors.InvalidInput("rounds", f"run backwards, from {early} to {late}", REMEDY)
+    if history.silent and history.silent != sorted(history.silent):
+        raise errors.InvalidInput("guess", "is out of order", REMEDY)
     ids = [entry.id for entry in ledger if entry.id is not None]
     if any(late <= early for early, late in itertools.pairwise([*ids, history.decided])):
         raise errors.InvalidInput("id", "comes twice, or was never given out", REMEDY)

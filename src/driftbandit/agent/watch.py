@@ -7,6 +7,7 @@ so that surprises, charts and alarms do not depend on the order in which rewards
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from collections import deque
 from typing import TYPE_CHECKING, Any, Literal
@@ -119,5 +120,4 @@ def checked_on_alarm(on_alarm: Any, never_refits: bool) -> OnAlarm | None:
 
 def widened(model: LGDS, factor: float) -> LGDS:
     """The model with Q times ``factor``: everything moves faster, and older rewards count less."""
-    cov, mean = model.initial_cov, model.initial_mean
-    return LGDS(model.transition, factor * model.process_cov, model.reward_std, cov, mean)
+    return dataclasses.replace(model, process_cov=factor * model.process_cov)
