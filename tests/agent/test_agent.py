@@ -427,7 +427,12 @@ CASES = [
     Case("tell unknown", lambda: told_wrong(decided(7, 0)), "decision", "7 was never made"),
     Case("tell other arm", lambda: told_wrong(decided(0, 1)), "decision", "arm=1", Conflict),
     Case("tell other round", lambda: told_wrong(decided(0, 0, 3)), "decision", "round=3", Conflict),
-    Case("tell text", lambda: told_wrong("0"), "decision", "is '0'; ids are whole numbers: give 0"),
+    Case(
+        "tell text",
+        lambda: told_wrong("0"),
+        "decision",
+        "is '0'; tell what ask returned, or its id, a whole number",
+    ),
     Case("tell unknown number", lambda: told_wrong(1), "decision", "1 was never made"),
     Case("tell -1", lambda: told_wrong(-1), "decision", "-1 was never made"),
     Case("tell True", lambda: told_wrong(True), "decision", "True"),

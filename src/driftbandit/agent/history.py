@@ -186,17 +186,13 @@ class History:
 
     def open_entry(self, decision: Decision | int) -> Entry | None:
         """The ledger's entry for a decision; None: it is settled."""
-        remedy = "tell what ask returned, or its id"
+        remedy = "tell what ask returned, or its id, a whole number"
         id_: Any = decision.id if isinstance(decision, Decision) else decision
-        if isinstance(id_, np.integer):
-            id_ = int(id_)
-        if type(id_) is not int:
-            if isinstance(id_, str) and id_.isdecimal():
-                remedy = f"ids are whole numbers: give {int(id_)}, not text"
+        if isinstance(id_, bool) or not isinstance(id_, int | np.integer):
             raise errors.InvalidInput("decision", f"is {decision!r}", remedy)
         if not 0 <= id_ < self.decided:
-            raise errors.InvalidInput("decision", never_made(id_, self.decided), remedy)
-        entry = self.ledger.find(id_)
+            raise errors.InvalidInput("decision", never_made(int(id_), self.decided), remedy)
+        entry = self.ledger.find(int(id_))
         if entry is None or not isinstance(decision, Decision):
             return entry
         listed = self.actions.listed
@@ -350,14 +346,7 @@ class History:
     # Plays that the agent did not choose.
 
     def play(
-        self,
-        round: Any,
-        arm: Any,
-        reward: Any,
-        features: Any = None,
-        context: Any = None,
-        *,
-        in_log: bool = False,
+        self, round: Any, arm: Any, reward: Any, features: Any = None, context: Any = None
     ) -> Entry:
         """A play that the agent did not choose, checked."""
         round, row, rows = whole_round(round), None, self.rows_in(context)
@@ -370,7 +359,7 @@ class History:
             row = errors.matrix(features, "features", shape=(self.problem.model.n_states,))
             row = new_arms([row], self.policy, self.problem, self.fixed, "features")[0]
         else:
-            arm = self.names.row_in_log(arm) if in_log else self.names.row(arm)
+            arm = self.names.row_in_log(arm)
             if rows is not None:
                 arm, row = self.names[arm], rows[arm].copy()
         return Entry(None, round, arm, row, self.checked_reward(_missing_as_none(reward)))
@@ -447,7 +436,7 @@ class History:
         for number, (round_, arm, reward, context) in enumerate(plays):
             round_ = next_ if round_ is None else round_ + ahead if ahead else round_
             try:
-                entry = self.play(round_, arm, reward, context=context, in_log=True)
+                entry = self.play(round_, arm, reward, None, context)
             except errors.InvalidInput as error:
                 raise error.of(f"log row {number}:") from None
             next_ = max(next_, entry.round + 1)

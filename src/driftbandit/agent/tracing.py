@@ -211,7 +211,7 @@ def trace(
         believed, policy=policy, rounds=rounds, seed=seed, window=delay, on_alarm=on_alarm
     )
     streams = [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(2)]
-    states = _states(world.model, _checked_jumps(jumps, rounds, world.model), rounds, streams[0])
+    states = _states(world.model, _jumps(jumps, rounds, world.model), streams[0])
     expected = states @ world.arms.T
     noise = streams[1].standard_normal(expected.shape)
     paid = expected + world.model.reward_std * noise
@@ -249,33 +249,30 @@ def _believed(assumed: Any, world: System) -> System:
     return System(assumed.model, assumed.arms[rows], world.names)
 
 
-def _checked_jumps(jumps: Any, rounds: int, model: LGDS) -> dict[int, np.ndarray]:
+def _jumps(jumps: Any, rounds: int, model: LGDS) -> np.ndarray:
+    """What is added to the state before each round, n × d."""
     if not isinstance(jumps, Mapping | None):
         problem = f"has type {type(jumps).__name__}"
         raise errors.InvalidInput("jumps", problem, "give a mapping from rounds to d numbers")
-    return {
-        errors.whole_number(now, "jumps round", low=0, high=rounds - 1): errors.matrix(
-            size, f"jumps[{now}]", shape=(model.n_states,)
-        )
-        for now, size in (jumps or {}).items()
-    }
+    added = np.zeros((rounds, model.n_states))
+    for now, size in (jumps or {}).items():
+        errors.whole_number(now, "jumps round", low=0, high=rounds - 1)
+        added[now] = errors.matrix(size, f"jumps[{now}]", shape=(model.n_states,))
+    return added
 
 
-def _states(
-    model: LGDS, jumps: Mapping[int, np.ndarray], rounds: int, rng: np.random.Generator
-) -> np.ndarray:
-    """z(0), …, z(n − 1): the first from its own distribution, then z ↦ Γz + ξ."""
-    draws = rng.standard_normal((rounds, model.n_states))
-    moved = factor(model.process_cov)
-    states = np.empty((rounds, model.n_states))
+def _states(model: LGDS, jumps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """z(0), …, z(n − 1): the first from its own distribution, then z ↦ Γz + ξ, and the jumps."""
+    draws, moved = rng.standard_normal(jumps.shape), factor(model.process_cov)
+    states = np.empty(jumps.shape)
     state = model.start_mean() + factor(model.start_cov()) @ draws[0]
-    for now in range(rounds):
+    for now, jump in enumerate(jumps):
         if now:
             state = model.transition @ state + moved @ draws[now]
-        if now in jumps:
-            state = state + jumps[now]
+        state = state + jump
         if not errors.finite(state):
-            problem = f"are {rounds}, and the state outgrows {errors.LARGEST:g} in round {now}"
+            n, most = len(jumps), errors.LARGEST
+            problem = f"are {n}, and the state outgrows {most:g} in round {now}"
             raise errors.InvalidInput("rounds", problem, "give fewer, or a stable model")
         states[now] = state
     return states
