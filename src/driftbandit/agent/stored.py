@@ -201,12 +201,10 @@ def arguments(stored: Mapping[str, Any], policy: str | Policy | None) -> dict[st
     return made | {"policy": _policy(stored, policy), "refit": refit}
 
 
-def _policy(stored: Mapping[str, Any], given: str | Policy | None) -> Policy:
-    if given is None:
-        given = make(stored["policy"], **stored["parameters"])
-    policy = make(given)
-    own = json.loads(json.dumps(dict(policy.parameters), default=_as_json))
-    if (policy.name, own) != (stored["policy"], stored["parameters"]):
+def _policy(stored: Mapping[str, Any], own: str | Policy | None) -> Policy:
+    policy = make(stored["policy"], **stored["parameters"]) if own is None else make(own)
+    parameters = json.loads(json.dumps(dict(policy.parameters), default=_as_json))
+    if (policy.name, parameters) != (stored["policy"], stored["parameters"]):
         wrong = f"is {policy.label}, stored was {stored['policy']} with {stored['parameters']}"
         raise errors.InvalidInput("policy", wrong, "give the stored one")
     return policy

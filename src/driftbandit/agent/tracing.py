@@ -210,26 +210,23 @@ def trace(
     agent = Agent(
         believed, policy=policy, rounds=rounds, seed=seed, window=delay, on_alarm=on_alarm
     )
-    streams = [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(2)]
+    streams = [np.random.default_rng(key) for key in np.random.SeedSequence(seed).spawn(2)]
     states = _states(world.model, _jumps(jumps, rounds, world.model), streams[0])
     expected = states @ world.arms.T
     noise = streams[1].standard_normal(expected.shape)
     paid = expected + world.model.reward_std * noise
-    chosen = np.empty(rounds, int)
-    scores = np.full((rounds, 3, len(world.names)), np.nan)
-    decisions = []
+    chosen, decisions, tables = np.empty(rounds, int), [], []
     for now in range(rounds):
-        decision = agent.ask()
-        for row, score in enumerate(agent.explain() or ()):
-            scores[now, :, row] = score[1:]  # None becomes NaN
-        decisions.append(decision)
-        chosen[now] = world.names.index(decision.arm)
+        decisions.append(agent.ask())
+        tables.append([score[1:] for score in agent.explain() or ()])
+        chosen[now] = world.names.index(decisions[now].arm)
         if now >= delay:
             then = now - delay
             seen = paid[then] if agent.policy.full_information else paid[then, chosen[then]]
             agent.tell(decisions[then], seen)
     rewards = paid[np.arange(rounds), chosen]
-    means, bonuses, uncertainties = scores.transpose(1, 0, 2)
+    scores = np.array(tables, float)  # None becomes NaN
+    means, bonuses, uncertainties = scores.transpose(2, 0, 1)
     parts = (states, expected, means, uncertainties, bonuses, chosen, rewards)
     for part in parts:
         part.setflags(write=False)
