@@ -136,7 +136,7 @@ def test_a_model_that_contains_open_plays_is_not_taken():
     with pytest.raises(db.InvalidInput) as caught:
         agent.replace_model(LEARNED)
     assert str(caught.value) == (
-        "system: starts in round 899, and the agent goes on from round 798; "
+        "system: the first round is 899, and the agent goes on from round 798; "
         "give start_system with a start of 798 or before, or make a new agent"
     )
     with pytest.raises(db.InvalidInput, match="and the agent goes on from round 0"):

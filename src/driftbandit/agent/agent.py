@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from driftbandit.monitoring import Change, Health
 
 Choose = Callable[[Offer, Any], list[Chosen]]
-SETTINGS = ("rounds", "seed", "window", "memory", "screen", "compiled", "on_alarm")
-"""Arguments that never change and are stored as they are."""
 
 
 class Agent:
@@ -853,7 +851,7 @@ class Agent:
             >>> [agent.ask().arm for _ in range(5)] == [copy.ask().arm for _ in range(5)]
             True
         """
-        settings = {name: getattr(self, name) for name in SETTINGS}
+        settings = {name: getattr(self, name) for name in stored.SETTINGS}
         with self._lock:
             return stored.text_of(self._history, settings, self.refit_options)
 

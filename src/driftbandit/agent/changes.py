@@ -167,7 +167,7 @@ def add_arm(history: History, name: Name, features: Any) -> None:
     new.names = names
     new.removed = tuple(gone for gone in history.removed if gone != again)
     rows = np.vstack([np.pad(arms, ((0, 0), (0, n_more))), row])
-    _rebuild(history, new, larger, rows, padded_belief if n_more else _same)
+    _rebuild(history, new, larger, rows, padded_belief if n_more else lambda belief: belief)
 
 
 def remove_arm(history: History, name: Name) -> None:
@@ -192,23 +192,22 @@ def remove_arm(history: History, name: Name) -> None:
     new = history.copy(renumbered)
     left = [other for other in history.names.all if other != label]
     new.names, new.removed = ArmNames(left, len(left)), (*history.removed, label)
-    _rebuild(history, new, history.problem.model, np.delete(arms, gone, axis=0), _same)
+    rows = np.delete(arms, gone, axis=0)
+    _rebuild(history, new, history.problem.model, rows, lambda belief: belief)
 
 
 def replace_model(history: History, model: LGDS | System, start: int | None = None) -> None:
     """See `Agent.replace_model`. The caller holds the lock."""
     check_model(model)
-    first, argument, clock = start, "start", None
-    if isinstance(model, System) and start is None:
-        first, argument, clock = model.first_round, "system", model.clock
-    if first is None:
-        clock = None  # that of a system is the agent's only if both have the same rounds
-    else:
-        first = whole_round(first)
-        oldest = next((entry.round for entry in history.ledger), history.now)
-        if first > oldest:  # what it contains would be filtered once more
-            problem = f"is {first}" if argument == "start" else f"starts in round {first}"
-            problem += f", and the agent goes on from round {oldest}"
+    system = model if isinstance(model, System) and start is None else None
+    first = start if system is None else system.first_round
+    # A system's clock is the agent's only if both have the same rounds.
+    clock = None if system is None or first is None else system.clock
+    if first is not None:
+        first, oldest = whole_round(first), next((e.round for e in history.ledger), history.now)
+        if first > oldest:  # what the model contains would be filtered once more
+            argument = "start" if system is None else "system"
+            problem = f"the first round is {first}, and the agent goes on from round {oldest}"
             remedy = f"give start_system with a start of {oldest} or before, or make a new agent"
             raise errors.InvalidInput(argument, problem, remedy)
     if clock and history.clock and history.clock.rounds_until(clock, "system"):
@@ -220,7 +219,10 @@ def replace_model(history: History, model: LGDS | System, start: int | None = No
     if isinstance(model, System):
         _replace_system(history, model, kept, first, clock)
         return
-    _check_size_of_played(history, model, [entry for entry in kept if entry.row is not None])
+    d = history.problem.model.n_states
+    if model.n_states != d and any(entry.row is not None for entry in kept):
+        problem = f"has {model.n_states} states, and arms were played by features of another size"
+        raise errors.InvalidInput("model", problem, f"give one of {d} states")
     new = history.copy()
     new.start = None
     arms = history.features
@@ -263,15 +265,12 @@ def _replace_system(
         return entry.row is not None and not (entry.removed and entry.arm in every)
 
     foreign = [entry for entry in kept if is_foreign(entry)]
-    _check_size_of_played(history, system.model, foreign)
     rows = every.rows(own.all)
     pairs = [(system.arms, history.problem.arms)]
     pairs += [(system.contexts[name], ours) for name, ours in history.contexts.items()]
     if foreign and not all(np.array_equal(theirs[rows], ours) for theirs, ours in pairs):
         # The new states may be in other coordinates, in which foreign features mean nothing.
-        problem = "has other features, and arms that it does not have were played by theirs"
-        if history.contexts:
-            problem = "has other features, and plays are kept with those of their contexts"
+        problem = "has other features, and some plays are kept by the agent's own"
         remedy = "keep the agent's features, or make a new agent and tell it the log"
         raise errors.InvalidInput("system", problem, remedy)
 
@@ -288,14 +287,6 @@ def _replace_system(
     new.names, new.contexts, new.start = names, system.contexts, system.first_round
     new.clock = new.clock or clock
     _rebuild(history, new, system.model, system.arms[every.rows(left)], None, features, start)
-
-
-def _check_size_of_played(history: History, model: LGDS, played: list[Entry]) -> None:
-    """Refuse a model that does not fit the features that were played."""
-    n_states = history.problem.model.n_states
-    if played and model.n_states != n_states:
-        problem = f"has {model.n_states} states, and arms were played by features of another size"
-        raise errors.InvalidInput("model", problem, f"give one of {n_states} states")
 
 
 def _reordered_features(history: History, system: System, rows: np.ndarray) -> np.ndarray:
@@ -321,10 +312,6 @@ def _check_list_can_change(history: History, what: str) -> None:
     for reason, holds in reasons.items():
         if holds:
             raise errors.InvalidInput("arm", f"cannot be {what}: {reason}", REMEDY)
-
-
-def _same(belief: Belief) -> Belief:
-    return belief
 
 
 def _rebuild(

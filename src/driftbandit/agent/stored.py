@@ -40,6 +40,8 @@ READ = (2, FORMAT)  # versions that can be read
 FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What damaged numbers can cause; all of it is refused as `InvalidInput`."""
 REMEDY = "give what Agent.to_json or Agent.save wrote"
+SETTINGS = ("rounds", "seed", "window", "memory", "screen", "compiled", "on_alarm")
+"""An agent's arguments that never change and are stored as they are."""
 ABSENT: dict[str, Any] = dict.fromkeys(("start", "clock", "watch", "guess", "on_alarm"))
 ABSENT |= {"removed": [], "compiled": False}
 """What is absent in older files, or where an agent has none."""
@@ -196,9 +198,8 @@ def arguments(stored: Mapping[str, Any], policy: str | Policy | None) -> dict[st
     made = {"model": None if refit else system.model, "arms": arms, "names": names}
     if system.contexts:
         made = {"model": System(system.model, system.arms, names, system.contexts)}
-    for name in ("rounds", "seed", "window", "memory", "screen", "compiled", "on_alarm"):
-        made[name] = stored[name]
-    return made | {"policy": _policy(stored, policy), "refit": refit}
+    settings = {name: stored[name] for name in SETTINGS}
+    return {**settings, **made, "policy": _policy(stored, policy), "refit": refit}
 
 
 def _policy(stored: Mapping[str, Any], own: str | Policy | None) -> Policy:
