@@ -212,7 +212,8 @@ class History:
         if entry.reward is None:
             if reward is None:
                 return "missing", entry
-            self._learn(entry, reward)
+            self.ledger.learn(entry, reward)
+            self.resize()
             return "learned", entry
         if reward is None or not np.array_equal(reward, entry.reward):
             new, old = (" ".join(repr(value).split()) for value in (reward, entry.reward))
@@ -258,7 +259,7 @@ class History:
             if self._note(entry, entry.before) and self.watch is not None and self.on_alarm:
                 self._widen(self.watch.alarm(), settled[place:])
         for entry in settled:
-            entry.before = entry.after = entry.surprise = None
+            entry.before = entry.after = None
         told = [entry for entry in settled if entry.reward is not None]
         self._remember(told)
         self.until_refit -= len(told)
@@ -267,13 +268,6 @@ class History:
         if self.silent is not None:
             self.silent += [entry.round for entry in settled if entry.reward is None]
             self.resize()
-
-    def _learn(self, entry: Entry, reward: Any) -> None:
-        self.ledger.learn(entry, reward)
-        if self.watch is not None and not entry.pending:  # now: the belief is in the cache
-            row = entry.features(self.problem.arms)
-            entry.surprise = self.watch.surprise(row, entry.before, reward)
-        self.resize()
 
     def resize(self, *, anew: bool = False) -> None:
         """Give the first random walk the size of the first rewards, if that is another now.
@@ -299,9 +293,7 @@ class History:
         """Note the surprise of a settled play, if it has one, from the state before it."""
         if self.watch is None or entry.reward is None:
             return False
-        value = entry.surprise
-        if value is None:
-            value = self.watch.surprise(entry.features(self.problem.arms), before, entry.reward)
+        value = self.watch.surprise(entry.features(self.problem.arms), before, entry.reward)
         if value is None:
             return False
         self.watch.surprises.append((entry.round, entry.name(self.names), value))

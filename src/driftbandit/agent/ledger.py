@@ -42,7 +42,6 @@ class Entry:
     pending: bool = False  # whether the reward came late and is not in any state yet
     before: Any = None  # the state in this round, before the reward
     after: Any = None  # the state in this round, after the reward if it is known
-    surprise: float | None = None  # of the reward in ``before``; None: not computed, or not there
 
     def features(self, arms: Array) -> Array:
         """What was read of the states: the features that were played, or those of the own arm."""
@@ -59,7 +58,7 @@ class Entry:
 
     def keep(self, before: Any, after: Any) -> None:
         """Keep the states before and after the reward."""
-        self.before, self.after, self.surprise = before, after, None
+        self.before, self.after = before, after
 
 
 MEMORY = 2**31  # bytes for the states of open decisions
@@ -242,7 +241,7 @@ class Ledger:
     def unlearn(self, entries: Iterable[Entry]) -> None:
         """Take back the rewards of open decisions."""
         for entry in entries:
-            entry.reward, entry.pending, entry.surprise = None, False, None
+            entry.reward, entry.pending = None, False
             self._waiting += 1
             self._mark_stale(self._first_of(entry.round))
 
