@@ -431,7 +431,7 @@ CASES = [
         "tell text",
         lambda: told_wrong("0"),
         "decision",
-        "is '0'; tell what ask returned, or its id, a whole number",
+        "is '0'; ids are whole numbers: give 0",
     ),
     Case("tell unknown number", lambda: told_wrong(1), "decision", "1 was never made"),
     Case("tell -1", lambda: told_wrong(-1), "decision", "-1 was never made"),

@@ -186,9 +186,11 @@ class History:
 
     def open_entry(self, decision: Decision | int) -> Entry | None:
         """The ledger's entry for a decision; None: it is settled."""
-        remedy = "tell what ask returned, or its id, a whole number"
+        remedy = "tell what ask returned, or its id"
         id_: Any = decision.id if isinstance(decision, Decision) else decision
         if isinstance(id_, bool) or not isinstance(id_, int | np.integer):
+            if isinstance(id_, str) and id_.isdecimal():
+                remedy = f"ids are whole numbers: give {int(id_)}, not text"
             raise errors.InvalidInput("decision", f"is {decision!r}", remedy)
         if not 0 <= id_ < self.decided:
             raise errors.InvalidInput("decision", never_made(int(id_), self.decided), remedy)
