@@ -290,7 +290,7 @@ def test_another_system_knows_what_a_removed_arm_paid(window):
     )
     without = System(SWAPPED.model, [[0.0, 1.0]], ["a"])
     agent.remove_arm("b")
-    with pytest.raises(InvalidInput, match="system: has other features, and arms that it does not"):
+    with pytest.raises(InvalidInput, match="system: has other features, and some plays"):
         agent.replace_model(without)
     agent.replace_model(System(STRAIGHT.model, [[1.0, 0.0]], ["a"]))  # the same features
     assert agent.names == ("a",)
@@ -355,7 +355,7 @@ def test_a_model_that_cannot_take_the_history_is_refused():
     before, state = agent.to_json(), agent.state
     with pytest.raises(InvalidInput, match="round: is 10001, by when the state has outgrown"):
         agent.replace_model(exploding)
-    with pytest.raises(InvalidInput, match="model: has 2 states, and arms were played by"):
+    with pytest.raises(InvalidInput, match="system: has other features, and some plays"):
         agent.replace_model(two)
     assert agent.to_json() == before
     np.testing.assert_array_equal(agent.state.cov, state.cov)

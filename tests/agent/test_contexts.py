@@ -171,7 +171,7 @@ def test_other_read_outs_are_taken_only_before_the_first_play():
     agent = made()
     agent.replace_model(other)
     assert agent.ask(context=at(0)) == db.Agent(other, policy="idea").ask(context=at(0))
-    with pytest.raises(db.InvalidInput, match="plays are kept with those of their contexts"):
+    with pytest.raises(db.InvalidInput, match="some plays are kept by the agent's own"):
         agent.replace_model(shop())
 
 

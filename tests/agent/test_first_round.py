@@ -57,18 +57,18 @@ def test_later_plays_are_told_as_ever():
     [
         (
             lambda one: one.tell_log([(0, "left", 1.0), (898, "left", 1.0)]),
-            "log: holds rounds 0 to 898, but the model was learned from them and starts in round "
-            "899; leave tell_log out, or make the agent of start_system",
+            "log: holds rounds 0 to 898, but the model was learned from the rounds before 899, in "
+            "which it starts; tell only rounds from 899 on, or make the agent of start_system",
         ),
         (
             lambda one: one.tell_log([(0, "left", 1.0), (950, "left", 1.0)]),
-            "log: holds rounds 0 to 950, but the model was learned from those before round 899, in "
+            "log: holds rounds 0 to 950, but the model was learned from the rounds before 899, in "
             "which it starts; tell only rounds from 899 on, or make the agent of start_system",
         ),
         (
             lambda one: one.tell_play("left", 1.0, round=898),
-            "round: is 898, but the model was learned from earlier rounds and starts in round 899; "
-            "tell only rounds from 899 on, or make the agent of start_system",
+            "round: is 898, but the model was learned from the rounds before 899, in which it "
+            "starts; tell only rounds from 899 on, or make the agent of start_system",
         ),
         (
             lambda one: one.ask(round=3),
@@ -110,7 +110,7 @@ def test_arms_may_come_and_go(policy):
     agent.tell(agent.ask(), 1.0)
     agent.add_arm("new", [0.1, 0.2, 0.3])
     agent.remove_arm("left")
-    with pytest.raises(db.InvalidInput, match="learned from them"):
+    with pytest.raises(db.InvalidInput, match="learned from the rounds before"):
         agent.tell_log([(0, "right", 1.0)])
 
 
@@ -124,7 +124,7 @@ def test_a_replaced_model_starts_in_its_own_first_round():
     one, other = agent.ask(round=921), new.ask(round=921)
     assert one[1:3] == other[1:3]
     np.testing.assert_allclose(one[3:], other[3:])
-    with pytest.raises(db.InvalidInput, match="learned from them"):
+    with pytest.raises(db.InvalidInput, match="learned from the rounds before"):
         agent.tell_log([(0, "right", 1.0)])
     agent.replace_model(PLAIN.model)  # another model, which has seen nothing
     assert agent.tell_play("right", 1.0, round=918) == "learned"
@@ -136,10 +136,10 @@ def test_a_model_that_contains_open_plays_is_not_taken():
     with pytest.raises(db.InvalidInput) as caught:
         agent.replace_model(LEARNED)
     assert str(caught.value) == (
-        "system: starts in round 899, and the agent's window begins with the play of round 798; "
-        "make a new agent of it, or give start_system, and its first round as start"
+        "system: the first round is 899, and the agent goes on from round 798; "
+        "give start_system with a start of 798 or before, or make a new agent"
     )
-    with pytest.raises(db.InvalidInput, match="and the agent is in round 0"):
+    with pytest.raises(db.InvalidInput, match="and the agent goes on from round 0"):
         db.Agent(SYSTEM).replace_model(LEARNED)
     agent.replace_model(LEARNED, start=0)  # whoever says when, is believed
 

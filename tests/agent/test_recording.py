@@ -184,5 +184,5 @@ def test_a_new_model_starts_in_the_round_that_is_said():
     assert abs(copy.ask().mean) < 1.0
     assert copy.to_json() != agent.to_json()
     assert Agent.from_json(copy.to_json()).ask() == copy.ask()
-    with pytest.raises(InvalidInput, match="start: is 99"):
+    with pytest.raises(InvalidInput, match="start: the first round is 99"):
         copy.replace_model(season, start=99)

@@ -186,13 +186,13 @@ CASES = [
     Case("overflow", lambda: trace(UNSTABLE, EYE, rounds=2000), "rounds", "2000"),
     Case("arm", lambda: FOUND.plot(arm="up"), "arm", "'up'"),
     Case("no belief", lambda: trace(TWO, policy="ucb").plot(arm="left"), "arm", "ucb"),
-    Case("against", lambda: FOUND.plot(against=[3]), "against", "int"),
+    Case("against", lambda: FOUND.plot(against=[3]), "against", "has 3, which is not a trace"),
     Case("twice", lambda: FOUND.plot(against=[FOUND]), "against", "'Reach'"),
     Case(
         "another world",
         lambda: FOUND.plot(against={"b": trace(TWO, rounds=5, seed=1)}),
         "against",
-        "another world",
+        "not a trace of this world",
     ),
 ]
 

@@ -11,8 +11,8 @@ arrive. Threads may share an agent: a lock makes each of its methods atomic.
 
 from __future__ import annotations
 
+import math
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -39,9 +39,7 @@ from driftbandit.system import LAST_ROUND, Name, System, checked_names, round_of
 if TYPE_CHECKING:
     from driftbandit.monitoring import Change, Health
 
-Choose = Callable[[History, Offer, Any], list[Chosen]]
-SETTINGS = ("rounds", "seed", "window", "memory", "screen", "compiled", "on_alarm")
-"""Arguments that never change and are stored as they are."""
+Choose = Callable[[Offer, Any], list[Chosen]]
 
 
 class Agent:
@@ -122,42 +120,41 @@ class Agent:
         compiled: bool = False,
         on_alarm: OnAlarm | None = None,
     ) -> None:
-        contexts = model.contexts if isinstance(model, System) else NO_CONTEXTS
-        start = model.first_round if isinstance(model, System) else None
-        clock = model.clock if isinstance(model, System) else None
+        system = model if isinstance(model, System) else None
         model, arms, names = _unpacked(model, arms, names)
+        contexts = NO_CONTEXTS if system is None else system.contexts
         self.policy = make(policy)
+        self.rounds = errors.whole_number(rounds, "rounds", low=1)
+        self.seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
+        self.window = errors.whole_number(window, "window", low=0)
+        self.memory = errors.whole_number(memory, "memory", low=0, high=LAST_ROUND)
+        self.screen = errors.boolean(screen, "screen")
+        self.compiled = errors.boolean(compiled, "compiled")
+        if not isinstance(refit, Refit | None):
+            raise errors.InvalidInput("refit", f"is {refit!r}", "give a Refit, or None")
+        has_model = model is not None
+        self.on_alarm = checked_on_alarm(on_alarm, has_model and refit is None)
+        self.actions = action_set(arms)
+        """What can be played: a list of arms, or the sphere."""
+        if names is not None:
+            self.actions.check_listed("names", "were given", "leave them out")
         if contexts:
             check_contexts(self.policy)
             if refit is not None:
                 problem = "was given, and an agent with contexts cannot learn its model"
                 raise errors.InvalidInput("refit", problem, "leave it out, and use replace_model")
-        self.rounds = errors.whole_number(rounds, "rounds", low=1)
-        self.seed = errors.whole_number(seed, "seed", low=0, high=2**63 - 1)
-        self.window = errors.whole_number(window, "window", low=0)
-        self.memory = errors.whole_number(memory, "memory", low=0, high=LAST_ROUND)
-        if refit is not None and not isinstance(refit, Refit):
-            raise errors.InvalidInput("refit", f"is {refit!r}", "give a Refit, or None")
-        self.screen = errors.boolean(screen, "screen")
-        self.compiled = errors.boolean(compiled, "compiled")
-        self.on_alarm = checked_on_alarm(on_alarm, model is not None and refit is None)
-        self.actions = action_set(arms)
-        """What can be played: a list of arms, or the sphere."""
-        if names is not None:
-            self.actions.check_listed("names", "were given", "leave them out")
-        has_model = model is not None
-        if refit is not None or model is None:
-            wrong = ("model", "is None") if model is None else ("refit", f"is {refit!r}")
-            self.actions.check_listed(*wrong, "give a model and no refit")
-            if model is None:
-                arms = errors.matrix(arms, "arms", shape=(None, None))
-                model = random_walk(arms, (refit or Refit()).scale or 1.0)
-            refit = (refit or Refit()).for_agent(np.asarray(arms), has_model=has_model)
-            errors.require("refit", "jax")
+        if model is None or refit is not None:
+            argument, value = ("model", model) if model is None else ("refit", refit)
+            self.actions.check_listed(argument, f"is {value!r}", "give a model and no refit")
             if self.policy.full_information:
                 problem = f"cannot be learned by {self.policy.name}, which sees all rewards"
-                name = "refit" if has_model else "model"
-                raise errors.InvalidInput(name, problem, "choose a policy that plays a bandit")
+                raise errors.InvalidInput(argument, problem, "choose a policy that plays a bandit")
+            refit = refit or Refit()
+            if model is None:
+                arms = errors.matrix(arms, "arms", shape=(None, None))
+                model = random_walk(arms, refit.scale or 1.0)
+            refit = refit.for_agent(np.asarray(arms), has_model=has_model)
+            errors.require("refit", "jax")
         self.refit_options = refit
         arms = choosing.by_columns(arms if contexts else self.actions.rows(arms, model))
         self.policy.check_plays(self.actions, len(arms))
@@ -168,24 +165,24 @@ class Agent:
             ArmNames(names, len(arms)),
             horizon=self.rounds,
             window=self.window,
-            log=deque(maxlen=refit.memory if refit else self.memory),
-            until_refit=refit.pause(0) if refit else None,
+            memory=refit.memory if refit else self.memory,
+            until_refit=refit.pause(0) if refit else 0,
             offsets=refit is not None and refit.by_arm,
             keeps_arms=refit is not None and refit.keeps_arms,
             has_model=has_model,
             actions=self.actions,
             contexts=contexts,
-            start=start,
-            clock=clock,
+            start=system.first_round if system else None,
+            clock=system.clock if system else None,
             on_alarm=self.on_alarm,
-            guess=refit is not None and refit.scale is None,
+            silent=[] if refit and refit.scale is None else None,
         )
         if self.on_alarm is not None:
             self._watch("on_alarm")
         self._lock = self._history.lock
         self._saving = threading.Lock()  # so that files are replaced in the order of their states
         self._screen: Screen | None = None
-        self._asked: tuple[Problem, Any, Offer] | None = None
+        self._asked: tuple[Offer, Any] | None = None  # from what the last decision was chosen
 
     @property
     def model(self) -> LGDS:
@@ -307,9 +304,9 @@ class Agent:
 
     def _watch(self, what: str) -> Watch:
         if self._history.watch is None:
-            problem = f"needs a policy with a Kalman filter, and {self.policy.name} "
             sees = self.policy.full_information
-            problem += "sees the rewards of all arms" if sees else "predicts no rewards"
+            lacks = "sees the rewards of all arms" if sees else "predicts no rewards"
+            problem = f"needs a policy with a Kalman filter, and {self.policy.name} {lacks}"
             raise errors.InvalidInput(what, problem, "choose reach, idea or kalman_ucb")
         return self._history.watch
 
@@ -427,9 +424,8 @@ class Agent:
         count = errors.whole_number(count, "count", low=1)
         errors.boolean(distinct, "distinct")
 
-        def choose(history: History, offer: Offer, state: Any) -> list[Chosen]:
-            given = (history.policy, history.problem, state, offer)
-            return choosing.choose_several(*given, count, distinct, self._noise)
+        def choose(offer: Offer, state: Any) -> list[Chosen]:
+            return choosing.choose_several(offer, state, count, distinct, self._noise)
 
         with self._lock:
             remedy = "ask for one decision at a time"
@@ -442,29 +438,26 @@ class Agent:
         now, offer = history.checked_round(round), self._offer(history, arms, context)
         state = history.state_at(now)
         refit, until = self.refit_options, self._until_refit(history)
-        if refit and until is not None and not refit.background and until <= len(history.ledger):
-            # A refit may be due first. It is made on a copy: if the choice fails, nothing changes.
-            changed = history.copy()
-            if self._settle(changed, now):  # a new model may read its arms differently
-                offer, state = self._offer(changed, arms, context), changed.state_at(now)
-            found = choose(changed, offer, state)
-            history.adopt(changed)
-        else:
-            found = choose(history, offer, state)
-            self._asked = (history.problem, state, offer)
-            return self._decide(history, now, state, found)
-        self._asked = (history.problem, state, offer)
-        return [history.decide(now, state, chosen) for chosen in found]
+        may_refit = refit is not None and not refit.background and until <= len(history.ledger)
+        if may_refit:  # before the choice, and on a copy: if the choice fails, nothing changes
+            history = history.copy()
+            if self._settle(history, now):  # a new model may read its arms differently
+                offer, state = self._offer(history, arms, context), history.state_at(now)
+        several = choose(offer, state)
+        self._asked = offer, state
+        if not may_refit:
+            return self._decide(now, state, several)
+        self._history.adopt(history)
+        return [self._history.decide(now, state, chosen) for chosen in several]
 
-    def _decide(
-        self, history: History, now: int, state: Any, found: list[Chosen]
-    ) -> list[Decision]:
+    def _decide(self, now: int, state: Any, several: list[Chosen]) -> list[Decision]:
         """Let time pass, and note decisions that were chosen in ``state``."""
+        history = self._history
         history.begin(now)
         changed = self._settle(history, now)  # by an alarm, from the next choice on
         if changed or (state is None and not history.ledger.is_stale):
             state = history.state_at(now)
-        return [history.decide(now, state, chosen) for chosen in found]
+        return [history.decide(now, state, chosen) for chosen in several]
 
     def record(
         self,
@@ -508,10 +501,9 @@ class Agent:
             offer = None if features is not None else self._offer(history, arms, context)
             later = history.ledger.is_stale and not explain
             state = None if later else history.state_at(now)
-            self._asked = None if later or offer is None else (history.problem, state, offer)
-            name, *expected = decision.arm, *decision[3:]
-            chosen = Chosen(0, play.arm, play.row, name, *expected)
-            self._decide(history, now, state, [chosen])
+            self._asked = None if later or offer is None else (offer, state)
+            expected = decision[3:]
+            self._decide(now, state, [Chosen(0, play.arm, play.row, decision.arm, *expected)])
 
     def explain(self) -> list[Score] | None:
         """The scores from which the last decision was chosen; None: they are not known.
@@ -531,29 +523,26 @@ class Agent:
         with self._lock:
             if self._asked is None or not self.actions.listed:
                 return None
-            problem, state, offer = self._asked
-            return choosing.score_table(self.policy, problem, state, offer)
+            return choosing.score_table(*self._asked)
 
     def _offer(self, history: History, arms: Any, context: Any) -> Offer:
-        every = history.rows_in(context)
+        problem, rows = history.problem, history.rows_in(context)
+        if rows is not None:
+            problem = problem._replace(arms=rows)
+        own = Offer(history.policy, problem, problem.arms, history.names, rows is not None)
         if arms is None:
-            rows = history.problem.arms if every is None else every
-            return Offer(rows, history.names, every=every)
+            return own
         shown = f"is {errors.printable(repr(arms)[:60])}"
         self.actions.check_listed("arms", shown, "ask without arms")
-        given = (arms, history.names, self.policy, history.problem, history.fixed)
-        return offered(*given, every=every)
+        return offered(arms, history.names, own, history.fixed)
 
-    def _choose_one(self, history: History, offer: Offer, state: Any) -> list[Chosen]:
+    def _choose_one(self, offer: Offer, state: Any) -> list[Chosen]:
         noise = self._noise(len(offer.arms))
         if not self.actions.listed:
-            return [choosing.choose_vector(self.policy, history.problem, state, noise)]
-        screen = None
-        if self.screen and offer.arms is history.problem.arms:
-            if self._screen is None or self._screen.arms is not offer.arms:
-                self._screen = choosing.screen_of(self.policy, offer.arms)
-            screen = self._screen
-        return [choosing.choose(history.policy, history.problem, state, offer, noise, screen)]
+            return [choosing.choose_vector(offer, state, noise)]
+        screen = choosing.screen_of(offer, self._screen) if self.screen else None
+        self._screen = screen or self._screen
+        return [choosing.choose(offer, state, noise, screen)]
 
     def _noise(self, n_arms: int, ahead: int = 0) -> Any:
         """The random numbers of the decision ``ahead`` of the next, whatever was drawn before."""
@@ -572,21 +561,20 @@ class Agent:
         """
         before = history.problem
         history.settle(now)
-        refit, until, watch = self.refit_options, self._until_refit(history), history.watch
+        refit, watch = self.refit_options, history.watch
         since = None if watch is None else watch.refit_since
-        is_due = until is not None and until <= 0 and len(history.log) >= 2
         if refit is not None and history.refit_task is None:
             if watch is not None and since is not None and len(history.log) >= refit.pause(0):
                 watch.refit_since = None
-                RefitTask(history, refit, since).run_scheduled()
-            elif is_due:
-                RefitTask(history, refit).run_scheduled()
+                RefitTask(history, refit, since).begin()
+            elif self._until_refit(history) <= 0 and len(history.log) >= 2:
+                RefitTask(history, refit).begin()
         return history.problem is not before
 
-    def _until_refit(self, history: History) -> int | None:
-        """Settled rewards until the next scheduled refit; None: none is scheduled."""
+    def _until_refit(self, history: History) -> float:
+        """Settled rewards until the next scheduled refit."""
         waits = self.on_alarm == "refit" and history.has_model
-        return None if waits else history.until_refit
+        return math.inf if waits else history.until_refit
 
     def scores(
         self, arms: Any = None, *, round: int | None = None, context: Any = None
@@ -612,7 +600,7 @@ class Agent:
             offer = self._offer(self._history, arms, context)
             now = self._history.checked_round(round)
             state = self.state if round is None else self._history.state_at(now)
-            return choosing.score_table(self.policy, self.problem, state, offer)
+            return choosing.score_table(offer, state)
 
     def tell(self, decision: Decision | int, reward: Any) -> Told:
         """Learn the reward of a decision; the order of rewards does not matter.
@@ -637,10 +625,7 @@ class Agent:
             'too late'
         """
         with self._lock:
-            outcome, entry, reward = self._history.outcome(decision, reward, {})
-            if outcome == "learned":
-                self._history.learn(entry, reward)
-            return outcome
+            return self._history.tell(decision, reward)[0]
 
     def tell_many(self, rewards: Iterable[tuple[Decision | int, Any]]) -> list[Told]:
         """Learn the rewards of several decisions: all of them or, after an error, none.
@@ -693,10 +678,9 @@ class Agent:
         with self._lock:
             round = self.round if round is None else round
             entry = self._history.play(round, arm, reward, features, context)
-            self._history.check_told(entry.round, entry.round, "round")
-            told = self._history.tell_plays([entry])
+            (told,) = self._history.tell_plays([entry], "round")
             self._settle(self._history, self._history.now)
-            return next(iter(told))
+            return told
 
     def tell_log(self, log: Any) -> dict[Told, int]:
         """Learn from a log of plays that the agent did not choose; a bad log changes nothing.
@@ -750,7 +734,8 @@ class Agent:
                 self._history.settle(self._history.now)
                 return
             now = self._history.checked_round(self.round + rounds)
-            self._history.advance(now)
+            self._history.check_reach(now)
+            self._history.now = self._history.round = now
             self._settle(self._history, now)
 
     def add_arm(self, name: Name, features: Any = None) -> None:
@@ -866,7 +851,7 @@ class Agent:
             >>> [agent.ask().arm for _ in range(5)] == [copy.ask().arm for _ in range(5)]
             True
         """
-        settings = {name: getattr(self, name) for name in SETTINGS}
+        settings = {name: getattr(self, name) for name in stored.SETTINGS}
         with self._lock:
             return stored.text_of(self._history, settings, self.refit_options)
 
@@ -929,26 +914,22 @@ class Agent:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy an agent as the text that `to_json` writes."""
-        return _revived, (type(self), self.to_json(), self.policy)
+        return type(self).from_json, (self.to_json(), self.policy)
 
 
 def sized_by_rewards(agent: Agent) -> Agent:
     """An agent of a random walk that stands for no model; it takes its size from first rewards."""
-    agent._history.guess = True
+    agent._history.silent = []
     return agent
-
-
-def _revived(cls: type[Agent], text: str, policy: Policy) -> Agent:
-    return cls.from_json(text, policy)
 
 
 def _unpacked(model: Any, arms: Any, names: Any) -> tuple[LGDS | None, Any, Any]:
     """The model, arms and names from an agent's arguments; a `System` is all three."""
     if isinstance(model, System):
         if arms is not None or names is not None:
-            which = "names" if arms is None else "arms"
+            argument = "names" if arms is None else "arms"
             problem = "were given together with a System, which has its own"
-            raise errors.InvalidInput(which, problem, "write Agent(system, policy=…)")
+            raise errors.InvalidInput(argument, problem, "write Agent(system, policy=…)")
         return model.model, model.arms, model.names
     if model is not None:
         changes.check_model(model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,38 +24,28 @@ class ArmNames:
     """
 
     def __init__(self, names: Any, n_arms: int) -> None:
-        self.all: Sequence[Name] = range(n_arms)  # the names in the order of rows
-        self._rows: dict[Name, int] | None = None
-        self._rows_by_text: dict[str, int] | None = None  # made when first needed
-        if names is not None:
-            self.all = checked_names(names, n_arms)
-            self._rows = {name: row for row, name in enumerate(self.all)}
-            if self.all == tuple(range(n_arms)):  # a million row numbers need no dictionary
-                self.all, self._rows = range(n_arms), None
-
-    @property
-    def plain(self) -> bool:
-        """Whether the names are the row numbers."""
-        return self._rows is None
+        known = range(n_arms) if names is None else checked_names(names, n_arms)
+        self.plain = names is None or known == tuple(range(n_arms))
+        """Whether the names are the row numbers; a million of them need no dictionary."""
+        self.all: Sequence[Name] = range(n_arms) if self.plain else known
+        self._rows = {} if self.plain else {name: row for row, name in enumerate(known)}
 
     def __len__(self) -> int:
         return len(self.all)
 
     def __getitem__(self, row: int) -> Name:
-        return row if self._rows is None else self.all[row]
+        return self.all[row]
 
     def __contains__(self, name: Any) -> bool:
         return self.find(name) is not None
 
     def find(self, name: Any) -> int | None:
         """The row of the arm with that name; None: there is none."""
-        if isinstance(name, int | np.integer) and not isinstance(name, bool):
-            name = int(name)
-        elif not isinstance(name, str):
+        if isinstance(name, bool) or not isinstance(name, int | np.integer | str):
             return None
-        if self._rows is not None:
+        if not self.plain:
             return self._rows.get(name)
-        return name if isinstance(name, int) and 0 <= name < len(self.all) else None
+        return int(name) if not isinstance(name, str) and 0 <= name < len(self.all) else None
 
     def row(self, name: Any, argument: str = "arm", *, may_be_new: bool = True) -> int:
         """The row of the arm with that name; an unknown name is refused."""
@@ -64,23 +54,20 @@ class ArmNames:
             shown = errors.printable(repr(name)[:60])
             problem = f"{shown} is not the name of an arm"
             remedy = self.remedy(name)
-            if may_be_new and isinstance(name, str) and self._rows is not None:
+            if may_be_new and isinstance(name, str) and not self.plain:
                 remedy += " (add_arm adds a new one)"
             raise errors.InvalidInput(argument, problem, remedy)
         return row
 
     def row_in_log(self, name: Any) -> int:
         """As `row`, but the text "5" also stands for an arm named 5, and the other way round."""
-        found = self.find(name)
-        if found is None and self._rows is None:
-            short = isinstance(name, str) and len(name) <= len(str(len(self.all)))
-            if short and name.isdecimal() and str(int(name)) == name:  # "02" is not a name
-                found = self.find(int(name))
-        elif found is None and isinstance(name, str | int | np.integer):
-            if self._rows_by_text is None:
-                self._rows_by_text = {str(own): row for row, own in enumerate(self.all)}
-            found = None if isinstance(name, bool) else self._rows_by_text.get(str(name))
-        return self.row(name) if found is None else found
+        row = self.find(name)
+        if row is None and isinstance(name, str):
+            if name.removeprefix("-").isdecimal() and len(name) < 300 and str(int(name)) == name:
+                row = self.find(int(name))  # "02" is not a name
+        elif row is None and isinstance(name, int | np.integer) and not isinstance(name, bool):
+            row = self.find(str(int(name)))
+        return self.row(name) if row is None else row
 
     def rows(self, names: Sequence[Any] | np.ndarray, argument: str = "arms") -> np.ndarray:
         """The rows of several arms."""
@@ -88,7 +75,7 @@ class ArmNames:
 
     def remedy(self, name: Any = None) -> str:
         """The valid names, for error messages; the one that ``name`` is closest to comes first."""
-        if self._rows is None:
+        if self.plain:
             return f"give indices of 0..{len(self.all) - 1}"
         more = ", …" if len(self.all) > 20 else ""
         hint = errors.suggestion(name, self.all)
@@ -96,17 +83,15 @@ class ArmNames:
 
 
 class Offer(NamedTuple):
-    """The arms to choose from in a round."""
+    """The arms to choose from in a round, and who chooses."""
 
-    arms: np.ndarray  # their features, one row each
+    policy: Policy
+    problem: Problem  # with the features that the agent's own arms have in this round
+    arms: np.ndarray  # the features of those on offer, one row each
     names: ArmNames | Sequence[Name]  # of the agent's own arms; if ``new``, of those on offer
+    in_context: bool = False  # whether a context gave the agent's own arms their features
     rows: np.ndarray | None = None  # rows of the agent's own arms; None: all of them, or new arms
     new: bool = False  # whether they are not the agent's own
-    every: np.ndarray | None = None  # features of all own arms, if a context changes them
-
-    def problem(self, problem: Problem) -> Problem:
-        """The problem with the features that the agent's own arms have in this round."""
-        return problem if self.every is None else problem._replace(arms=self.every)
 
     def distinct(self) -> np.ndarray:
         """Places of the arms on offer; an arm that was named twice is counted once."""
@@ -117,49 +102,38 @@ class Offer(NamedTuple):
     def part(self, places: np.ndarray) -> Offer:
         """Some of the arms on offer, by their places."""
         if self.new:
-            return Offer(self.arms[places], [self.names[place] for place in places], new=True)
+            names = [self.names[place] for place in places]
+            return self._replace(arms=self.arms[places], names=names)
         rows = places if self.rows is None else self.rows[places]
-        return Offer(self.arms[places], self.names, rows, every=self.every)
+        return self._replace(arms=self.arms[places], rows=rows)
 
 
-def offered(
-    arms: Any,
-    names: ArmNames,
-    policy: Policy,
-    problem: Problem,
-    fixed: str | None,
-    every: np.ndarray | None = None,
-) -> Offer:
+def offered(arms: Any, names: ArmNames, own: Offer, fixed: str | None) -> Offer:
     """The offer given by names of the agent's arms or, unless ``fixed``, by features of others.
 
-    ``every``: the features of all own arms in this round, if a context changes them.
+    ``own``: all of the agent's arms, whose names are ``names``.
     """
-    if isinstance(arms, Set | ValuesView | Iterator):
-        raise errors.InvalidInput("arms", f"is a {type(arms).__name__}", "give a list")
     if isinstance(arms, Mapping) and arms:
         labels = checked_names(arms, len(arms), "arms")
-        return Offer(new_arms(list(arms.values()), policy, problem, fixed), labels, new=True)
+        rows = new_arms(list(arms.values()), own.policy, own.problem, fixed)
+        return own._replace(arms=rows, names=labels, new=True)
     try:
-        given = np.asarray(arms)
+        array = np.asarray(arms)
     except ValueError:  # ragged
-        given = np.empty((), object)
-    if isinstance(arms, Mapping) or given.shape == (0,):
+        array = np.empty((), object)
+    if isinstance(arms, Mapping) or array.shape == (0,):
         raise errors.InvalidInput("arms", "is empty", names.remedy())
-    if given.ndim == 2:
-        rows = new_arms(arms, policy, problem, fixed)
-        return Offer(rows, range(len(rows)), new=True)
-    if given.ndim != 1 or given.dtype.kind not in ("iu" if names.plain else "iuUO"):
+    if array.ndim == 2:
+        rows = new_arms(arms, own.policy, own.problem, fixed)
+        return own._replace(arms=rows, names=range(len(rows)), new=True)
+    if array.ndim != 1 or array.dtype.kind not in ("iu" if names.plain else "iuUO"):
         what = "indices" if names.plain else "names"
-        remedy = f"give {what} of the agent's arms, or rows of features"
+        remedy = f"give a list of {what} of the agent's arms, or rows of features"
         raise errors.InvalidInput("arms", f"is {errors.printable(repr(arms)[:60])}", remedy)
-    if not names.plain:
-        given = names.rows(arms)  # not of ``given``, in which numbers may have become text
-    elif given.min() < 0 or given.max() >= len(names):
-        outside = int(given[(given < 0) | (given >= len(names))][0])
-        raise errors.InvalidInput("arms", f"holds {outside}", names.remedy())
-    check_can_choose_from_part(policy, "arms", "choose a policy with scores")
-    rows = problem.arms if every is None else every
-    return Offer(rows[given], names, given, every=every)
+    if not (names.plain and array.min() >= 0 and array.max() < len(names)):
+        array = names.rows(arms)  # not of ``array``, in which numbers may have become text
+    check_can_choose_from_part(own.policy, "arms", "choose a policy with scores")
+    return own.part(array)
 
 
 def check_can_choose_from_part(policy: Policy, argument: str, remedy: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections import deque
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from driftbandit.agent.arms import ArmNames
 from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.history import History, whole_round
 from driftbandit.agent.ledger import Entry
-from driftbandit.contexts import Contexts, checked
+from driftbandit.contexts import checked
 from driftbandit.kalman import Belief, is_belief
 from driftbandit.model import LGDS, checked_arms
 from driftbandit.system import Name, System
@@ -117,16 +116,16 @@ def _states_alike(model: LGDS, arms: np.ndarray) -> np.ndarray | None:
     own = [np.flatnonzero(np.isin(groups, groups[row != 0])) for row in arms]
     if len(np.unique(np.concatenate(own))) < sum(map(len, own)) or not begin[own[0], own[0]].all():
         return None  # shared, or known
-    for states, row in zip(own, arms, strict=True):
-        if len(states) != len(own[0]):
-            return None
-        pairs = [(row[states], arms[0, own[0]])]
-        pairs.append((model.start_mean()[states], model.start_mean()[own[0]]))
-        for matrix in (transition, process, begin):
-            pairs.append((matrix[np.ix_(states, states)], matrix[np.ix_(own[0], own[0])]))
-        if not all(map(np.array_equal, *zip(*pairs, strict=True))):
-            return None
-    return own[0]
+
+    def kind(states: np.ndarray, row: np.ndarray) -> list[np.ndarray]:
+        block = np.ix_(states, states)
+        return [row[states], model.start_mean()[states]] + [
+            matrix[block] for matrix in (transition, process, begin)
+        ]
+
+    first, *others = map(kind, own, arms)
+    alike = all(all(map(np.array_equal, first, other)) for other in others)
+    return own[0] if alike else None
 
 
 def _spread(values: np.ndarray) -> float:
@@ -140,35 +139,35 @@ def add_arm(history: History, name: Name, features: Any) -> None:
     names = ArmNames([*history.names.all, name], len(history.names) + 1)
     history.policy.check_plays(history.actions, len(names))
     model, arms = history.problem.model, history.problem.arms
-    removed = tuple(gone for gone in history.removed if str(gone) != str(name))
-    if history.offsets:  # a model of all arms that were played has one of each name
-        for gone in history.removed:
-            if str(gone) == str(name) and gone != name:
-                problem = f"is {name!r}, and {gone!r} was removed"
-                raise errors.InvalidInput("name", problem, f"add {gone!r}, or choose another name")
-    if features is not None:
-        if history.offsets:
-            problem = "were given, and the agent learns components of each arm"
-            raise errors.InvalidInput("features", problem, "leave them out")
-        row = errors.matrix(features, "features", shape=(model.n_states,))
+    again = next((gone for gone in history.removed if str(gone) == str(name)), name)
+    if history.offsets and again != name:  # a model of all that were played has one of each name
+        problem = f"is {name!r}, and {again!r} was removed"
+        raise errors.InvalidInput("name", problem, f"add {again!r}, or choose another name")
+    if history.offsets and features is not None:
+        problem = "were given, and the agent learns components of each arm"
+        raise errors.InvalidInput("features", problem, "leave them out")
+    if features is None:
+        rounds = max(history.horizon, history.round - history.base)
+        larger, row = with_new_arm(model, arms, rounds)
+    else:
+        larger, row = model, errors.matrix(features, "features", shape=(model.n_states,))
         checked_arms(row[None], model, "features")
-        _rebuild(history, model, np.vstack([arms, row]), names, removed=removed)
-        return
-    larger, row = with_new_arm(model, arms, max(history.horizon, history.round - history.base))
-    more = np.zeros(larger.n_states - model.n_states)
-    means = larger.start_mean()[model.n_states :]
-    begin = larger.start_cov()[model.n_states :, model.n_states :]
+    n_old, n_more = model.n_states, larger.n_states - model.n_states
 
-    def padded(entry: Entry) -> None:
-        if entry.row is not None:
-            entry.row = np.append(entry.row, more)
+    def padded(entry: Entry) -> Entry:
+        row = None if entry.row is None else np.append(entry.row, np.zeros(n_more))
+        return dataclasses.replace(entry, row=row)
 
     def padded_belief(belief: Belief) -> Belief:
-        mean, cov = np.append(belief.mean, means), block_diag(belief.cov, begin)
+        mean = np.append(belief.mean, larger.start_mean()[n_old:])
+        cov = block_diag(belief.cov, larger.start_cov()[n_old:, n_old:])
         return belief._replace(mean=mean, cov=cov)
 
-    rows = np.vstack([np.pad(arms, ((0, 0), (0, len(more)))), row])
-    _rebuild(history, larger, rows, names, padded, keep_belief=padded_belief, removed=removed)
+    new = history.copy(padded)
+    new.names = names
+    new.removed = tuple(gone for gone in history.removed if gone != again)
+    rows = np.vstack([np.pad(arms, ((0, 0), (0, n_more))), row])
+    _rebuild(history, new, larger, rows, padded_belief if n_more else lambda belief: belief)
 
 
 def remove_arm(history: History, name: Name) -> None:
@@ -180,68 +179,58 @@ def remove_arm(history: History, name: Name) -> None:
         raise errors.InvalidInput("arm", problem, "leave it out of ask(arms=[…])")
     if len(history.names) == 1:
         raise errors.InvalidInput("arm", "is the last one", "add another first")
-    features, label = history.problem.arms[gone].copy(), history.names[gone]
+    arms, label = history.problem.arms, history.names[gone]
+    features = arms[gone].copy()
 
-    def renumbered(entry: Entry) -> None:
-        if entry.row is None:
-            if entry.arm == gone:
-                entry.arm, entry.row, entry.removed = label, features, True
-            elif entry.arm > gone:
-                entry.arm -= 1
+    def renumbered(entry: Entry) -> Entry:
+        if entry.row is not None or entry.arm < gone:
+            return dataclasses.replace(entry)
+        if entry.arm == gone:
+            return dataclasses.replace(entry, arm=label, row=features, removed=True)
+        return dataclasses.replace(entry, arm=entry.arm - 1)
 
+    new = history.copy(renumbered)
     left = [other for other in history.names.all if other != label]
-    rows = np.delete(history.problem.arms, gone, axis=0)
-    removed = (*history.removed, label)
-    names = ArmNames(left, len(left))
-    _rebuild(history, history.problem.model, rows, names, renumbered, removed=removed)
+    new.names, new.removed = ArmNames(left, len(left)), (*history.removed, label)
+    rows = np.delete(arms, gone, axis=0)
+    _rebuild(history, new, history.problem.model, rows, lambda belief: belief)
 
 
 def replace_model(history: History, model: LGDS | System, start: int | None = None) -> None:
     """See `Agent.replace_model`. The caller holds the lock."""
-    if start is not None:
-        start = whole_round(start)
-        oldest = next((entry.round for entry in history.ledger), history.now)
-        if start > oldest:
-            problem = f"is {start}, after the decision in round {oldest}, which is open"
-            raise errors.InvalidInput("start", problem, f"give {oldest} or an earlier round")
-    if isinstance(model, System):
-        clock = None  # that of a system is the agent's only if both have the same rounds
-        if start is None and model.first_round is not None:
-            if history.clock is not None and model.clock is not None:
-                _check_clock(history.clock, model.clock)
-            start, clock = _checked_first_round(history, model.first_round), model.clock
-        _replace_system(history, model, start, clock)
-        return
     check_model(model)
-    arms, names = history.features, history.names
-    if not history.contexts:  # beside contexts, `_rebuild` checks the arms
-        arms = history.actions.rows(arms, model)
-    if len(arms) != len(names):  # the sphere's coordinate vectors
-        names = ArmNames(None, len(arms))
-    played = [entry for entry in _kept(history, start) if entry.row is not None]
-    _check_size_of_played(history, model, played)
-    _rebuild(history, model, arms, names, keep_belief=None, start=start)
-
-
-def _check_clock(own: Any, other: Any) -> None:
-    """Refuse a system whose rounds are not the agent's."""
-    if own.rounds_until(other, "system") != 0:
-        problem = f"counts rounds as {other}, and the agent as {own}"
+    system = model if isinstance(model, System) and start is None else None
+    first = start if system is None else system.first_round
+    # A system's clock is the agent's only if both have the same rounds.
+    clock = None if system is None or first is None else system.clock
+    if first is not None:
+        first, oldest = whole_round(first), next((e.round for e in history.ledger), history.now)
+        if first > oldest:  # what the model contains would be filtered once more
+            argument = "start" if system is None else "system"
+            problem = f"the first round is {first}, and the agent goes on from round {oldest}"
+            remedy = f"give start_system with a start of {oldest} or before, or make a new agent"
+            raise errors.InvalidInput(argument, problem, remedy)
+    if clock and history.clock and history.clock.rounds_until(clock, "system"):
+        problem = f"counts rounds as {clock}, and the agent as {history.clock}"
         remedy = "learn it from a log with the same first time, or make a new agent"
         raise errors.InvalidInput("system", problem, remedy)
-
-
-def _checked_first_round(history: History, first: int) -> int:
-    """Refuse a system that contains plays which the agent would filter once more."""
-    oldest = next((entry.round for entry in history.ledger), None)
-    if oldest is not None and oldest < first:
-        where = f"and the agent's window begins with the play of round {oldest}"
-    elif history.now < first:
-        where = f"and the agent is in round {history.now}"
-    else:
-        return first
-    remedy = "make a new agent of it, or give start_system, and its first round as start"
-    raise errors.InvalidInput("system", f"starts in round {first}, {where}", remedy)
+    kept = [entry for entry in history.log if first is None or entry.round >= first]
+    kept += history.ledger
+    if isinstance(model, System):
+        _replace_system(history, model, kept, first, clock)
+        return
+    d = history.problem.model.n_states
+    if model.n_states != d and any(entry.row is not None for entry in kept):
+        problem = f"has {model.n_states} states, and arms were played by features of another size"
+        raise errors.InvalidInput("model", problem, f"give one of {d} states")
+    new = history.copy()
+    new.start = None
+    arms = history.features
+    if not history.contexts:  # beside contexts, `_rebuild` checks the arms
+        arms = history.actions.rows(arms, model)
+    if len(arms) != len(new.names):  # the sphere's coordinate vectors
+        new.names = ArmNames(None, len(arms))
+    _rebuild(history, new, model, arms, start=first)
 
 
 def check_model(model: Any) -> None:
@@ -251,75 +240,53 @@ def check_model(model: Any) -> None:
         raise errors.InvalidInput("model", problem, "give an LGDS, or a System, such as fit.system")
 
 
-def _replace_system(history: History, system: System, start: int | None, clock: Any) -> None:
+def _replace_system(
+    history: History, system: System, kept: list[Entry], start: int | None, clock: Any
+) -> None:
     """Go on with the system's arms, matched by name, except for those that were removed."""
-    every = ArmNames(system.names, len(system.arms))
     history.actions.check_listed("system", "has arms", "give its model alone")
-    lost = [name for name in history.names.all if name not in every]
-    others = len(every) > len(history.names) and history.keeps_arms
+    every, own = ArmNames(system.names, len(system.arms)), history.names
+    lost = [name for name in own.all if name not in every]
+    others = len(every) > len(own) and history.keeps_arms
     if history.policy.full_information:
-        others = tuple(every.all) != tuple(history.names.all)
+        others = tuple(every.all) != tuple(own.all)
     if lost or others:
         problem = f"has no arm {lost[0]!r}" if lost else "has other arms"
         raise errors.InvalidInput("system", problem, "keep the agent's arms, by their names")
     if system.contexts.keys() != history.contexts.keys():
-        theirs, ours = (", ".join(one) or "none" for one in (system.contexts, history.contexts))
+        theirs, ours = (", ".join(x) or "none" for x in (system.contexts, history.contexts))
         problem = f"has the contexts {theirs}, the agent {ours}"
         raise errors.InvalidInput("system", problem, "keep the agent's contexts")
-    names, arms = every, system.arms
-    if history.removed:
-        left = [row for row, name in enumerate(every.all) if name not in history.removed]
-        names, arms = ArmNames([every[row] for row in left], len(left)), arms[left]
+    left = [name for name in every.all if name not in history.removed]
+    names = ArmNames(left, len(left))
     history.policy.check_plays(history.actions, len(names))
 
     def is_foreign(entry: Entry) -> bool:
         return entry.row is not None and not (entry.removed and entry.arm in every)
 
-    foreign = [entry for entry in _kept(history, start) if is_foreign(entry)]
-    _check_size_of_played(history, system.model, foreign)
-    rows = every.rows(history.names.all)
+    foreign = [entry for entry in kept if is_foreign(entry)]
+    rows = every.rows(own.all)
     pairs = [(system.arms, history.problem.arms)]
     pairs += [(system.contexts[name], ours) for name, ours in history.contexts.items()]
-    same = all(np.array_equal(theirs[rows], ours) for theirs, ours in pairs)
-    if foreign and not same:
+    if foreign and not all(np.array_equal(theirs[rows], ours) for theirs, ours in pairs):
         # The new states may be in other coordinates, in which foreign features mean nothing.
-        problem = "has other features, and arms that it does not have were played by theirs"
-        if history.contexts:
-            problem = "has other features, and plays are kept with those of their contexts"
+        problem = "has other features, and some plays are kept by the agent's own"
         remedy = "keep the agent's features, or make a new agent and tell it the log"
         raise errors.InvalidInput("system", problem, remedy)
-    old_names = history.names
 
-    def renamed(entry: Entry) -> None:
-        if entry.row is None:
-            entry.arm = names.row(old_names[entry.arm])
-        elif not is_foreign(entry):
-            entry.row = system.arms[every.row(entry.arm)]
-            if entry.arm in names:  # it was added again
-                entry.arm, entry.row, entry.removed = names.row(entry.arm), None, False
+    def renamed(entry: Entry) -> Entry:
+        if is_foreign(entry):
+            return dataclasses.replace(entry)
+        name = entry.name(own)
+        if name in names:  # it may have been added again
+            return dataclasses.replace(entry, arm=names.row(name), row=None, removed=False)
+        return dataclasses.replace(entry, row=system.arms[every.row(name)])
 
     features = _reordered_features(history, system, rows) if history.keeps_arms else None
-    given: dict[str, Any] = {"features": features, "contexts": system.contexts, "start": start}
-    given["first_round"] = system.first_round
-    given["clock"] = clock
-    _rebuild(history, system.model, arms, names, renamed, keep_belief=None, **given)
-
-
-def _kept(history: History, start: int | None) -> list[Entry]:
-    """The plays that are filtered again under a model that starts in round ``start``."""
-    return [entry for entry in history.log if start is None or entry.round >= start] + [
-        *history.ledger
-    ]
-
-
-def _check_size_of_played(history: History, model: LGDS, played: list[Entry]) -> None:
-    """Refuse a model that does not fit the features that were played."""
-    for entry in played:
-        assert entry.row is not None
-        if len(entry.row) != model.n_states:
-            wrong = f"has {model.n_states} states, and arms were played by features of another size"
-            remedy = f"give one of {history.problem.model.n_states} states"
-            raise errors.InvalidInput("model", wrong, remedy)
+    new = history.copy(renamed)
+    new.names, new.contexts, new.start = names, system.contexts, system.first_round
+    new.clock = new.clock or clock
+    _rebuild(history, new, system.model, system.arms[every.rows(left)], None, features, start)
 
 
 def _reordered_features(history: History, system: System, rows: np.ndarray) -> np.ndarray:
@@ -336,70 +303,47 @@ def _reordered_features(history: History, system: System, rows: np.ndarray) -> n
 
 
 def _check_list_can_change(history: History, what: str) -> None:
+    reasons = {
+        f"{history.policy.name} sees the rewards of all arms": history.policy.full_information,
+        "the agent learns offsets or components for each arm": history.keeps_arms,
+        "the agent's contexts are those of its arms": history.contexts,
+    }
     history.actions.check_listed("arm", f"cannot be {what}: it needs a list of arms", REMEDY)
-    reason = None
-    if history.policy.full_information:
-        reason = f"{history.policy.name} sees the rewards of all arms"
-    elif history.keeps_arms:
-        reason = "the agent learns offsets or components for each arm"
-    elif history.contexts:
-        reason = "the agent's contexts are those of its arms"
-    if reason is not None:
-        raise errors.InvalidInput("arm", f"cannot be {what}: {reason}", REMEDY)
-
-
-def _unchanged(value: Any) -> Any:
-    return value
+    for reason, holds in reasons.items():
+        if holds:
+            raise errors.InvalidInput("arm", f"cannot be {what}: {reason}", REMEDY)
 
 
 def _rebuild(
     history: History,
+    new: History,
     model: LGDS,
     arms: np.ndarray,
-    names: ArmNames,
-    update_entry: Callable[[Entry], None] = _unchanged,
-    *,
-    keep_belief: Callable[[Belief], Belief] | None = _unchanged,
+    keep_belief: Callable[[Belief], Belief] | None = None,
     features: np.ndarray | None = None,
-    removed: tuple[Name, ...] | None = None,
-    contexts: Contexts | None = None,
     start: int | None = None,
-    first_round: int | None = None,
-    clock: Any = None,
 ) -> None:
-    """Change the agent's model, arms and names, and adapt the plays it keeps (``update_entry``).
+    """Go on with a copy that has other plays and names, with another model or other arms.
 
     ``keep_belief`` carries over a Kalman filter's belief. Without it, and for other policies, the
     state is computed again from the plays. ``features``: the arms without offsets, if they differ.
-    ``contexts``: the B_j, if they change. ``start``: the round of the model's initial state;
-    ``first_round``: that of a new system, which contains earlier ones; ``clock``: its
-    own, if the agent has none.
+    ``start``: the round of the model's initial state.
     """
-    arms, contexts = checked(arms, history.contexts if contexts is None else contexts, model)
-    arms = by_columns(arms)
-    problem, fresh = history.prepared(model, arms)
-    new = history.copy()
+    arms, new.contexts = checked(arms, new.contexts, model)
+    problem, state = new.prepared(model, by_columns(arms))
     new.refit_task = None  # it is for other arms, or no longer wanted
-    new.log = deque((copy.copy(entry) for entry in new.log), new.log.maxlen)
-    for entry in [*new.log, *new.ledger]:
-        update_entry(entry)
-    state, round_ = new.ledger.state, new.ledger.round
-    if is_belief(state) and keep_belief is not None:
-        state = keep_belief(state)
+    new.features = problem.arms if features is None else features
+    silent, settled = new.silent, new.ledger
+    if keep_belief is not None and is_belief(settled.state):
+        state, round_ = keep_belief(settled.state), settled.round
     else:
-        new.names, new.problem = names, problem
+        new.problem = problem
         if start is not None:
             new.forget(start)
-        state, round_ = new.replay(fresh, new.first_round() if start is None else start, new.log)
-    new.names, new.features = names, arms if features is None else features
-    new.contexts = contexts
-    if removed is not None:
-        new.removed = removed
-    if keep_belief is None:  # another model
-        new.start = first_round
-        new.clock = clock if new.clock is None else new.clock
+        first = new.log[0].round if new.log and not new.complete else new.base
+        state, round_ = new.replay(state, first if start is None else start, new.log)
     new.change_model(problem, state, round_)
-    if keep_belief is not None and history.guess:  # the first random walk, for other arms
-        new.guess, new.silent = True, history.silent.copy()
+    if keep_belief is not None and silent is not None:  # the first random walk, for other arms
+        new.silent = silent
         new.resize(anew=True)
     history.adopt(new)

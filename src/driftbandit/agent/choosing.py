@@ -15,7 +15,6 @@ from driftbandit.agent.ledger import Entry, observed
 from driftbandit.agent.screening import Screen
 from driftbandit.arrays import NO_ARM
 from driftbandit.kalman import is_belief
-from driftbandit.policies import Policy, Problem
 from driftbandit.policies.base import (
     COMPUTED_NAN,
     NEEDS_NOISE,
@@ -28,39 +27,18 @@ BLOCK = 8192  # arms scored at a time, so that intermediate products stay in the
 SCREENED = 8 * BLOCK  # number of arms from which screening pays off
 
 
-class _AsJSON:
-    """Named tuples whose fields can be written as JSON."""
-
-    __slots__ = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values: a vector becomes a list, an infinite bonus None.
-
-        Example:
-            >>> Decision(0, "left", 0, 0.0, float("inf"), None).to_dict()
-            {'id': 0, 'arm': 'left', 'round': 0, 'mean': 0.0, 'bonus': None, 'uncertainty': None}
-        """
-        found: dict[str, Any] = dict(zip(self._fields, self, strict=True))  # type: ignore[call-overload, attr-defined]
-        for field, value in found.items():
-            if isinstance(value, np.ndarray):
-                found[field] = value.tolist()
-            elif isinstance(value, float) and not math.isfinite(value):
-                found[field] = None
-        return found
-
-    _asdict = to_dict
+def _as_json(values: tuple[Any, ...], names: tuple[str, ...]) -> dict[str, Any]:
+    """The fields by name as JSON values: a vector becomes a list, an infinite number None."""
+    fields = dict(zip(names, values, strict=True))
+    for name, value in fields.items():
+        if isinstance(value, np.ndarray):
+            fields[name] = value.tolist()
+        elif isinstance(value, float) and not math.isfinite(value):
+            fields[name] = None
+    return fields
 
 
-class _Decision(NamedTuple):  # explained below
-    id: int
-    arm: Any
-    round: int
-    mean: float | None
-    bonus: float | None
-    uncertainty: float | None
-
-
-class Decision(_AsJSON, _Decision):
+class Decision(NamedTuple):
     """What to play in a round; `to_dict` returns JSON values.
 
     `Agent.ask` and `Client.ask` return it.
@@ -87,17 +65,24 @@ class Decision(_AsJSON, _Decision):
         'left'
     """
 
-    __slots__ = ()
-
-
-class _Score(NamedTuple):
+    id: int
     arm: Any
+    round: int
     mean: float | None
     bonus: float | None
     uncertainty: float | None
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values: a vector becomes a list, an infinite bonus None.
 
-class Score(_AsJSON, _Score):
+        Example:
+            >>> Decision(0, "left", 0, 0.0, float("inf"), None).to_dict()
+            {'id': 0, 'arm': 'left', 'round': 0, 'mean': 0.0, 'bonus': None, 'uncertainty': None}
+        """
+        return _as_json(self, self._fields)
+
+
+class Score(NamedTuple):
     """A policy's score of one arm; the fields mean what they mean in `Decision`.
 
     `Agent.scores` and `Agent.explain` return one for each arm: arm, mean, bonus, uncertainty.
@@ -111,7 +96,18 @@ class Score(_AsJSON, _Score):
         {'arm': 1, 'mean': 0.0, 'bonus': 2.0, 'uncertainty': 2.0}
     """
 
-    __slots__ = ()
+    arm: Any
+    mean: float | None
+    bonus: float | None
+    uncertainty: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values, as `Decision.to_dict` returns them."""
+        return _as_json(self, self._fields)
+
+
+# Whoever knows named tuples gets JSON values, too; the body of a NamedTuple cannot say so.
+Decision._asdict, Score._asdict = Decision.to_dict, Score.to_dict  # type: ignore
 
 
 class Chosen(NamedTuple):
@@ -138,30 +134,25 @@ def by_columns(arms: np.ndarray) -> np.ndarray:
     return arms
 
 
-def screen_of(policy: Policy, arms: np.ndarray) -> Screen | None:
-    """A screen of the arms, if the policy can be screened and there are enough of them."""
-    can_screen = policy.actions.length_ratio is not None and len(arms) >= SCREENED
-    return Screen(arms) if can_screen else None
+def screen_of(offer: Offer, known: Screen | None) -> Screen | None:
+    """A screen of all own arms, if that pays off; perhaps the ``known`` one."""
+    can_screen = offer.policy.actions.length_ratio is not None and len(offer.arms) >= SCREENED
+    if not can_screen or offer.in_context or offer.arms is not offer.problem.arms:
+        return None
+    return known if known is not None and known.arms is offer.arms else Screen(offer.arms)
 
 
-def choose(
-    policy: Policy,
-    problem: Problem,
-    state: Any,
-    offer: Offer,
-    noise: Any,
-    screen: Screen | None = None,
-) -> Chosen:
+def choose(offer: Offer, state: Any, noise: Any, screen: Screen | None = None) -> Chosen:
     """Choose one arm of the offer, whose ``screen`` may be given."""
-    problem = offer.problem(problem)
+    policy = offer.policy
     mean = bonus = uncertainty = None
     if isinstance(policy.choose, highest):
         try:
-            place, mean, bonus = _highest(policy, policy.choose, problem, state, offer, screen)
+            place, mean, bonus = _highest(policy.choose, offer, state, screen)
         except errors.InvalidInput as error:
             raise error.of(f"policy {policy.name!r}") from error.__cause__
     else:
-        place = _chosen(policy, state, problem._replace(arms=offer.arms), noise)
+        place = _chosen(offer, state, noise)
         last = len(offer.arms) - 1
         errors.whole_number(place, f"arm of policy {policy.name!r}", low=0, high=last)
     row = offer.arms[place]
@@ -174,15 +165,16 @@ def choose(
         remedy = "check its bonus; or a state of the model has outgrown the largest number"
         raise errors.InvalidInput(f"policy {policy.name!r}", wrong, remedy)
     name = offer.names[arm]
-    if offer.new or offer.every is not None:
+    if offer.new or offer.in_context:
         return Chosen(place, name, row.copy(), name, mean, bonus, uncertainty)
     return Chosen(place, arm, None, name, mean, bonus, uncertainty)
 
 
-def _chosen(policy: Policy, state: Any, problem: Problem, noise: Any) -> int:
+def _chosen(offer: Offer, state: Any, noise: Any) -> int:
     """What the policy's own ``choose`` returns; its likely mistakes get one line."""
+    policy = offer.policy
     try:
-        place = int(policy.choose(state, problem, noise))
+        place = int(policy.choose(state, offer.problem._replace(arms=offer.arms), noise))
     except (TypeError, AttributeError) as error:
         if noise is not None or "NoneType" not in str(error):
             raise
@@ -193,11 +185,11 @@ def _chosen(policy: Policy, state: Any, problem: Problem, noise: Any) -> int:
     return place
 
 
-def choose_vector(policy: Policy, problem: Problem, state: Any, noise: Any) -> Chosen:
+def choose_vector(offer: Offer, state: Any, noise: Any) -> Chosen:
     """Choose any unit vector."""
-    vector = SPHERE.choose(policy)(state, problem, noise)
-    argument = f"arm of policy {policy.name!r}"
-    vector = SPHERE.checked_vector(vector, problem.model.n_states, argument)
+    vector = SPHERE.choose(offer.policy)(state, offer.problem, noise)
+    argument = f"arm of policy {offer.policy.name!r}"
+    vector = SPHERE.checked_vector(vector, offer.problem.model.n_states, argument)
     mean = uncertainty = None
     if is_belief(state):
         mean = float(vector @ state.mean)
@@ -206,19 +198,14 @@ def choose_vector(policy: Policy, problem: Problem, state: Any, noise: Any) -> C
 
 
 def _highest(
-    policy: Policy,
-    choose: highest,
-    problem: Problem,
-    state: Any,
-    offer: Offer,
-    screen: Screen | None,
+    choose: highest, offer: Offer, state: Any, screen: Screen | None
 ) -> tuple[int, float, float]:
     """Place, expected reward and bonus of the first arm with the highest score."""
-    n_arms = len(offer.arms)
+    policy, problem, n_arms = offer.policy, offer.problem, len(offer.arms)
     if n_arms <= max(BLOCK, policy.actions.compares) or not policy.agent.reads_features:
         if offer.arms is problem.arms:
             return choose.best(state, problem)
-        return first_with_score(*_scored(policy, choose.scores, problem, state, offer))
+        return first_with_score(*_scored(choose.scores, offer, state))
     if offer.arms is not problem.arms:
         problem = problem._replace(arms=offer.arms)
     blocks = None if screen is None else screen.blocks(policy, problem, state, BLOCK)
@@ -231,8 +218,9 @@ def _highest(
     return begins[place // BLOCK] + place % BLOCK, mean, bonus
 
 
-def _scored(policy: Policy, scores: Scores, problem: Problem, state: Any, offer: Offer) -> Any:
+def _scored(scores: Scores, offer: Offer, state: Any) -> Any:
     """Expected rewards and bonuses of all arms on offer."""
+    policy, problem = offer.policy, offer.problem
     if offer.arms is problem.arms:
         return scores(state, problem)
     compared = len(problem.arms) <= policy.actions.compares
@@ -242,12 +230,11 @@ def _scored(policy: Policy, scores: Scores, problem: Problem, state: Any, offer:
     return means[offer.rows], bonuses[offer.rows]
 
 
-def score_table(policy: Policy, problem: Problem, state: Any, offer: Offer) -> list[Score]:
+def score_table(offer: Offer, state: Any) -> list[Score]:
     """The score of every arm on offer."""
-    problem = offer.problem(problem)
     means = bonuses = uncertainties = None
-    if policy.scores is not None:
-        means, bonuses = _scored(policy, policy.scores, problem, state, offer)
+    if offer.policy.scores is not None:
+        means, bonuses = _scored(offer.policy.scores, offer, state)
     if is_belief(state):
         means = offer.arms @ state.mean if means is None else means
         variances = np.vecdot(offer.arms @ state.cov, offer.arms)
@@ -262,13 +249,7 @@ def score_table(policy: Policy, problem: Problem, state: Any, offer: Offer) -> l
 
 
 def choose_several(
-    policy: Policy,
-    problem: Problem,
-    state: Any,
-    offer: Offer,
-    count: int,
-    distinct: bool,
-    noise: Callable[[int, int], Any],
+    offer: Offer, state: Any, count: int, distinct: bool, noise: Callable[[int, int], Any]
 ) -> list[Chosen]:
     """Choose one arm after another, each as if the earlier ones had paid what is expected.
 
@@ -276,20 +257,20 @@ def choose_several(
     choice gets no bonus for what earlier ones will already teach. A policy without expected rewards
     (`random`) simply chooses again. ``noise(k, i)`` draws for the i-th choice, among k arms.
     """
-    check_can_choose_from_part(policy, "policy", "ask for one decision at a time")
+    check_can_choose_from_part(offer.policy, "policy", "ask for one decision at a time")
     left = offer.distinct()
     if distinct and count > len(left):
         wrong = f"is {count}, and {len(left)} different arms are on offer"
         remedy = f"give at most {len(left)}, or distinct=False"
         raise errors.InvalidInput("count", wrong, remedy)
-    found = []
+    several = []
     for number in range(count):
         part = offer if len(left) == len(offer.arms) else offer.part(left)
-        chosen = choose(policy, problem, state, part, noise(len(left), number))
-        found.append(chosen)
+        chosen = choose(part, state, noise(len(left), number))
+        several.append(chosen)
         if distinct:
             left = np.delete(left, chosen.place)
         if chosen.mean is not None and math.isfinite(chosen.mean):
             entry = Entry(None, 0, chosen.arm, chosen.row, chosen.mean)
-            state = observed(policy, problem, state, entry)
-    return found
+            state = observed(offer.policy, offer.problem, state, entry)
+    return several

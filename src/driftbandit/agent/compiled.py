@@ -27,7 +27,8 @@ MOST_ARMS = 1000  # with more, NumPy's vectors are
 NUMBERS = (np.ndarray, np.generic, float, int)
 LANES = 2  # the fewest that `lanes` compiles for
 
-Function = Callable[..., tuple[Array, ...]]  # of a problem and arrays
+Parts = tuple[Any, ...]  # a function and its first arguments; equal ones are compiled once
+Program = Callable[..., list[np.ndarray]]  # of arrays
 
 
 def compiled(policy: Policy) -> Policy:
@@ -70,9 +71,9 @@ class _Highest(highest):
 class _Programs(NamedTuple):
     """The compiled functions of a problem; None: NumPy's."""
 
-    observe: Callable[..., list[np.ndarray]] | None = None
-    advance: Callable[..., list[np.ndarray]] | None = None
-    best: Callable[..., list[np.ndarray]] | None = None
+    observe: Program | None = None
+    advance: Program | None = None
+    best: Program | None = None
 
 
 class _Constants(dict[str, Any]):
@@ -92,62 +93,46 @@ def _is_by_row(policy: Policy) -> bool:
 
 
 def _prepare(policy: Policy, model: LGDS, arms: Array, rounds: int) -> Prepared:
-    given, state = policy.prepare(model, arms, rounds)
-    constants = _Constants(given)
+    prepared, state = policy.prepare(model, arms, rounds)
+    constants = _Constants(prepared)
     arms = arms if arms.ndim == 2 else arms[:, 0]  # of one round, if contexts change them
     constants.arms, constants.programs = arms, _Programs()
     k, d = arms.shape
     is_flat = all(isinstance(leaf, NUMBERS) and np.size(leaf) for leaf in state)
     is_small = d * d * max(d, k) <= MOST_WORK and k <= MOST_ARMS
     if state and is_flat and is_small:
-        observe, advance, scores = policy.agent.observe, policy.agent.advance, policy.scores
-        problem, kind, by_row = Problem(model, arms, dict(given)), type(state), _is_by_row(policy)
-        none = Problem(model, arms[:0], dict(given)) if by_row else problem
+        problem, by_row = Problem(model, arms, dict(prepared)), _is_by_row(policy)
+        observe, advance = policy.agent.observe or policy.update, policy.agent.advance
+        own = problem._replace(arms=arms[:0]) if by_row else problem
         played = arms[0] if by_row else np.int32(0)
         reward = np.zeros(k if policy.full_information else ())
-        learn = _Observe(observe or policy.update, kind, by_row)
         constants.programs = _Programs(
-            _single(learn, none, *state, played, reward),
-            advance and _single(_Advance(advance, kind), problem, *state),
-            scores and _single(_Best(scores, kind), problem, *state),
+            _single((_observed, observe, by_row), own, state, played, reward),
+            advance and _single((_advanced, advance), problem, state),
+            policy.scores and _single((_best, policy.scores), problem, state),
         )
     return constants, state
 
 
-# What is compiled, as objects that can be compared: equal ones are compiled once.
+# What is compiled, beside a policy's own function.
 
 
-@dataclasses.dataclass(frozen=True)
-class _Observe:
-    observe: Callable[..., Any]
-    kind: Callable[..., Any]
-    by_row: bool  # whether it is given the row that was played, not its number
-
-    def __call__(self, problem: Problem, *values: Array) -> tuple[Array, ...]:
-        *state, arm, reward = values
-        if self.by_row:
-            problem, arm = problem._replace(arms=arm[None, :]), 0
-        return _like(state, self.observe(self.kind(*state), problem, arm, reward))
+def _observed(
+    observe: Any, by_row: bool, problem: Problem, state: Any, arm: Any, reward: Any
+) -> Any:
+    if by_row:  # the row that was played, not its number
+        problem, arm = problem._replace(arms=arm[None, :]), 0
+    return _like(state, observe(state, problem, arm, reward))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Advance:
-    advance: Callable[..., Any]
-    kind: Callable[..., Any]
-
-    def __call__(self, problem: Problem, *state: Array) -> tuple[Array, ...]:
-        return _like(state, self.advance(self.kind(*state), problem, 1))
+def _advanced(advance: Any, problem: Problem, state: Any) -> Any:
+    return _like(state, advance(state, problem, 1))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Best:
-    scores: Scores
-    kind: Callable[..., Any]
-
-    def __call__(self, problem: Problem, *state: Array) -> tuple[Array, ...]:
-        means, bonuses = self.scores(self.kind(*state), problem)
-        place, xp = first_best(means, bonuses), namespace(means)
-        return (xp.stack([xp.astype(place, means.dtype), means[place], bonuses[place]]),)
+def _best(scores: Scores, problem: Problem, state: Any) -> Any:
+    means, bonuses = scores(state, problem)
+    place, xp = first_best(means, bonuses), namespace(means)
+    return (xp.stack([xp.astype(place, means.dtype), means[place], bonuses[place]]),)
 
 
 def _like(before: Any, after: Any) -> tuple[Array, ...]:
@@ -157,22 +142,19 @@ def _like(before: Any, after: Any) -> tuple[Array, ...]:
     return tuple(jnp.asarray(new, old.dtype) for new, old in zip(after, before, strict=True))
 
 
-def _single(
-    function: Function, problem: Problem, *values: Any
-) -> Callable[..., list[np.ndarray]] | None:
-    """``function(problem, *values)``, compiled for values like these; None: it cannot be."""
+def _single(parts: Parts, problem: Problem, *values: Any) -> Program | None:
+    """What the parts make of a problem and values like these, compiled; None: it cannot be."""
     import jax
 
     from driftbandit.lanes.program import aligned
     from driftbandit.simulation import jobs  # registers models as trees
 
-    values = tuple(map(np.asarray, values))
     tree = jax.tree.map(np.asarray, (problem, values))
     try:
-        program, kinds = _program(function, *jobs.shapes(tree))
+        program, kinds = _program(parts, *jobs.shapes(tree))
     except Exception:  # whatever a policy does that JAX cannot trace; NumPy may well compute it
         return None
-    inputs = [np.empty_like(value) for value in values]
+    inputs = [np.empty_like(value) for value in jax.tree.leaves(tree[1])]
     outputs = [aligned((1, 1, *kind.shape, LANES), kind.dtype) for kind in kinds]
     firsts = [output[0, 0, ..., 0] for output in outputs]
     own = [aligned((1, LANES), float), *jax.tree.leaves(tree[0]), *inputs]
@@ -190,8 +172,8 @@ def _single(
 
 
 @functools.lru_cache(maxsize=64)
-def _program(function: Function, structure: Any, shapes: Any) -> tuple[Any, Any]:
-    """The program of a function, and the shapes and types of its results."""
+def _program(parts: Parts, structure: Any, shapes: Any) -> tuple[Any, Any]:
+    """The program of these parts, and the shapes and types of its results."""
     import jax
 
     from driftbandit.lanes.program import compiled as program_of
@@ -202,7 +184,8 @@ def _program(function: Function, structure: Any, shapes: Any) -> tuple[Any, Any]
 
     def results(own: Any) -> tuple[Array, ...]:
         _, problem, values = own  # of the first, `lanes` takes the number of runs
-        return function(problem, *values)
+        function, *own_parts = parts
+        return function(*own_parts, problem, *values)
 
     def step(own: Any, state: Any, round_: Array, stream: Any) -> Any:
         return state, results(own)

@@ -16,7 +16,7 @@ import itertools
 import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from driftbandit import errors
 from driftbandit.arrays import Array
 from driftbandit.policies import Policy, Problem
 from driftbandit.policies.base import check_kinds
+
+if TYPE_CHECKING:
+    from driftbandit.agent.arms import ArmNames
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -39,7 +42,23 @@ class Entry:
     pending: bool = False  # whether the reward came late and is not in any state yet
     before: Any = None  # the state in this round, before the reward
     after: Any = None  # the state in this round, after the reward if it is known
-    surprise: float | None = None  # of the reward in ``before``; None: not computed, or not there
+
+    def features(self, arms: Array) -> Array:
+        """What was read of the states: the features that were played, or those of the own arm."""
+        return arms[self.arm] if self.row is None else self.row
+
+    def name(self, names: ArmNames) -> Any:
+        """The name of the arm."""
+        return names[self.arm] if self.row is None else self.arm
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is a decision without a reward; plays of others never wait."""
+        return self.reward is None and self.id is not None
+
+    def keep(self, before: Any, after: Any) -> None:
+        """Keep the states before and after the reward."""
+        self.before, self.after = before, after
 
 
 MEMORY = 2**31  # bytes for the states of open decisions
@@ -50,16 +69,23 @@ def room_for(state: Any) -> int:
     return MEMORY // max(1, 2 * size_of(state))
 
 
+def leaves(state: Any) -> Iterator[np.ndarray]:
+    """The arrays of a policy's state, which may be nested."""
+    if isinstance(state, tuple):
+        for part in state:
+            yield from leaves(part)
+    elif state is not None:
+        yield np.asarray(state)
+
+
 def size_of(state: Any) -> int:
-    """The bytes of a policy's state, which may be nested.
+    """The bytes of a policy's state.
 
     Example:
         >>> size_of((np.zeros(2), (np.zeros((2, 2)), None)))
         48
     """
-    if isinstance(state, tuple):
-        return sum(map(size_of, state))
-    return 0 if state is None else np.asarray(state).nbytes
+    return sum(leaf.nbytes for leaf in leaves(state))
 
 
 def advanced(policy: Policy, problem: Problem, state: Any, rounds: int) -> Any:
@@ -85,17 +111,17 @@ def replayed(
     state: Any,
     round: int,
     entries: Iterable[Entry],
-    see: Callable[[Entry, Any], Any] | None = None,
+    see: Callable[[Entry, Any, Any], Any] | None = None,
 ) -> tuple[Any, int]:
     """The state after all entries, and its round, starting from a state in an earlier round.
 
-    ``see`` is called with every entry and the state before it.
+    ``see`` is called with every entry and the states before and after it.
     """
     for entry in entries:
-        state = advanced(policy, problem, state, entry.round - round)
+        before = advanced(policy, problem, state, entry.round - round)
+        state, round = observed(policy, problem, before, entry), entry.round
         if see is not None:
-            see(entry, state)
-        state, round = observed(policy, problem, state, entry), entry.round
+            see(entry, before, state)
     return state, round
 
 
@@ -103,11 +129,7 @@ def fold(
     policy: Policy, problem: Problem, state: Any, round: int, entries: Iterable[Entry]
 ) -> tuple[Any, int]:
     """`replayed`; every entry keeps the states before and after it."""
-    for entry in entries:
-        entry.before, entry.surprise = advanced(policy, problem, state, entry.round - round), None
-        state = entry.after = observed(policy, problem, entry.before, entry)
-        round = entry.round
-    return state, round
+    return replayed(policy, problem, state, round, entries, Entry.keep)
 
 
 class Unlearnable(errors.InvalidInput):
@@ -117,14 +139,21 @@ class Unlearnable(errors.InvalidInput):
 class Ledger:
     """The open decisions, oldest first, on top of a settled state and its round."""
 
-    def __init__(self, policy: Policy, problem: Problem, state: Any, round: int) -> None:
-        self.policy, self.problem = policy, problem
-        self.state, self.round = state, round
-        self._open: deque[Entry] = deque()
-        self._by_id: dict[int, Entry] = {}
-        self._waiting = 0  # decisions without a reward
+    def __init__(
+        self,
+        policy: Policy,
+        problem: Problem,
+        state: Any,
+        round: int,
+        entries: Sequence[Entry] = (),
+    ) -> None:
+        self.policy = policy
+        self._open = deque(entries)
+        self._by_id = {entry.id: entry for entry in entries if entry.id is not None}
+        self._waiting = sum(entry.waits for entry in entries)  # decisions without a reward
         self._checked = False  # whether the policy was seen to keep its state's types
         self._stale: int | None = None  # place of the first entry whose states are out of date
+        self.restart(problem, state, round)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -132,10 +161,13 @@ class Ledger:
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._open)
 
-    def copy(self) -> Ledger:
-        """An independent copy."""
+    def copy(self, changed: Callable[[Entry], Entry] = copy.copy) -> Ledger:
+        """An independent copy, with the entries that ``changed`` makes of the open ones.
+
+        If they are other plays, `restart` must follow.
+        """
         other = copy.copy(self)
-        other._open = deque(copy.copy(entry) for entry in self._open)
+        other._open = deque(map(changed, self._open))
         other._by_id = {entry.id: entry for entry in other._open if entry.id is not None}
         return other
 
@@ -171,14 +203,12 @@ class Ledger:
 
     def count_since(self, oldest: int) -> int:
         """How many decisions are in round ``oldest`` or later."""
-        if not self._open or self._open[0].round >= oldest:
-            return len(self._open)
-        return len(self._open) - bisect.bisect_left(self._open, oldest, key=_round)
+        return len(self._open) - self._first_of(oldest)
 
     def waiting_since(self, oldest: int) -> int:
         """How many decisions in round ``oldest`` or later have no reward."""
         gone = itertools.takewhile(lambda entry: entry.round < oldest, self._open)
-        return self._waiting - sum(map(_waits, gone))
+        return self._waiting - sum(entry.waits for entry in gone)
 
     def find(self, id_: int) -> Entry | None:
         """The open decision with that number."""
@@ -206,34 +236,21 @@ class Ledger:
             entry.after = after
             return
         entry.pending = True
-        self._mark_stale(self._place(entry))
+        self._mark_stale(self._first_of(entry.round))
 
     def unlearn(self, entries: Iterable[Entry]) -> None:
         """Take back the rewards of open decisions."""
         for entry in entries:
-            entry.reward, entry.pending, entry.surprise = None, False, None
+            entry.reward, entry.pending = None, False
             self._waiting += 1
-            self._mark_stale(self._place(entry))
+            self._mark_stale(self._first_of(entry.round))
 
-    def _place(self, entry: Entry) -> int:
-        oldest = self._open[0].id
-        if entry.id is not None and oldest is not None:
-            place = entry.id - oldest
-            if place < len(self._open) and self._open[place] is entry:  # no plays of others between
-                return place
-        place = bisect.bisect_left(self._open, entry.round, key=_round)
-        while self._open[place] is not entry:  # one of several in its round
-            place += 1
-        return place
+    def _first_of(self, round: int) -> int:
+        """The place of the first entry in the round, or after it."""
+        return bisect.bisect_left(self._open, round, key=_round)
 
     def insert(self, entry: Entry) -> None:
         """Add a play with its reward, after all others of its round; none of it is settled."""
-        newest = self._open[-1] if self._open else None
-        if self._stale is None and (newest is None or newest.round <= entry.round):
-            entry.before = self.at(entry.round)
-            entry.after = observed(self.policy, self.problem, entry.before, entry)
-            self._open.append(entry)
-            return
         place = bisect.bisect_right(self._open, entry.round, key=_round)
         self._open.insert(place, entry)
         self._mark_stale(place)
@@ -241,31 +258,17 @@ class Ledger:
     def _mark_stale(self, place: int) -> None:
         self._stale = place if self._stale is None else min(self._stale, place)
 
-    def settle(self, oldest: int) -> list[Entry]:
+    def settle(self, oldest: int, keep: int, most: int) -> list[Entry]:
         """Remove all decisions before round ``oldest``; return them, oldest first.
 
-        They still have their states; the caller drops them.
-        """
-        count = 0
-        for entry in self._open:
-            if entry.round >= oldest:
-                break
-            count += 1
-        return self._settle_first(count)
-
-    def settle_excess(self, keep: int, most: int) -> list[Entry]:
-        """Remove the oldest of more than ``keep``, up to the first decision without a reward.
-
-        Of more than ``most`` even that one goes.
+        And the oldest of more than ``keep``, up to the first decision without a reward; of more
+        than ``most`` even that one. They still have their states; the caller drops them.
         """
         count, left = 0, len(self._open)
         for entry in self._open:
-            if left <= keep or (left <= most and _waits(entry)):
+            if entry.round >= oldest and (left <= keep or (left <= most and entry.waits)):
                 break
             count, left = count + 1, left - 1
-        return self._settle_first(count)
-
-    def _settle_first(self, count: int) -> list[Entry]:
         if not count:
             return []
         self._compute_first(count)
@@ -274,26 +277,15 @@ class Ledger:
         for entry in settled:
             if entry.id is not None:
                 del self._by_id[entry.id]
-                self._waiting -= entry.reward is None
+                self._waiting -= entry.waits
         if self._stale is not None:
             self._stale -= count
         return settled
 
-    def change(self, changed: Callable[[Entry], Entry]) -> None:
-        """Put other entries in the places of the open ones; `restart` must follow."""
-        self._open = deque(map(changed, self._open))
-        self._by_id = {entry.id: entry for entry in self._open if entry.id is not None}
-
     def restart(self, problem: Problem, state: Any, round: int) -> None:
         """Put the open entries on top of another settled state, for another model."""
         self.problem, self.state, self.round = problem, state, round
-        self._stale = 0 if self._open else None
-
-    def reopen(self, entries: Sequence[Entry]) -> None:
-        """Put stored entries back."""
-        self._open.extend(entries)
-        self._by_id.update((entry.id, entry) for entry in entries if entry.id is not None)
-        self._waiting += sum(map(_waits, entries))
+        self.room = room_for(state)
         self._stale = 0 if self._open else None
 
     def refresh(self) -> None:
@@ -317,7 +309,7 @@ class Ledger:
                 raise
             for entry in pending:
                 entry.reward, entry.pending = None, False
-            self._waiting += sum(map(_waits, pending))
+            self._waiting += sum(entry.waits for entry in pending)
             which = ", ".join(str(entry.id) for entry in pending)
             problem = f"told late for decision {which} cannot be learned ({error})"
             remedy = "it was dropped; go on, or tell another"
@@ -325,11 +317,6 @@ class Ledger:
         for entry in entries:
             entry.pending = False
         self._stale = count if count < len(self._open) else None
-
-
-def _waits(entry: Entry) -> bool:
-    """Whether it is a decision without a reward; plays of others never wait."""
-    return entry.reward is None and entry.id is not None
 
 
 _round = operator.attrgetter("round")

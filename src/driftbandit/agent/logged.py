@@ -15,7 +15,6 @@ from driftbandit.io import frames
 COLUMNS = ("round", "arm", "reward")
 REMEDY = "give columns round, arm and reward, rows of these three, or a path (see read_log)"
 NAMED = 'give columns round, arm and reward, or read_log(…, columns={"arm": "its name", …})'
-TIMES = "give whole numbers; for times, read_log makes a log of columns"
 
 
 def read(log: Any, clock: Any = None) -> Any:
@@ -27,8 +26,8 @@ def read(log: Any, clock: Any = None) -> Any:
 
     Example:
         >>> days = {"round": ["2024-01-31", "2024-02-02"], "arm": ["a", "b"], "reward": [1, 2]}
-        >>> rows_of(read(days))
-        [(0, 'a', 1.0), (2, 'b', 2.0)]
+        >>> plays_of(read(days))
+        [(0, 'a', 1.0, None), (2, 'b', 2.0, None)]
     """
     log, _ = frames.flat(log)
     is_read = isinstance(log, str | os.PathLike) or getattr(log, "clock", None) is not None
@@ -40,68 +39,24 @@ def read(log: Any, clock: Any = None) -> Any:
 
 
 def _has_times(log: Any) -> bool:
-    names = getattr(log, "column_names", getattr(log, "columns", None))
-    if names is None and isinstance(log, Mapping):
-        names = log
-    if names is None or callable(names) or "round" not in list(names):
+    if "round" not in (_column_names(log) or ()):
         return False
     kind = getattr(getattr(log["round"], "dtype", None), "kind", "O")
-    if kind != "O":
-        return bool(kind == "M")
-    known = (one for one in _column(log["round"], "round") if one is not None)
-    return isinstance(next(known, None), str | datetime.date | np.datetime64)
+    rounds = _column(log, "round") if kind == "O" else ()
+    first = next((round_ for round_ in rounds if round_ is not None), None)
+    return kind == "M" or isinstance(first, str | datetime.date | np.datetime64)
 
 
-def rows_of(log: Any) -> list[tuple[Any, Any, Any]]:
-    """(round, arm, reward) of every play, from any log that `Agent.tell_log` takes.
-
-    Example:
-        >>> rows_of({"arm": ["left", "right"], "reward": [0.5, None]})
-        [(None, 'left', 0.5), (None, 'right', None)]
-    """
-    if hasattr(log, "sequences"):
-        if len(log.sequences) != 1:
-            problem = f"has {len(log.sequences)} sequences"
-            raise errors.InvalidInput("log", problem, "give one of log.sequences, or a table")
-        one = log.sequences[0]
-        arms = [log.names[number] for number in one.arms]
-        return list(zip(one.rounds.tolist(), arms, one.rewards.tolist(), strict=True))
-    if all(hasattr(log, f"{name}s") for name in COLUMNS):
-        log = {name: getattr(log, f"{name}s") for name in COLUMNS}
-    column_names = getattr(log, "column_names", getattr(log, "columns", None))
-    if isinstance(log, Mapping) or column_names is not None:
-        return _rows_of_table(log, list(log if column_names is None else column_names))
-    if isinstance(log, str | bytes) or not isinstance(log, Iterable):
-        raise errors.InvalidInput("log", f"is {errors.printable(repr(log)[:60])}", REMEDY)
-    rows = []
-    for number, row in enumerate(log):
-        try:
-            if isinstance(row, Mapping):
-                round_, arm, reward = row.get("round"), row["arm"], row["reward"]
-            else:
-                round_, arm, reward = row
-        except (KeyError, TypeError, ValueError) as error:
-            problem = f"row {number} is {errors.printable(repr(row)[:60])}"
-            if isinstance(error, KeyError):
-                problem = f"row {number} has no {error.args[0]!r}"
-            raise errors.InvalidInput("log", problem, REMEDY) from None
-        rows.append((round_, arm, reward))
-    return rows
+def _column_names(log: Any) -> list[Any] | None:
+    """The columns of a table or a mapping; None: it is neither."""
+    names = getattr(log, "column_names", getattr(log, "columns", None))
+    if isinstance(log, Mapping):
+        names = log
+    return None if names is None or callable(names) else list(names)
 
 
-def _rows_of_table(log: Any, names: list[Any]) -> list[tuple[Any, Any, Any]]:
-    for name in ("arm", "reward"):
-        if name not in names:
-            raise errors.InvalidInput("log", f"has no column {name!r}", NAMED)
-    arms, rewards = _column(log["arm"], "arm"), _column(log["reward"], "reward")
-    rounds = _column(log["round"], "round") if "round" in names else [None] * len(arms)
-    if not len(rounds) == len(arms) == len(rewards):
-        problem = f"has {len(rounds)} rounds, {len(arms)} arms and {len(rewards)} rewards"
-        raise errors.InvalidInput("log", problem, "give one of each per row")
-    return list(zip(rounds, arms, rewards, strict=True))
-
-
-def _column(values: Any, name: str) -> list[Any]:
+def _column(log: Any, name: str) -> list[Any]:
+    values = log[name]
     for method in ("to_pylist", "tolist", "to_list"):  # pyarrow; NumPy and pandas; polars
         if hasattr(values, method):
             values = getattr(values, method)()
@@ -111,34 +66,64 @@ def _column(values: Any, name: str) -> list[Any]:
     return list(values)
 
 
-def contexts_of(
-    log: Any, features: Sequence[str], n_rows: int
-) -> list[dict[str, Any]] | list[None]:
-    """The context of every play: the values of the features by name; None if there are none.
+def plays_of(log: Any, features: Sequence[str] = ()) -> list[tuple[Any, Any, Any, Any]]:
+    """(round, arm, reward, context) of every play, from any log that `Agent.tell_log` takes.
+
+    Args:
+        log: what `read` returned.
+        features: whose values are the context; without any, it is None, as is a missing round.
 
     Example:
-        >>> contexts_of({"arm": [0, 1], "reward": [1, 2], "x_price": [5, 6]}, ["x_price"], 2)
-        [{'x_price': 5}, {'x_price': 6}]
+        >>> plays_of({"arm": ["left", "right"], "reward": [0.5, None]})
+        [(None, 'left', 0.5, None), (None, 'right', None, None)]
+        >>> plays_of([{"arm": 0, "reward": 1.0, "x_price": 5, "more": 2}], ["x_price"])
+        [(None, 0, 1.0, {'x_price': 5})]
     """
-    if not features:
-        return [None] * n_rows
-    remedy = f"give {', '.join(features)} of every play, as columns"
     if hasattr(log, "sequences"):
-        named = enumerate(getattr(log, "feature_names", ()))
-        log = {name: log.sequences[0].features[:, place] for place, name in named}
-    names = getattr(log, "column_names", getattr(log, "columns", log))
-    if isinstance(log, Mapping) or names is not log:
-        for name in features:
-            if name not in list(names):
-                raise errors.InvalidInput("log", f"has no column {name!r}", remedy)
-        columns = [_column(log[name], name) for name in features]
-        if any(len(column) != n_rows for column in columns):
-            raise errors.InvalidInput("log", "has columns of different lengths", remedy)
-        return [dict(zip(features, row, strict=True)) for row in zip(*columns, strict=True)]
-    if not isinstance(log, Iterable):  # a `Sequence`, whose features have no names
-        raise errors.InvalidInput("log", f"is a {type(log).__name__}", "give a Log, or a table")
+        if len(log.sequences) != 1:
+            problem = f"has {len(log.sequences)} sequences"
+            raise errors.InvalidInput("log", problem, "give one of log.sequences, or a table")
+        names, (sequence,) = getattr(log, "feature_names", ()), log.sequences
+        arms = [log.names[number] for number in sequence.arms]
+        log = {name: sequence.features[:, place] for place, name in enumerate(names)}
+        log |= {"round": sequence.rounds, "arm": arms, "reward": sequence.rewards}
+    elif all(hasattr(log, f"{name}s") for name in COLUMNS):  # a `Sequence`
+        log = {name: getattr(log, f"{name}s") for name in COLUMNS}
+    columns = _column_names(log)
+    fields = (*COLUMNS, *features)
+    rows = _rows(log, fields) if columns is None else _rows_of_table(log, columns, fields)
+    return [
+        (round_, arm, reward, dict(zip(features, values, strict=True)) or None)
+        for round_, arm, reward, *values in rows
+    ]
+
+
+def _rows_of_table(log: Any, names: list[Any], fields: Sequence[str]) -> Iterable[Sequence[Any]]:
+    lacking = [name for name in fields if name not in names and name != "round"]
+    if lacking:
+        remedy = f"give {', '.join(fields)}" if len(fields) > len(COLUMNS) else NAMED
+        raise errors.InvalidInput("log", f"has no column {lacking[0]!r}", remedy)
+    columns = [_column(log, name) for name in fields if name in names]
+    lengths = [len(column) for column in columns]
+    if len(set(lengths)) > 1:
+        problem = f"has columns of the lengths {', '.join(map(str, lengths))}"
+        raise errors.InvalidInput("log", problem, "give one value of each per row")
+    if "round" not in names:
+        columns.insert(0, [None] * lengths[0])
+    return zip(*columns, strict=True)
+
+
+def _rows(log: Any, fields: Sequence[str]) -> Iterable[Sequence[Any]]:
+    remedy = REMEDY
+    if len(fields) > len(COLUMNS):
+        remedy = f"give mappings or columns with {', '.join(fields)}"
+    if isinstance(log, str | bytes) or not isinstance(log, Iterable):
+        raise errors.InvalidInput("log", f"is {errors.printable(repr(log)[:60])}", remedy)
     for number, row in enumerate(log):
-        if not isinstance(row, Mapping) or any(name not in row for name in features):
-            problem = f"row {number} is {errors.printable(repr(row)[:60])}"
-            raise errors.InvalidInput("log", problem, f"{remedy} or in mappings")
-    return [{name: row[name] for name in features} for row in log]
+        try:
+            named = row if isinstance(row, Mapping) else dict(zip(COLUMNS, row, strict=True))
+            yield named.get("round"), *(named[name] for name in fields[1:])
+        except (KeyError, TypeError, ValueError) as error:
+            lacks = f"has no {error}" if isinstance(error, KeyError) else f"is {repr(row)[:60]}"
+            problem = errors.printable(f"row {number} {lacks}")
+            raise errors.InvalidInput("log", problem, remedy) from None

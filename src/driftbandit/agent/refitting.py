@@ -5,14 +5,12 @@ A refit works on a snapshot of the log and is swapped in when it is done.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
 import math
 import threading
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from driftbandit.agent.history import History
 from driftbandit.agent.ledger import Entry, replayed
 from driftbandit.model import LGDS
 from driftbandit.structure import parse
-from driftbandit.system import LAST_ROUND, Name
+from driftbandit.system import LAST_ROUND
 
 STRUCTURES = ("free", "diagonal", "scalar")  # of Γ; others are sums of components
 OF_NAMES = "level(arm)"  # what is learned of arms without features
@@ -112,11 +110,11 @@ class Refit:
         errors.number(self.growth, "growth", low=0)
         errors.whole_number(self.memory, "memory", low=self.after or 2, high=LAST_ROUND)
         if self.structure is not None and self.structure not in STRUCTURES:
-            found = parse(self.structure, STRUCTURES)
-            object.__setattr__(self, "structure", str(found))  # as it is stored
-            for one in found.components:
-                if one.scope == "group" or one.features:
-                    problem = f"has {one}, and an agent's log has neither groups nor features"
+            structure = parse(self.structure, STRUCTURES)
+            object.__setattr__(self, "structure", str(structure))  # as it is stored
+            for component in structure.components:
+                if component.scope == "group" or component.features:
+                    problem = f"has {component}, and an agent's log has neither groups nor features"
                     raise errors.InvalidInput("structure", problem, "leave it out")
         errors.whole_number(self.iterations, "iterations", low=1)
         if self.scale is not None:
@@ -143,16 +141,13 @@ class Refit:
             >>> [Refit().for_agent(np.eye(k), has_model=False).after for k in (2, 5, 50)]
             [20, 50, 200]
         """
-        structure, after, scale = self.structure, self.after, self.scale
-        if structure is None:
-            by_level = reads_own_states(arms) and not has_model and not self.offsets
-            structure = OF_NAMES if by_level else "free"
-        if after is None:
-            few = min(max(PER_ARM * len(arms), FIRST // 10), FIRST)
-            after = FIRST if has_model or structure in STRUCTURES else few
-            after = min(after, self.memory)
-        if has_model and scale is None:
-            scale = 1.0  # nothing starts from it
+        by_level = reads_own_states(arms) and not (has_model or self.offsets)
+        structure = self.structure or (OF_NAMES if by_level else "free")
+        first = FIRST
+        if not has_model and structure not in STRUCTURES:
+            first = min(max(PER_ARM * len(arms), FIRST // 10), FIRST)
+        after = self.after or min(first, self.memory)
+        scale = self.scale or (1.0 if has_model else None)  # of a model nothing starts from it
         return dataclasses.replace(self, structure=structure, after=after, scale=scale)
 
     def pause(self, seen: int) -> int:
@@ -165,8 +160,7 @@ class Refit:
             >>> Refit().pause(0), Refit(after=50).pause(1000)
             (200, 500)
         """
-        first = FIRST if self.after is None else self.after
-        return max(first, int(self.growth * min(seen, self.memory)))
+        return max(self.after or FIRST, int(self.growth * min(seen, self.memory)))
 
     @property
     def by_arm(self) -> bool:
@@ -199,26 +193,19 @@ def learned(
     if options.by_arm:
         rows, numbers = arms, np.array([entry.arm for entry in entries])
     else:
-        played = [arms[entry.arm] if entry.row is None else entry.row for entry in entries]
+        played = [entry.features(arms) for entry in entries]
         rows, numbers = np.unique(played, axis=0, return_inverse=True)
     rounds = np.array([entry.round for entry in entries], np.int64)
     rewards = np.array([entry.reward for entry in entries])
     sequence = logs.Sequence(rounds - rounds[0], numbers.astype(np.int64), rewards)
     log = logs.Log((sequence,), tuple(str(row) for row in range(len(rows))))
     structure = options.structure or "free"
-    if structure not in STRUCTURES:
-        begin = fitting.fit(log, structure=structure, starts=2).start_system
-        return begin.model, by_columns(begin.arms)
-    begin = fitting.fit(
-        log,
-        rows,
-        structure=structure,
-        offsets=options.offsets,
-        starts=1,
-        iterations=options.iterations,
-        start=start,
-    ).start_system
-    return begin.model, by_columns(begin.arms) if options.offsets else arms
+    how: dict[str, Any] = {"starts": 2}
+    if structure in STRUCTURES:
+        how = {"arms": rows, "offsets": options.offsets, "starts": 1, "start": start}
+        how["iterations"] = options.iterations
+    system = fitting.fit(log, structure=structure, **how).start_system
+    return system.model, by_columns(system.arms) if options.by_arm else arms
 
 
 class Refused(Exception):
@@ -282,30 +269,25 @@ def relearned(
     n_last = len(told) - len(first)
     if present is not None and min(len(first), n_last) >= 2:
         model, rows = learned(first, arms, options, start)
-        plays = [(entry.round, _read(entry, rows), entry.reward) for entry in told]
+        plays = [(entry.round, entry.features(rows), entry.reward) for entry in told]
         with np.errstate(all="ignore"):
             new = log_densities(model, plays, told[0].round)[-n_last:]
             old = log_densities(*present)[-n_last:]
-        _check_not_worse(new[~np.isnan(old)], old[~np.isnan(old)])
+            new, old = new[~np.isnan(old)], old[~np.isnan(old)]
+            _check_not_worse(new, old)
     return learned(entries, arms, options, start)
 
 
 def _check_not_worse(new: np.ndarray, old: np.ndarray) -> None:
-    """Refuse log-densities that are worse than the old ones."""
-    count = len(old)
-    if count < 2:
+    """Refuse log-densities that are worse than the old ones, by more than a standard error."""
+    n_rewards = len(old)
+    if n_rewards < 2:
         return
-    with np.errstate(all="ignore"):
-        apart = new - old
-        worse = -float(apart.mean()) - float(apart.std(ddof=1)) / math.sqrt(count)
-    if worse > 0 or (not np.isfinite(new).all() and np.isfinite(old).all()):
-        said = f"the present model stays: it predicted the last {count} rewards better than a new"
-        raise Refused(f"{said} one (log-density per reward {old.mean():.3g}, not {new.mean():.3g})")
-
-
-def _read(entry: Entry, arms: np.ndarray) -> np.ndarray:
-    """What a play reads of the states: the features of its arm, or those that were played."""
-    return np.asarray(arms[entry.arm] if entry.row is None else entry.row)
+    worse = (old - new).mean() > (new - old).std(ddof=1) / math.sqrt(n_rewards)
+    if worse or (np.isfinite(old).all() and not np.isfinite(new).all()):
+        figures = f"log-density per reward {old.mean():.3g}, not {new.mean():.3g}"
+        said = f"the present model stays: it predicted the last {n_rewards} rewards better"
+        raise Refused(f"{said} than a new one ({figures})")
 
 
 class RefitTask:
@@ -320,117 +302,96 @@ class RefitTask:
         self.entries, self.present = list(history.log), None
         if options.check:
             model, arms, _ = history.problem
-            plays = [(entry.round, _read(entry, arms), entry.reward) for entry in self.entries]
+            plays = [(entry.round, entry.features(arms), entry.reward) for entry in self.entries]
             self.present = Present(model, plays, history.base)
         if since is not None:  # but never from too few
             since = min(since, self.entries[-min(options.pause(0), len(self.entries))].round)
             self.entries = [entry for entry in self.entries if entry.round >= since]
-        self.features, self.names = history.features, history.names
-        # A model of components has states for every arm that was played, also for removed ones.
-        kept = [*history.log, *history.ledger] if options.by_arm else []
-        gone = (entry.arm for entry in kept if entry.removed and entry.arm not in self.names)
-        self.gone = list(dict.fromkeys(gone))
+        self.features = history.features
+        # A model of components has states for every arm that was played, also for removed ones,
+        # which follow the agent's own.
+        removed = [entry.arm for entry in (*history.log, *history.ledger) if entry.removed]
+        names = dict.fromkeys([*history.names.all, *removed] if options.by_arm else ())
+        self.places = {name: place for place, name in enumerate(names)}
         self.start = history.problem.model if history.has_model else None
         self.done = threading.Event()
-        history.refit_task, history.since_refit, history.settled_since_refit = self, [], 0
+        self.until_refit = history.until_refit
+        history.refit_task, history.since_refit = self, []
 
-    def run_scheduled(self) -> bool:
-        """Run, in the background if so chosen; return whether it is done already."""
-        if not self.options.background:
-            self._run_without_error()
-            return True
-        # Not a daemon: an interpreter that exits while JAX computes may crash, so it waits instead.
-        threading.Thread(target=self._run_without_error, name="driftbandit refit").start()
-        return False
-
-    def _run_without_error(self) -> None:
-        with contextlib.suppress(Exception):  # decisions go on with the present model
+    def begin(self) -> None:
+        """Run, in the background if so chosen; if it fails, `Agent.refit_failure` says why."""
+        if self.options.background:
+            # Not a daemon: an interpreter that exits while JAX computes may crash, so it waits.
+            threading.Thread(target=self.run, args=(True,), name="driftbandit refit").start()
+        else:
             self.run(scheduled=True)
 
-    def run(self, *, scheduled: bool = False) -> None:
+    def run(self, scheduled: bool = False) -> None:
         """Learn the model, filter the log under it, and swap it in unless the task was replaced.
 
-        If a ``scheduled`` refit fails, `Agent.refit_failure` says why.
+        If a ``scheduled`` refit fails, decisions go on with the present model.
         """
         history = self.history
         try:
             self._learn_and_swap()
-        except Refused as refusal:
+        except Exception as error:
+            refused = isinstance(error, Refused)
+            if not (scheduled or refused):
+                raise
             with history.lock:
                 if history.refit_task is self:
-                    history.refit_failure = str(refusal)
-                    logger.info("the model was not replaced: %s", refusal)
-        except Exception as error:
-            with history.lock:
-                if scheduled and history.refit_task is self:
                     history.refit_failure = str(error) or type(error).__name__
-                    logger.warning("the model could not be refitted: %s", error)
-            raise
+                    level = logging.INFO if refused else logging.WARNING
+                    logger.log(level, "the model was not replaced: %s", error)
         finally:
             with history.lock:
                 if history.refit_task is self:
                     history.refit_task = None
-                    pause = self.options.pause(len(self.entries))
-                    history.until_refit = pause - history.settled_since_refit
+                    history.until_refit += self.options.pause(len(self.entries)) - self.until_refit
             self.done.set()
-
-    def _numbered(self) -> tuple[list[Entry], np.ndarray]:
-        """The plays by the rows of the arms that are learned, and the features of these arms."""
-        rows, n_arms = self.features, len(self.features)
-        if self.gone:  # components do not use features, so any will do
-            rows = np.vstack([rows, np.ones((len(self.gone), rows.shape[1]))])
-        places = {name: n_arms + place for place, name in enumerate(self.gone)}
-
-        def numbered(entry: Entry) -> Entry:
-            if not (self.options.by_arm and entry.removed):
-                return entry
-            place = places[entry.arm] if entry.arm in places else self.names.row(entry.arm)
-            return dataclasses.replace(entry, arm=place, row=None)
-
-        return [numbered(entry) for entry in self.entries], rows
-
-    def _learned(self) -> tuple[LGDS, np.ndarray, dict[Name, np.ndarray]]:
-        """The model, the arms as it reads them, and the removed arms that were played."""
-        entries, rows = self._numbered()
-        model, arms = relearned(entries, rows, self.options, self.start, self.present)
-        if not self.gone:
-            return model, arms, {}
-        n_arms = len(self.features)
-        return model, by_columns(arms[:n_arms]), dict(zip(self.gone, arms[n_arms:], strict=True))
-
-    def _reread(self, entry: Entry, gone: Mapping[Name, np.ndarray]) -> Entry:
-        """A play of a removed arm as the new model reads it; others stay as they are."""
-        if not (self.options.by_arm and entry.removed):
-            return entry
-        if entry.arm in gone:
-            return dataclasses.replace(entry, row=gone[entry.arm])
-        # It was added again.
-        return dataclasses.replace(entry, arm=self.names.row(entry.arm), row=None, removed=False)
 
     def _learn_and_swap(self) -> None:
         history, policy = self.history, self.history.policy
-        model, arms, gone = self._learned()
-        problem, state = history.prepared(model, arms)
+        n_arms, rows = len(self.features), self.features
+        if len(self.places) > n_arms:  # components do not use features, so any will do
+            rows = np.vstack([rows, np.ones((len(self.places) - n_arms, rows.shape[1]))])
+        entries = [self._reread(entry) for entry in self.entries]
+        model, arms = relearned(entries, rows, self.options, self.start, self.present)
+        own = arms if len(arms) == n_arms else by_columns(arms[:n_arms])
+        problem, state = history.prepared(model, own)
+
+        def reread(entry: Entry) -> Entry:
+            return self._reread(entry, arms)
+
         base = round_ = self.entries[0].round  # a fit counts rounds from the log's first
-        more = [self._reread(entry, gone) for entry in self.entries]
+        more = self.entries
         while True:
-            state, round_ = replayed(policy, problem, state, round_, more)
+            state, round_ = replayed(policy, problem, state, round_, map(reread, more))
             with history.lock:
                 if history.refit_task is not self:
                     return
-                more = [self._reread(entry, gone) for entry in history.since_refit]
-                history.since_refit = []
-                if len(more) <= FEW:
-                    state, round_ = replayed(policy, problem, state, round_, more)
-                    new = history.copy()
-                    new.forget(base)
-                    new.start = None  # the new model knows only the agent's own log
-                    new.log = deque(
-                        (self._reread(entry, gone) for entry in new.log), new.log.maxlen
-                    )
-                    new.ledger.change(lambda entry: self._reread(entry, gone))
-                    if new.watch is not None:
-                        new.watch.restart(model)
-                    new.change_model(problem, state, round_)
-                    history.adopt(new)
-                    return
+                more, history.since_refit = history.since_refit, []
+                if len(more) > FEW:
+                    continue
+                state, round_ = replayed(policy, problem, state, round_, map(reread, more))
+                new = history.copy(reread)
+                new.forget(base)
+                new.start = None  # the new model knows only the agent's own log
+                if new.watch is not None:
+                    new.watch.restart(model)
+                new.change_model(problem, state, round_)
+                history.adopt(new)
+                return
+
+    def _reread(self, entry: Entry, arms: np.ndarray | None = None) -> Entry:
+        """The play of a removed arm as one of the arms that are learned; others as they are.
+
+        ``arms``: how the new model reads all of them. One that was not added again is played by its
+        features.
+        """
+        if not (self.options.by_arm and entry.removed):
+            return dataclasses.replace(entry)
+        place = self.places[entry.arm]
+        if arms is None or place < len(self.features):
+            return dataclasses.replace(entry, arm=place, row=None, removed=False)
+        return dataclasses.replace(entry, row=arms[place])

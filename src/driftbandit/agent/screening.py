@@ -65,8 +65,8 @@ class Screen:
         if self._rest:
             self._rest -= 1
             return None
-        found = self.remaining(policy, problem, state)
-        begins = None if found is None else np.unique(found // size * size).tolist()
+        leaders = self.remaining(policy, problem, state)
+        begins = None if leaders is None else np.unique(leaders // size * size).tolist()
         if begins is None or len(begins) * size > len(self.arms) // 2:
             self._rest, self._failed = 2 * self._failed, min(1 + 2 * self._failed, 31)
             return None
@@ -83,17 +83,17 @@ class Screen:
             return None
         if scaled is None:
             return None
-        found = self._leaders(scaled)
-        if len(found) * MOST > len(self.arms):
+        leaders = self._leaders(scaled)
+        if len(leaders) * MOST > len(self.arms):
             return None
-        if len(found) > 1:
-            part = problem._replace(arms=self.arms[found])
+        if len(leaders) > 1:
+            part = problem._replace(arms=self.arms[leaders])
             expected, bonuses = policy.scores(state, part)
             scores = expected + bonuses
-            doubts = self._doubts(found, scaled)
+            doubts = self._doubts(leaders, scaled)
             floor = (scores - doubts).max() - TIE * scaled.top
-            found = found[scores + doubts >= floor]
-        return found
+            leaders = leaders[scores + doubts >= floor]
+        return leaders
 
     def _leaders(self, scaled: _Scaled) -> np.ndarray:
         """The arms that may be the best as far as single precision can tell."""
@@ -139,10 +139,10 @@ class Screen:
             doubt += rough
         return floor
 
-    def _doubts(self, found: np.ndarray, scaled: _Scaled) -> np.ndarray:
+    def _doubts(self, leaders: np.ndarray, scaled: _Scaled) -> np.ndarray:
         """Error bounds of these arms' scores in double precision."""
-        lengths = self.lengths[found].astype(float)
-        y = self.arms[found] @ (scaled.root / self.unit)
+        lengths = self.lengths[leaders].astype(float)
+        y = self.arms[leaders] @ (scaled.root / self.unit)
         y = np.sqrt(np.vecdot(y, y))
         q = np.sqrt(y**2 + scaled.noise**2) if scaled.divided else 1.0
         with np.errstate(divide="ignore"):

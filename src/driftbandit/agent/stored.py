@@ -24,26 +24,34 @@ from driftbandit.actions import SPHERE
 from driftbandit.agent.choosing import by_columns
 from driftbandit.agent.first_rewards import learned_size
 from driftbandit.agent.history import History
-from driftbandit.agent.ledger import Entry, Ledger, observed
+from driftbandit.agent.ledger import Entry, Ledger, leaves, observed
 from driftbandit.agent.refitting import Refit
+from driftbandit.agent.watch import Watch
 from driftbandit.io import model_file
 from driftbandit.io.times import Clock
 from driftbandit.kalman import is_belief
+from driftbandit.monitoring import charts
+from driftbandit.monitoring.findings import Change
 from driftbandit.policies import Policy, make
-from driftbandit.system import LAST_ROUND, System, checked_names
+from driftbandit.system import LAST_ROUND, Name, System, checked_names
 
 FORMAT = 3  # version of the stored format
 READ = (2, FORMAT)  # versions that can be read
 FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What damaged numbers can cause; all of it is refused as `InvalidInput`."""
 REMEDY = "give what Agent.to_json or Agent.save wrote"
+SETTINGS = ("rounds", "seed", "window", "memory", "screen", "compiled", "on_alarm")
+"""An agent's arguments that never change and are stored as they are."""
+ABSENT: dict[str, Any] = dict.fromkeys(("start", "clock", "watch", "guess", "on_alarm"))
+ABSENT |= {"removed": [], "compiled": False}
+"""What is absent in older files, or where an agent has none."""
 
 
 def text_of(history: History, settings: Mapping[str, Any], refit: Refit | None) -> str:
     """The whole agent as text; ``settings`` are its arguments that never change."""
     ledger, problem = history.ledger, history.problem
     ledger.refresh()  # drops late rewards that the policy cannot take
-    if not _size(ledger.state) <= errors.LARGEST:
+    if not all(map(errors.finite, leaves(ledger.state))):
         wrong = "has outgrown the largest number and could not be read back"
         raise errors.InvalidInput("state", wrong, "replace the model; no file was changed")
     inside = {
@@ -64,11 +72,11 @@ def text_of(history: History, settings: Mapping[str, Any], refit: Refit | None) 
         "refit": None if refit is None else dataclasses.asdict(refit),
         "log": [_entry_as_json(entry) for entry in history.log],
         "complete": history.complete,
-        "until_refit": history.until_refit or 0,  # a refit in progress is due, and begins again
+        "until_refit": history.until_refit if refit else 0,  # one in progress begins again
         "learned": history.has_model,
-        "guess": history.silent if history.guess else None,
+        "guess": history.silent,
         "refit_failure": history.refit_failure,
-        "watch": None if history.watch is None else history.watch.as_json(),
+        "watch": None if history.watch is None else _watch_as_json(history.watch),
     }
     if history.start is not None:
         inside["start"] = history.start
@@ -87,13 +95,6 @@ def checksum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _size(state: Any) -> float:
-    """The largest number in a state, which may be nested; NaN if one of them is."""
-    if hasattr(state, "_fields"):
-        return float(np.max([_size(value) for value in state], initial=0.0))
-    return 0.0 if state is None else float(np.abs(state).max(initial=0))
-
-
 def _as_json(state: Any) -> Any:
     """A state, which may be nested, as dictionaries and lists."""
     if state is None or isinstance(state, float):
@@ -106,6 +107,16 @@ def _as_json(state: Any) -> Any:
 def _entry_as_json(entry: Entry) -> list[Any]:
     fields = [entry.id, entry.round, entry.arm, _as_json(entry.row), _as_json(entry.reward)]
     return [*fields, True] if entry.removed else fields
+
+
+def _watch_as_json(watch: Watch) -> dict[str, Any]:
+    state = {} if watch.charts is None else watch.charts.state
+    return {
+        "surprises": [list(surprise) for surprise in watch.surprises],
+        "charts": [[*owner, *chart] for owner, chart in state.items()],
+        "alarms": [list(alarm) for alarm in watch.alarms],
+        "refit_since": watch.refit_since,
+    }
 
 
 def file_text(path: str | Path) -> str:
@@ -157,7 +168,7 @@ def document(text: str) -> Mapping[str, Any]:
     if not isinstance(inside, dict) or checksum(json.dumps(inside)) != whole.get("checksum"):
         raise errors.InvalidInput("text", "is damaged: its checksum does not match", REMEDY)
     inside = _upgraded(inside) if version == 2 else inside
-    return {**inside, "model": model_file.from_document(inside["model"])}
+    return {**ABSENT, **inside, "model": model_file.from_document(inside["model"])}
 
 
 def _upgraded(stored: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -173,38 +184,28 @@ def _upgraded(stored: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def arguments(stored: Mapping[str, Any], policy: str | Policy | None) -> dict[str, Any]:
     """The arguments with which the stored agent is made, before `restore` fills it."""
-    system = stored["model"]
-    options = None
-    if stored["refit"] is not None:  # older files did not check new models
-        options = Refit(**{"check": False, **stored["refit"]})
-    features = system.arms
+    system, refit = stored["model"], stored["refit"]
+    if refit is not None:
+        refit = Refit(**{"check": False, **refit})  # older files did not check new models
+    arms = system.arms
     if stored["features"] is not None:
-        if options is None or not options.by_arm:
+        if refit is None or not refit.by_arm:
             raise errors.InvalidInput("features", "are there, without offsets", REMEDY)
-        features = errors.matrix(stored["features"], "features", shape=(len(system.arms), None))
-    given = {name: stored[name] for name in ("names", "rounds", "seed", "window", "memory")}
-    arms = SPHERE.word if _boolean(stored, "sphere") else features
-    sources = {"model": None if options else system.model, "arms": arms}
+        arms = errors.matrix(stored["features"], "features", shape=(len(arms), None))
+    if errors.boolean(stored["sphere"], "sphere"):
+        arms = SPHERE.word
+    names = stored["names"]
+    made = {"model": None if refit else system.model, "arms": arms, "names": names}
     if system.contexts:
-        named = System(system.model, system.arms, given.pop("names"), system.contexts)
-        sources = {"model": named}
-    return {
-        **given,
-        **sources,
-        "policy": _policy(stored, policy),
-        "refit": options,
-        "screen": stored["screen"],
-        "compiled": stored.get("compiled", False),  # absent in older files
-        "on_alarm": stored.get("on_alarm"),  # absent in older files
-    }
+        made = {"model": System(system.model, system.arms, names, system.contexts)}
+    settings = {name: stored[name] for name in SETTINGS}
+    return {**settings, **made, "policy": _policy(stored, policy), "refit": refit}
 
 
-def _policy(stored: Mapping[str, Any], given: str | Policy | None) -> Policy:
-    if given is None:
-        given = make(stored["policy"], **stored["parameters"])
-    policy = make(given)
-    own = json.loads(json.dumps(dict(policy.parameters), default=_as_json))
-    if (policy.name, own) != (stored["policy"], stored["parameters"]):
+def _policy(stored: Mapping[str, Any], own: str | Policy | None) -> Policy:
+    policy = make(stored["policy"], **stored["parameters"]) if own is None else make(own)
+    parameters = json.loads(json.dumps(dict(policy.parameters), default=_as_json))
+    if (policy.name, parameters) != (stored["policy"], stored["parameters"]):
         wrong = f"is {policy.label}, stored was {stored['policy']} with {stored['parameters']}"
         raise errors.InvalidInput("policy", wrong, "give the stored one")
     return policy
@@ -221,65 +222,74 @@ def restore(history: History, stored: Mapping[str, Any]) -> None:
         raise errors.InvalidInput("state.cov", "has a negative diagonal", REMEDY)
     if history.watch is not None:
         history.watch.restart(system.model)
-        if stored.get("watch") is not None:  # absent in older files
-            history.watch.restore(stored["watch"])
-    settled_round = _whole(stored["settled"], "round")
-    history.ledger = Ledger(history.policy, history.problem, state, settled_round)
-    history.has_model = _boolean(stored, "learned")
-    history.complete = _boolean(stored, "complete")
+        if stored["watch"] is not None:
+            _restore_watch(history.watch, stored["watch"])
+    history.has_model = errors.boolean(stored["learned"], "learned")
+    history.complete = errors.boolean(stored["complete"], "complete")
     history.refit_failure = stored["refit_failure"]
     if not isinstance(history.refit_failure, str | None):
         raise errors.InvalidInput("refit_failure", f"is {history.refit_failure!r:.60}", REMEDY)
-    until_refit = errors.whole_number(stored["until_refit"], "until_refit", low=-LAST_ROUND)
-    history.until_refit = None if history.until_refit is None else until_refit
-    history.round, history.now = _whole(stored, "round"), _whole(stored, "now")
-    history.base, history.decided = _whole(stored, "base"), _whole(stored, "decided", low=0)
-    if stored.get("start") is not None:  # absent in older files, and unless a System has one
-        history.start = _whole(stored, "start")
-    if stored.get("clock") is not None:  # absent in older files, and unless rounds are times
+    history.until_refit = errors.whole_number(stored["until_refit"], "until_refit", low=-LAST_ROUND)
+    for field in ("round", "now", "base"):
+        setattr(history, field, _whole(stored[field], field))
+    history.decided = _whole(stored["decided"], "decided", low=0)
+    history.start = None if stored["start"] is None else _whole(stored["start"])
+    if stored["clock"] is not None:
         history.clock = Clock.from_document(stored["clock"])
-    removed = stored.get("removed", [])  # absent in older files
-    if not isinstance(removed, list):
-        raise errors.InvalidInput("removed", f"is {removed!r:.60}", REMEDY)
+    removed = _list(stored["removed"], "removed")
     history.removed = checked_names(removed, len(removed), "removed")
     open_ = [_entry(history, row) for row in stored["open"]]
-    log = [_entry(history, row) for row in stored["log"]]
-    _check_order(history, open_, log)
-    history.ledger.reopen(open_)
-    history.log.extend(log)
-    _restore_guess(history, stored.get("guess"))  # absent in older files
+    history.log.extend(_entry(history, row) for row in stored["log"])
+    round_ = _whole(stored["settled"]["round"])
+    history.ledger = Ledger(history.policy, history.problem, state, round_, open_)
+    history.silent = None
+    if stored["guess"] is not None:
+        history.silent = [_whole(round_, "guess") for round_ in _list(stored["guess"], "guess")]
+        plays = itertools.chain(history.log, history.ledger)
+        history.size = learned_size(plays, history.problem.arms)
+    _check_order(history)
     _check_works(history)
 
 
-def _restore_guess(history: History, silent: Any) -> None:
-    """Take back whether the first rewards still give the model its size."""
-    history.guess = silent is not None
-    if history.guess:
-        if not isinstance(silent, list):
-            raise errors.InvalidInput("guess", f"is {silent!r:.60}", REMEDY)
-        history.silent = [
-            errors.whole_number(round_, "guess", low=-LAST_ROUND, high=LAST_ROUND)
-            for round_ in silent
-        ]
-        if sorted(history.silent) != history.silent:
-            raise errors.InvalidInput("guess", "is out of order", REMEDY)
-        plays = itertools.chain(history.log, history.ledger)
-        history.size = learned_size(plays, history.problem.arms)
+def _restore_watch(watch: Watch, stored: Mapping[str, Any]) -> None:
+    """Take back what `_watch_as_json` gave."""
+    watch.surprises.extend(
+        (_whole(round_), _name(arm), errors.number(value, "surprise"))
+        for round_, arm, value in stored["surprises"]
+    )
+    for arm, kind, since, alarm, label in stored["alarms"]:
+        errors.closest(kind, "alarm", charts.KINDS)
+        if label != "":
+            raise errors.InvalidInput("alarm", f"has the sequence {label!r:.60}", REMEDY)
+        owner = None if arm is None else _name(arm)
+        watch.alarms.append(Change(owner, kind, _whole(since), _whole(alarm)))
+    since = stored["refit_since"]
+    watch.refit_since = None if since is None else _whole(since)
+    for arm, kind, height, since, rewards, squares in stored["charts"]:
+        if watch.charts is None:
+            raise errors.InvalidInput("charts", "are there, without on_alarm", REMEDY)
+        errors.closest(kind, "chart", charts.KINDS)
+        height, squares = (errors.number(size, "chart", low=0) for size in (height, squares))
+        count = errors.whole_number(rewards, "chart", low=1)
+        chart = charts.Chart(height, _whole(since), count, squares)
+        watch.charts.state[None if arm is None else _name(arm), kind] = chart
 
 
-def _check_order(history: History, open_: list[Entry], log: list[Entry]) -> None:
+def _check_order(history: History) -> None:
     """Refuse rounds or decision numbers that are out of order."""
     if not history.now <= history.round <= history.now + 1:
         problem = f"is {history.round}, but the agent is at round {history.now}"
         raise errors.InvalidInput("round", problem, REMEDY)
-    rounds = [history.base, *(entry.round for entry in log), history.ledger.round]
-    rounds += [*(entry.round for entry in open_), history.now]
-    if history.start is not None:
-        rounds.insert(0, history.start)
-    for early, late in itertools.pairwise(rounds):
+    log, ledger = history.log, history.ledger
+    rounds = [history.base, *(entry.round for entry in log), ledger.round]
+    rounds += [*(entry.round for entry in ledger), history.now]
+    start = history.base if history.start is None else history.start
+    for early, late in itertools.pairwise([start, *rounds]):
         if late < early:
             raise errors.InvalidInput("rounds", f"run backwards, from {early} to {late}", REMEDY)
-    ids = [entry.id for entry in open_ if entry.id is not None]
+    if history.silent and history.silent != sorted(history.silent):
+        raise errors.InvalidInput("guess", "is out of order", REMEDY)
+    ids = [entry.id for entry in ledger if entry.id is not None]
     if any(late <= early for early, late in itertools.pairwise([*ids, history.decided])):
         raise errors.InvalidInput("id", "comes twice, or was never given out", REMEDY)
     if any(entry.reward is None for entry in log):
@@ -289,7 +299,7 @@ def _check_order(history: History, open_: list[Entry], log: list[Entry]) -> None
 def _check_works(history: History) -> None:
     """Refuse a state that is not finite at the agent's round, or that cannot take a reward."""
     state = history.ledger.at(history.now)
-    if not np.isfinite(_size(state)):
+    if not all(np.isfinite(leaf).all() for leaf in leaves(state)):
         raise errors.InvalidInput("state", "is not finite in the agent's round", REMEDY)
     policy, problem = history.policy, history.problem
     reward: Any = np.zeros(len(problem.arms)) if policy.full_information else 0.0
@@ -297,32 +307,36 @@ def _check_works(history: History) -> None:
     observed(policy, problem, state, Entry(None, 0, 0, row, reward))
 
 
-def _whole(stored: Mapping[str, Any], field: str, low: int = -LAST_ROUND) -> int:
-    return errors.whole_number(stored[field], field, low=low, high=LAST_ROUND + 1)
+def _whole(value: Any, field: str = "round", low: int = -LAST_ROUND) -> int:
+    return errors.whole_number(value, field, low=low, high=LAST_ROUND + 1)
 
 
-def _boolean(stored: Mapping[str, Any], field: str) -> bool:
-    return errors.boolean(stored[field], field)
+def _list(value: Any, field: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise errors.InvalidInput(field, f"is {value!r:.60}", REMEDY)
+    return value
+
+
+def _name(arm: Any) -> Name:
+    if isinstance(arm, bool) or not isinstance(arm, int | str):
+        raise errors.InvalidInput("arm", f"is {arm!r:.60}", REMEDY)
+    return arm
 
 
 def _entry(history: History, stored: Any) -> Entry:
-    removed = isinstance(stored, list) and len(stored) == 6 and stored[5] is True
-    if not isinstance(stored, list) or len(stored) != 5 + removed:
+    if len(_list(stored, "decision")) < 5 or stored[5:] not in ([], [True]):
         raise errors.InvalidInput("decision", f"is {stored!r:.60}", REMEDY)
-    id_, round_, arm, row, reward = stored[:5]
+    id_, round_, arm, row, reward, *removed = stored
     if id_ is not None:
-        errors.whole_number(id_, "id", low=0, high=LAST_ROUND)
-    errors.whole_number(round_, "round", low=-LAST_ROUND, high=LAST_ROUND)
-    if row is None:
-        if not history.actions.listed:
-            raise errors.InvalidInput("row", "is missing, and the arms are the sphere", REMEDY)
+        _whole(id_, "id", low=0)
+    if row is not None:
+        row = errors.matrix(row, "row", shape=(history.problem.arms.shape[1],))
+        _name(arm)
+    elif history.actions.listed and not removed:
         errors.whole_number(arm, "arm", low=0, high=len(history.problem.arms) - 1)
     else:
-        if isinstance(arm, bool) or not isinstance(arm, int | str):
-            raise errors.InvalidInput("arm", f"is {arm!r:.60}", REMEDY)
-        row = errors.matrix(row, "row", shape=(history.problem.arms.shape[1],))
-    removed = removed and row is not None
-    return Entry(id_, round_, arm, row, history.checked_reward(reward), removed)
+        raise errors.InvalidInput("row", "is missing", REMEDY)
+    return Entry(id_, _whole(round_), arm, row, history.checked_reward(reward), bool(removed))
 
 
 def _state(stored: Any, fresh: Any, name: str) -> Any:
@@ -337,10 +351,8 @@ def _state(stored: Any, fresh: Any, name: str) -> Any:
     fresh = np.asarray(fresh)
     if not fresh.size:  # `random` knows nothing
         return fresh
-    values = errors.matrix(stored, name, shape=fresh.shape)
-    if fresh.dtype.kind in "iu":
-        limits = np.iinfo(fresh.dtype)
-        inside = (values >= limits.min) & (values <= limits.max)
-        if not (inside & (values == np.rint(values))).all():
-            raise errors.InvalidInput(name, "is not whole, or too large", REMEDY)
-    return values.astype(fresh.dtype)
+    numbers = errors.matrix(stored, name, shape=fresh.shape)
+    values = numbers.astype(fresh.dtype)
+    if (values != numbers).any():
+        raise errors.InvalidInput(name, "is not whole, or too large", REMEDY)
+    return values

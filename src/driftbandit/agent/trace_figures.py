@@ -60,9 +60,9 @@ def choices(axis: Any, trace: Trace) -> None:
 
 def regrets(axis: Any, traces: Mapping[str, Trace]) -> None:
     """Cumulative regret of each trace; without color, which stands for arms."""
-    for place, (name, one) in enumerate(traces.items()):
+    for place, (name, trace) in enumerate(traces.items()):
         color, line = LINES[place % len(LINES)]
-        axis.plot(one.regret, color=color, ls=line, lw=1.6, label=name)
+        axis.plot(trace.regret, color=color, ls=line, lw=1.6, label=name)
     axis.set_ylim(bottom=0)
     axis.set_ylabel("regret so far", fontsize=9)
     if len(traces) > 1:
@@ -99,7 +99,7 @@ def _colors(trace: Trace) -> dict[int, str]:
 def named(against: Any) -> dict[str, Trace]:
     """One trace or several, by their policies."""
     several = list(against) if isinstance(against, Iterable) else [against]
-    return _once([(getattr(one, "title", ""), one) for one in several])
+    return _once([(getattr(trace, "title", ""), trace) for trace in several])
 
 
 def _once(pairs: list[tuple[str, Trace]]) -> dict[str, Trace]:
@@ -112,10 +112,8 @@ def _once(pairs: list[tuple[str, Trace]]) -> dict[str, Trace]:
 
 
 def _check(trace: Trace, against: Mapping[str, Trace]) -> None:
-    for one in against.values():
-        if not isinstance(one, type(trace)):
-            problem = f"has a {type(one).__name__}"
-            raise errors.InvalidInput("against", problem, "give traces")
-        if not np.array_equal(one.expected, trace.expected):
-            problem = f"has {one!r} of another world"
+    for other in against.values():
+        is_trace = isinstance(other, type(trace))
+        if not (is_trace and np.array_equal(other.expected, trace.expected)):
+            problem = f"has {other!r:.60}, which is not a trace of this world"
             raise errors.InvalidInput("against", problem, "give traces of the same model and seed")

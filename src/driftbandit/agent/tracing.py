@@ -15,6 +15,7 @@ import numpy as np
 
 from driftbandit import errors
 from driftbandit.agent.agent import Agent
+from driftbandit.agent.arms import ArmNames
 from driftbandit.agent.watch import OnAlarm
 from driftbandit.arrays import first_highest
 from driftbandit.model import LGDS, factor
@@ -153,10 +154,7 @@ class Trace:
 
     def index(self, arm: Name) -> int:
         """The row of the arm with that name."""
-        if arm in self.names and not isinstance(arm, bool):
-            return self.names.index(arm)
-        remedy = f"valid: {', '.join(map(str, self.names[:20]))}" + ", …" * (len(self.names) > 20)
-        raise errors.InvalidInput("arm", f"{arm!r} is not the name of an arm", remedy)
+        return ArmNames(self.names, len(self.names)).row(arm, may_be_new=False)
 
 
 def trace(
@@ -212,26 +210,23 @@ def trace(
     agent = Agent(
         believed, policy=policy, rounds=rounds, seed=seed, window=delay, on_alarm=on_alarm
     )
-    streams = [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(2)]
-    states = _states(world.model, _checked_jumps(jumps, rounds, world.model), rounds, streams[0])
+    streams = [np.random.default_rng(key) for key in np.random.SeedSequence(seed).spawn(2)]
+    states = _states(world.model, _jumps(jumps, rounds, world.model), streams[0])
     expected = states @ world.arms.T
     noise = streams[1].standard_normal(expected.shape)
     paid = expected + world.model.reward_std * noise
-    chosen = np.empty(rounds, int)
-    scores = np.full((rounds, 3, len(world.names)), np.nan)
-    decisions = []
+    chosen, decisions, tables = np.empty(rounds, int), [], []
     for now in range(rounds):
-        decision = agent.ask()
-        for row, score in enumerate(agent.explain() or ()):
-            scores[now, :, row] = score[1:]  # None becomes NaN
-        decisions.append(decision)
-        chosen[now] = world.names.index(decision.arm)
+        decisions.append(agent.ask())
+        tables.append([score[1:] for score in agent.explain() or ()])
+        chosen[now] = world.names.index(decisions[now].arm)
         if now >= delay:
             then = now - delay
             seen = paid[then] if agent.policy.full_information else paid[then, chosen[then]]
             agent.tell(decisions[then], seen)
     rewards = paid[np.arange(rounds), chosen]
-    means, bonuses, uncertainties = scores.transpose(1, 0, 2)
+    scores = np.array(tables, float)  # None becomes NaN
+    means, bonuses, uncertainties = scores.transpose(2, 0, 1)
     parts = (states, expected, means, uncertainties, bonuses, chosen, rewards)
     for part in parts:
         part.setflags(write=False)
@@ -251,33 +246,30 @@ def _believed(assumed: Any, world: System) -> System:
     return System(assumed.model, assumed.arms[rows], world.names)
 
 
-def _checked_jumps(jumps: Any, rounds: int, model: LGDS) -> dict[int, np.ndarray]:
+def _jumps(jumps: Any, rounds: int, model: LGDS) -> np.ndarray:
+    """What is added to the state before each round, n × d."""
     if not isinstance(jumps, Mapping | None):
         problem = f"has type {type(jumps).__name__}"
         raise errors.InvalidInput("jumps", problem, "give a mapping from rounds to d numbers")
-    return {
-        errors.whole_number(now, "jumps round", low=0, high=rounds - 1): errors.matrix(
-            size, f"jumps[{now}]", shape=(model.n_states,)
-        )
-        for now, size in (jumps or {}).items()
-    }
+    added = np.zeros((rounds, model.n_states))
+    for now, size in (jumps or {}).items():
+        errors.whole_number(now, "jumps round", low=0, high=rounds - 1)
+        added[now] = errors.matrix(size, f"jumps[{now}]", shape=(model.n_states,))
+    return added
 
 
-def _states(
-    model: LGDS, jumps: Mapping[int, np.ndarray], rounds: int, rng: np.random.Generator
-) -> np.ndarray:
-    """z(0), …, z(n − 1): the first from its own distribution, then z ↦ Γz + ξ."""
-    draws = rng.standard_normal((rounds, model.n_states))
-    moved = factor(model.process_cov)
-    states = np.empty((rounds, model.n_states))
+def _states(model: LGDS, jumps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """z(0), …, z(n − 1): the first from its own distribution, then z ↦ Γz + ξ, and the jumps."""
+    draws, moved = rng.standard_normal(jumps.shape), factor(model.process_cov)
+    states = np.empty(jumps.shape)
     state = model.start_mean() + factor(model.start_cov()) @ draws[0]
-    for now in range(rounds):
+    for now, jump in enumerate(jumps):
         if now:
             state = model.transition @ state + moved @ draws[now]
-        if now in jumps:
-            state = state + jumps[now]
+        state = state + jump
         if not errors.finite(state):
-            problem = f"are {rounds}, and the state outgrows {errors.LARGEST:g} in round {now}"
+            n, most = len(jumps), errors.LARGEST
+            problem = f"are {n}, and the state outgrows {most:g} in round {now}"
             raise errors.InvalidInput("rounds", problem, "give fewer, or a stable model")
         states[now] = state
     return states

@@ -6,6 +6,8 @@ so that surprises, charts and alarms do not depend on the order in which rewards
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import math
 from collections import deque
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,11 +28,13 @@ MEMORY = 1000  # surprises that are kept, the newest
 CHANCE = 0.01  # of a false alarm in as many rewards
 WIDEST = 2.0  # the largest factor of one alarm
 LARGEST = 1e50  # surprise: sums of squares of larger ones could not be stored
-REMEDY = "give what Agent.to_json or Agent.save wrote"
 
 
 class Watch:
-    """The newest surprises of an agent and, if it acts on alarms, the charts."""
+    """The newest surprises of an agent and, if it acts on alarms, the charts.
+
+    Agents of older versions are stored without; theirs begin again.
+    """
 
     def __init__(self, model: LGDS, on_alarm: OnAlarm | None) -> None:
         self.on_alarm = on_alarm
@@ -55,9 +59,9 @@ class Watch:
 
     def copy(self) -> Watch:
         """An independent copy."""
-        other = object.__new__(Watch)
-        vars(other).update(vars(self), surprises=self.surprises.copy(), alarms=self.alarms.copy())
-        other.charts = None if self.charts is None else self.charts.copy()
+        other = copy.copy(self)
+        other.surprises, other.alarms = self.surprises.copy(), self.alarms.copy()
+        other.charts = self.charts and self.charts.copy()
         return other
 
     def surprise(self, row: np.ndarray, state: Any, reward: float) -> float | None:
@@ -74,17 +78,18 @@ class Watch:
 
         The factor is the mean square of the surprises since the change, between 1 and `WIDEST`.
         """
-        assert self.charts is not None
-        round_, arm, value = self.surprises[-1]
-        found = self.charts.add(arm, value, round_)
-        if found is None or (self.on_alarm == "widen" and found.kind == "smaller"):
+        if self.charts is None:
             return None
-        since = found.chart.since
-        self.alarms.append(Change(found.arm, found.kind, since, round_))  # type: ignore[arg-type]
+        round_, arm, value = self.surprises[-1]
+        alarm = self.charts.add(arm, value, round_)
+        if alarm is None or (self.on_alarm == "widen" and alarm.kind == "smaller"):
+            return None
+        since = alarm.chart.since
+        self.alarms.append(Change(alarm.arm, alarm.kind, since, round_))  # type: ignore[arg-type]
         if self.on_alarm == "refit":
             self.refit_since = since
             return None
-        return min(max(found.mean_square, 1.0), WIDEST)
+        return min(max(alarm.mean_square, 1.0), WIDEST)
 
     def health(self, level: float) -> Health:
         """The verdict on the newest surprises."""
@@ -99,67 +104,20 @@ class Watch:
         numbers: dict[Name, int] = {}
         rounds, arms, values = zip(*self.surprises, strict=True)
         places = np.array([numbers.setdefault(arm, len(numbers)) for arm in arms])
-        found = Surprises(np.array(values), places, np.array(rounds), np.zeros_like(places))
-        return health_of(found, tuple(numbers), level)
-
-    # Stored as JSON.
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything, as lists and numbers."""
-        state = {} if self.charts is None else self.charts.state
-        return {
-            "surprises": [list(one) for one in self.surprises],
-            "charts": [[*owner, *chart] for owner, chart in state.items()],
-            "alarms": [list(one) for one in self.alarms],
-            "refit_since": self.refit_since,
-        }
-
-    def restore(self, stored: Any) -> None:
-        """Take back what `as_json` gave."""
-        self.surprises.extend(
-            (_whole(round_), _name(arm), errors.number(value, "surprise"))
-            for round_, arm, value in stored["surprises"]
-        )
-        for arm, kind, since, alarm, label in stored["alarms"]:
-            name = None if arm is None else _name(arm)
-            kind = errors.closest(kind, "alarm", charts.KINDS)
-            if label != "":
-                raise errors.InvalidInput("alarm", f"has the sequence {label!r:.60}", REMEDY)
-            self.alarms.append(Change(name, kind, _whole(since), _whole(alarm)))
-        since = stored["refit_since"]
-        self.refit_since = None if since is None else _whole(since)
-        for arm, kind, height, since, rewards, squares in stored["charts"]:
-            if self.charts is None:
-                raise errors.InvalidInput("charts", "are there, without on_alarm", REMEDY)
-            owner = None if arm is None else _name(arm)
-            count = errors.whole_number(rewards, "chart", low=1)
-            sizes = [errors.number(size, "chart", low=0) for size in (height, squares)]
-            chart = charts.Chart(sizes[0], _whole(since), count, sizes[1])
-            self.charts.state[owner, errors.closest(kind, "chart", charts.KINDS)] = chart
-
-
-def _whole(round_: Any) -> int:
-    return errors.whole_number(round_, "round", low=-(2**53), high=2**53)
-
-
-def _name(arm: Any) -> Name:
-    if isinstance(arm, bool) or not isinstance(arm, int | str):
-        raise errors.InvalidInput("arm", f"is {arm!r:.60}", REMEDY)
-    return arm
+        newest = Surprises(np.array(values), places, np.array(rounds), np.zeros_like(places))
+        return health_of(newest, tuple(numbers), level)
 
 
 def checked_on_alarm(on_alarm: Any, never_refits: bool) -> OnAlarm | None:
     """The argument of an agent, None or one of two words."""
-    if on_alarm is None:
-        return None
-    found: OnAlarm = errors.closest(on_alarm, "on_alarm", ("refit", "widen"))  # type: ignore
-    if found == "refit" and never_refits:
-        remedy = "give refit=Refit(…), too"
-        raise errors.InvalidInput("on_alarm", "is 'refit', and refit is None", remedy)
-    return found
+    if on_alarm is not None:
+        errors.closest(on_alarm, "on_alarm", ("refit", "widen"))
+    if on_alarm == "refit" and never_refits:
+        problem = "is 'refit', and refit is None"
+        raise errors.InvalidInput("on_alarm", problem, "give refit=Refit(…), too")
+    return on_alarm
 
 
 def widened(model: LGDS, factor: float) -> LGDS:
     """The model with Q times ``factor``: everything moves faster, and older rewards count less."""
-    cov, mean = model.initial_cov, model.initial_mean
-    return LGDS(model.transition, factor * model.process_cov, model.reward_std, cov, mean)
+    return dataclasses.replace(model, process_cov=factor * model.process_cov)
