@@ -837,6 +837,17 @@ def advise_log() -> str:
     return f"{table(['truth', 'said', 'right'], rows)}\n{note}\n"
 
 
+def drift_verdicts() -> str:
+    """How often fit says that arms drift."""
+    kinds = {"season only": "a season, nothing else", "memory 50": "memory of 50 rounds"}
+    rows = []
+    for row in stored("drift_verdicts")["table"]:
+        counts = [str(row[word]) for word in ("yes", "no", "cannot tell")]
+        kind = kinds.get(row["kind"], row["kind"])
+        rows.append([kind, "yes" if row["drifts"] else "no", str(row["logs"]), *counts])
+    return table(["logs", "drift", "number", "said yes", "no", "cannot tell"], rows)
+
+
 def memory() -> str:
     """Regret on independent arms, by the memory of their states."""
     names = [name for name in stored("memory")["table"][0] if name in TITLES and name != "idea"]
@@ -898,6 +909,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "install": install,
     "advise": advise,
     "advise log": advise_log,
+    "drift verdicts": drift_verdicts,
     "service": service,
     "agreement": agreement,
     "earns": earns,

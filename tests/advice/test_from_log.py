@@ -60,7 +60,7 @@ def test_drift_is_found_and_its_speed_covers_the_truth(drifting):
     assert drifting["predictability"].low > 0
     headings, text = sections(drifting)
     assert headings == QUESTIONS
-    assert "Yes: what arms pay drifts." in text
+    assert "Yes: what arms pay drifts (p = 0.005)." in text
     assert max(map(len, text.splitlines())) <= 80
     assert str(drifting).startswith(drifting.recommendation.headline)
 

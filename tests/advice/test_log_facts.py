@@ -9,7 +9,7 @@ import driftbandit as db
 from advised_logs import log
 from driftbandit.advice import log_facts
 from driftbandit.identify import as_log
-from driftbandit.identify.findings import answer
+from driftbandit.identify.findings import UNKNOWN, answer
 from driftbandit.identify.structured.comparison import Comparison, drifts, repeats
 from driftbandit.identify.structured.fitting import fit_structure
 from driftbandit.structure import parse
@@ -45,7 +45,7 @@ def test_drift_is_a_gain_that_luck_does_not_explain(gains, noise, verdict):
 
 def test_nothing_to_compare_is_no():
     found = answer(comparison(0.1, noise=0.1), repeats)
-    assert found == ("no", None, None, None, None)
+    assert found == UNKNOWN._replace(verdict="no")
 
 
 def test_a_difference_is_the_mean_of_differences_and_has_their_block_error():

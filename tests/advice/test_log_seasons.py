@@ -6,6 +6,7 @@ import pytest
 from advised_logs import log
 from driftbandit.advice.log_facts import own_pattern, seasons
 from driftbandit.identify import Comparison, as_log, compare
+from driftbandit.identify.findings import UNKNOWN
 from driftbandit.identify.structured.fitting import fit_structure
 
 
@@ -37,6 +38,6 @@ def test_arms_that_share_a_season_are_told_from_those_that_do_not():
     each = compare(as_log(log(season=0.6)), OWN)
     assert str(each.chosen) == OWN[2]
     assert own_pattern(each, 7).verdict == "yes"
-    assert own_pattern(each, 24) == ("no", None, None, None, None)  # nothing was tried
+    assert own_pattern(each, 24) == UNKNOWN._replace(verdict="no")  # nothing was tried
     (one,) = seasons(fit_structure(as_log(shared()), both.chosen, starts=1), both)
     assert (one.period, one.differs, one.own) == (7, False, found)

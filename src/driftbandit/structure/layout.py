@@ -80,6 +80,21 @@ class Layout:
 
         >>> layout.mean_component, layout.mean_states.tolist(), layout.persistent.any().tolist()
         (0, [True, True, False, False, False, False], False)
+
+        What gradients need: a component's numbers in θ, where their slopes go, its standard
+        deviations at the start, how arms read the states, and what never moves:
+
+        >>> layout.numbers_of(0, theta).round(3).tolist(), layout.persistent_sets.any().tolist()
+        ([[-2.303]], False)
+        >>> gradient = np.zeros(len(theta))
+        >>> layout.add_slopes(0, np.ones((1, 1)), gradient)
+        >>> gradient[:2].tolist(), layout.start_of(0, UNIT).level, layout.start_of(1, UNIT).level
+        ([1.0, 0.0], 3.0, 0.0)
+        >>> reads, by_theta = layout.loaded_reads(theta)
+        >>> reads[0].tolist(), by_theta(reads).any().tolist()  # no weight is learned
+        ([1.0, 0.0, 1.0, 0.0, 1.0, 1.0], False)
+        >>> layout.per_feature(layout.structure.components[0], UNIT).tolist()  # it has none
+        [[[[[1.0]]]]]
     """
 
     def __init__(

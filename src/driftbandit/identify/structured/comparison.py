@@ -55,6 +55,8 @@ class Comparison(NamedTuple):
         (1.6, 0.1)
         >>> both.chosen_place, str(both.part([0]).chosen)
         (1, 'constant(arm)')
+        >>> both.p_value, both.shows_drift
+        (0.005, True)
     """
 
     structures: tuple[Structure, ...]

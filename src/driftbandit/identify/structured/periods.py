@@ -22,8 +22,7 @@ NEAR = 0.9  # share of the highest gain from which on periods are about as clear
 CYCLES = 4  # a season must repeat this often in the log
 WAVES = 2  # of each period: enough to notice it
 MOST_WAVES = 6  # of a period that was found
-NEARBY = (0.4, 0.5, 0.62, 0.7, 0.78, 0.86), (1.16, 1.28, 1.42, 1.6, 2.2, 2.7)  # in periods
-LINES = 2  # how far such waves are away, in waves over the whole log
+LINES = np.array([2, 3, 4, 6, 8, 12])  # how far waves nearby are, in waves over the whole log
 LEVEL = 0.05  # of all tests together
 MOST = 2  # seasons at once
 
@@ -155,14 +154,13 @@ def _stands_out(parts: Sequence[Part], period: float, limit: float, span: int) -
     """Whether the F test sees waves of that period beside those of periods nearby.
 
     Errors of a model that is not quite right resemble each other: then all long waves explain
-    something, and a season is a narrow line above that.
+    something. States that turn have waves of about the same length. A season is one narrow line.
     """
     share, gained, spare = _shares(parts, period)
     usual = 1.0
-    for side in NEARBY:  # the spectrum may rise to one of them
-        others = (period * ratio for ratio in side)
-        apart = [each for each in others if span * abs(1 / each - 1 / period) > LINES and each > 2]
-        around = [part[0] for part in (_shares(parts, each) for each in apart) if part[1]]
+    for lines in (LINES, -LINES):  # the spectrum may rise to one side
+        often = 1 / period + lines / span
+        around = [_shares(parts, 1 / each)[0] for each in often if 1 / span < each < 0.5]
         usual = max(usual, float(np.median(around)) if around else 1.0)
     return gained > 0 and float(special.fdtrc(gained, spare, share / usual)) <= limit
 
