@@ -86,6 +86,8 @@ class Layout:
 
         >>> layout.numbers_of(0, theta).round(3).tolist(), layout.persistent_sets.any().tolist()
         ([[-2.303]], False)
+        >>> layout.blocks_of(0, theta, UNIT).round(3).ravel().tolist()  # Γ, Q, start
+        [1.0, 0.01, 9.0]
         >>> gradient = np.zeros(len(theta))
         >>> layout.add_slopes(0, np.ones((1, 1)), gradient)
         >>> gradient[:2].tolist(), layout.start_of(0, UNIT).level, layout.start_of(1, UNIT).level
@@ -309,19 +311,25 @@ class Layout:
             units: what sizes are measured in.
         """
         theta, size, parts = np.asarray(theta), int(self.sizes.max()), []
-        for index, component in enumerate(self.structure.components):
-            start = self.start_of(index, units)
-            sets = [
-                blocks_of(component, row, start, units.scale, np)
-                for row in self.numbers_of(index, theta)
-            ]
-            blocks = np.stack(sets, axis=1) * self.per_feature(component, units)
+        for index in range(len(self.structure.components)):
+            blocks = self.blocks_of(index, theta, units)
             more = (0, size - blocks.shape[-1])
             blocks = np.pad(blocks, ((0, 0), (0, 0), (0, 0), more, more))
             parts.append(blocks.reshape(3, -1, size, size))
         transition, process, start_cov = np.concatenate(parts, axis=1)[:, self.set_of_block]
         variance = (units.scale * np.exp(theta[len(self.free) - 1])) ** 2
         return Matrices(transition, process, start_cov, self.loaded_reads(theta)[0], variance)
+
+    def blocks_of(self, index: int, theta: np.ndarray, units: Units) -> np.ndarray:
+        """Γ, Q and the covariance at the start of a component's distinct blocks.
+
+        Returns:
+            3 × sets × blocks × b × b: a set for each copy with numbers of its own, else one set.
+        """
+        component, start = self.structure.components[index], self.start_of(index, units)
+        rows = self.numbers_of(index, theta)
+        sets = [blocks_of(component, row, start, units.scale, np) for row in rows]
+        return np.stack(sets, axis=1) * self.per_feature(component, units)
 
     def numbers_of(self, index: int, theta: np.ndarray) -> np.ndarray:
         """A component's numbers in θ: a row for each copy with numbers of its own, else one row."""

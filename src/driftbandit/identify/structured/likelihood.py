@@ -35,6 +35,8 @@ import numpy as np
 from driftbandit.identify.structured.moves import Moves
 from driftbandit.identify.structured.rows import Rows
 
+MOST_BANDS = 7  # of more, products of dense matrices are faster
+
 
 class Keeps(NamedTuple):
     """Which covariances the pass forwards keeps, for gradients by Γ and by the read-outs."""
@@ -65,8 +67,15 @@ def _dense(C: Any) -> Any:
     return jnp.zeros((d, d)).at[jnp.arange(d), columns].add(C, mode="drop")
 
 
+def _operators(C: Any) -> Any:
+    """What multiplies: the bands of each Γ or, where blocks are large, the matrix."""
+    return C if C.shape[1] <= MOST_BANDS else jax.vmap(_dense)(C)
+
+
 def _times(C: Any, right: Any) -> Any:
     """Γ times a vector or a matrix."""
+    if len(C) == len(right):  # a matrix: bands are an odd number, and states are not
+        return C @ right
     wide = C.reshape(*C.shape, *(1,) * (right.ndim - 1))
     parts = zip(wide, _shifted(right, len(C)), strict=True)
     return functools.reduce(jnp.add, (band * values for band, values in parts))
@@ -74,6 +83,8 @@ def _times(C: Any, right: Any) -> Any:
 
 def _after(left: Any, C: Any) -> Any:
     """A matrix times Γᵀ."""
+    if len(C) == len(left):
+        return left @ C.T
     return _times(C, left.T).T if len(C) > 1 else left * C[0]
 
 
@@ -109,10 +120,10 @@ def _forward(
     keeps: Keeps, mask: Any, moves: Moves, rows: Rows, start: Any = None
 ) -> tuple[Any, Kept]:
     """Filter all plays: the belief after the last one, and what is kept of each."""
-    noises = jax.vmap(_dense)(moves.process)
+    noises, operators = jax.vmap(_dense)(moves.process), _operators(moves.weights)
 
     def moved(mean: Any, cov: Any, kind: Any) -> Any:
-        weights = moves.weights[kind]
+        weights = operators[kind]
         turned = _after(cov, weights)
         cov = _times(weights, turned) + noises[kind]
         return _times(weights, mean), cov, turned if keeps.transition else ()
@@ -157,7 +168,7 @@ def _value(keeps: Keeps, mask: Any, moves: Moves, rows: Rows) -> Any:
 def _gradient(keeps: Keeps, saved: Any, unit: Any) -> Any:
     mask, moves, rows, kept = saved
     count, d = moves.start.shape
-    back = jax.vmap(_transposed)(moves.weights)
+    back = _operators(jax.vmap(_transposed)(moves.weights))
 
     def step(carry: Any, play: Any) -> Any:
         r, N, slopes = carry
@@ -186,8 +197,12 @@ def _gradient(keeps: Keeps, saved: Any, unit: Any) -> Any:
         G = r[:, None] * r - N
         by = [0.5 * _diagonals(G, count)]
         if keeps.transition:
-            pairs = zip(*(_shifted(values, count) for values in kept), strict=True)
-            by.append(jnp.stack([r * mean + jnp.sum(G * turned, axis=1) for mean, turned in pairs]))
+            before, turned = kept
+            if count > MOST_BANDS:
+                by.append(_diagonals(r[:, None] * before + G @ turned.T, count))
+            else:
+                pairs = zip(_shifted(before, count), _shifted(turned, count), strict=True)
+                by.append(jnp.stack([r * z + jnp.sum(G * rows, axis=1) for z, rows in pairs]))
         return *_carried_back(back[kind], r, N), by
 
     def unmoved(r: Any, N: Any, kind: Any, kept: Any) -> Any:
@@ -216,7 +231,7 @@ _log_likelihood.defvjp(_value, _gradient)
 def _smoothed(mask: Any, moves: Moves, rows: Rows, kept: Kept, reads: Any) -> Any:
     """Means and variances of ⟨h, z⟩ given all rewards, plays × c; h the c rows of ``reads``."""
     # ẑ(t|n) = ẑ + P r,  P(t|n) = P − P N P, with ẑ and P before the update.
-    back = jax.vmap(_transposed)(moves.weights)
+    back = _operators(jax.vmap(_transposed)(moves.weights))
 
     def step(carry: Any, play: Any) -> Any:
         r, N = carry
@@ -237,10 +252,10 @@ def _smoothed(mask: Any, moves: Moves, rows: Rows, kept: Kept, reads: Any) -> An
 
 def _predicted(mask: Any, moves: Moves, rows: Rows) -> Any:
     """The belief after the last play; each reward's mean and variance, from earlier rounds only."""
-    noises = jax.vmap(_dense)(moves.process)
+    noises, operators = jax.vmap(_dense)(moves.process), _operators(moves.weights)
 
     def moved(carry: Any, kind: Any) -> Any:
-        (mean, cov), weights = carry[0], moves.weights[kind]
+        (mean, cov), weights = carry[0], operators[kind]
         cov = _times(weights, _after(cov, weights)) + noises[kind]
         belief = _times(weights, mean), cov
         return belief, belief

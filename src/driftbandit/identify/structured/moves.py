@@ -153,18 +153,13 @@ def moves_of(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _blocks(component: Component, numbers: Any, start: Start, scale: Any) -> Any:
-    """Those of a component, 3 × sets × blocks × b × b, from its numbers in θ, sets × parameters."""
+def _by_numbers(component: Component, numbers: Any, start: Start, scale: Any, slopes: Any) -> Any:
+    """Slopes by a component's numbers in θ, from those by its blocks, 3 × sets × blocks × b × b."""
 
-    def of_a_set(row: Any) -> Any:
+    def blocks(row: Any) -> Any:
         return blocks_of(component, row, start, scale, jnp)
 
-    return jax.vmap(of_a_set, out_axes=1)(numbers)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _by_numbers(component: Component, numbers: Any, start: Start, scale: Any, slopes: Any) -> Any:
-    return jax.vjp(lambda each: _blocks(component, each, start, scale), numbers)[1](slopes)[0]
+    return jax.vjp(jax.vmap(blocks, out_axes=1), numbers)[1](slopes)[0]
 
 
 def _distinct_blocks(
@@ -174,12 +169,10 @@ def _distinct_blocks(
     for index, component in enumerate(layout.structure.components):
         numbers = layout.numbers_of(index, theta)
         options = component, numbers, layout.start_of(index, units), units.scale
-        blocks = np.asarray(_blocks(*options))
-        shrunk = layout.per_feature(component, units)
-        given.append((options, blocks.shape, shrunk))
+        blocks = layout.blocks_of(index, theta, units)
+        given.append((options, blocks.shape, layout.per_feature(component, units)))
         more = (0, m - blocks.shape[-1])
-        blocks = np.pad(blocks * shrunk, (*((0, 0),) * 3, more, more))
-        stacks.append(blocks.reshape(3, -1, m, m))
+        stacks.append(np.pad(blocks, (*((0, 0),) * 3, more, more)).reshape(3, -1, m, m))
 
     def gradient(slopes: np.ndarray) -> np.ndarray:
         total, first = np.zeros(len(theta)), 0
