@@ -43,7 +43,8 @@ def advise(
         model: a `System`, whose arm names the advice uses; or Γ, Q, σ, Σ0; or a `Log`, or what
             `read_log` reads without options: the path of a CSV or Parquet file, or columns.
         arms: k × d, if a model is given.
-        runs: of the simulation; by default chosen from d and k; of a log's forecast, 200.
+        runs: of the simulation; by default chosen from d and k; of a log's forecast, 200, or
+            down to 32 with many states and arms.
         rounds: of each run; by default chosen from d, k and ρ(Γ); of a log's forecast, as many as
             its test part has.
         seed: whole number ≥ 0.

@@ -41,7 +41,8 @@ def advise_log(
 ) -> Advice:
     """Advice from a log; see `advise`."""
     runs, rounds = request.runs, request.rounds
-    runs = errors.whole_number(log_facts.RUNS if runs is None else runs, "runs", low=6)
+    if runs is not None:
+        runs = errors.whole_number(runs, "runs", low=6)
     if rounds is not None:
         rounds = errors.whole_number(rounds, "rounds", low=1)
     seed = errors.whole_number(request.seed, "seed", low=0, high=2**62)

@@ -32,7 +32,8 @@ PLAYED = (PREFERRED, "kalman_ucb", "ucb", "discounted_ucb")  # by default
 RANDOM, FIXED = "random", "fixed"
 REFERENCES = (LOGGING, RANDOM, LEADER)  # that a table shows
 NO_WIDTH = 1e-9  # share of a mean: narrower intervals have no width
-RUNS = 200  # of the forecast
+RUNS, FEWEST_RUNS = 200, 32  # of the forecast; fewer if there are many states and arms
+WORK = 2.5e9  # runs × rounds × states × (states + arms) of the forecast: about 15 s
 LONGEST = 1000  # rounds of the forecast
 OFTEN = 5  # plays of an arm, after which it may be said to pay always the same
 
@@ -464,7 +465,7 @@ def fixed_policy(arm: int) -> Policy:
 
 
 def forecast(
-    fit: Fit, who: str, policy: Policy, rounds: int, runs: int, seed: int, progress: Tell
+    fit: Fit, who: str, policy: Policy, rounds: int, runs: int | None, seed: int, progress: Tell
 ) -> Forecast:
     """Simulate the rounds after the log's last: a policy, the best fixed arm, random choice.
 
@@ -473,6 +474,9 @@ def forecast(
     from driftbandit.simulation import Options, simulate
 
     rounds = min(rounds, LONGEST)
+    if runs is None:
+        states, arms = fit.n_states, len(fit.names)
+        runs = int(np.clip(WORK / (rounds * states * (states + arms)), FEWEST_RUNS, RUNS))
     arm = best_fixed(fit.system, rounds)
     how: dict[str, Any] = {"device": "cpu", "options": Options(checkpoints=1), "progress": progress}
     played: list[str | Policy] = [policy, fixed_policy(arm), RANDOM]
