@@ -133,12 +133,10 @@ def difference(new: list[dict[str, Any]], old: list[dict[str, Any]], name: str) 
     """The mean of new minus old, and its standard error, over logs that both could fit."""
     pairs = zip(new, old, strict=True)
     apart = np.array([a[name] - b[name] for a, b in pairs if name in a and name in b])
-    if len(apart) < 2:
+    if not len(apart):
         return [float("nan")] * 2
-    return [
-        round(float(apart.mean()), 4),
-        round(float(apart.std(ddof=1) / np.sqrt(len(apart))), 4),
-    ]
+    error = float(apart.std(ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else float("nan")
+    return [round(float(apart.mean()), 4), round(error, 4)]
 
 
 def main() -> None:
